@@ -1,0 +1,58 @@
+# Every target sets up its own virtual environment with pip alone. Another Python: make test PYTHON=python3.13
+PYTHON ?= python3
+VENV ?= .venv
+PIP_VERSION := 26.3
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --constraint constraints.txt --build-constraint constraints.txt
+LOCK := $(VENV)-lock
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench lock clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+demo: $(VENV)/.base ## find planted columns and show how (needs the base install only)
+	$(BIN)/pairflip demo
+
+test: $(VENV)/.dev ## run the tests; more of them: make test PYTEST="--slow --gpu"
+	$(BIN)/python -m pytest $(PYTEST)
+
+lint: $(VENV)/.dev ## check style, formatting, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.base ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+lock: ## write constraints.txt anew (with the oldest Python we support)
+	$(PYTHON) -m venv --clear $(LOCK)
+	$(LOCK)/bin/python -m pip install --quiet pip==$(PIP_VERSION)
+	$(LOCK)/bin/python -m pip install --quiet hatchling editables --editable ".[gpu,dask,files,datatree]" --group dev
+	{ sed -n '/^#/p' constraints.txt; $(LOCK)/bin/python -m pip freeze --exclude-editable; } > $(LOCK)/new
+	mv $(LOCK)/new constraints.txt
+	rm -rf $(LOCK)
+
+clean: ## remove the environment, caches and build outputs
+	rm -rf $(VENV) $(LOCK) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is written when its step has ended well, so an interrupted set-up is simply done again.
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "pairflip needs Python 3.11 or newer; name one with: make PYTHON=python3.11 (PYTHON is now '$(PYTHON)')." >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --quiet pip==$(PIP_VERSION)
+	@touch $@
+
+$(VENV)/.base: $(VENV)/.made pyproject.toml constraints.txt
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(INSTALL) --group dev
+	@touch $@

@@ -1,0 +1,257 @@
+"""Simulated annealing: cool many independent chains, keep the best support."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines import Engine, WalkPlan, WalkResult, get_engine
+from pairflip.engines.base import flip_nanoseconds
+from pairflip.forward import greedy_scale
+from pairflip.least_squares import Floats
+from pairflip.philox import chain_keys, check_seed
+from pairflip.problem import SubsetProblem
+from pairflip.progress import progress_bar
+from pairflip.schedule import Schedule
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+_TIE = 1e-10
+
+
+@dataclass(frozen=True)
+class Trace:
+    r"""What an annealing did and found.
+
+    Attributes
+    ----------
+    betas, flips : (step,)
+        Inverse temperatures (multiplying the total energy) and attempted flips at each.
+    energy : (chain, step)
+        Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step.
+    acceptance : (chain, step)
+        Accepted part of the attempted flips.
+    supports : (chain, k)
+        Best support of each chain, sorted column indices of X.
+    energies : (chain,)
+        Their energies, recomputed from X by QR.
+    best_support, best_energy, best_coef, best_intercept
+        The best of them all, in the units of the table, recomputed from X by QR.
+    refreshes : (chain,)
+        How often the engine recomputed its running inverse to stay exact.
+    note : str
+        What a reader should know about how it was computed; empty when all was as usual.
+    """
+
+    k: int
+    schedule: Schedule
+    seed: int
+    engine: str
+    names: list[str]
+    betas: Floats
+    flips: NDArray[np.int64]
+    energy: Floats
+    acceptance: Floats
+    supports: NDArray[np.int64]
+    energies: Floats
+    best_support: NDArray[np.int64]
+    best_energy: float
+    best_coef: Floats
+    best_intercept: float
+    refreshes: NDArray[np.int64]
+    seconds: float
+    note: str = ""
+
+    @property
+    def best_names(self) -> list[str]:
+        """Names of the columns of the best support."""
+        return [self.names[j] for j in self.best_support]
+
+    @property
+    def agreement(self) -> float:
+        """Part of the chains that ended at the best energy; low means that more chains may find better."""
+        return float(np.mean(self.energies <= self.best_energy * (1 + 1e-8)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Trace(k={self.k}, best_energy={self.best_energy:.6g}, columns={self.best_names}, "
+            f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, engine={self.engine!r}, "
+            f"{self.seconds:.2g} s{', ' + self.note if self.note else ''})"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row a chain and step: chain, step, beta, energy, acceptance."""
+        import pandas as pd
+
+        chains, steps = self.energy.shape
+        return pd.DataFrame(
+            {
+                "chain": np.repeat(np.arange(chains), steps),
+                "step": np.tile(np.arange(steps), chains),
+                "beta": np.tile(self.betas, chains),
+                "energy": self.energy.ravel(),
+                "acceptance": self.acceptance.ravel(),
+            }
+        )
+
+    def to_datatree(self) -> xr.DataTree:
+        """Labelled arrays in ArviZ's form: group ``sample_stats`` with dims (chain, draw), one draw a step."""
+        try:
+            import xarray as xr
+        except ImportError:
+            raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
+        stats = xr.Dataset(
+            {
+                "energy": (("chain", "draw"), self.energy),
+                "acceptance_rate": (("chain", "draw"), self.acceptance),
+                "beta": (("draw",), self.betas),
+            },
+            coords={"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)},
+            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name},
+        )
+        return xr.DataTree.from_dict({"sample_stats": stats})
+
+
+def check_size(problem: SubsetProblem, k: Any) -> int:
+    """Size k as an int with 1 <= k < number of candidate columns."""
+    n = int(problem.candidates.size)
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k is {k!r}; expected a whole number of columns, at least 1 and below {n}.")
+    if k < 1:
+        raise ValueError(f"k is {k}; expected at least 1 column.")
+    if k >= n:
+        raise ValueError(
+            f"k is {k}, but X has {n} candidate column{'s' * (n != 1)} that vary; expected k below {n} "
+            "(with all columns there is nothing to choose)."
+        )
+    return int(k)
+
+
+def as_schedule(schedule: Schedule | Literal["auto", "paper"]) -> Schedule:
+    """A schedule by name or as it is."""
+    if isinstance(schedule, Schedule):
+        return schedule
+    if schedule == "auto":
+        return Schedule.auto()
+    if schedule == "paper":
+        return Schedule.paper()
+    raise ValueError(f"schedule is {schedule!r}; expected 'auto', 'paper' or a pairflip.Schedule.")
+
+
+def anneal(
+    problem: SubsetProblem,
+    k: int,
+    schedule: Schedule | Literal["auto", "paper"] = "auto",
+    chains: int | None = None,
+    seed: int = 0,
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    progress: bool | None = False,
+) -> Trace:
+    r"""Search the support of k columns with the lowest energy by simulated annealing.
+
+    Parameters
+    ----------
+    problem
+        Table and target.
+    k
+        Number of columns, beside those that are always in the model.
+    schedule
+        ``"auto"`` (scale-free, made for finding the optimum), ``"paper"``, or a `Schedule`.
+    chains
+        Independent walks; the best one counts. None: as many as take about a second on one core, between 16
+        and 512, fewer for tiny tables (the number depends on the problem alone, not on the machine).
+    seed
+        Same seed, same result: on every engine, for any number of threads.
+    engine
+        ``"auto"``, ``"numba"`` or ``"reference"``.
+    n_jobs
+        Threads; None is one, -1 all cores.
+    progress
+        True: show a bar on standard error; None: only if it is a terminal.
+    """
+    began = time.perf_counter()
+    k = check_size(problem, k)
+    seed = check_seed(seed)
+    plan_schedule = as_schedule(schedule)
+    walker = get_engine(engine)
+    flips = plan_schedule.flips(problem.gram.n_columns)
+    chains = _count_chains(chains, problem, k, int(flips.sum()))
+    plan = WalkPlan(
+        k=k,
+        betas=plan_schedule.absolute_betas(greedy_scale(problem.gram, k)),
+        flips=flips,
+        keys=chain_keys(seed, k, None, np.arange(chains)),
+    )
+    with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
+        walked = walker.walk(problem.gram, plan, n_jobs=_threads(n_jobs), tick=tick)
+    supports, energies = _settle(problem, walked)
+    best = problem.fit(supports[_first_best(energies)])
+    return Trace(
+        k=k,
+        schedule=plan_schedule,
+        seed=seed,
+        engine=walker.name,
+        names=problem.names,
+        betas=plan.betas,
+        flips=plan.flips,
+        energy=walked.energy,
+        acceptance=walked.accepted / plan.flips,
+        supports=supports,
+        energies=energies,
+        best_support=best.support,
+        best_energy=best.energy,
+        best_coef=best.coef,
+        best_intercept=best.intercept,
+        refreshes=walked.refreshes,
+        seconds=time.perf_counter() - began,
+        note="" if problem.gram.dense else "worked from the columns (the N x N matrix exceeds the memory budget)",
+    )
+
+
+def _count_chains(chains: int | None, problem: SubsetProblem, k: int, flips: int) -> int:
+    """The number of chains asked for, or as many as take about a second on one core by a cost model."""
+    if chains is None:
+        n = problem.gram.n_columns
+        affordable = 1e9 / (flips * flip_nanoseconds(problem.gram, k))
+        return int(np.clip(affordable, 16, min(512, max(32, 2 * n))))
+    if isinstance(chains, (bool, np.bool_)) or not isinstance(chains, (int, np.integer)) or chains < 1:
+        raise ValueError(f"chains is {chains!r}; expected a whole number of at least 1.")
+    return int(chains)
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None or n_jobs == 1:
+        return 1
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def _settle(problem: SubsetProblem, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
+    """The better of each chain's last and best support, judged by QR, as columns of X."""
+    known: dict[bytes, float] = {}
+
+    def energy(support: NDArray[np.int64]) -> float:
+        key = support.tobytes()
+        if key not in known:
+            known[key] = problem.gram.energy(support)
+        return known[key]
+
+    supports = walked.support.copy()
+    energies = np.array([energy(s) for s in supports])
+    for c, other in enumerate(walked.best_support):
+        if energy(other) < energies[c] - _TIE * problem.gram.yy:
+            supports[c], energies[c] = other, energy(other)
+    return problem.candidates[supports], energies
+
+
+def _first_best(energies: Floats) -> int:
+    """The first chain with the lowest energy; rounding does not decide between equal ones."""
+    return int(np.flatnonzero(energies <= energies.min() * (1 + _TIE))[0])

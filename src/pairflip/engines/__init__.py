@@ -1,0 +1,24 @@
+"""Engines walk chains; `get_engine` finds one by name."""
+
+from __future__ import annotations
+
+from pairflip.engines.base import Engine, RankTooSmall, Tick, WalkPlan, WalkResult
+
+__all__ = ["ENGINES", "Engine", "RankTooSmall", "Tick", "WalkPlan", "WalkResult", "get_engine"]
+
+ENGINES = ("auto", "numba", "reference")
+
+
+def get_engine(engine: str | Engine) -> Engine:
+    """The engine of that name ("auto" is the fastest one here), or `engine` itself if it is one."""
+    if not isinstance(engine, str):
+        return engine
+    if engine in ("auto", "numba"):
+        from pairflip.engines.numba import NumbaEngine
+
+        return NumbaEngine()
+    if engine == "reference":
+        from pairflip.engines.reference import ReferenceEngine
+
+        return ReferenceEngine()
+    raise ValueError(f"engine is {engine!r}; expected one of {', '.join(map(repr, ENGINES))}.")

@@ -1,0 +1,92 @@
+"""What every engine is asked and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+
+Tick = Callable[[int], None]
+"""Called now and then, perhaps from several threads, with the number of flips done since its last call."""
+
+FROZEN = 53.0 * float(np.log(2.0))
+r"""No flip with :math:`\beta \Delta E` above this can be accepted: the smallest u is :math:`2^{-53}`."""
+
+
+BETTER = 1e-9
+"""A chain's best support is replaced when the energy is lower by this part of y'y (not by rounding)."""
+
+
+@dataclass(frozen=True)
+class WalkPlan:
+    """Chains to walk on one problem: `flips[a]` attempted flips at `betas[a]` for each key.
+
+    `keys` has shape (chains, 2), `betas` and `flips` shape (steps,).
+    """
+
+    k: int
+    betas: Floats
+    flips: NDArray[np.int64]
+    keys: NDArray[np.uint32]
+
+    @property
+    def chains(self) -> int:
+        """Number of chains."""
+        return int(self.keys.shape[0])
+
+
+@dataclass(frozen=True)
+class WalkResult:
+    """What the chains of a plan did; supports are sorted candidate positions.
+
+    `energy` and `accepted` have shape (chains, steps): the mean over the flips of a step of the energy
+    after each flip, and the number of accepted flips. `support` and `best_support` have shape (chains, k): where
+    the chain ended, and the lowest energy it met. `final_energy` is the running energy at the end.
+    """
+
+    energy: Floats
+    accepted: NDArray[np.int64]
+    support: NDArray[np.int64]
+    best_support: NDArray[np.int64]
+    final_energy: Floats
+    refreshes: NDArray[np.int64]
+
+
+def flip_nanoseconds(gram: Gram, k: int) -> float:
+    """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
+    n_rows = 0 if gram.dense else gram.columns.shape[1]
+    return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
+
+
+class Engine(Protocol):
+    """A way to walk chains. All engines give the same chains for the same keys."""
+
+    name: str
+
+    def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
+        """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+        ...
+
+    def acceptance(self, beta: float, delta: float) -> float:
+        r"""Probability :math:`\min(1, e^{-\beta \Delta E})` that a flip is accepted."""
+        ...
+
+    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
+        """Walk every chain of the plan from its first support to the end."""
+        ...
+
+
+class RankTooSmall(ValueError):
+    """Fewer than k columns are linearly independent."""
+
+    def __init__(self, k: int, rank: int) -> None:
+        super().__init__(
+            f"k is {k}, but only {rank} of the candidate columns are linearly independent (to working precision); "
+            f"expected k <= {rank}."
+        )

@@ -1,0 +1,150 @@
+"""The fast engine on the CPU: compiled kernels, threads over chains."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+
+Way = Literal["auto", "square", "table"]
+_SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
+
+
+class NumbaEngine:
+    """Walks chains by the flip algebra; `way` forces one way of evaluating flips (for tests and benchmarks)."""
+
+    name = "numba"
+
+    def __init__(self, way: Way = "auto") -> None:
+        self.way = way
+
+    def acceptance(self, beta: float, delta: float) -> float:
+        r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
+        from pairflip.engines.numba.algebra import accepts
+
+        low, high = 0, 2**53
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if accepts(middle * 2.0**-53, beta * delta) else (low, middle - 1)
+        return low * 2.0**-53
+
+    def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
+        """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+        from pairflip.engines.numba.survey import survey
+
+        chain = self._memory(gram, k)
+        chain.order[:] = order
+        delta = np.empty((k, gram.n_columns - k))
+        survey(_system(gram), chain, self.way == "table", delta)
+        return delta
+
+    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
+        """Walk every chain of the plan, `n_jobs` chains at a time."""
+        from pairflip.engines.numba.walk import AUTO, SQUARE, TABLE, Output, Plan
+
+        _announce_compilation()
+        shape = plan.chains, plan.betas.size
+        result = WalkResult(
+            energy=np.zeros(shape),
+            accepted=np.zeros(shape, np.int64),
+            support=np.zeros((plan.chains, plan.k), np.int64),
+            best_support=np.zeros((plan.chains, plan.k), np.int64),
+            final_energy=np.zeros(plan.chains),
+            refreshes=np.zeros(plan.chains, np.int64),
+        )
+        flip_ns = flip_nanoseconds(gram, plan.k)
+        kernel_plan = Plan(
+            betas=plan.betas,
+            ends=np.cumsum(plan.flips),
+            coldest=np.minimum.accumulate(plan.betas[::-1])[::-1].copy(),
+            keys=plan.keys,
+            way={"auto": AUTO, "square": SQUARE, "table": TABLE}[self.way],
+            table_cost=table_nanoseconds(gram, plan.k) / flip_ns,
+        )
+        output = Output(**{name: getattr(result, name) for name in Output._fields})
+        system = _system(gram)
+        budget = int(_SLICE_NS / flip_ns) + 1
+        stop: list[bool] = []
+
+        def work(first: int, last: int) -> None:
+            self._advance_all(gram, system, kernel_plan, output, first, last, budget, stop, tick)
+
+        parts = min(plan.chains, 4 * n_jobs if n_jobs > 1 else 1)
+        edges = np.linspace(0, plan.chains, parts + 1).astype(int).tolist()
+        with _one_blas_thread().limit(limits=1):
+            if n_jobs == 1:
+                work(0, plan.chains)
+            else:
+                with ThreadPoolExecutor(n_jobs, thread_name_prefix="pairflip") as pool:
+                    try:
+                        futures = [pool.submit(work, a, b) for a, b in pairwise(edges)]
+                        wait(futures, return_when=FIRST_EXCEPTION)
+                    finally:
+                        stop.append(True)
+                    for future in futures:
+                        future.result()
+        result.support.sort(axis=1)
+        result.best_support.sort(axis=1)
+        return result
+
+    def _memory(self, gram: Gram, k: int) -> Any:
+        from pairflip.engines.numba.chain import new_chain
+
+        return new_chain(k, gram.n_columns, dense=gram.dense)
+
+    def _advance_all(
+        self, gram: Gram, system: Any, plan: Any, output: Any, first: int, last: int, budget: int,
+        stop: list[bool], tick: Tick | None,
+    ) -> None:  # fmt: skip
+        from pairflip.engines.numba.walk import RANK_TOO_SMALL, advance, new_clock
+
+        chain, clock = self._memory(gram, output.support.shape[1]), new_clock(first, last)
+        while clock.count[0] < last and not stop:
+            status, flips = advance(system, chain, clock, plan, output, budget)
+            if status == RANK_TOO_SMALL:
+                raise RankTooSmall(output.support.shape[1], int(output.support[clock.count[0], 0]))
+            if tick is not None:
+                tick(flips)
+
+
+def table_nanoseconds(gram: Gram, k: int) -> float:
+    """Cost model: what an acceptance takes in the table, N columns at a time (a Gram row may have to be computed)."""
+    n_rows = 0 if gram.dense else gram.columns.shape[1]
+    return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
+
+
+def _system(gram: Gram) -> Any:
+    from pairflip.engines.numba.chain import System
+
+    none = np.empty((0, 0))
+    if gram.dense:
+        return System(gram.matrix, none, gram.b, gram.diagonal, gram.yy)
+    return System(none, gram.columns, gram.b, gram.diagonal, gram.yy)
+
+
+@cache
+def _announce_compilation() -> None:
+    """Say on standard error why the first fit on a machine takes long."""
+    from pairflip.engines.numba.walk import advance
+
+    if not any(Path(advance.stats.cache_path).glob("walk.advance-*.nbi")):
+        print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)
+
+
+@cache
+def _one_blas_thread() -> Any:
+    """Chains share the cores already, so BLAS inside a kernel must not start threads of its own."""
+    import scipy.linalg  # noqa: F401  (numba calls scipy's BLAS, so it must be loaded to be limited)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

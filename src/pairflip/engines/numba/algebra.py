@@ -1,0 +1,168 @@
+r"""The flip algebra, compiled: what a flip costs, and what changes when it is accepted.
+
+For the support S (slots 0 to k - 1) with :math:`P = G_{SS}^{-1}`, :math:`x = P b_S`, and for a column j
+with :math:`W_j = P G_{Sj}`, :math:`r_j = b_j - G_{jS} x`, :math:`s_j = G_{jj} - G_{jS} W_j`, taking column j into
+slot i (:math:`p = P_{ii}`) gives
+
+.. math::
+    r' = r_j + x_i W_{ij} / p, \quad s' = s_j + W_{ij}^2 / p, \quad
+    \Delta E = \tfrac12 \left(x_i^2 / p - r'^2 / s'\right).
+
+With :math:`u = P_{:i}` and :math:`v = W_j - u W_{ij} / p`, :math:`v_i = -1`, an accepted flip changes
+
+.. math::
+    P \to P - u u^T / p + v v^T / s', \quad x \to x - u x_i / p - v r' / s',
+
+and with :math:`h_m = G_{jm} - G_{jS'} W'_m` (what column m shares with j beside the other slots) every other column m
+
+.. math::
+    W_m \to W_m - u W_{im} / p - v h_m / s', \quad r_m \to r_m + x_i W_{im} / p - h_m r' / s', \quad
+    s_m \to s_m + W_{im}^2 / p - h_m^2 / s'.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pairflip.engines.numba.compile import inlined, kernel
+from pairflip.least_squares import SINGULAR
+
+INFLATION = 1.0 / SINGULAR
+
+
+@inlined
+def flip_energy(x_i, p, r_j, s_j, w):
+    """(Delta E, r', s') of taking a column with W_ij = w into a slot with x_i and P_ii = p."""
+    r = r_j + x_i * w / p
+    s = s_j + w * w / p
+    if s <= SINGULAR:
+        return np.inf, r, s
+    return 0.5 * (x_i * x_i / p - r * r / s), r, s
+
+
+@inlined
+def accepts(u, z):
+    """u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6)."""
+    if z <= 0.0 or u < 1.0 - z:
+        return True
+    if u * (1.0 + z * (1.0 + z * (0.5 + z / 6.0))) > 1.0 + 1e-14:
+        return False
+    return u <= np.exp(-z)
+
+
+@inlined
+def inflation(P, k, u, v, i, p, s):
+    """Largest variance inflation factor (diagonal element of P) after the flip at slot i."""
+    p_inverse, s_inverse = 1.0 / p, 1.0 / s
+    worst = s_inverse
+    for m in range(k):
+        if m != i:
+            worst = max(worst, P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse)
+    return worst
+
+
+@kernel
+def extend(P, n, g, diagonal_j):
+    """Border P, the inverse for n columns, by a column with inner products g (n,) and G_jj; False if singular."""
+    v, s = np.empty(n), diagonal_j
+    for m in range(n):
+        total = 0.0
+        for l in range(n):
+            total += P[m, l] * g[l]
+        v[m] = total
+        s -= total * g[m]
+    if s <= SINGULAR:
+        return False
+    for m in range(n):
+        if P[m, m] + v[m] * v[m] / s >= INFLATION:
+            return False
+    for m in range(n):
+        a = v[m] / s
+        for l in range(n):
+            P[m, l] += a * v[l]
+        P[m, n] = -a
+        P[n, m] = -a
+    P[n, n] = 1.0 / s
+    return True
+
+
+@inlined
+def exchange(P, x, k, u, v, i, p, r, s):
+    """P and x after the flip at slot i."""
+    x_i, x_j, p_inverse, s_inverse = x[i], r / s, 1.0 / p, 1.0 / s
+    for m in range(k):
+        a, c = -u[m] * p_inverse, v[m] * s_inverse
+        for n in range(k):
+            P[m, n] += a * u[n] + c * v[n]
+        x[m] += a * x_i - v[m] * x_j
+    for m in range(k):
+        P[i, m] = -v[m] * s_inverse
+        P[m, i] = -v[m] * s_inverse
+    P[i, i] = s_inverse
+    x[i] = x_j
+
+
+@inlined
+def shared_part(g, u, k, i, p):
+    """Sum over the other slots of G_lj u_l / p: the part of h that comes from removing slot i."""
+    t = 0.0
+    for m in range(k):
+        t += g[m] * u[m]
+    return (t - g[i] * u[i]) / p
+
+
+@kernel
+def update_table(W, r, s, G_j, k, g, u, v, i, p, x_i, r_new, s_new):
+    """W (k, N), r, s of every column after column j, with Gram row G_j and g = G_Sj, entered slot i."""
+    t, p_inverse, s_inverse = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new
+    others, W_i = g.copy(), W[i].copy()
+    others[i] = 0.0
+    h = np.dot(others, W)
+    for j in range(h.size):
+        h[j] = G_j[j] + t * W_i[j] - h[j]
+    for m in range(k):
+        a, c = u[m] * p_inverse, v[m] * s_inverse
+        if m != i:
+            for j in range(h.size):
+                W[m, j] -= a * W_i[j] + c * h[j]
+    x_p, x_j = x_i / p, r_new / s_new
+    for j in range(h.size):
+        r[j] += x_p * W_i[j] - x_j * h[j]
+    for j in range(h.size):
+        s[j] += W_i[j] * W_i[j] * p_inverse - h[j] * h[j] * s_inverse
+    for j in range(h.size):
+        W[i, j] = h[j] * s_inverse
+
+
+@inlined
+def update_ahead(W, r, s, G, h, first, last, k, g, u, v, i, p, x_i, r_new, s_new):
+    """The same for the flips ahead: rows first, ..., last - 1 of W (lanes, k); h holds G_jm of each lane m."""
+    t, p_inverse, s_inverse = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new
+    for q in range(first, last):
+        w = W[q, i]
+        shared = h[q] + (t + g[i]) * w
+        for m in range(k):
+            shared -= g[m] * W[q, m]
+        a, c = w * p_inverse, shared * s_inverse
+        for m in range(k):
+            W[q, m] -= a * u[m] + c * v[m]
+        W[q, i] = c
+        r[q] += x_i * a - c * r_new
+        s[q] += w * a - shared * c
+        G[q, i] = h[q]
+
+
+@kernel
+def smallest_delta(P, x, W, r, s, outside, k):
+    """Lowest Delta E of all flips; `outside` (N,) is 0 for columns of the support, 1 for the others."""
+    lowest = np.inf
+    for i in range(k):
+        p, x_i = P[i, i], x[i]
+        a, best = x_i / p, 0.0
+        for j in range(outside.size):
+            w = W[i, j]
+            r_new, s_new = r[j] + a * w, s[j] + w * w / p
+            gain = r_new * r_new / max(s_new, SINGULAR) * outside[j]
+            best = max(best, gain if s_new > SINGULAR else 0.0)
+        lowest = min(lowest, 0.5 * (x_i * a - best))
+    return lowest

@@ -1,0 +1,205 @@
+"""One chain: its memory, its first support, and the pieces of state each way of flipping needs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairflip.engines.numba.algebra import extend
+from pairflip.engines.numba.compile import inlined, kernel
+from pairflip.engines.numba.draws import draw_start
+
+LANES = 8
+BLOCK = 1024
+ROW_CACHE_BYTES = 32 * 2**20
+
+
+class System(NamedTuple):
+    """The problem as kernels see it: G (N, N), or columns (N, M) when G is too large (the other is empty)."""
+
+    G: Any
+    columns: Any
+    b: Any
+    diagonal: Any
+    yy: float
+
+
+class Chain(NamedTuple):
+    """Memory of one chain, used again for the next one.
+
+    `order` lists the support in its first k places and the columns outside it after. P, x belong to the
+    support; W (k, N), r, s to all columns (the table).
+    """
+
+    order: Any
+    P: Any
+    x: Any
+    best: Any
+    slot: Any
+    position: Any
+    uniform: Any
+    W: Any
+    r: Any
+    s: Any
+    outside: Any
+    cached_rows: Any
+    cached_column: Any
+    cache_slot: Any
+
+
+def new_chain(k: int, n_columns: int, *, dense: bool) -> Chain:
+    """Uninitialized memory for a chain of size k."""
+    cached = 0 if dense else max(k + 1, min(256, ROW_CACHE_BYTES // (8 * n_columns)))
+
+    def empty(*shape: int) -> Any:
+        return np.empty(shape)
+
+    return Chain(
+        order=np.empty(n_columns, np.int32),
+        P=empty(k, k),
+        x=empty(k),
+        best=np.empty(k, np.int32),
+        slot=np.empty(BLOCK, np.int32),
+        position=np.empty(BLOCK, np.int32),
+        uniform=empty(BLOCK),
+        W=empty(k, n_columns),
+        r=empty(n_columns),
+        s=empty(n_columns),
+        outside=empty(n_columns),
+        cached_rows=empty(cached, n_columns if cached else 0),
+        cached_column=np.full(cached, -1, np.int64),
+        cache_slot=np.full(n_columns if cached else 0, -1, np.int64),
+    )
+
+
+@inlined
+def inner(G, columns, a, b):
+    """G_ab of two different columns."""
+    if G.size:
+        return G[a, b]
+    total = 0.0
+    for m in range(columns.shape[1]):
+        total += columns[a, m] * columns[b, m]
+    return total
+
+
+@kernel
+def copy_row(source, i, target, j):
+    """Row i of `source` into row j of `target`."""
+    for m in range(source.shape[1]):
+        target[j, m] = source[i, m]
+
+
+@kernel
+def gram_row(system, chain, j):
+    """Row j of G; when only columns are kept, from a ring of the rows computed last."""
+    if system.G.size:
+        return system.G[j]
+    at = chain.cache_slot[j]
+    if at < 0:
+        at = 0
+        while chain.cached_column[at] >= 0 and at + 1 < chain.cached_column.size:
+            at += 1
+        if chain.cached_column[at] >= 0:  # full: forget one, in turn (j is as good a random number as any)
+            at = j % chain.cached_column.size
+            chain.cache_slot[chain.cached_column[at]] = -1
+        np.dot(system.columns, system.columns[j], chain.cached_rows[at])
+        chain.cached_rows[at, j] = system.diagonal[j]
+        chain.cached_column[at] = j
+        chain.cache_slot[j] = at
+    return chain.cached_rows[at]
+
+
+@kernel
+def start_chain(system, chain, key0, key1):
+    """First support: the first k columns of a random order that stay independent. Returns how many there are."""
+    k, n = chain.x.size, chain.order.size
+    order, g, random_order = chain.order, np.empty(k), np.empty(n, np.int32)
+    draw_start(key0, key1, random_order)
+    found, rest = 0, k
+    for c in random_order:
+        added = False
+        if found < k:
+            for m in range(found):
+                g[m] = inner(system.G, system.columns, order[m], c)
+            added = extend(chain.P, found, g, system.diagonal[c])
+        if added:
+            order[found] = c
+            found += 1
+        elif rest < n:
+            order[rest] = c
+            rest += 1
+    return found
+
+
+@kernel
+def refresh(G, columns, b, diagonal, yy, order, P, x):
+    """P, x of the support from G, free of accumulated rounding; returns the energy, NaN if it is singular."""
+    k = x.size
+    g = np.empty(k)
+    for m in range(k):
+        for l in range(m):
+            g[l] = inner(G, columns, order[m], order[l])
+        if not extend(P, m, g, diagonal[order[m]]):
+            return np.nan
+    energy = yy
+    for m in range(k):
+        total = 0.0
+        for l in range(k):
+            total += P[m, l] * b[order[l]]
+        x[m] = total
+        energy -= total * b[order[m]]
+    return 0.5 * energy
+
+
+@kernel
+def build_table(system, chain):
+    """W = P G_S:, r, s of every column."""
+    k, n = chain.W.shape
+    order, W, r, s, outside = chain.order, chain.W, chain.r, chain.s, chain.outside
+    rows = np.empty((k, n))
+    for m in range(k):
+        row = gram_row(system, chain, order[m])
+        for j in range(n):
+            rows[m, j] = row[j]
+    np.dot(chain.P, rows, W)
+    for j in range(n):
+        r[j] = system.b[j]
+        s[j] = system.diagonal[j]
+        outside[j] = 1.0
+    for m in range(k):
+        x_m = chain.x[m]
+        for j in range(n):
+            r[j] -= x_m * rows[m, j]
+            s[j] -= rows[m, j] * W[m, j]
+    for m in range(k):
+        c = order[m]
+        outside[c], r[c], s[c] = 0.0, 0.0, 0.0
+        for l in range(k):
+            W[l, c] = 0.0
+        W[m, c] = 1.0
+
+
+@inlined
+def look_ahead(G, columns, b, diagonal, order, P, x, support_columns, ahead, ahead_columns, G_a, W_a, r_a, s_a):
+    """G_Sj, W_j, r_j, s_j (rows of G_a, W_a; elements of r_a, s_a) of the columns j in `ahead`."""
+    k = x.size
+    if G.size:
+        for m in range(k):
+            c = np.uint64(order[m])
+            for q in range(LANES):
+                G_a[q, m] = G[c, ahead[q]]
+    else:
+        for q in range(LANES):
+            for m in range(columns.shape[1]):
+                ahead_columns[q, m] = columns[ahead[q], m]
+        np.dot(ahead_columns, support_columns.T, G_a)
+    np.dot(G_a, P, W_a)
+    for q in range(LANES):
+        r, s = 0.0, 0.0
+        for m in range(k):
+            r += G_a[q, m] * x[m]
+            s += G_a[q, m] * W_a[q, m]
+        r_a[q] = b[ahead[q]] - r
+        s_a[q] = diagonal[ahead[q]] - s

@@ -1,0 +1,50 @@
+"""Every flip of one support at once, by the same algebra the walk uses (for exact tests)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pairflip.engines.numba.algebra import INFLATION, flip_energy, inflation
+from pairflip.engines.numba.chain import LANES, build_table, copy_row, look_ahead, refresh
+from pairflip.engines.numba.compile import entry
+
+
+@entry
+def survey(system, chain, by_table, delta):
+    """Fill delta (k, N - k) with Delta E of exchanging slot i with the column at place j outside."""
+    k, outside = delta.shape
+    P, x, order = chain.P, chain.x, chain.order
+    u, v = np.empty(k), np.empty(k)
+    ahead, ahead_columns = np.empty(LANES, np.uint64), np.empty((LANES, system.columns.shape[1]))
+    ahead_G, ahead_W, ahead_r, ahead_s = (
+        np.empty((LANES, k)),
+        np.empty((LANES, k)),
+        np.empty(LANES),
+        np.empty(LANES),
+    )
+    refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)
+    support_columns = np.empty((k, system.columns.shape[1]))
+    if system.columns.size:
+        for m in range(k):
+            copy_row(system.columns, order[m], support_columns, m)
+    if by_table:
+        build_table(system, chain)
+    for place in range(outside):
+        j = order[k + place]
+        for q in range(LANES):
+            ahead[q] = j
+        look_ahead(
+            system.G, system.columns, system.b, system.diagonal, order, P, x, support_columns,
+            ahead, ahead_columns, ahead_G, ahead_W, ahead_r, ahead_s,
+        )  # fmt: skip
+        if by_table:
+            ahead_r[0], ahead_s[0] = chain.r[j], chain.s[j]
+            for m in range(k):
+                ahead_W[0, m] = chain.W[m, j]
+        for i in range(k):
+            p, w = P[i, i], ahead_W[0, i]
+            energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w)
+            for m in range(k):
+                u[m] = P[i, m]
+                v[m] = ahead_W[0, m] - u[m] * w / p
+            delta[i, place] = energy if inflation(P, k, u, v, i, p, s) < INFLATION else np.inf

@@ -1,0 +1,95 @@
+r"""The paper's Algorithm 1, literally: least squares recomputed at every flip.
+
+Slow and obvious: the judge of every other engine. Two things differ from the printed algorithm: the
+acceptance is :math:`\min(1, e^{-\beta \Delta E})` (the paper prints max, a misprint), and a flip to a
+singular support is refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import BETTER, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+from pairflip.philox import flip_draws, start_order
+
+_BLOCK = 256
+
+
+class ReferenceEngine:
+    """One QR of the k columns a flip; cost O(M k^2) each."""
+
+    name = "reference"
+
+    def energy(self, gram: Gram, support: NDArray[np.int64]) -> float:
+        r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2`, infinite when S is singular."""
+        return gram.energy(support)
+
+    def acceptance(self, beta: float, delta: float) -> float:
+        r""":math:`\min(1, e^{-\beta \Delta E})`."""
+        if delta <= 0:
+            return 1.0
+        return float(np.exp(-beta * delta)) if np.isfinite(delta) else 0.0  # 0 * inf is not a number
+
+    def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
+        """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+        ones, zeros = order[:k], order[k:]
+        now = self.energy(gram, ones)
+        delta = np.empty((k, zeros.size))
+        for i in range(k):
+            for j, column in enumerate(zeros):
+                flipped = ones.copy()
+                flipped[i] = column
+                delta[i, j] = self.energy(gram, flipped) - now
+        return delta
+
+    def start(self, gram: Gram, k: int, key: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """First order of the columns: ONES are the first k that stay independent, in random order."""
+        ones: list[int] = []
+        zeros: list[int] = []
+        for column in start_order(key, gram.n_columns):
+            if len(ones) < k and np.isfinite(self.energy(gram, np.array([*ones, column]))):
+                ones.append(int(column))
+            else:
+                zeros.append(int(column))
+        if len(ones) < k:
+            raise RankTooSmall(k, len(ones))
+        return np.array(ones + zeros)
+
+    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
+        """Walk the chains one after the other."""
+        steps = plan.betas.size
+        energy = np.zeros((plan.chains, steps))
+        accepted = np.zeros((plan.chains, steps), dtype=np.int64)
+        final = np.zeros(plan.chains)
+        support = np.zeros((plan.chains, plan.k), dtype=np.int64)
+        best_support = np.zeros_like(support)
+        for c, key in enumerate(plan.keys):
+            order = self.start(gram, plan.k, key)
+            ones, zeros = order[: plan.k], order[plan.k :]
+            now = best = self.energy(gram, ones)
+            best_support[c] = np.sort(ones)
+            t = 0
+            for a, (beta, flips) in enumerate(zip(plan.betas, plan.flips, strict=True)):
+                for first in range(t, t + flips, _BLOCK):
+                    count = min(_BLOCK, t + flips - first)
+                    draws = flip_draws(key, first, count, plan.k, zeros.size)
+                    for i, j, u in zip(*draws, strict=True):
+                        flipped = ones.copy()
+                        flipped[i] = zeros[j]
+                        then = self.energy(gram, flipped)
+                        if u <= self.acceptance(beta, then - now):
+                            ones[i], zeros[j] = zeros[j], ones[i]
+                            now = then
+                            accepted[c, a] += 1
+                            if now < best - BETTER * gram.yy:
+                                best, best_support[c] = now, np.sort(ones)
+                        energy[c, a] += now / flips
+                    if tick is not None:
+                        tick(count)
+                t += int(flips)
+            final[c] = now
+            support[c] = np.sort(ones)
+        return WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))

@@ -1,0 +1,109 @@
+r"""What an engine needs to know of a problem: inner products of its columns with each other and with y.
+
+With columns scaled to unit norm, :math:`G = X^T X`, :math:`b = X^T y`, the energy of a support S is
+
+.. math:: E(S) = \tfrac12 \left(y^T y - b_S^T G_{SS}^{-1} b_S\right).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import Floats, orthonormal_basis, qr_energy
+
+
+class Gram:
+    r"""Unit-norm columns, target, and their inner products.
+
+    Attributes
+    ----------
+    columns : (N, M)
+        Column j of the projected, scaled table, as contiguous row j.
+    target : (M,)
+        The projected target.
+    penalty : (N,)
+        Ridge term of each scaled column, part of the diagonal of G.
+    b, yy : (N,), float
+        :math:`X^T y` and :math:`y^T y`.
+    diagonal : (N,)
+        Diagonal of G: 1 unless rows are held out.
+    dense : bool
+        Whether the N x N matrix may be formed (it fits the memory budget).
+    """
+
+    def __init__(self, columns: Floats, target: Floats, penalty: Floats, *, dense: bool) -> None:
+        self.columns = columns
+        self.target = target
+        self.penalty = penalty
+        self.b: Floats = columns @ target
+        self.yy = float(target @ target)
+        self.diagonal: Floats = np.ones(columns.shape[0])
+        self.dense = dense
+
+    @property
+    def n_columns(self) -> int:
+        """N, the number of candidate columns."""
+        return int(self.b.size)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (N, N), formed at first use."""
+        gram: Floats = self.columns @ self.columns.T
+        np.fill_diagonal(gram, self.diagonal)
+        return gram
+
+    def energy(self, support: NDArray[np.int64]) -> float:
+        """E(S) by QR on the columns, infinite when S is singular."""
+        return qr_energy(self.columns[support].T, self.target, self.penalty[support])
+
+
+class HeldOutGram(Gram):
+    r"""The same problem without some rows: :math:`G - B^T B`, :math:`b - B^T c`, :math:`y^T y - c^T c`.
+
+    With h the hat matrix of the forced columns Z (the intercept among them) and H the rows left out,
+    :math:`B = (I - h_{HH})^{-1/2} X_H` and :math:`c = (I - h_{HH})^{-1/2} y_H`: refitting the forced
+    columns inside the fold costs no further rank.
+    """
+
+    def __init__(self, base: Gram, forced: Floats, rows: NDArray[np.int64]) -> None:
+        self.base = base
+        self.rows = rows
+        self._forced = forced
+        basis = orthonormal_basis(forced)[rows]
+        shrink, vectors = np.linalg.eigh(np.eye(rows.size) - basis @ basis.T)
+        fitted = shrink <= 1e-12  # a direction of the forced columns that only the held-out rows see
+        root = vectors * np.where(fitted, 0.0, 1.0 / np.sqrt(np.where(fitted, 1.0, shrink)))
+        self.left_out: Floats = root.T @ base.columns[:, rows].T
+        c = root.T @ base.target[rows]
+        self.penalty = base.penalty
+        self.b = base.b - self.left_out.T @ c
+        self.yy = max(base.yy - float(c @ c), 0.0)
+        self.diagonal = np.maximum(base.diagonal - np.einsum("hj,hj->j", self.left_out, self.left_out), 0.0)
+        self.dense = base.dense
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (N, N) as a low-rank change of the matrix of all rows."""
+        gram: Floats = self.base.matrix - self.left_out.T @ self.left_out
+        np.fill_diagonal(gram, self.diagonal)
+        return gram
+
+    @cached_property
+    def _inside(self) -> Floats:
+        return orthonormal_basis(np.delete(self._forced, self.rows, axis=0))
+
+    @cached_property
+    def columns(self) -> Floats:  # type: ignore[override]
+        """The columns on the remaining rows, forced columns projected out there."""
+        columns = np.delete(self.base.columns, self.rows, axis=1)
+        columns -= (columns @ self._inside) @ self._inside.T
+        return np.ascontiguousarray(columns)
+
+    @cached_property
+    def target(self) -> Floats:  # type: ignore[override]
+        """The target on the remaining rows, forced columns projected out there."""
+        target = np.delete(self.base.target, self.rows)
+        return np.asarray(target - self._inside @ (self._inside.T @ target))

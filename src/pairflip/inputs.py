@@ -1,0 +1,128 @@
+"""Turning what users hand over into checked float64 arrays, with errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairflip.least_squares import Floats
+
+
+def _show(names: Sequence[str], at: Iterable[int], most: int = 5) -> str:
+    listed = list(at)
+    text = ", ".join(repr(names[j]) for j in listed[:most])
+    return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
+    """X as a finite (M, N) float64 array and its column names (of the data frame, or ``x0, x1, ...``)."""
+    if hasattr(X, "toarray"):
+        raise TypeError("X is a sparse matrix; expected a dense table: pass X.toarray().")
+    if names is None and hasattr(X, "columns"):
+        names = [str(c) for c in X.columns]
+    raw = np.asarray(X)
+    if raw.ndim != 2:
+        raise ValueError(
+            f"X has shape {raw.shape}; expected a table of shape (rows, columns). "
+            "A single column is X.reshape(-1, 1), a single row X.reshape(1, -1)."
+        )
+    n_rows, n_columns = raw.shape
+    labels = [f"x{j}" for j in range(n_columns)] if names is None else [str(c) for c in names]
+    if len(labels) != n_columns:
+        raise ValueError(f"names has {len(labels)} entries but X has {n_columns} columns; expected one name a column.")
+    if n_columns == 0:
+        raise ValueError("X has no columns; expected at least one candidate column.")
+    if n_rows < 2:
+        raise ValueError(f"X has {n_rows} row{'s' * (n_rows != 1)}; expected at least two rows (n_samples >= 2).")
+    if np.iscomplexobj(raw):
+        raise ValueError("Complex data not supported: X holds complex numbers; expected real ones.")
+    try:
+        table = _numbers(raw)
+    except (TypeError, ValueError):
+        bad = [j for j in range(n_columns) if not _is_numeric(raw[:, j])]
+        raise ValueError(
+            f"X holds text or other non-numeric values in column {_show(labels, bad)}; expected numbers only: "
+            "drop these columns or encode them."
+        ) from None
+    finite = np.isfinite(table)
+    if not finite.all():
+        bad = np.flatnonzero(~finite.all(axis=0)).tolist()
+        raise ValueError(
+            f"X contains NaN or infinity in column {_show(labels, bad)} ({int((~finite).sum())} values); expected "
+            "finite numbers: drop these rows or columns, or impute them."
+        )
+    return table, labels
+
+
+def _is_numeric(column: NDArray[Any]) -> bool:
+    try:
+        _numbers(column)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _numbers(raw: NDArray[Any]) -> Floats:
+    if raw.dtype.kind in "mM":  # numpy would count the days, or the nanoseconds
+        raise TypeError("dates are no numbers")
+    return np.asarray(raw, dtype=np.float64)
+
+
+def as_target(y: ArrayLike, n_rows: int) -> Floats:
+    """Target y as a finite (M,) float64 array."""
+    raw = np.asarray(y)
+    if np.iscomplexobj(raw):
+        raise ValueError("Complex data not supported: y holds complex numbers; expected real ones.")
+    try:
+        target = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y holds text or other non-numeric values; expected one number a row.") from None
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target[:, 0]
+    if target.shape != (n_rows,):
+        raise ValueError(f"y has shape {target.shape} but X has {n_rows} rows; expected one target value a row.")
+    bad = int((~np.isfinite(target)).sum())
+    if bad:
+        raise ValueError(f"y contains NaN or infinity ({bad} values); expected finite numbers: drop these rows.")
+    return target
+
+
+def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
+    """Row weights as (M,) float64, all ones when not given."""
+    if weights is None:
+        return np.ones(n_rows)
+    raw = np.asarray(weights)
+    if np.iscomplexobj(raw) or not _is_numeric(raw):
+        raise ValueError("sample_weight holds text, complex or other non-numeric values; expected numbers >= 0.")
+    w = np.asarray(raw, dtype=np.float64)
+    if w.ndim == 0:
+        w = np.full(n_rows, float(w))
+    if w.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {w.shape} but X has {n_rows} rows; expected one weight a row.")
+    if not np.isfinite(w).all() or (w < 0).any():
+        raise ValueError("sample_weight has negative or non-finite entries; expected finite numbers >= 0.")
+    if np.count_nonzero(w) < 2:
+        raise ValueError("sample_weight leaves fewer than two rows; expected at least two rows of positive weight.")
+    return w
+
+
+def find_columns(wanted: Iterable[str | int], names: Sequence[str]) -> NDArray[np.int64]:
+    """Indices of columns given by name or by index."""
+    if isinstance(wanted, (str, int, np.integer)):
+        wanted = [wanted]
+    found: list[int] = []
+    for item in wanted:
+        if isinstance(item, str):
+            if names.count(item) if isinstance(names, list) else item in names:
+                found.append(list(names).index(item))
+                continue
+            raise ValueError(f"always names the column {item!r}, which X does not have; expected one of its columns.")
+        if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
+            raise TypeError(f"always names column {item!r}; expected names or indices of columns of X.")
+        if not 0 <= int(item) < len(names):
+            raise ValueError(f"always names column {item}, but X has columns 0 to {len(names) - 1}.")
+        found.append(int(item))
+    return np.unique(np.asarray(found, dtype=np.int64))

@@ -1,0 +1,196 @@
+"""The problem: a table of candidates, a target, and what is always in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairflip.gram import Gram, HeldOutGram
+from pairflip.inputs import as_table, as_target, as_weights, find_columns
+from pairflip.least_squares import Floats, orthonormal_basis, qr_solve
+
+Center = Literal["fold", "global"] | None
+MEMORY_BUDGET = 256 * 2**20
+_CONSTANT = 1e-12  # a column this small beside its raw norm, after projection, is rounding error
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Least squares on one support, in the units of the table, computed from X by QR."""
+
+    support: NDArray[np.int64]
+    coef: Floats
+    intercept: float
+    always_coef: Floats
+    energy: float
+
+
+class SubsetProblem:
+    r"""Choose k columns of X that predict y best: :math:`\min_{|S|=k} E(S)`,
+
+    .. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2 .
+
+    Forced columns Z (the intercept is one of them) are projected out of X and y (Frisch-Waugh-Lovell),
+    what remains is scaled to unit norm, and columns of which nothing remains are no candidates.
+
+    Parameters
+    ----------
+    X : (M, N) array or data frame
+        Table of candidates.
+    y : (M,)
+        Target.
+    names : sequence of str, optional
+        Column names; taken from a data frame, else ``x0, x1, ...``.
+    center : {"fold", "global", None}
+        Intercept inside every fold (default), means removed once from all rows (what the paper did), or
+        no intercept.
+    always : sequence of names or indices
+        Columns that are in every model. They are not counted in k.
+    sample_weight : (M,), optional
+        Row weights w >= 0; a row of weight zero is an absent row.
+    ridge : float
+        Penalty lambda on the chosen coefficients, in the units of the table.
+    memory_budget : int
+        Bytes the N x N matrix of inner products may take; beyond it engines work from the columns.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        names: Sequence[str] | None = None,
+        center: Center = "fold",
+        always: Iterable[str | int] = (),
+        sample_weight: ArrayLike | None = None,
+        ridge: float = 0.0,
+        memory_budget: int = MEMORY_BUDGET,
+    ) -> None:
+        if center not in ("fold", "global", None):
+            raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
+        if not (np.isfinite(ridge) and ridge >= 0):
+            raise ValueError(f"ridge is {ridge}; expected a finite number >= 0.")
+        table, self.names = as_table(X, names)
+        self.X = table
+        self.y = as_target(y, table.shape[0])
+        self.sample_weight = as_weights(sample_weight, table.shape[0])
+        self.center = center
+        self.ridge = float(ridge)
+        self.memory_budget = int(memory_budget)
+        self.always = find_columns(always, self.names)
+        self._project()
+
+    @property
+    def n_rows(self) -> int:
+        """M, the number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of X, candidates or not."""
+        return int(self.X.shape[1])
+
+    def __repr__(self) -> str:
+        return (
+            f"SubsetProblem({self.n_rows} rows, {self.candidates.size} candidate columns of {self.n_columns}, "
+            f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g})"
+        )
+
+    def _project(self) -> None:
+        """Fill `gram`, `candidates`, `scale`, `variance`, and the basis of the forced columns."""
+        root = np.sqrt(self.sample_weight)
+        total = float(self.sample_weight.sum())
+        columns = np.array(self.X.T, order="C")
+        y = self.y.copy()
+        forced = self.X[:, self.always]
+        self._means, self._y_mean = np.zeros(self.n_columns), 0.0
+        if self.center is not None:
+            self._means = columns @ self.sample_weight / total
+            self._y_mean = float(y @ self.sample_weight) / total
+            columns -= self._means[:, None]
+            y -= self._y_mean
+            forced = forced - self._means[self.always]
+        if self.center == "fold":
+            forced = np.hstack([np.ones((self.n_rows, 1)), forced])
+        raw = np.einsum("mj,mj,m->j", self.X, self.X, self.sample_weight)
+        columns *= root
+        y *= root
+        self._forced = root[:, None] * forced
+        basis = orthonormal_basis(self._forced)
+        for _ in range(2):  # a second projection removes what rounding left of the first
+            columns -= (columns @ basis) @ basis.T
+            y -= basis @ (basis.T @ y)
+        norm2 = np.einsum("jm,jm->j", columns, columns)
+        keep = norm2 > _CONSTANT**2 * raw
+        keep[self.always] = False
+        yy = float(y @ y)
+        if yy <= _CONSTANT**2 * float(self.sample_weight @ self.y**2):
+            raise ValueError(
+                "y is constant (or explained by what is always in the model), so there is nothing to predict; "
+                "check that the target column is the right one."
+            )
+        if not keep.any():
+            raise ValueError(
+                f"none of the {self.n_columns} columns of X varies (beside what is always in the model); expected "
+                "at least one column that is not constant."
+            )
+        self.candidates = np.flatnonzero(keep)
+        if not keep.all():
+            columns = columns[self.candidates]
+        self.scale = np.sqrt(norm2[self.candidates] + self.ridge)
+        columns /= self.scale[:, None]
+        self.variance = yy / total
+        n = self.candidates.size
+        self.gram = Gram(columns, y, self.ridge / self.scale**2, dense=8 * n * n <= self.memory_budget)
+
+    def held_out(self, rows: ArrayLike) -> HeldOutGram:
+        """The problem without some rows, as a low-rank change of the Gram matrix."""
+        given = np.asarray(rows)
+        index = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
+        if index.size == 0 or index[0] < 0 or index[-1] >= self.n_rows:
+            named = f"from {index[0]} to {index[-1]}" if index.size else "none"
+            raise ValueError(f"held-out rows: {named}; expected at least one row number from 0 to {self.n_rows - 1}.")
+        if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
+            raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
+        return HeldOutGram(self.gram, self._forced, index)
+
+    def slots(self, support: ArrayLike) -> NDArray[np.int64]:
+        """Positions among the candidates of the columns of `support` (any order, no repeats)."""
+        given = np.asarray(support, dtype=np.int64).ravel()
+        if np.unique(given).size != given.size:
+            raise ValueError(f"support {given.tolist()} names a column twice; expected distinct column indices.")
+        at = np.searchsorted(self.candidates, given)
+        found = (at < self.candidates.size) & (self.candidates[np.minimum(at, self.candidates.size - 1)] == given)
+        if not found.all():
+            column = int(given[~found][0])
+            why = "is out of range"
+            if 0 <= column < self.n_columns:
+                why = "is always in the model" if column in self.always else "is constant"
+            raise ValueError(f"column {column} of the support {why}; expected indices of candidate columns.")
+        return at
+
+    def fit(self, support: ArrayLike) -> Fit:
+        """Coefficients and energy of one support, by QR on the columns of X."""
+        chosen = np.sort(np.asarray(support, dtype=np.int64).ravel())
+        at = self.slots(chosen)
+        x, energy = qr_solve(self.gram.columns[at].T, self.gram.target, self.gram.penalty[at])
+        coef = x / self.scale[at]
+        rest = self.y - self._y_mean - (self.X[:, chosen] - self._means[chosen]) @ coef
+        norms = np.linalg.norm(self._forced, axis=0)
+        norms[norms == 0] = 1.0
+        z = np.linalg.lstsq(self._forced / norms, np.sqrt(self.sample_weight) * rest, rcond=None)[0] / norms
+        intercept, always_coef = (float(z[0]), z[1:]) if self.center == "fold" else (0.0, z)
+        intercept += self._y_mean - float(self._means[chosen] @ coef + self._means[self.always] @ always_coef)
+        return Fit(chosen, coef, intercept, always_coef, energy)
+
+    def energy(self, support: ArrayLike) -> float:
+        r""":math:`E(S)`, recomputed from X; infinite for a singular support."""
+        return self.gram.energy(self.slots(support))
+
+    def coef(self, support: ArrayLike) -> Floats:
+        """Coefficients of the columns of the sorted `support`, in the units of the table."""
+        return self.fit(support).coef

@@ -1,0 +1,96 @@
+r"""A schedule is a value: the list of (beta, sweeps) an annealing walks through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Unit = Literal["absolute", "greedy"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    r"""Inverse temperatures and the sweeps spent at each.
+
+    Parameters
+    ----------
+    betas
+        Inverse temperatures :math:`\beta_a \ge 0`. They multiply the total energy
+        :math:`E = \frac12 \min_x \|y - X_S x\|^2`.
+    sweeps
+        Sweeps at each beta (one sweep is N attempted flips).
+    unit
+        ``"absolute"``: betas as they stand. ``"greedy"``: betas in units of 1 / energy that forward selection
+        leaves at this size, so that neither the unit of y, nor the number of rows, nor how well the table
+        explains y changes anything.
+    least_flips
+        Attempted flips at each beta even where the table is so small that the sweeps are fewer.
+    name
+        How the schedule calls itself in traces and reports.
+    """
+
+    betas: tuple[float, ...]
+    sweeps: tuple[int, ...]
+    unit: Unit = "absolute"
+    least_flips: int = 0
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        betas = tuple(float(b) for b in self.betas)
+        sweeps = tuple(int(s) for s in self.sweeps)
+        if not betas or len(betas) != len(sweeps):
+            raise ValueError(
+                f"a schedule has {len(betas)} betas and {len(sweeps)} sweeps; expected equally many, at least "
+                "one of each, for instance Schedule(betas=(0.1, 1.0), sweeps=(5, 5))."
+            )
+        if not all(np.isfinite(b) and b >= 0 for b in betas):
+            raise ValueError("a schedule's betas must be finite numbers >= 0 (infinite temperature is beta = 0).")
+        if any(s < 1 for s in sweeps):
+            raise ValueError("a schedule's sweeps must be whole numbers >= 1.")
+        if self.unit not in ("absolute", "greedy"):
+            raise ValueError(f"schedule unit is {self.unit!r}; expected 'absolute' or 'greedy'.")
+        object.__setattr__(self, "betas", betas)
+        object.__setattr__(self, "sweeps", sweeps)
+
+    def __len__(self) -> int:
+        return len(self.betas)
+
+    @classmethod
+    def paper(cls, beta0: float = 1e-8, r: float = 1.1, steps: int = 100, sweeps: int = 5) -> Schedule:
+        r"""The paper's schedule: :math:`\beta_a = \beta_0 + r^{a-1} - 1`, absolute energies."""
+        betas = beta0 + (r ** np.arange(steps, dtype=float) - 1.0)
+        return cls(tuple(betas), (sweeps,) * steps, name="paper")
+
+    @classmethod
+    def geometric(
+        cls, first: float, last: float, steps: int = 100, sweeps: int = 5, unit: Unit = "absolute"
+    ) -> Schedule:
+        r"""Constant ratio from `first` to `last`: :math:`\beta_a = \beta_1 (\beta_n/\beta_1)^{(a-1)/(n-1)}`."""
+        if not 0 < first <= last:
+            raise ValueError(f"a geometric schedule goes from {first} to {last}; expected 0 < first <= last.")
+        return cls(tuple(np.geomspace(first, last, steps)), (sweeps,) * steps, unit, name="geometric")
+
+    @classmethod
+    def auto(cls, sweeps: int = 2) -> Schedule:
+        r"""The default, made for finding the optimum: scale-free, from hot to frozen.
+
+        With :math:`E_g` the energy forward selection leaves, 70 steps of ratio 1.2 from :math:`3 / E_g`, where
+        walks still wander, to :math:`10^6 / E_g`; then 12 steps of ratio 4, until energies that differ by
+        :math:`10^{-11} E_g` are told apart. A frozen chain costs nothing, so most of these are free.
+        """
+        slow = 3.0 * 1.2 ** np.arange(70)
+        fast = slow[-1] * 4.0 ** np.arange(1, 13)
+        betas = np.concatenate([slow, fast])
+        return cls(tuple(betas), (sweeps,) * betas.size, "greedy", least_flips=200, name="auto")
+
+    def absolute_betas(self, greedy_energy: float) -> NDArray[np.float64]:
+        """Betas that multiply the total energy, given the energy that forward selection leaves."""
+        betas = np.asarray(self.betas)
+        return betas / greedy_energy if self.unit == "greedy" else betas
+
+    def flips(self, n_columns: int) -> NDArray[np.int64]:
+        """Attempted flips at each beta for a table of `n_columns` candidates."""
+        return np.maximum(np.asarray(self.sweeps, dtype=np.int64) * n_columns, max(self.least_flips, 1))

@@ -1,0 +1,51 @@
+"""Exact answers for small problems, and the checks every engine must pass (for tests; needs no pytest)."""
+
+from __future__ import annotations
+
+from pairflip.testing.cases import Case, enumerated_cases, random_cases
+from pairflip.testing.conformance import (
+    EngineConformance,
+    check_acceptance,
+    check_decisions,
+    check_detailed_balance,
+    check_flip_energies,
+    check_irreducible,
+    check_long_walks,
+    check_rank,
+    check_stationarity,
+    check_steps,
+    check_tick,
+    check_visits,
+    check_workers,
+    make_plan,
+)
+from pairflip.testing.enumeration import all_supports, best_support, boltzmann, enumerate_energies
+from pairflip.testing.transition import balance_error, states, stationarity_error, transition_matrix
+
+__all__ = [
+    "Case",
+    "EngineConformance",
+    "all_supports",
+    "balance_error",
+    "best_support",
+    "boltzmann",
+    "check_acceptance",
+    "check_decisions",
+    "check_detailed_balance",
+    "check_flip_energies",
+    "check_irreducible",
+    "check_long_walks",
+    "check_rank",
+    "check_stationarity",
+    "check_steps",
+    "check_tick",
+    "check_visits",
+    "check_workers",
+    "enumerate_energies",
+    "enumerated_cases",
+    "make_plan",
+    "random_cases",
+    "states",
+    "stationarity_error",
+    "transition_matrix",
+]

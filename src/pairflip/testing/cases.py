@@ -1,0 +1,176 @@
+"""Small problems on which engines are compared: easy ones, and every kind that has a way to go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+from pairflip.problem import SubsetProblem
+
+Recipe = Callable[[np.random.Generator], tuple[Gram, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A problem as engines see it, and the size of its supports."""
+
+    name: str
+    gram: Gram
+    k: int
+
+
+def _table(rng: np.random.Generator, M: int, N: int, correlation: float = 0.0) -> tuple[Floats, Floats]:
+    """AR(1) columns X (M, N) and a target that three of them predict."""
+    X = rng.normal(size=(M, N))
+    for j in range(1, N):
+        X[:, j] = correlation * X[:, j - 1] + (1 - correlation**2) ** 0.5 * X[:, j]
+    chosen = X[:, rng.choice(N, size=min(3, N), replace=False)]
+    y = chosen @ rng.normal(size=chosen.shape[1]) + 0.5 * rng.normal(size=M)
+    return X, y
+
+
+def _plain(rng: np.random.Generator) -> tuple[Gram, int]:
+    N = int(rng.integers(6, 25))
+    return SubsetProblem(*_table(rng, 18, N)).gram, int(rng.integers(2, min(N, 8)))
+
+
+def _no_intercept(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 15, 14), center=None).gram, 5
+
+
+def _global_center(rng: np.random.Generator) -> tuple[Gram, int]:
+    X, y = _table(rng, 15, 14)
+    return SubsetProblem(X + 3.0, y - 2.0, center="global").held_out([4]), 4
+
+
+def _correlated(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 25, 20, 0.9)).gram, int(rng.integers(3, 9))
+
+
+def _collinear(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 25, 18, 0.9999)).gram, int(rng.integers(2, 7))
+
+
+def _weighted(rng: np.random.Generator) -> tuple[Gram, int]:
+    weights = rng.exponential(size=20)
+    weights[[3, 11]] = 0.0
+    return SubsetProblem(*_table(rng, 20, 15), sample_weight=weights).gram, 4
+
+
+def _ridge(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 16, 15, 0.5), ridge=float(rng.exponential())).gram, 6
+
+
+def _ridge_wide(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 8, 20), ridge=0.3).gram, 11
+
+
+def _single(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 12, 20)).gram, 1
+
+
+def _all_but_one(rng: np.random.Generator) -> tuple[Gram, int]:
+    N = int(rng.integers(2, 12))
+    return SubsetProblem(*_table(rng, 20, N)).gram, N - 1
+
+
+def _wide(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 10, 25)).gram, int(rng.integers(2, 9))
+
+
+def _duplicated(rng: np.random.Generator) -> tuple[Gram, int]:
+    X, y = _table(rng, 18, 10)
+    return SubsetProblem(np.hstack([X, X[:, [0, 3]], -2.0 * X[:, [3]]]), y).gram, int(rng.integers(2, 8))
+
+
+def _dependent(rng: np.random.Generator) -> tuple[Gram, int]:
+    X, y = _table(rng, 18, 8)
+    return SubsetProblem(np.hstack([X, X[:, :4] @ rng.normal(size=(4, 3))]), y).gram, 5
+
+
+def _constant(rng: np.random.Generator) -> tuple[Gram, int]:
+    X, y = _table(rng, 14, 12)
+    X[:, 2], X[:, 7] = 5.0, 0.0
+    X[:, 9] = 0.0
+    X[6, 9] = 1.0  # varies in one row only, so it is constant in the fold without that row
+    return SubsetProblem(X, y).held_out([6]), 4
+
+
+def _one_row_out(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 16, 14)).held_out([int(rng.integers(16))]), 4
+
+
+def _rows_out(rng: np.random.Generator) -> tuple[Gram, int]:
+    X, y = _table(rng, 20, 14, 0.5)
+    weights = rng.exponential(size=20)
+    return SubsetProblem(X, y, always=[2, 5], sample_weight=weights).held_out([0, 7, 8, 19]), 4
+
+
+def _from_columns(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 12, 20, 0.5), ridge=0.1, memory_budget=0).gram, int(rng.integers(2, 8))
+
+
+def _rows_out_from_columns(rng: np.random.Generator) -> tuple[Gram, int]:
+    return SubsetProblem(*_table(rng, 16, 18), memory_budget=0).held_out([3, 5]), 5
+
+
+_RECIPES: dict[str, Recipe] = {
+    "plain": _plain,
+    "no intercept": _no_intercept,
+    "centred once, one row out": _global_center,
+    "correlated 0.9": _correlated,
+    "nearly collinear 0.9999": _collinear,
+    "weighted": _weighted,
+    "ridge": _ridge,
+    "ridge, k > M": _ridge_wide,
+    "k = 1": _single,
+    "k = N - 1": _all_but_one,
+    "N > M": _wide,
+    "duplicated columns": _duplicated,
+    "linearly dependent columns": _dependent,
+    "constant columns": _constant,
+    "one row out": _one_row_out,
+    "four rows out, forced columns": _rows_out,
+    "from the columns": _from_columns,
+    "from the columns, two rows out": _rows_out_from_columns,
+}
+
+
+@cache
+def random_cases(each: int = 3) -> tuple[Case, ...]:
+    """`each` random problems of every kind, always the same ones."""
+    return tuple(
+        Case(f"{name} #{seed}", *recipe(np.random.default_rng([2016, number, seed])))
+        for number, (name, recipe) in enumerate(_RECIPES.items())
+        for seed in range(each)
+    )
+
+
+@cache
+def enumerated_cases() -> tuple[Case, ...]:
+    """Problems with so few supports (at most 70) that the whole transition matrix can be written down."""
+    rng = np.random.default_rng(2016)
+    X, y = _table(rng, 12, 7)
+    weights = rng.exponential(size=12)
+    weights[5] = 0.0
+    wide, target = _table(rng, 6, 8)
+    correlated = _table(rng, 12, 8, 0.8)
+    twice = np.hstack([X[:, :4], X[:, [0, 2]]])
+    return (
+        Case("centred", SubsetProblem(X, y).gram, 3),
+        Case("no intercept", SubsetProblem(X, y, center=None).gram, 2),
+        Case("correlated", SubsetProblem(*correlated).gram, 4),
+        Case("weighted, forced column", SubsetProblem(X, y, sample_weight=weights, always=[6]).gram, 3),
+        Case("ridge", SubsetProblem(X[:, :6], y, ridge=2.0).gram, 4),
+        Case("duplicated columns", SubsetProblem(twice, y).gram, 3),
+        Case("N > M", SubsetProblem(wide, target, center=None).gram, 4),
+        Case("one row out", SubsetProblem(X, y).held_out([3]), 2),
+        Case("three rows out, forced column", SubsetProblem(X, y, always=[0]).held_out([1, 2, 9]), 3),
+        Case("from the columns", SubsetProblem(X, y, memory_budget=0).gram, 5),
+        Case("k = 1", SubsetProblem(X, y).gram, 1),
+    )

@@ -1,0 +1,78 @@
+"""The compiled engine, each way of flipping on its own, against the reference and against exact numbers."""
+
+import numpy as np
+import pytest
+
+from pairflip import SubsetProblem, datasets
+from pairflip.engines import WalkPlan
+from pairflip.engines.numba import NumbaEngine
+from pairflip.philox import chain_keys
+from pairflip.testing import EngineConformance
+
+
+class TestAuto(EngineConformance):
+    def engine(self):
+        return NumbaEngine()
+
+
+class TestSquare(EngineConformance):
+    def engine(self):
+        return NumbaEngine("square")
+
+
+class TestTable(EngineConformance):
+    def engine(self):
+        return NumbaEngine("table")
+
+
+def paper_plan(k, n_columns, chains=2, seed=0):
+    betas = 1e-8 + 1.1 ** np.arange(100) - 1
+    return WalkPlan(k, betas, np.full(100, 5 * n_columns), chain_keys(seed, k, None, range(chains)))
+
+
+@pytest.mark.parametrize(("k", "memory"), [(5, 2**28), (20, 2**28), (40, 2**28), (8, 0)])
+def test_both_ways_and_the_switch_walk_the_same_chain(k, memory):
+    data = datasets.make_planted(N=120, seed=3)
+    gram = SubsetProblem(data.X, data.y, center=None, memory_budget=memory).gram
+    plan = paper_plan(k, 120)
+    auto, square, table = (NumbaEngine(way).walk(gram, plan) for way in ("auto", "square", "table"))
+    for other in (square, table):
+        np.testing.assert_array_equal(auto.accepted, other.accepted)
+        np.testing.assert_array_equal(auto.support, other.support)
+        np.testing.assert_allclose(auto.energy, other.energy, rtol=1e-9)
+
+
+@pytest.mark.parametrize("way", ["auto", "square", "table"])
+def test_running_energy_after_a_million_flips_agrees_with_qr(way):
+    data = datasets.make_correlated(M=100, N=200, k=5, correlation=0.9999, snr=5.0, seed=1)
+    gram = SubsetProblem(data.X, data.y).gram
+    betas = np.geomspace(1.0, 1e5, 50) / gram.yy
+    plan = WalkPlan(6, betas, np.full(50, 20_000), chain_keys(0, 6, None, range(1)))
+    walked = NumbaEngine(way).walk(gram, plan)
+    exact = gram.energy(walked.support[0])
+    assert walked.accepted.sum() > 10_000
+    assert abs(walked.final_energy[0] / exact - 1) < 1e-8
+
+
+def test_spectra_never_lead_to_a_singular_support():
+    data = datasets.make_spectra(M=60, N=300, components=6, noise=1e-5, seed=2)
+    gram = SubsetProblem(data.X, data.y).gram
+    plan = WalkPlan(
+        8, np.geomspace(1.0, 1e6, 40) / gram.yy, np.full(40, 600), chain_keys(0, 8, None, range(8))
+    )
+    walked = NumbaEngine().walk(gram, plan)
+    assert all(np.isfinite(gram.energy(s)) for s in walked.support)
+    assert walked.refreshes.sum() > 0
+    assert np.isfinite(walked.energy).all()
+
+
+def test_a_frozen_chain_stops_early_and_reports_every_step():
+    data = datasets.make_planted(N=60, seed=0)
+    gram = SubsetProblem(data.X, data.y, center=None).gram
+    betas = np.concatenate([np.geomspace(0.01, 1e4, 30), np.full(10, 1e9)])
+    done = []
+    plan = WalkPlan(4, betas, np.full(40, 300), chain_keys(0, 4, None, range(3)))
+    walked = NumbaEngine().walk(gram, plan, tick=done.append)
+    assert sum(done) == 3 * 40 * 300
+    np.testing.assert_allclose(walked.energy[:, -1], walked.final_energy, rtol=1e-12)
+    assert walked.accepted[:, -5:].sum() == 0

@@ -1,0 +1,138 @@
+"""The reference engine passes the suite, and engines broken on purpose do not."""
+
+import numpy as np
+import pytest
+
+import pairflip.testing as suite
+from pairflip.engines.base import WalkResult
+from pairflip.engines.reference import ReferenceEngine
+from pairflip.least_squares import SINGULAR
+from pairflip.philox import flip_draws
+
+FEW = suite.random_cases()[::9]
+
+
+class TestReference(suite.EngineConformance):
+    def engine(self):
+        return ReferenceEngine()
+
+    # With itself the reference engine need not be compared at length.
+    def test_decisions(self):
+        suite.check_decisions(self.engine(), FEW)
+
+    def test_steps(self):
+        suite.check_steps(self.engine(), FEW)
+
+    def test_long_walks(self):
+        suite.check_long_walks(self.engine(), FEW[:1])
+
+
+class MaxForMin(ReferenceEngine):
+    """The paper's misprint. (It balances, too: only the negative diagonal of P gives it away.)"""
+
+    def acceptance(self, beta, delta):
+        return float(max(1.0, np.exp(min(-beta * delta, 700.0)))) if np.isfinite(delta) else 0.0
+
+
+class NoHalf(ReferenceEngine):
+    def energy(self, gram, support):
+        return 2.0 * super().energy(gram, support)
+
+
+class BetaTwice(ReferenceEngine):
+    def acceptance(self, beta, delta):
+        return super().acceptance(2.0 * beta, delta)
+
+
+class SingularAllowed(ReferenceEngine):
+    def energy(self, gram, support):
+        design = np.vstack([gram.columns[support].T, np.diag(np.sqrt(gram.penalty[support]))])
+        target = np.concatenate([gram.target, np.zeros(len(support))])
+        x = np.linalg.lstsq(design, target, rcond=SINGULAR)[0]
+        return 0.5 * float(np.sum((target - design @ x) ** 2))
+
+
+class OneWaySwap(ReferenceEngine):
+    """The column that leaves is forgotten: the one that entered stays among those outside."""
+
+    def walk(self, gram, plan, *, n_jobs=1, tick=None):
+        shape = plan.chains, plan.betas.size
+        energy, accepted = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        support = np.zeros((plan.chains, plan.k), dtype=np.int64)
+        best_support, final = support.copy(), np.zeros(plan.chains)
+        for c, key in enumerate(plan.keys):
+            order = self.start(gram, plan.k, key)
+            ones, zeros = order[: plan.k], order[plan.k :]
+            now = best = self.energy(gram, ones)
+            best_support[c] = np.sort(ones)
+            steps = np.repeat(np.arange(shape[1]), plan.flips)
+            draws = flip_draws(key, 0, steps.size, plan.k, zeros.size)
+            for a, i, j, u in zip(steps, *draws, strict=True):
+                flipped = ones.copy()
+                flipped[i] = zeros[j]
+                then = self.energy(gram, flipped)
+                if u <= self.acceptance(plan.betas[a], then - now):
+                    ones[i], now = zeros[j], then
+                    accepted[c, a] += 1
+                    if now < best:
+                        best, best_support[c] = now, np.sort(ones)
+                energy[c, a] += now / plan.flips[a]
+            final[c], support[c] = now, np.sort(ones)
+        return WalkResult(
+            energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64)
+        )
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (MaxForMin, suite.check_acceptance),
+        (MaxForMin, suite.check_stationarity),
+        (MaxForMin, suite.check_decisions),
+        (MaxForMin, suite.check_visits),
+        (NoHalf, suite.check_flip_energies),
+        (NoHalf, suite.check_stationarity),
+        (NoHalf, suite.check_detailed_balance),
+        (NoHalf, suite.check_decisions),
+        (BetaTwice, suite.check_acceptance),
+        (BetaTwice, suite.check_stationarity),
+        (BetaTwice, suite.check_detailed_balance),
+        (BetaTwice, suite.check_decisions),
+        (BetaTwice, suite.check_visits),
+        (OneWaySwap, suite.check_decisions),
+        (OneWaySwap, suite.check_visits),
+        (SingularAllowed, suite.check_stationarity),
+        (SingularAllowed, suite.check_flip_energies),
+        (SingularAllowed, suite.check_visits),
+        (SingularAllowed, suite.check_rank),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_a_broken_engine_fails(broken, check):
+    with pytest.raises(AssertionError):
+        check(broken())
+
+
+def test_the_misprint_balances():
+    """Why `check_stationarity` also looks at the signs: pi P = pi holds for max in place of min."""
+    case = suite.enumerated_cases()[0]
+    beta = 20.0 / case.gram.yy
+    pi = suite.boltzmann(suite.states(case.gram, case.k)[1], beta)
+    P = suite.transition_matrix(MaxForMin(), case.gram, case.k, beta)
+    assert suite.stationarity_error(pi, P) < 1e-12
+    assert suite.balance_error(pi, P) < 1e-12
+    assert P.min() < 0
+
+
+def test_annealing_finds_the_enumerated_optimum():
+    case = suite.enumerated_cases()[0]
+    plan = suite.make_plan(case.gram, case.k, np.geomspace(0.1, 1e3, 20), 40, chains=3)
+    walk = ReferenceEngine().walk(case.gram, plan)
+    supports, energies = suite.states(case.gram, case.k)
+    assert (walk.best_support == supports[np.argmin(energies)]).all()
+    assert walk.energy[:, -1] == pytest.approx(energies.min(), rel=1e-2)
+
+
+def test_the_suite_needs_an_engine():
+    with pytest.raises(NotImplementedError, match="return an engine"):
+        suite.EngineConformance().engine()

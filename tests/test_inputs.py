@@ -1,0 +1,168 @@
+"""Bad input gets one line that says what was given, what was expected, and which column is the culprit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from pairflip import SubsetProblem
+from pairflip.inputs import as_table
+
+M, N = 10, 4
+NAMES = ["age", "bmi", "height", "pressure"]
+RNG = np.random.default_rng(0)
+GOOD_X = RNG.normal(size=(M, N))
+GOOD_Y = RNG.normal(size=M)
+FRAME = pd.DataFrame(GOOD_X, columns=NAMES)
+
+
+def changed(array, at, value):
+    array = array.copy()
+    array[at] = value
+    return array
+
+
+def text_in(*columns):
+    frame = FRAME.astype(object)
+    for name in columns:
+        frame.loc[3, name] = "n/a"
+    return frame
+
+
+BAD_X = {
+    "one NaN": (
+        changed(GOOD_X, (2, 1), np.nan),
+        ["X contains NaN or infinity", "'x1'", "1 values", "impute"],
+    ),
+    "infinity": (changed(GOOD_X, (0, 3), -np.inf), ["X contains NaN or infinity", "'x3'"]),
+    "NaN in a frame": (FRAME.replace(FRAME.iloc[0, 1], np.nan), ["NaN", "'bmi'"]),
+    "None": (changed(GOOD_X.astype(object), (2, 1), None), ["NaN", "'x1'"]),
+    "many NaN": (np.full((M, 9), np.nan), ["'x0', 'x1', 'x2', 'x3', 'x4' and 4 more", "90 values"]),
+    "text": (text_in("bmi"), ["non-numeric", "'bmi'", "drop these columns or encode them"]),
+    "two text columns": (text_in("bmi", "pressure"), ["'bmi', 'pressure'"]),
+    "only text": (np.full((M, 2), "a"), ["non-numeric", "'x0', 'x1'"]),
+    "dates": (np.array([["2020-01-01"], ["2020-01-05"]], dtype="M8[D]"), ["non-numeric", "'x0'"]),
+    "one-dimensional": (GOOD_X[:, 0], ["X has shape (10,)", "(rows, columns)", "reshape(-1, 1)"]),
+    "three-dimensional": (GOOD_X[None], ["X has shape (1, 10, 4)"]),
+    "a number": (3.0, ["X has shape ()"]),
+    "no columns": (np.empty((M, 0)), ["X has no columns", "at least one"]),
+    "one row": (GOOD_X[:1], ["X has 1 row;", "at least two rows"]),
+    "no rows": (GOOD_X[:0], ["X has 0 rows", "at least two rows"]),
+    "complex": (GOOD_X * 1j, ["Complex data not supported", "X holds complex"]),
+    "all constant": (np.ones((M, N)), ["none of the 4 columns of X varies", "not constant"]),
+}
+
+BAD_Y = {
+    "NaN": (changed(GOOD_Y, 2, np.nan), ["y contains NaN or infinity", "1 values"]),
+    "infinity": (changed(GOOD_Y, [1, 2], np.inf), ["y contains NaN or infinity", "2 values"]),
+    "text": (["yes"] * M, ["y holds text"]),
+    "too short": (GOOD_Y[:-1], ["y has shape (9,)", "X has 10 rows"]),
+    "too long": (np.zeros(M + 1), ["y has shape (11,)", "X has 10 rows"]),
+    "two targets": (np.zeros((M, 2)), ["y has shape (10, 2)", "one target value a row"]),
+    "missing": (None, ["y has shape ()"]),
+    "complex": (GOOD_Y * 1j, ["Complex data not supported", "y holds complex"]),
+    "constant": (np.full(M, 0.1), ["y is constant", "target column"]),
+    "zero": (np.zeros(M), ["y is constant"]),
+}
+
+BAD_OPTIONS = {
+    "always, unknown name": ({"always": ["weight"]}, ["always", "'weight'", "which X does not have"]),
+    "always, unknown name alone": ({"always": "weight"}, ["always", "'weight'"]),
+    "always, index too large": ({"always": [1, 4]}, ["always", "column 4", "0 to 3"]),
+    "always, negative index": ({"always": [-1]}, ["always", "column -1"]),
+    "always, everything": ({"always": range(N)}, ["none of the 4 columns of X varies"]),
+    "weights, too few": ({"sample_weight": np.ones(3)}, ["sample_weight has shape (3,)", "10 rows"]),
+    "weights, two-dimensional": ({"sample_weight": np.ones((M, 1))}, ["sample_weight has shape (10, 1)"]),
+    "weights, negative": ({"sample_weight": changed(np.ones(M), 3, -1.0)}, ["sample_weight", "negative"]),
+    "weights, NaN": ({"sample_weight": changed(np.ones(M), 3, np.nan)}, ["sample_weight", "non-finite"]),
+    "weights, text": ({"sample_weight": ["heavy"] * M}, ["sample_weight holds text"]),
+    "weights, complex": ({"sample_weight": np.ones(M) * 1j}, ["sample_weight holds text, complex"]),
+    "weights, all zero": ({"sample_weight": np.zeros(M)}, ["sample_weight", "fewer than two rows"]),
+    "weights, one left": ({"sample_weight": np.eye(M)[0]}, ["sample_weight", "fewer than two rows"]),
+    "center": ({"center": "mean"}, ["center is 'mean'", "'fold', 'global' or None"]),
+    "ridge, negative": ({"ridge": -1.0}, ["ridge is -1.0", ">= 0"]),
+    "ridge, NaN": ({"ridge": np.nan}, ["ridge is nan", "finite"]),
+    "names, too few": ({"names": ["a", "b"]}, ["names has 2 entries", "4 columns"]),
+}
+
+
+def complaint(kind, X, y, **options):
+    """The message of the error, which must be one line that ends in a full stop."""
+    with pytest.raises(kind) as caught:
+        SubsetProblem(X, y, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert len(message) < 250
+    assert caught.value.__cause__ is None
+    return message
+
+
+@pytest.mark.parametrize(("X", "words"), BAD_X.values(), ids=BAD_X)
+def test_bad_tables(X, words):
+    message = complaint(ValueError, X, GOOD_Y[: np.shape(X)[0]] if np.ndim(X) == 2 else GOOD_Y)
+    assert [word for word in words if word not in message] == [], message
+
+
+@pytest.mark.parametrize(("y", "words"), BAD_Y.values(), ids=BAD_Y)
+def test_bad_targets(y, words):
+    message = complaint(ValueError, GOOD_X, y)
+    assert [word for word in words if word not in message] == [], message
+
+
+@pytest.mark.parametrize(("options", "words"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
+def test_bad_options(options, words):
+    message = complaint(ValueError, FRAME.to_numpy(), GOOD_Y, **{"names": NAMES, **options})
+    assert [word for word in words if word not in message] == [], message
+
+
+@pytest.mark.parametrize("always", [[1.5], [True, False, False, True], [None], [("age",)]])
+def test_always_takes_names_and_indices_only(always):
+    message = complaint(TypeError, GOOD_X, GOOD_Y, always=always)
+    assert f"always names column {always[0]!r}" in message
+
+
+def test_sparse_tables_are_refused():
+    assert "pass X.toarray()" in complaint(TypeError, csr_array(GOOD_X), GOOD_Y)
+
+
+def test_a_target_explained_by_what_is_always_there():
+    y = 3.0 * GOOD_X[:, 1] + 2.0
+    assert "explained by what is always in the model" in complaint(ValueError, GOOD_X, y, always=[1])
+
+
+def test_names_come_from_the_frame_or_from_the_user_or_are_numbered():
+    assert SubsetProblem(FRAME, GOOD_Y).names == NAMES
+    assert SubsetProblem(FRAME, GOOD_Y, names=list("abcd")).names == list("abcd")
+    assert SubsetProblem(GOOD_X, GOOD_Y).names == ["x0", "x1", "x2", "x3"]
+    assert SubsetProblem(pd.DataFrame(GOOD_X), GOOD_Y).names == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        GOOD_X,
+        GOOD_X.tolist(),
+        np.asfortranarray(GOOD_X),
+        GOOD_X.astype(object),
+        np.repeat(GOOD_X, 2, axis=1)[:, ::2],
+        FRAME,
+    ],
+    ids=["array", "lists", "Fortran order", "objects", "strided", "frame"],
+)
+def test_good_tables_of_every_form_give_the_same_problem(X):
+    expected = SubsetProblem(GOOD_X, GOOD_Y).energy([0, 2])
+    for y in (GOOD_Y, GOOD_Y[:, None], GOOD_Y.tolist(), pd.Series(GOOD_Y, index=range(50, 50 + M))):
+        assert SubsetProblem(X, y).energy([0, 2]) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
+def test_other_number_types_become_float64(dtype):
+    table, _ = as_table((GOOD_X > 0).astype(dtype))
+    assert table.dtype == np.float64
+    assert (table == (GOOD_X > 0)).all()
+
+
+def test_one_weight_for_all_rows():
+    problem = SubsetProblem(GOOD_X, GOOD_Y, sample_weight=2.0)
+    assert problem.energy([1]) == pytest.approx(2 * SubsetProblem(GOOD_X, GOOD_Y).energy([1]))
