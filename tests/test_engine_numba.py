@@ -57,9 +57,7 @@ def test_running_energy_after_a_million_flips_agrees_with_qr(way):
 def test_spectra_never_lead_to_a_singular_support():
     data = datasets.make_spectra(M=60, N=300, components=6, noise=1e-5, seed=2)
     gram = SubsetProblem(data.X, data.y).gram
-    plan = WalkPlan(
-        8, np.geomspace(1.0, 1e6, 40) / gram.yy, np.full(40, 600), chain_keys(0, 8, None, range(8))
-    )
+    plan = WalkPlan(8, np.geomspace(1.0, 1e6, 40) / gram.yy, np.full(40, 600), chain_keys(0, 8, None, range(8)))
     walked = NumbaEngine().walk(gram, plan)
     assert all(np.isfinite(gram.energy(s)) for s in walked.support)
     assert walked.refreshes.sum() > 0

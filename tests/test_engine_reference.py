@@ -78,9 +78,7 @@ class OneWaySwap(ReferenceEngine):
                         best, best_support[c] = now, np.sort(ones)
                 energy[c, a] += now / plan.flips[a]
             final[c], support[c] = now, np.sort(ones)
-        return WalkResult(
-            energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64)
-        )
+        return WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))
 
 
 @pytest.mark.parametrize(

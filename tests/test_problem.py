@@ -82,10 +82,7 @@ def test_ridge_is_sklearns_ridge(X, y, weights, ridge, weighted):
     residual = y - sklearn.predict(X[:, SUPPORT])
     assert fit.coef == pytest.approx(sklearn.coef_)
     assert fit.intercept == pytest.approx(sklearn.intercept_)
-    expected = (
-        0.5 * np.sum((weights if weighted else 1.0) * residual**2)
-        + 0.5 * ridge * sklearn.coef_ @ sklearn.coef_
-    )
+    expected = 0.5 * np.sum((weights if weighted else 1.0) * residual**2) + 0.5 * ridge * sklearn.coef_ @ sklearn.coef_
     assert fit.energy == pytest.approx(expected)
 
 
@@ -174,9 +171,7 @@ def without(X, y, rows, *, center, always, weights, ridge):
         X, y = X - np.average(X, axis=0, weights=weights), y - np.average(y, weights=weights)
         center = None
     keep = np.setdiff1d(np.arange(M), rows)
-    fresh = SubsetProblem(
-        X[keep], y[keep], center=center, always=always, sample_weight=weights[keep], ridge=ridge
-    )
+    fresh = SubsetProblem(X[keep], y[keep], center=center, always=always, sample_weight=weights[keep], ridge=ridge)
     return fresh, enumerate_energies(fresh, 3)
 
 
@@ -232,13 +227,9 @@ def test_held_out_takes_rows_in_any_form(X, y):
     assert problem.held_out(4).yy == problem.held_out([4]).yy
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"), [([], "none"), ([20], "from 20 to 20"), ([-1, 3], "from -1 to 3")]
-)
+@pytest.mark.parametrize(("rows", "message"), [([], "none"), ([20], "from 20 to 20"), ([-1, 3], "from -1 to 3")])
 def test_bad_held_out_rows(X, y, rows, message):
-    with pytest.raises(
-        ValueError, match=f"held-out rows: {message}; expected at least one row number from 0 to 19"
-    ):
+    with pytest.raises(ValueError, match=f"held-out rows: {message}; expected at least one row number from 0 to 19"):
         SubsetProblem(X, y).held_out(rows)
 
 

@@ -49,9 +49,7 @@ def requirements() -> list[Requirement]:
 
 def pins() -> dict[str, str]:
     lines = [line for line in read("constraints.txt").splitlines() if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[\w.-]+==[\w.+!]+", line) for line in lines), (
-        "constraints.txt: name==version only"
-    )
+    assert all(re.fullmatch(r"[\w.-]+==[\w.+!]+", line) for line in lines), "constraints.txt: name==version only"
     return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
 
 
@@ -63,9 +61,7 @@ def test_required_file_exists(name):
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"])
 def test_make_targets_that_a_page_names_exist(page):
     targets = set(re.findall(r"^([a-z][\w-]*):", read("Makefile"), flags=re.MULTILINE))
-    calls = re.findall(
-        r"(?:^|&&)[$\s]*(?:\w+=\S+\s+)*make +([^&|;#\n]+)", code(read(page)), flags=re.MULTILINE
-    )
+    calls = re.findall(r"(?:^|&&)[$\s]*(?:\w+=\S+\s+)*make +([^&|;#\n]+)", code(read(page)), flags=re.MULTILINE)
     words = {word for call in calls for word in shlex.split(call)}
     named = {word for word in words if "=" not in word and not word.startswith("-")}
     assert named <= targets, f"{page} names make targets that the Makefile lacks: {sorted(named - targets)}"

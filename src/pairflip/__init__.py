@@ -16,8 +16,8 @@ _HOME = {
     "AnnealedSubset": "estimators",
     "Schedule": "schedule",
     "SubsetProblem": "problem",
-    "Trace": "anneal",
-    "anneal": "anneal",
+    "Trace": "annealing",
+    "anneal": "annealing",
 }
 _MODULES = ("datasets", "testing")
 
@@ -25,7 +25,7 @@ __all__ = ["AnnealedSubset", "Schedule", "SubsetProblem", "Trace", "anneal", "da
 
 if TYPE_CHECKING:
     from pairflip import datasets, testing
-    from pairflip.anneal import Trace, anneal
+    from pairflip.annealing import Trace, anneal
     from pairflip.estimators import AnnealedSubset
     from pairflip.problem import SubsetProblem
     from pairflip.schedule import Schedule

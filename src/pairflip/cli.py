@@ -57,9 +57,9 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
     """Find the best subsets of a real table: diabetes progression, 442 patients, 64 columns."""
-    from pairflip.demo import run_demo
-
     with _plain_errors():
+        from pairflip.demo import run_demo
+
         rows = run_demo(range(1, sizes + 1), seed=seed, n_jobs=jobs)
     if as_json:
         json.dump([asdict(row) for row in rows], sys.stdout, indent=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pairflip.anneal import anneal
+from pairflip.annealing import anneal
 from pairflip.datasets import load_diabetes_products
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar

@@ -12,7 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairflip.anneal import Trace, anneal
+from pairflip.annealing import Trace, anneal
 from pairflip.engines import Engine, RankTooSmall
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
@@ -80,6 +80,8 @@ class AnnealedSubset(SelectorMixin, RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnnealedSubset:
         """Find the best columns of X (n_samples, n_features) for y (n_samples,) and fit them."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        if sample_weight is not None and np.all(np.asarray(sample_weight) == 0):
+            raise ValueError("sample_weight is zero in every row; expected at least two rows of positive weight.")
         problem = SubsetProblem(
             X,
             y,

@@ -11,7 +11,7 @@ ENGINES = ("auto", "numba", "reference")
 
 def get_engine(engine: str | Engine) -> Engine:
     """The engine of that name ("auto" is the fastest one here), or `engine` itself if it is one."""
-    if not isinstance(engine, str):
+    if not isinstance(engine, str) and hasattr(engine, "walk"):
         return engine
     if engine in ("auto", "numba"):
         from pairflip.engines.numba import NumbaEngine

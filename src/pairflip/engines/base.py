@@ -90,3 +90,7 @@ class RankTooSmall(ValueError):
             f"k is {k}, but only {rank} of the candidate columns are linearly independent (to working precision); "
             f"expected k <= {rank}."
         )
+        self.k, self.rank = k, rank
+
+    def __reduce__(self) -> tuple[type[RankTooSmall], tuple[int, int]]:
+        return RankTooSmall, (self.k, self.rank)

@@ -137,7 +137,8 @@ def _announce_compilation() -> None:
     """Say on standard error why the first fit on a machine takes long."""
     from pairflip.engines.numba.walk import advance
 
-    if not any(Path(advance.stats.cache_path).glob("walk.advance-*.nbi")):
+    where = advance.stats.cache_path
+    if where is None or not any(Path(where).glob("walk.advance-*.nbi")):
         print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)
 
 

@@ -51,14 +51,22 @@ def accepts(u, z):
 
 
 @inlined
-def inflation(P, k, u, v, i, p, s):
-    """Largest variance inflation factor (diagonal element of P) after the flip at slot i."""
-    p_inverse, s_inverse = 1.0 / p, 1.0 / s
-    worst = s_inverse
+def inflation(P, k, u, v, p, s):
+    """Bound on the largest variance inflation factor (diagonal element of P, at least 1) after the flip."""
+    p_inverse, s_inverse, total = 1.0 / p, 1.0 / s, 0.0
+    for m in range(k):
+        total += P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse
+    return total - (k - 1)
+
+
+@kernel
+def is_singular(P, k, u, v, i, p, s):
+    """Whether a variance inflation factor reaches the limit after the flip at slot i."""
+    worst = 1.0 / s
     for m in range(k):
         if m != i:
-            worst = max(worst, P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse)
-    return worst
+            worst = max(worst, P[m, m] - u[m] * u[m] / p + v[m] * v[m] / s)
+    return worst >= INFLATION
 
 
 @kernel

@@ -182,21 +182,38 @@ def build_table(system, chain):
 
 
 @inlined
-def look_ahead(G, columns, b, diagonal, order, P, x, support_columns, ahead, ahead_columns, G_a, W_a, r_a, s_a):
-    """G_Sj, W_j, r_j, s_j (rows of G_a, W_a; elements of r_a, s_a) of the columns j in `ahead`."""
-    k = x.size
-    if G.size:
+def gather(G, order, ahead, lanes, k, G_a):
+    """Rows G_Sj (of G_a) of the first `lanes` columns j in `ahead`."""
+    for m in range(k):
+        c = np.uint64(order[m])
+        for q in range(lanes):
+            G_a[q, m] = G[c, ahead[q]]
+
+
+@kernel
+def gather_from_columns(columns, support_columns, ahead, lanes, ahead_columns, G_a):
+    """The same from the columns, when there is no G."""
+    for q in range(lanes):
+        for m in range(columns.shape[1]):
+            ahead_columns[q, m] = columns[ahead[q], m]
+    np.dot(ahead_columns, support_columns.T, G_a)
+
+
+@inlined
+def project(P, G_a, lanes, k, W_a):
+    """Rows W_j = P G_Sj (of W_a) of the first `lanes` flips ahead, where they are too few for BLAS."""
+    for q in range(lanes):
         for m in range(k):
-            c = np.uint64(order[m])
-            for q in range(LANES):
-                G_a[q, m] = G[c, ahead[q]]
-    else:
-        for q in range(LANES):
-            for m in range(columns.shape[1]):
-                ahead_columns[q, m] = columns[ahead[q], m]
-        np.dot(ahead_columns, support_columns.T, G_a)
-    np.dot(G_a, P, W_a)
-    for q in range(LANES):
+            total = 0.0
+            for l in range(k):
+                total += P[m, l] * G_a[q, l]
+            W_a[q, m] = total
+
+
+@inlined
+def correlate(b, diagonal, x, ahead, lanes, k, G_a, W_a, r_a, s_a):
+    """r_j and s_j of the first `lanes` flips ahead."""
+    for q in range(lanes):
         r, s = 0.0, 0.0
         for m in range(k):
             r += G_a[q, m] * x[m]

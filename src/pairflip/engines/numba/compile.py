@@ -17,5 +17,5 @@ entry = _njit(cache=True, nogil=True, **_common)
 """Called from Python."""
 kernel = _njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_common)
 """Called from other kernels only."""
-inlined = _njit(inline="always", **_common)
+inlined = _njit(forceinline=True, **_common)
 """Part of its caller, so that the compiler sees which arrays cannot overlap."""

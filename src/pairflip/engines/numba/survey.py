@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import INFLATION, flip_energy, inflation
-from pairflip.engines.numba.chain import LANES, build_table, copy_row, look_ahead, refresh
+from pairflip.engines.numba.algebra import flip_energy, is_singular
+from pairflip.engines.numba.chain import (
+    LANES,
+    build_table,
+    copy_row,
+    correlate,
+    gather,
+    gather_from_columns,
+    project,
+    refresh,
+)
 from pairflip.engines.numba.compile import entry
 
 
@@ -33,10 +42,12 @@ def survey(system, chain, by_table, delta):
         j = order[k + place]
         for q in range(LANES):
             ahead[q] = j
-        look_ahead(
-            system.G, system.columns, system.b, system.diagonal, order, P, x, support_columns,
-            ahead, ahead_columns, ahead_G, ahead_W, ahead_r, ahead_s,
-        )  # fmt: skip
+        if system.columns.size:
+            gather_from_columns(system.columns, support_columns, ahead, LANES, ahead_columns, ahead_G)
+        else:
+            gather(system.G, order, ahead, LANES, k, ahead_G)
+        project(P, ahead_G, 1, k, ahead_W)
+        correlate(system.b, system.diagonal, x, ahead, 1, k, ahead_G, ahead_W, ahead_r, ahead_s)
         if by_table:
             ahead_r[0], ahead_s[0] = chain.r[j], chain.s[j]
             for m in range(k):
@@ -47,4 +58,4 @@ def survey(system, chain, by_table, delta):
             for m in range(k):
                 u[m] = P[i, m]
                 v[m] = ahead_W[0, m] - u[m] * w / p
-            delta[i, place] = energy if inflation(P, k, u, v, i, p, s) < INFLATION else np.inf
+            delta[i, place] = np.inf if is_singular(P, k, u, v, i, p, s) else energy

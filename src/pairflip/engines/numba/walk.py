@@ -20,6 +20,7 @@ from pairflip.engines.numba.algebra import (
     exchange,
     flip_energy,
     inflation,
+    is_singular,
     smallest_delta,
     update_ahead,
     update_table,
@@ -29,8 +30,11 @@ from pairflip.engines.numba.chain import (
     LANES,
     build_table,
     copy_row,
+    correlate,
+    gather,
+    gather_from_columns,
     gram_row,
-    look_ahead,
+    project,
     refresh,
     start_chain,
 )
@@ -77,13 +81,13 @@ class Clock(NamedTuple):
     value: Any
 
 
-CHAIN, T, STEP, MODE, QUIET, WIN_FLIPS, WIN_ACCEPTED, MARK, LAST_CHAIN = range(9)
+CHAIN, T, STEP, MODE, QUIET, WIN_FLIPS, WIN_ACCEPTED, MARK, WIDTH, LAST_CHAIN = range(10)
 ENERGY, BEST, LOWEST, ERROR = range(4)
 
 
 def new_clock(first: int, last: int) -> Clock:
     """A clock for chains first, ..., last - 1, none of them started."""
-    count = np.zeros(9, np.int64)
+    count = np.zeros(10, np.int64)
     count[CHAIN], count[T], count[LAST_CHAIN] = first, -1, last
     return Clock(count, np.zeros(4))
 
@@ -141,15 +145,20 @@ def walk_square(system, chain, clock, output, t, n, beta):
     if by_columns:
         for m in range(k):
             copy_row(columns, order[m], support_columns, m)
-    first = 0
+    first, width = 0, count[WIDTH]
     while first < n:
-        lanes = min(LANES, n - first)
-        for q in range(LANES):
-            ahead[q] = order[k + position[first + min(q, lanes - 1)]]
-        look_ahead(
-            G, columns, b, diagonal, order, P, x, support_columns,
-            ahead, ahead_columns, ahead_G, ahead_W, ahead_r, ahead_s,
-        )  # fmt: skip
+        lanes = min(width, n - first)
+        for q in range(lanes):
+            ahead[q] = order[k + position[first + q]]
+        if by_columns:
+            gather_from_columns(columns, support_columns, ahead, lanes, ahead_columns, ahead_G)
+        else:
+            gather(G, order, ahead, lanes, k, ahead_G)
+        if lanes == LANES:
+            np.dot(ahead_G, P, ahead_W)
+        else:
+            project(P, ahead_G, lanes, k, ahead_W)
+        correlate(b, diagonal, x, ahead, lanes, k, ahead_G, ahead_W, ahead_r, ahead_s)
         q = -1
         while q + 1 < lanes:
             q += 1
@@ -163,8 +172,8 @@ def walk_square(system, chain, clock, output, t, n, beta):
                 v[m] = ahead_W[q, m] - u[m] * (w / p)
                 g[m] = ahead_G[q, m]
             v[i] = -1.0
-            worst = inflation(P, k, u, v, i, p, s)
-            if worst >= INFLATION:
+            worst = inflation(P, k, u, v, p, s)
+            if worst >= INFLATION and is_singular(P, k, u, v, i, p, s):
                 continue
             j, other = order[k + place], k + place
             order[i], order[other] = j, order[i]
@@ -223,8 +232,8 @@ def walk_table(system, chain, clock, output, t, n, beta):
             u[m] = P[i, m]
             v[m] = W[m, j] - u[m] * (w / p)
         v[i] = -1.0
-        worst = inflation(P, k, u, v, i, p, s)
-        if worst >= INFLATION:
+        worst = inflation(P, k, u, v, p, s)
+        if worst >= INFLATION and is_singular(P, k, u, v, i, p, s):
             continue
         value[ERROR] += EPSILON * worst
         if value[ERROR] < DRIFT:
@@ -252,12 +261,20 @@ def walk_table(system, chain, clock, output, t, n, beta):
 
 
 @kernel
+def flips_ahead(k, rate):
+    """How many flips to evaluate together: one when correcting the others would cost more than it saves."""
+    return 1 if 15.0 + 0.08 * k * k < rate * (25.0 + 1.1 * k) else LANES
+
+
+@kernel
 def choose_way(system, chain, clock, plan):
     """Change between the two ways when the acceptance measured over a window says that the other is cheaper."""
     count = clock.count
-    if plan.way != AUTO or count[WIN_FLIPS] < WINDOW:
+    if count[WIN_FLIPS] < WINDOW:
         return
-    price = count[WIN_ACCEPTED] / count[WIN_FLIPS] * plan.table_cost
+    rate = count[WIN_ACCEPTED] / count[WIN_FLIPS]
+    count[WIDTH] = flips_ahead(chain.x.size, rate)
+    price = rate * plan.table_cost if plan.way == AUTO else 2.0
     if count[MODE] == SQUARE and price < 1.0:
         count[MODE] = TABLE
         build_table(system, chain)
@@ -291,6 +308,7 @@ def begin(system, chain, clock, plan, output):
     for field in range(T, LAST_CHAIN):
         count[field] = 0
     count[MODE] = SQUARE
+    count[WIDTH] = flips_ahead(chain.x.size, 1.0)
     if plan.way == TABLE:
         count[MODE] = TABLE
         build_table(system, chain)

@@ -1,0 +1,19 @@
+"""`python -m benchmarks`: everything; name parts to run only those, for instance `python -m benchmarks speed`."""
+
+import platform
+import sys
+
+import numba
+import numpy as np
+
+from benchmarks import optimality, speed, threads
+
+PARTS = {"speed": speed.report, "threads": threads.report, "optimality": optimality.report}
+
+wanted = sys.argv[1:] or list(PARTS)
+unknown = [name for name in wanted if name not in PARTS]
+if unknown:
+    sys.exit(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(PARTS)}.")
+print(f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, {platform.machine()}")
+for name in wanted:
+    PARTS[name]()

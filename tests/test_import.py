@@ -1,0 +1,117 @@
+"""Importing is cheap and lazy; compiling happens once, and says so."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import pairflip
+
+HEAVY = ["numba", "sklearn", "matplotlib", "scipy", "pandas", "typer", "rich", "joblib"]
+
+
+def python(code, **environment):
+    """Run code in a fresh interpreter."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def answer(code):
+    """What a fresh interpreter prints, read as JSON."""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_import_is_quick():
+    code = "import time; t = time.perf_counter(); import pairflip; print(time.perf_counter() - t)"
+    assert sorted(answer(code) for _ in range(5))[2] < 0.15
+
+
+def test_import_loads_nothing_heavy():
+    loaded = answer("import json, sys, pairflip; print(json.dumps(sorted(sys.modules)))")
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+def test_a_problem_needs_numpy_only():
+    code = (
+        "import json, sys, pairflip; import numpy as np; X = np.eye(4)[:, :2]; "
+        "pairflip.SubsetProblem(X, np.arange(4.0)).energy([0]); pairflip.Schedule.paper(); "
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = answer(code)
+    assert "numpy" in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+def test_public_names_are_listed_before_they_are_loaded():
+    listed = answer("import json, pairflip; print(json.dumps(dir(pairflip)))")
+    assert set(pairflip.__all__) <= set(listed)
+    assert {"AnnealedSubset", "Schedule", "SubsetProblem", "Trace", "anneal", "datasets"} <= set(listed)
+    assert "__version__" in listed
+    assert [name for name in listed if name.startswith("_") and not name.startswith("__")] == []
+
+
+@pytest.mark.parametrize("name", pairflip.__all__)
+def test_every_public_name_loads_on_its_own(name):
+    kind = answer(f"import json, pairflip; print(json.dumps(type(pairflip.{name}).__name__))")
+    assert kind in ("type", "ABCMeta", "function", "module")
+    assert (kind == "module") == (name in ("datasets", "testing"))
+
+
+@pytest.mark.parametrize(
+    "first", ["from pairflip import AnnealedSubset", "from pairflip import *", "import pairflip.estimators"]
+)
+def test_anneal_is_the_function_whatever_was_imported_first(first):
+    code = f"{first}\nimport json, pairflip\nfrom pairflip import anneal\n"
+    assert answer(code + "print(json.dumps([callable(anneal), callable(pairflip.anneal)]))") == [True, True]
+
+
+def test_unknown_names_raise_attribute_error():
+    with pytest.raises(AttributeError, match="module 'pairflip' has no attribute 'AnealedSubset'"):
+        _ = pairflip.AnealedSubset
+    with pytest.raises(ImportError, match="cannot import name 'AnealedSubset'"):
+        from pairflip import AnealedSubset  # noqa: F401
+    assert not hasattr(pairflip, "__wrapped__")
+
+
+def test_help_of_the_command_line_loads_nothing_heavy():
+    done = python("import sys; sys.argv = ['pairflip', '--help']; import pairflip.__main__")
+    assert done.returncode == 0, done.stderr
+    assert "demo" in done.stdout
+    code = (
+        "import json, sys\nfrom typer.testing import CliRunner\nfrom pairflip.cli import app\n"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\nprint(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = answer(code)
+    assert [name for name in ("numba", "sklearn", "matplotlib", "scipy", "pandas") if name in loaded] == []
+
+
+FIT = """
+import time
+began = time.perf_counter()
+import numpy as np
+from pairflip import AnnealedSubset
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 20))
+model = AnnealedSubset(3, random_state=0).fit(X, X[:, [2, 5, 11]].sum(axis=1) + 0.1 * rng.normal(size=40))
+assert model.support_.tolist() == [2, 5, 11]
+print(time.perf_counter() - began)
+"""
+
+
+@pytest.mark.slow
+def test_compiling_happens_once_and_says_so(tmp_path):
+    first, second = (python(FIT, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert [line for line in first.stderr.splitlines() if "compiling" in line]
+    assert second.stderr == ""
+    assert float(first.stdout) < 20
+    assert float(second.stdout) < float(first.stdout) / 4

@@ -1,0 +1,109 @@
+"""Ctrl-C ends a run at once: the exception arrives, the threads are gone, the command line says one sentence."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
+
+LIMIT = 1.0  # seconds from the signal to the end of the process
+
+ANNEAL = """
+import json, sys, threading
+import numpy as np
+from pairflip import Schedule, SubsetProblem
+from pairflip.annealing import anneal
+
+options = json.loads(sys.argv[1])
+shape, budget = options.pop("shape"), options.pop("memory_budget")
+rng = np.random.default_rng(0)
+problem = SubsetProblem(rng.normal(size=shape), rng.normal(size=shape[0]), memory_budget=budget)
+anneal(problem, 5, Schedule.geometric(1.0, 1e6, steps=5, unit="greedy"), chains=2, n_jobs=options["n_jobs"])
+print("ready", flush=True)
+hours = Schedule.geometric(options.pop("beta"), 1e6, steps=20, sweeps=20_000, unit="greedy")
+try:
+    anneal(problem, 5, hours, **options)
+except KeyboardInterrupt:
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join(0.2)  # that of the progress bar has been told to end, not waited for
+    print(json.dumps([thread.name for thread in threading.enumerate()]))
+else:
+    print("finished")
+"""
+
+DEMO = """
+import pairflip.cli
+import pairflip.demo as demo
+
+anneal = demo.anneal
+demo.run_demo([1])
+
+def announced(*args, **options):
+    print("ready", flush=True)
+    demo.anneal = anneal
+    return anneal(*args, **options)
+
+demo.anneal = announced
+pairflip.cli.app(["demo", "--sizes", "63"], prog_name="pairflip")
+"""
+
+
+def interrupt(code, *arguments, after=0.3):
+    """Start code, wait until it is ready and a little longer, send SIGINT: (exit code, out, err, seconds)."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs the tests in the background has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        time.sleep(after)
+        assert process.poll() is None, "it was done before it could be interrupted"
+        began = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err, time.perf_counter() - began
+    finally:
+        process.kill()
+        process.wait()
+
+
+SMALL, LARGE = (100, 60), (80, 3000)
+CASES = {
+    "one thread": {"shape": SMALL, "chains": 2000, "n_jobs": 1},
+    "two threads": {"shape": SMALL, "chains": 2000, "n_jobs": 2},
+    "one chain, two threads": {"shape": SMALL, "chains": 1, "n_jobs": 2},
+    "cold": {"shape": SMALL, "chains": 2000, "n_jobs": 1, "beta": 300.0},
+    "columns, one thread": {"shape": LARGE, "chains": 500, "n_jobs": 1, "memory_budget": 0},
+    "columns, two threads": {"shape": LARGE, "chains": 500, "n_jobs": 2, "memory_budget": 0},
+    "columns, cold": {"shape": LARGE, "chains": 500, "n_jobs": 2, "memory_budget": 0, "beta": 300.0},
+    "progress bar": {"shape": SMALL, "chains": 2000, "n_jobs": 2, "progress": True},
+    "reference": {"shape": SMALL, "chains": 2, "n_jobs": 1, "engine": "reference"},
+}
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_anneal(options):
+    options = {"memory_budget": 2**28, "beta": 1.0, **options}
+    code, out, err, seconds = interrupt(ANNEAL, json.dumps(options))
+    assert code == 0, err
+    assert json.loads(out) == ["MainThread"]
+    assert "Traceback" not in err
+    assert seconds < LIMIT
+
+
+def test_demo_exits_130_with_one_sentence():
+    code, out, err, seconds = interrupt(DEMO)
+    assert code == 130
+    assert out == ""
+    assert err == "pairflip: interrupted; nothing was written.\n"
+    assert seconds < LIMIT
