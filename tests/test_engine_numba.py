@@ -1,5 +1,7 @@
 """The compiled engine, each way of flipping on its own, against the reference and against exact numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,45 @@ class TestSquare(EngineConformance):
 class TestTable(EngineConformance):
     def engine(self):
         return NumbaEngine("table")
+
+
+class WrongEnergies(NumbaEngine):
+    """Every Delta E is too large by a thousandth."""
+
+    def flip_energies(self, gram, order, k):
+        return 1.001 * super().flip_energies(gram, order, k)
+
+
+class WrongTemperature(NumbaEngine):
+    def walk(self, gram, plan, **options):
+        return super().walk(gram, replace(plan, betas=1.01 * plan.betas), **options)
+
+
+class WrongAddress(NumbaEngine):
+    def walk(self, gram, plan, **options):
+        return super().walk(gram, replace(plan, keys=plan.keys[:, ::-1].copy()), **options)
+
+
+class WrongHalf(NumbaEngine):
+    """Forgets the 1/2 of the energy in the decision."""
+
+    def acceptance(self, beta, delta):
+        return super().acceptance(2.0 * beta, delta)
+
+
+@pytest.mark.parametrize("broken", [WrongEnergies, WrongTemperature, WrongAddress, WrongHalf])
+def test_a_broken_engine_fails_the_suite(broken):
+    class Suite(EngineConformance):
+        def engine(self):
+            return broken()
+
+    failed = []
+    for name in [name for name in dir(Suite) if name.startswith("test_")]:
+        try:
+            getattr(Suite(), name)()
+        except AssertionError:
+            failed.append(name)
+    assert failed
 
 
 def paper_plan(k, n_columns, chains=2, seed=0):

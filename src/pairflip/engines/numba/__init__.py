@@ -17,6 +17,7 @@ from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 
 Way = Literal["auto", "square", "table"]
+_WINDOW = 512
 _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 
 
@@ -63,13 +64,15 @@ class NumbaEngine:
             refreshes=np.zeros(plan.chains, np.int64),
         )
         flip_ns = flip_nanoseconds(gram, plan.k)
+        table_cost = table_nanoseconds(gram, plan.k) / flip_ns
         kernel_plan = Plan(
             betas=plan.betas,
             ends=np.cumsum(plan.flips),
             coldest=np.minimum.accumulate(plan.betas[::-1])[::-1].copy(),
             keys=plan.keys,
             way={"auto": AUTO, "square": SQUARE, "table": TABLE}[self.way],
-            table_cost=table_nanoseconds(gram, plan.k) / flip_ns,
+            table_cost=table_cost,
+            window=int(max(_WINDOW, 2.0 * table_cost)),  # long enough to see a rate at which the table pays
         )
         output = Output(**{name: getattr(result, name) for name in Output._fields})
         system = _system(gram)

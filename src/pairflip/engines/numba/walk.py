@@ -45,14 +45,13 @@ AUTO, SQUARE, TABLE = 0, 1, 2
 OK, RANK_TOO_SMALL = 0, 1
 EPSILON = 2.0**-52
 DRIFT = 1e-11
-WINDOW = 512
 
 
 class Plan(NamedTuple):
     """The plan as kernels see it: flip t of a step a with ends[a - 1] <= t < ends[a] has beta betas[a].
 
     `coldest[a]` is the smallest beta from step a on; `table_cost` the price of an acceptance in the table in
-    units of an O(k^2) flip.
+    units of an O(k^2) flip; `window` how many flips to watch before changing the way.
     """
 
     betas: Any
@@ -61,6 +60,7 @@ class Plan(NamedTuple):
     keys: Any
     way: int
     table_cost: float
+    window: int
 
 
 class Output(NamedTuple):
@@ -261,19 +261,19 @@ def walk_table(system, chain, clock, output, t, n, beta):
 
 
 @kernel
-def flips_ahead(k, rate):
+def flips_ahead(k, rate, by_columns):
     """How many flips to evaluate together: one when correcting the others would cost more than it saves."""
-    return 1 if 15.0 + 0.08 * k * k < rate * (25.0 + 1.1 * k) else LANES
+    return 1 if not by_columns and 15.0 + 0.08 * k * k < rate * (25.0 + 1.1 * k) else LANES
 
 
 @kernel
 def choose_way(system, chain, clock, plan):
     """Change between the two ways when the acceptance measured over a window says that the other is cheaper."""
     count = clock.count
-    if count[WIN_FLIPS] < WINDOW:
+    if count[WIN_FLIPS] < plan.window:
         return
     rate = count[WIN_ACCEPTED] / count[WIN_FLIPS]
-    count[WIDTH] = flips_ahead(chain.x.size, rate)
+    count[WIDTH] = flips_ahead(chain.x.size, rate, system.columns.size > 0)
     price = rate * plan.table_cost if plan.way == AUTO else 2.0
     if count[MODE] == SQUARE and price < 1.0:
         count[MODE] = TABLE
@@ -308,7 +308,7 @@ def begin(system, chain, clock, plan, output):
     for field in range(T, LAST_CHAIN):
         count[field] = 0
     count[MODE] = SQUARE
-    count[WIDTH] = flips_ahead(chain.x.size, 1.0)
+    count[WIDTH] = flips_ahead(chain.x.size, 1.0, system.columns.size > 0)
     if plan.way == TABLE:
         count[MODE] = TABLE
         build_table(system, chain)
