@@ -30,7 +30,7 @@ def run_demo(
     table = load_diabetes_products()
     problem = SubsetProblem(table.X, table.y, names=table.names)
     wanted = list(sizes)
-    anneal(problem, 1, chains=1)  # compile before the clock runs
+    anneal(problem, 2, chains=1)  # compile before the clock runs
     rows = []
     with progress_bar("annealing", len(wanted), progress) as advance:
         for k in wanted:

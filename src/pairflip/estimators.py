@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.annealing import Trace, anneal
 from pairflip.engines import Engine, RankTooSmall
+from pairflip.inputs import as_table
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.schedule import Schedule
@@ -79,9 +80,12 @@ class AnnealedSubset(SelectorMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnnealedSubset:
         """Find the best columns of X (n_samples, n_features) for y (n_samples,) and fit them."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        if sample_weight is not None and np.all(np.asarray(sample_weight) == 0):
-            raise ValueError("sample_weight is zero in every row; expected at least two rows of positive weight.")
+        try:
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        except ValueError as error:
+            if "could not convert" in str(error):
+                as_table(X)  # says which column holds text
+            raise
         problem = SubsetProblem(
             X,
             y,

@@ -105,7 +105,10 @@ def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
     if not np.isfinite(w).all() or (w < 0).any():
         raise ValueError("sample_weight has negative or non-finite entries; expected finite numbers >= 0.")
     if np.count_nonzero(w) < 2:
-        raise ValueError("sample_weight leaves fewer than two rows; expected at least two rows of positive weight.")
+        raise ValueError(
+            "sample_weight is zero nearly everywhere and leaves fewer than two rows; "
+            "expected at least two rows of positive weight."
+        )
     return w
 
 
