@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 import pairflip
+from conftest import ROOT
 
 HEAVY = ["numba", "sklearn", "matplotlib", "scipy", "pandas", "typer", "rich", "joblib"]
 
@@ -115,3 +117,29 @@ def test_compiling_happens_once_and_says_so(tmp_path):
     assert second.stderr == ""
     assert float(first.stdout) < 20
     assert float(second.stdout) < float(first.stdout) / 4
+
+
+EDITED = """
+from pathlib import Path
+from pairflip import SubsetProblem, anneal
+import numpy as np, pairflip
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 12))
+trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=40)), 3, "paper", chains=1, polish=False)
+print(Path(pairflip.__file__).parent, trace.acceptance.sum())
+"""
+
+
+@pytest.mark.slow
+def test_a_change_in_any_kernel_file_compiles_anew(tmp_path):
+    package = tmp_path / "pairflip"
+    shutil.copytree(ROOT / "src" / "pairflip", package, ignore=shutil.ignore_patterns("__pycache__"))
+    before = python(EDITED, PYTHONPATH=str(tmp_path))
+    algebra = package / "engines" / "numba" / "algebra.py"
+    text = algebra.read_text()
+    right, wrong = "return 0.5 * (x_i * x_i / p - r * r / s), r, s", "return 0.1 * (x_i * x_i / p - r * r / s), r, s"
+    assert right in text
+    algebra.write_text(text.replace(right, wrong))
+    after = python(EDITED, PYTHONPATH=str(tmp_path))
+    assert before.stdout.split()[0] == after.stdout.split()[0] == str(package), before.stderr + after.stderr
+    assert float(before.stdout.split()[1]) < float(after.stdout.split()[1])

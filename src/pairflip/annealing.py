@@ -76,8 +76,8 @@ class Trace:
 
     @property
     def agreement(self) -> float:
-        """Part of the chains that ended at the best energy; low means that more chains may find better."""
-        return float(np.mean(self.energies <= self.energies.min() * (1 + 1e-8) + _NOTHING * self.energy.max()))
+        """Part of the chains that found the best energy; low means that more chains may find better."""
+        return float(np.mean(self.energies <= self.best_energy * (1 + 1e-8) + _NOTHING * self.energy.max()))
 
     def __repr__(self) -> str:
         return (
@@ -186,9 +186,10 @@ def anneal(
     walker = get_engine(engine)
     flips = plan_schedule.flips(problem.gram.n_columns)
     chains = _count_chains(chains, problem, k, int(flips.sum()))
+    scale = greedy_scale(problem.gram, k) if plan_schedule.unit == "greedy" else 1.0
     plan = WalkPlan(
         k=k,
-        betas=plan_schedule.absolute_betas(greedy_scale(problem.gram, k)),
+        betas=plan_schedule.absolute_betas(scale),
         flips=flips,
         keys=chain_keys(seed, k, None, np.arange(chains)),
     )

@@ -69,9 +69,7 @@ def demo(
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(
-        title="Diabetes progression (442 x 64): the best columns of each size", title_justify="left", box=None
-    )
+    table = Table(box=None)
     for name in ("k", "energy", "R^2", "chains agree", "seconds"):
         table.add_column(name, justify="right")
     table.add_column("columns", overflow="fold")
@@ -84,6 +82,7 @@ def demo(
             f"{row.seconds:.2f}",
         )
         table.add_row(*numbers, escape(", ".join(row.columns)))
+    typer.echo("Diabetes progression, 442 patients, 64 columns: the best columns of each size")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     typer.echo(
         "Energy is half the residual sum of squares. It falls with every column added, so it does not say how "

@@ -101,7 +101,7 @@ class SubsetProblem:
         )
 
     def _project(self) -> None:
-        """Fill `gram`, `candidates`, `scale`, `variance`, and the basis of the forced columns."""
+        """Fill `gram`, `candidates`, `scale`, and the forced columns."""
         root = np.sqrt(self.sample_weight)
         total = float(self.sample_weight.sum())
         columns = np.array(self.X.T, order="C")
@@ -143,7 +143,6 @@ class SubsetProblem:
             columns = columns[self.candidates]
         self.scale = np.sqrt(norm2[self.candidates] + self.ridge)
         columns /= self.scale[:, None]
-        self.variance = yy / total
         n = self.candidates.size
         self.gram = Gram(columns, y, self.ridge / self.scale**2, dense=8 * n * n <= self.memory_budget)
 

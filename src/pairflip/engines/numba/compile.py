@@ -6,16 +6,50 @@ by zero is an infinity, not an exception. Compiled code is kept beside the packa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from numba import njit
 
+import pairflip
+
 _njit: Any = njit
 _common: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
-entry = _njit(cache=True, nogil=True, **_common)
+
+def _digest() -> str:
+    """Fingerprint of every source a kernel is made of, the constants it imports included."""
+    home = Path(pairflip.__file__).parent
+    files = [
+        home / "philox.py",
+        home / "least_squares.py",
+        home / "engines" / "base.py",
+        *Path(__file__).parent.glob("*.py"),
+    ]
+    return sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
+
+
+_DIGEST = _digest()
+
+
+def _cached(**options: Any) -> Callable[[Any], Any]:
+    """`njit(cache=True)` whose compiled code is stale when any kernel source changed (numba looks at one file only)."""
+
+    def decorate(function: Any) -> Any:
+        dispatcher = _njit(cache=True, nogil=True, **options, **_common)(function)
+        index = getattr(dispatcher._cache, "_cache_file", None)
+        if index is not None:
+            index._source_stamp = (index._source_stamp, _DIGEST)
+        return dispatcher
+
+    return decorate
+
+
+entry = _cached()
 """Called from Python."""
-kernel = _njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_common)
+kernel = _cached(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Called from other kernels only."""
 inlined = _njit(forceinline=True, **_common)
 """Part of its caller, so that the compiler sees which arrays cannot overlap."""
