@@ -137,7 +137,7 @@ def test_a_change_in_any_kernel_file_compiles_anew(tmp_path):
     before = python(EDITED, PYTHONPATH=str(tmp_path))
     algebra = package / "engines" / "numba" / "algebra.py"
     text = algebra.read_text()
-    right, wrong = "return 0.5 * (x_i * x_i / p - r * r / s), r, s", "return 0.1 * (x_i * x_i / p - r * r / s), r, s"
+    right, wrong = "return 0.5 * (x_i * x_i", "return 0.1 * (x_i * x_i"
     assert right in text
     algebra.write_text(text.replace(right, wrong))
     after = python(EDITED, PYTHONPATH=str(tmp_path))

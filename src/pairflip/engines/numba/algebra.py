@@ -33,11 +33,12 @@ INFLATION = 1.0 / SINGULAR
 @inlined
 def flip_energy(x_i, p, r_j, s_j, w):
     """(Delta E, r', s') of taking a column with W_ij = w into a slot with x_i and P_ii = p."""
-    r = r_j + x_i * w / p
-    s = s_j + w * w / p
+    p_inverse = 1.0 / p
+    r = r_j + x_i * w * p_inverse
+    s = s_j + w * w * p_inverse
     if s <= SINGULAR:
         return np.inf, r, s
-    return 0.5 * (x_i * x_i / p - r * r / s), r, s
+    return 0.5 * (x_i * x_i * p_inverse - r * r / s), r, s
 
 
 @inlined
