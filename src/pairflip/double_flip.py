@@ -13,9 +13,9 @@ and the pair (i, j) then lowers :math:`2E` by :math:`r'^T R'^{-1} r'` over its t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pairflip.engines.numba.compile import entry
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 
@@ -62,7 +62,7 @@ def best_double_flip(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64
     return np.sort(flipped)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@entry
 def _search(G, rows, P, x, W, r, s, outside):  # type: ignore[no-untyped-def]
     """Slots (a, b) and places outside (i, j) of the double flip with the lowest energy."""
     k, n = rows.shape

@@ -38,7 +38,10 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
     """`njit(cache=True)` whose compiled code is stale when any kernel source changed (numba looks at one file only)."""
 
     def decorate(function: Any) -> Any:
-        dispatcher = _njit(cache=True, nogil=True, **options, **_common)(function)
+        try:
+            dispatcher = _njit(cache=True, nogil=True, **options, **_common)(function)
+        except RuntimeError:  # nowhere to keep compiled code: every process compiles for itself
+            return _njit(nogil=True, **options, **_common)(function)
         index = getattr(dispatcher._cache, "_cache_file", None)
         if index is not None:
             index._source_stamp = (index._source_stamp, _DIGEST)
