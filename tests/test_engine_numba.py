@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import WalkPlan
 from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.philox import chain_keys
 from pairflip.testing import EngineConformance
 
@@ -115,3 +117,22 @@ def test_a_frozen_chain_stops_early_and_reports_every_step():
     assert sum(done) == 3 * 40 * 300
     np.testing.assert_allclose(walked.energy[:, -1], walked.final_energy, rtol=1e-12)
     assert walked.accepted[:, -5:].sum() == 0
+
+
+def test_blas_threads_are_restored_after_walks_that_overlap():
+    controller = ThreadpoolController()
+
+    def threads():
+        return [library["num_threads"] for library in controller.info() if library["user_api"] == "blas"]
+
+    with one_blas_thread():
+        pass
+    before = threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    assert set(threads()) == {1}
+    first.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    second.__exit__(None, None, None)
+    assert threads() == before

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
+from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 
@@ -84,7 +85,7 @@ class NumbaEngine:
 
         parts = min(plan.chains, 4 * n_jobs if n_jobs > 1 else 1)
         edges = np.linspace(0, plan.chains, parts + 1).astype(int).tolist()
-        with _one_blas_thread().limit(limits=1):
+        with one_blas_thread():
             if n_jobs == 1:
                 work(0, plan.chains)
             else:
@@ -143,12 +144,3 @@ def _announce_compilation() -> None:
     where = advance.stats.cache_path
     if where is None or not any(Path(where).glob("walk.advance-*.nbi")):
         print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)
-
-
-@cache
-def _one_blas_thread() -> Any:
-    """Chains share the cores already, so BLAS inside a kernel must not start threads of its own."""
-    import scipy.linalg  # noqa: F401  (numba calls scipy's BLAS, so it must be loaded to be limited)
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
