@@ -93,7 +93,7 @@ def copy_row(source, i, target, j):
 
 @kernel
 def gram_row(system, chain, j):
-    """Row j of G; when only columns are kept, from a ring of the rows computed last."""
+    """Row j of G; when only columns are kept, from a small cache of rows computed before."""
     if system.G.size:
         return system.G[j]
     at = chain.cache_slot[j]
@@ -101,7 +101,7 @@ def gram_row(system, chain, j):
         at = 0
         while chain.cached_column[at] >= 0 and at + 1 < chain.cached_column.size:
             at += 1
-        if chain.cached_column[at] >= 0:  # full: forget one, in turn (j is as good a random number as any)
+        if chain.cached_column[at] >= 0:  # full: forget one, whichever (j is as good a random number as any)
             at = j % chain.cached_column.size
             chain.cache_slot[chain.cached_column[at]] = -1
         np.dot(system.columns, system.columns[j], chain.cached_rows[at])

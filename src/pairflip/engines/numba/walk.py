@@ -45,6 +45,7 @@ AUTO, SQUARE, TABLE = 0, 1, 2
 OK, RANK_TOO_SMALL = 0, 1
 EPSILON = 2.0**-52
 DRIFT = 1e-11
+"""Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
 
 
 class Plan(NamedTuple):
@@ -131,17 +132,9 @@ def walk_square(system, chain, clock, output, t, n, beta):
     count, value, energy, accepted = clock.count, clock.value, output.energy, output.accepted
     k, better, by_columns = x.size, BETTER * yy, columns.size > 0
     u, v, g, support_columns = np.empty(k), np.empty(k), np.empty(k), np.empty((k, columns.shape[1]))
-    ahead, ahead_columns, ahead_h = (
-        np.empty(LANES, np.uint64),
-        np.empty((LANES, columns.shape[1])),
-        np.empty(LANES),
-    )
-    ahead_G, ahead_W, ahead_r, ahead_s = (
-        np.empty((LANES, k)),
-        np.empty((LANES, k)),
-        np.empty(LANES),
-        np.empty(LANES),
-    )
+    ahead, ahead_columns = np.empty(LANES, np.uint64), np.empty((LANES, columns.shape[1]))
+    ahead_G, ahead_W = np.empty((LANES, k)), np.empty((LANES, k))
+    ahead_r, ahead_s, ahead_h = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     if by_columns:
         for m in range(k):
             copy_row(columns, order[m], support_columns, m)
