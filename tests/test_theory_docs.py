@@ -1,0 +1,30 @@
+"""What docs/theory.md and the docstrings of the theory show, runs."""
+
+import doctest
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from _markdown import fenced_blocks
+from conftest import ROOT
+
+BLOCKS = [b for b in fenced_blocks((ROOT / "docs" / "theory.md").read_text(encoding="utf-8")) if b.language == "python"]
+
+
+def test_there_is_something_to_run():
+    assert BLOCKS
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"line-{block.line}")
+def test_python_block_runs(block, tmp_path):
+    done = subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["solve", "lines", "curves"])
+def test_examples_in_docstrings(name):
+    result = doctest.testmod(importlib.import_module(f"pairflip.theory.{name}"))
+    assert result.attempted > 0
+    assert result.failed == 0
