@@ -1,0 +1,136 @@
+"""Parquet, Feather and Arrow, NumPy archives and Excel workbooks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from pairflip.tables.changes import Change
+from pairflip.tables.errors import TableError, listed, perhaps, quoted
+from pairflip.tables.raw import MISSING_WORDS, Raw
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def _need(package: str, path: Path, kind: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise TableError(
+            f"{path.name!r} is {kind}, which needs the package {package}: pip install 'pairflip[files]'."
+        ) from None
+
+
+def read_parquet(path: Path) -> Raw:
+    """Read a Parquet file; an index that pandas saved with it names the rows."""
+    arrow = _need("pyarrow", path, "a Parquet file")
+    parquet = import_module("pyarrow.parquet")
+    try:
+        with path.open("rb") as handle:  # not pandas.read_parquet, which refuses two columns of one name
+            return _from_frame(parquet.ParquetFile(handle).read().to_pandas())
+    except (arrow.ArrowException, ValueError):
+        raise _unreadable(path, "a Parquet file") from None
+
+
+def read_arrow(path: Path) -> Raw:
+    """Read a Feather or Arrow file, or an Arrow stream."""
+    arrow = _need("pyarrow", path, "an Arrow file")
+    ipc = import_module("pyarrow.ipc")
+    try:
+        with path.open("rb") as handle:
+            start = handle.read(6)
+            handle.seek(0)
+            if start.startswith(b"FEA1"):
+                return _from_frame(import_module("pyarrow.feather").read_feather(handle))
+            reader = ipc.open_file(handle) if start == b"ARROW1" else ipc.open_stream(handle)
+            return _from_frame(reader.read_all().to_pandas())
+    except (arrow.ArrowException, ValueError):
+        raise _unreadable(path, "a Feather or Arrow file") from None
+
+
+def read_npz(path: Path) -> Raw:
+    """Read a NumPy archive: ``X`` (M, N), ``y`` (M,) which becomes a column of that name, and perhaps ``names``."""
+    import pandas as pd
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files if key in ("X", "y", "names")}
+            found = list(archive.files)
+    except (ValueError, EOFError, BadZipFile, AttributeError, TypeError):
+        raise TableError(
+            f"{path.name!r} cannot be read as a NumPy archive of plain arrays; expected what "
+            "np.savez(file, X=X, y=y, names=names) writes, without Python objects."
+        ) from None
+    if "X" not in arrays:
+        raise TableError(f"{path.name!r} holds {listed(found) or 'no arrays'}; expected an array X, and y and names.")
+    X, y = arrays["X"], arrays.get("y")
+    if X.ndim != 2:
+        raise TableError(f"{path.name!r} has X of shape {X.shape}; expected a table of shape (rows, columns).")
+    names = [str(name) for name in arrays.get("names", [f"x{j}" for j in range(X.shape[1])])]
+    if len(names) != X.shape[1]:
+        raise TableError(f"{path.name!r} has {len(names)} names for {X.shape[1]} columns of X; expected as many.")
+    frame = pd.DataFrame(X)
+    if y is not None:
+        if y.shape not in ((len(X),), (len(X), 1)):
+            raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value a row.")
+        frame = pd.concat([pd.Series(y.reshape(-1)), frame], axis=1)
+        names = ["y", *names]
+    return _from_frame(frame, names)
+
+
+def read_excel(path: Path, sheet: str | None) -> Raw:
+    """Read one sheet of a workbook: the named one or the first, with the header in its first row."""
+    _need("openpyxl", path, "an Excel workbook")
+    import pandas as pd
+
+    try:
+        book = pd.ExcelFile(path, engine="openpyxl")
+    except (ValueError, BadZipFile, KeyError, EOFError):
+        raise _unreadable(path, "an Excel workbook (.xlsx)") from None
+    with book:
+        sheets = [str(name) for name in book.sheet_names]
+        if sheet is not None and sheet not in sheets:
+            hint = perhaps(sheet, sheets, f"it has {listed(sheets)}.")
+            raise TableError(f"{path.name!r} has no sheet {quoted(sheet)}; expected one of its sheets: {hint}")
+        chosen = sheets[0] if sheet is None else sheet
+        options: dict[str, Any] = {"sheet_name": chosen, "header": None, "na_values": list(MISSING_WORDS)}
+        header = pd.read_excel(book, nrows=1, **options)
+        if header.empty:
+            raise TableError(f"{path.name!r} has an empty sheet {quoted(chosen)}; expected a header and rows.")
+        frame = pd.read_excel(book, skiprows=1, **options)
+    names = ["" if pd.isna(name) else str(name) for name in header.iloc[0]]
+    names += [""] * (frame.shape[1] - len(names))
+    notes = [Change("sheet", "read, the first of several", (chosen,))] if sheet is None and len(sheets) > 1 else []
+    if len(names) > 1 and names[0] == "" and frame.shape[1]:
+        rows = ["" if pd.isna(name) else str(name) for name in frame[0]]
+        notes.append(Change("column", "without a name at the front, taken as names of the rows", ("",)))
+        return Raw(frame.iloc[:, 1:].set_axis(range(frame.shape[1] - 1), axis=1), names[1:], rows, notes)
+    return Raw(frame, names, None, notes)
+
+
+def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
+    import pandas as pd
+
+    names = [str(name) for name in frame.columns] if names is None else names
+    rows = None
+    notes = []
+    if not isinstance(frame.index, pd.RangeIndex):
+        rows = [str(name) for name in frame.index]
+        notes = [Change("column", "saved as the index, taken as names of the rows", (str(frame.index.name or ""),))]
+        frame = frame.reset_index(drop=True)
+    frame = frame.set_axis(range(frame.shape[1]), axis=1)
+    return Raw(frame, names, rows, notes)
+
+
+def _unreadable(path: Path, kind: str) -> TableError:
+    with path.open("rb") as handle:
+        head = handle.read(512)
+    text = head.isascii() and b"\0" not in head and head.strip() != b""
+    found = "is empty" if not head else "is a text file" if text else "is damaged or something else"
+    fix = "rename it to .csv" if text else "check where it comes from"
+    return TableError(f"{path.name!r} {found}; expected {kind}, as its name says: {fix}.")

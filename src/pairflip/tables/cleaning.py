@@ -1,0 +1,152 @@
+"""From columns of any kind to finite numbers, leaving out only what was asked to be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import Floats
+from pairflip.tables.changes import Change, change
+from pairflip.tables.errors import TableError, counted, listed, quoted
+from pairflip.tables.kinds import KINDS, as_numbers, describe, first_odd, is_boolean, is_plain, remedy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MISSING = ("drop-rows", "drop-columns")
+TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of the table
+
+
+def as_target(column: pd.Series[Any], name: str) -> tuple[Floats, list[Change]]:
+    """Target as (M,) float64, NaN or infinite where it is missing."""
+    y = as_numbers(column)
+    if y is None:
+        row, value = first_odd(column)
+        kind = describe(column)
+        fix = remedy(kind) or "choose another --target or encode it"
+        raise TableError(
+            f"The target {quoted(name)} holds {kind} (row {row + 1:,}: {quoted(value)}); expected numbers: {fix}."
+        )
+    return y, change("column", "of true and false, read as 1 and 0", [name] if is_boolean(column) else [])
+
+
+def as_candidates(
+    frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], drop_text: bool
+) -> tuple[Floats, list[str], list[Change], list[Change]]:
+    """Columns `at` of the frame as (M, N) float64 in C order, their names, what was dropped, and notes.
+
+    Text and dates are an error, or dropped where `drop_text` says so; true and false become 1 and 0.
+    """
+    dtypes = frame.dtypes.tolist()
+    odd = {j: frame[j] for j in at if not is_plain(dtypes[j])}
+    converted = {j: as_numbers(column) for j, column in odd.items()}
+    nonsense = [j for j, values in converted.items() if values is None]
+    dropped: list[Change] = []
+    if nonsense and not drop_text:
+        raise _not_numbers(odd, nonsense, names)
+    kinds = {j: describe(odd[j]) for j in nonsense}
+    for kind in KINDS:
+        dropped += change("column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind))
+    left = [j for j in at if converted.get(j, True) is not None]
+    if not left:
+        fix = next(filter(None, map(remedy, kinds.values())), "encode some as numbers")
+        raise TableError(
+            f"No column of numbers is left of {counted(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
+            f"expected at least one to choose from: {fix}."
+        )
+    X = np.empty((len(frame), len(left)))
+    for start in range(0, len(left), TOGETHER):
+        block = left[start : start + TOGETHER]
+        if any(j in converted for j in block):
+            for offset, j in enumerate(block):
+                X[:, start + offset] = converted[j] if j in converted else frame[j].to_numpy()
+        else:
+            X[:, start : start + len(block)] = frame[block].to_numpy(np.float64)
+    booleans = [names[j] for j in left if j in odd and is_boolean(odd[j])]
+    notes = change("column", "of true and false, read as 1 and 0", booleans)
+    return X, [names[j] for j in left], dropped, notes
+
+
+def _not_numbers(columns: dict[int, pd.Series[Any]], bad: list[int], names: Sequence[str]) -> TableError:
+    kinds = [describe(columns[j]) for j in bad[:20]]
+    row, value = first_odd(columns[bad[0]])
+    hold = "holds" if len(bad) == 1 else "hold"
+    for j, kind in zip(bad, kinds, strict=False):
+        if fix := remedy(kind):
+            row, value = first_odd(columns[j])
+            return TableError(
+                f"{counted(len(bad), 'column')} of the table {hold} {kind} or text, as {quoted(names[j])} "
+                f"(row {row + 1:,}: {quoted(value)}); expected numbers: {fix}."
+            )
+    what = kinds[0] if len(set(kinds)) == 1 else "text or dates"
+    return TableError(
+        f"{counted(len(bad), 'column')} of the table {hold} {what}: "
+        f"{listed(names[j] for j in bad)} (row {row + 1:,}: {quoted(value)}); expected numbers: "
+        "leave them out with --drop-text, or encode them."
+    )
+
+
+def without_missing(
+    X: Floats, y: Floats, names: list[str], row_names: list[str], target: str, missing: str | None
+) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
+    """X, y and their names with every value finite, rows or columns dropped as `missing` says, and what was dropped."""
+    if missing not in (None, *MISSING):
+        raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows' or 'drop-columns'.")
+    lost_y = ~np.isfinite(y)
+    if lost_y.all():
+        raise TableError(f"The target {quoted(target)} has no values; expected numbers: choose another --target.")
+    lost = ~np.isfinite(X)
+    columns = np.asarray(lost.any(axis=0))
+    if not (columns.any() or lost_y.any()):
+        return X, y, names, row_names, []
+    rows = lost.any(axis=1) | lost_y
+    if lost_y.any() and missing != "drop-rows":
+        raise TableError(
+            f"The target {quoted(target)} is missing or infinite in {counted(int(lost_y.sum()), 'row')} "
+            f"({listed(_pick(row_names, lost_y))}); expected numbers: remove these rows with --missing drop-rows "
+            f"(keeps {int((~rows).sum()):,} of {len(y):,})."
+        )
+    if missing is None:
+        raise _missing_values(lost, names, rows)
+    if missing == "drop-columns":
+        if columns.all():
+            raise TableError(
+                f"--missing drop-columns leaves none of {counted(len(names), 'column')}, since each has missing "
+                "values; expected at least one: use --missing drop-rows or fill them in."
+            )
+        dropped = change("column", "with missing or infinite values dropped", _pick(names, columns))
+        return np.ascontiguousarray(X[:, ~columns]), y, _pick(names, ~columns), row_names, dropped
+    if (~rows).sum() < 2:
+        raise _too_few_rows(lost, names, rows)
+    dropped = change("row", "with missing or infinite values dropped", _pick(row_names, rows))
+    return X[~rows], y[~rows], names, _pick(row_names, ~rows), dropped
+
+
+def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> TableError:
+    columns, empty = np.asarray(lost.any(axis=0)), np.asarray(lost.all(axis=0))
+    if empty.any():
+        return TableError(
+            f"{counted(int(empty.sum()), 'column')} of the table without any value: {listed(_pick(names, empty))}; "
+            "expected numbers: leave them out with --missing drop-columns or with --drop."
+        )
+    n_rows, n_columns = lost.shape
+    return TableError(
+        f"{counted(int(lost.sum()), 'value')} missing or infinite in {listed(_pick(names, columns), 2)}; "
+        f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {counted(n_rows, 'row')}) or "
+        f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,})."
+    )
+
+
+def _too_few_rows(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> TableError:
+    worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
+    return TableError(
+        f"--missing drop-rows leaves {counted(int((~rows).sum()), 'row')} of {len(rows):,}; expected at least two: use "
+        f"--missing drop-columns, or --drop those with most missing values ({listed(names[j] for j in worst)})."
+    )
+
+
+def _pick(names: Sequence[str], which: NDArray[np.bool_]) -> list[str]:
+    return [names[j] for j in np.flatnonzero(which).tolist()]

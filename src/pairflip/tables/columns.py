@@ -1,0 +1,167 @@
+"""Which columns are the target, the names of the rows and the candidates."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pairflip.tables.changes import Change, change
+from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Columns by their part in the analysis, as positions in the file.
+
+    Attributes
+    ----------
+    target : int
+        Column to predict.
+    index : int or None
+        Column of row names.
+    candidates : list of int
+        Columns to choose from.
+    dropped : list of Change
+        Columns that were asked to be left out.
+    """
+
+    target: int
+    index: int | None
+    candidates: list[int]
+    dropped: list[Change] = field(default_factory=list)
+
+
+def visible_names(names: Sequence[str]) -> tuple[list[str], list[Change]]:
+    """Names that differ: ``a, a`` become ``a, a (2)`` and a column without a name becomes ``column 3``."""
+    taken = set(names)
+    shown: list[str] = []
+    seen: set[str] = set()
+    renamed: list[str] = []
+    unnamed: list[str] = []
+    for at, name in enumerate(names):
+        fresh = name or f"column {at + 1}"
+        if fresh in seen or (not name and fresh in taken):
+            number = 2
+            while (numbered := f"{fresh} ({number})") in taken:
+                number += 1
+            fresh = numbered
+            if name:
+                renamed.append(fresh)
+        if not name:
+            unnamed.append(fresh)
+        seen.add(fresh)
+        taken.add(fresh)
+        shown.append(fresh)
+    notes = change("column", "renamed, since another one has the same name", renamed)
+    return shown, notes + change("column", "without a name, called by position", unnamed)
+
+
+def select(
+    names: Sequence[str],
+    target: str | None,
+    *,
+    index: str | None = None,
+    keep: Iterable[str] = (),
+    drop: Iterable[str] = (),
+    originals: Sequence[str] | None = None,
+) -> Selection:
+    """Find the columns that are asked for.
+
+    Parameters
+    ----------
+    names : N names
+        All different, as `visible_names` makes them.
+    target, index : str
+        Names of columns.
+    keep, drop : lists of str
+        Names, or regular expressions between slashes that may match anywhere in a name: ``/^gene_/``. A column of
+        exactly that name goes before the expression. `drop` takes from what `keep` leaves; neither takes the target.
+    originals : N names
+        Names as in the file, to refuse a target that several columns are called.
+    """
+    if target is None:
+        raise TableError(
+            f"No target is given; expected the column to predict, such as --target {quoted(names[-1])}: the table has "
+            f"{counted(len(names), 'column')}, {listed(names)}."
+        )
+    if isinstance(keep, str) or isinstance(drop, str):
+        keep, drop = ([each] if isinstance(each, str) else each for each in (keep, drop))
+    keep, drop = list(keep), list(drop)
+    y = _find(target, names, "--target")
+    at = None if index is None else _find(index, names, "--index")
+    if at == y:
+        raise TableError(f"--index and --target are both {quoted(target)}; expected two columns.")
+    if target in drop:
+        raise TableError(f"--drop names the target {quoted(target)}; expected other columns: leave it out of --drop.")
+    kept = _matching(keep, names, "--keep") if keep else set(range(len(names)))
+    gone = _matching(drop, names, "--drop")
+    others = [j for j in range(len(names)) if j not in (y, at)]
+    candidates = [j for j in others if j in kept and j not in gone]
+    _refuse_two_targets(y, candidates, names, names if originals is None else originals)
+    if not candidates:
+        why = "--keep and --drop leave no column" if keep or drop else "the table has no other column"
+        raise TableError(f"The target is {quoted(target)} and {why}; expected at least one column to choose from.")
+    dropped = change("column", "not among those to keep (--keep)", (names[j] for j in others if j not in kept))
+    dropped += change("column", "left out as asked (--drop)", (names[j] for j in others if j in kept and j in gone))
+    return Selection(y, at, candidates, dropped)
+
+
+def _find(name: str, names: Sequence[str], option: str) -> int:
+    if name in names:
+        return names.index(name)
+    spaced = [j for j, each in enumerate(names) if each.strip() == name.strip()]
+    if len(spaced) == 1:
+        return spaced[0]
+    hint = perhaps(name, names, f"it has {listed(names)}.")
+    if len(names) == 1 and " " in names[0].strip():
+        hint = f"it has {quoted(names[0])} only, so separate columns by commas, not spaces."
+    elif len(names) > 1 and all(_is_number(each) for each in names):
+        hint = "the first row holds numbers only, so add a row of names above it."
+    raise TableError(f"{option} {quoted(name)} is no column of the table; expected one of its columns: {hint}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _matching(wanted: Iterable[str], names: Sequence[str], option: str) -> set[int]:
+    found: set[int] = set()
+    position = {name: j for j, name in enumerate(names)}
+    for each in wanted:
+        if each in position:
+            found.add(position[each])
+        elif len(each) > 2 and each[0] == each[-1] == "/":
+            found |= _expression(each, names, option)
+        else:
+            found.add(_find(each, names, option))
+    return found
+
+
+def _expression(written: str, names: Sequence[str], option: str) -> set[int]:
+    try:
+        pattern = re.compile(written[1:-1])
+    except re.error as error:
+        raise TableError(
+            f"{option} {quoted(written)} is no regular expression ({error.msg}); expected one like /^gene_/."
+        ) from None
+    found = {j for j, name in enumerate(names) if pattern.search(name)}
+    if not found:
+        raise TableError(f"{option} {quoted(written)} matches no column; expected at least one, as of {listed(names)}.")
+    return found
+
+
+def _refuse_two_targets(y: int, candidates: list[int], names: Sequence[str], originals: Sequence[str]) -> None:
+    if Counter(originals)[originals[y]] < 2:
+        return
+    twins = [names[j] for j in candidates if originals[j] == originals[y]]
+    if twins:
+        raise TableError(
+            f"{counted(1 + len(twins), 'column')} of the table are called {quoted(originals[y])}; expected one target: "
+            f"leave the other out with --drop {quoted(twins[0])}, or rename it."
+        )

@@ -1,0 +1,158 @@
+"""A table ready for the analysis, and the function that reads it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from pairflip.least_squares import Floats
+from pairflip.tables.changes import Change, change
+from pairflip.tables.cleaning import as_candidates, as_target, without_missing
+from pairflip.tables.columns import select, visible_names
+from pairflip.tables.errors import TableError, counted, quoted
+from pairflip.tables.raw import Raw
+from pairflip.tables.reading import read_raw
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Candidates and target, all finite numbers, and how they came about.
+
+    Attributes
+    ----------
+    X : (M, N) float64, C order
+        Candidates.
+    y : (M,) float64
+        Target.
+    names : N names
+        Of the columns of X, all different.
+    row_names : M names
+        From the index column, or the row numbers of the file, of which the first is 1.
+    target : str
+        Name of y.
+    source : str
+        Name of the file, without its folder.
+    dropped : list of Change
+        Columns and rows that the file has and X has not, and why.
+    notes : list of Change
+        What else a reader of the results should know of.
+    """
+
+    X: Floats
+    y: Floats
+    names: list[str]
+    row_names: list[str]
+    target: str
+    source: str
+    dropped: list[Change] = field(default_factory=list)
+    notes: list[Change] = field(default_factory=list)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256, in hexadecimal, of the shape and values of X, of y and of the names of the columns."""
+        digest = hashlib.sha256(repr(self.X.shape).encode())
+        digest.update(np.ascontiguousarray(self.X, dtype="<f8").data)
+        digest.update(np.ascontiguousarray(self.y, dtype="<f8").data)
+        for name in self.names:
+            text = name.encode("utf-8", "surrogatepass")
+            digest.update(len(text).to_bytes(8, "little") + text)
+        return digest.hexdigest()
+
+
+def read_table(
+    path: str | Path,
+    target: str | None = None,
+    *,
+    drop: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    index: str | None = None,
+    drop_text: bool = False,
+    missing: Literal["drop-rows", "drop-columns"] | None = None,
+    sheet: str | None = None,
+    decimal: str | None = None,
+) -> Table:
+    """Read a table of candidates and a target.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.csv``, ``.tsv``, ``.txt`` (with commas, semicolons, tabs or bars; also ``.gz``), ``.parquet``, ``.feather``,
+        ``.arrow``, ``.npz`` (arrays X, y, names), ``.xlsx``. Columns have names, in the first row of text tables.
+    target : str
+        Column to predict; in an ``.npz`` file with y it need not be given.
+    drop, keep : lists of str
+        Columns to leave out, or the only ones to choose from: names, or regular expressions between slashes
+        (``/^gene_/``), which may match anywhere in a name.
+    index : str, optional
+        Column of row names. A first column without a name is one, too.
+    drop_text : bool
+        Leave out columns of text and dates instead of refusing them.
+    missing : {"drop-rows", "drop-columns"}, optional
+        What to leave out because of missing or infinite values, which are refused otherwise. Missing is what is empty
+        or reads NA, N/A, NaN, null, None, ``?``, ``.``, ``-`` or a spreadsheet's error.
+    sheet : str, optional
+        Sheet of a workbook, the first one otherwise.
+    decimal : {".", ","}, optional
+        Decimal mark of a text table.
+
+    Raises
+    ------
+    TableError
+        In one sentence, for anything that cannot be used without guessing.
+    """
+    raw = read_raw(path, sheet=sheet, decimal=decimal, index=index)
+    source = Path(path).name
+    raw, dropped = _without_blank_columns(raw)
+    n_rows = len(raw.frame)
+    if n_rows < 2:
+        raise TableError(f"{source!r} has {counted(n_rows, 'row')} below the header; expected at least two rows.")
+    if not raw.names:
+        raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
+    if target is None and source.lower().endswith(".npz") and raw.names[0] == "y":
+        target = "y"
+    names, notes = visible_names(raw.names)
+    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
+    y, target_notes = as_target(raw.frame[chosen.target], names[chosen.target])
+    X, left, text, candidate_notes = as_candidates(raw.frame, chosen.candidates, names, drop_text)
+    row_names = _row_names(raw, chosen.index)
+    X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
+    if (y == y[0]).all():
+        raise TableError(
+            f"The target {quoted(names[chosen.target])} is {y[0]:g} in every row; expected values that differ: "
+            "choose another --target."
+        )
+    constant = change("column", "of one value only, kept", (left[j] for j in np.flatnonzero((X[:1] == X).all(axis=0))))
+    return Table(
+        X=X,
+        y=y,
+        names=left,
+        row_names=row_names,
+        target=names[chosen.target],
+        source=source,
+        dropped=dropped + chosen.dropped + text + lost,
+        notes=raw.notes + notes + target_notes + candidate_notes + constant,
+    )
+
+
+def _without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
+    """Leave out columns with neither name nor values: separators at the end of the lines, or spreadsheet margins."""
+    blank = [j for j, name in enumerate(raw.names) if name == "" and raw.frame[j].isna().all()]
+    if not blank:
+        return raw, []
+    left = [j for j in range(len(raw.names)) if j not in set(blank)]
+    frame = raw.frame[left].set_axis(range(len(left)), axis=1)
+    dropped = change("column", "with neither name nor values dropped", (f"column {j + 1}" for j in blank))
+    return Raw(frame, [raw.names[j] for j in left], raw.row_names, raw.notes), dropped
+
+
+def _row_names(raw: Raw, index: int | None) -> list[str]:
+    if index is not None:
+        column = raw.frame[index]
+        return ["" if gone else str(name) for name, gone in zip(column, column.isna(), strict=True)]
+    return raw.row_names or [str(row) for row in range(1, len(raw.frame) + 1)]

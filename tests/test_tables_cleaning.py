@@ -1,0 +1,239 @@
+"""Text, dates, truth values and missing values are named, never guessed; what is left is finite numbers."""
+
+import dataclasses
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from _errors import sentence_of
+from pairflip.tables import Change, TableError, read_table
+from pairflip.tables.cleaning import as_candidates
+from pairflip.tables.kinds import as_numbers, describe
+
+GOOD = "a,b,y\n1,2,3\n4,5,7\n7,9,9\n1,1,2\n"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a table from its text."""
+
+    def reading(text, target="y", **options):
+        (tmp_path / "data.csv").write_text(text, encoding="utf-8")
+        return read_table(tmp_path / "data.csv", target, **options)
+
+    return reading
+
+
+@pytest.fixture
+def refusal(read):
+    return lambda text, **options: sentence_of(TableError, lambda: read(text, **options))
+
+
+def said(changes):
+    return [str(each) for each in changes]
+
+
+TEXT = "a,who,when,y\n1,ann,2020-01-02,3\n2,bob,2020-01-03,4\n4,5,2020-01-04,6\n"
+
+
+def test_text_is_named(refusal):
+    message = refusal(TEXT)
+    assert "2 columns of the table hold text or dates: 'who', 'when' (row 1: 'ann')" in message
+    assert "--drop-text" in message
+    assert "1 column of the table holds text: 'who'" in refusal(TEXT, drop=["when"])
+    assert "1 column of the table holds dates: 'when' (row 1: '2020-01-02')" in refusal(TEXT, drop=["who"])
+    assert "(row 3: 'x7')" in refusal(GOOD.replace("7,9", "x7,9"))
+
+
+def test_text_is_dropped_when_asked(read):
+    table = read(TEXT, drop_text=True)
+    assert table.names == ["a"]
+    assert said(table.dropped) == ["1 column of text dropped: 'who'", "1 column of dates dropped: 'when'"]
+    assert table.dropped[0] == Change("column", "of text dropped", ("who",))
+    assert read(TEXT, keep=["a"]).dropped[0].count == 2
+
+
+def test_no_numbers_left(refusal):
+    assert "No column of numbers is left" in refusal(TEXT, drop=["a"], drop_text=True)
+    assert "no column" in refusal(TEXT, drop=["a", "who", "when"])
+
+
+@pytest.mark.parametrize(("target", "kind"), [("who", "text (row 1: 'ann')"), ("when", "dates (row 1: '2020-01-02')")])
+def test_target_of_text(refusal, target, kind):
+    message = refusal(TEXT, target=target, drop_text=True)
+    assert f"The target '{target}' holds {kind}" in message
+    assert "choose another --target" in message
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
+def test_truth_values_are_one_and_zero(read, words):
+    yes, no = words
+    text = f"a,b,y\n{yes},1,{no}\n{no},2,{yes}\n{yes},3,{no}\n"
+    table = read(text)
+    assert table.X[:, 0].tolist() == [1, 0, 1]
+    assert table.y.tolist() == [0, 1, 0]
+    assert said(table.notes) == [f"1 column of true and false, read as 1 and 0: '{name}'" for name in "ya"]
+    table = read(text.replace(f"{yes},3", ",3"), missing="drop-rows")
+    assert table.X[:, 0].tolist() == [1, 0]
+    assert len(table.notes) == 2
+
+
+@pytest.mark.parametrize(
+    "word", ["", "NA", "N/A", "nan", "NaN", "null", "NULL", "None", "?", ".", "-", "na", "#DIV/0!", "inf", "-Inf", " "]
+)
+def test_missing_values(read, refusal, word):
+    text = GOOD.replace("4,5", f"4,{word}")
+    message = refusal(text)
+    assert "1 value missing or infinite in 'b'" in message
+    assert "--missing drop-rows (keeps 3 of 4 rows) or --missing drop-columns (keeps 1 of 2)." in message
+    table = read(text, missing="drop-rows")
+    assert table.X.tolist() == [[1, 2], [7, 9], [1, 1]]
+    assert table.y.tolist() == [3, 9, 2]
+    assert table.row_names == ["1", "3", "4"]
+    assert said(table.dropped) == ["1 row with missing or infinite values dropped: '2'"]
+    table = read(text, missing="drop-columns")
+    assert table.names == ["a"]
+    assert table.X.tolist() == [[1], [4], [7], [1]]
+    assert table.X.flags.c_contiguous
+    assert said(table.dropped) == ["1 column with missing or infinite values dropped: 'b'"]
+
+
+def test_numbers_too_large_are_infinite_or_refused(refusal):
+    assert "expected numbers" in refusal(GOOD.replace("4,5", "4,1e999"))
+
+
+def test_missing_target(read, refusal):
+    text = GOOD.replace("4,5,7", "4,5,NA")
+    for missing in (None, "drop-columns"):
+        message = refusal(text, missing=missing)
+        assert "The target 'y' is missing or infinite in 1 row ('2')" in message
+        assert "--missing drop-rows (keeps 3 of 4)" in message
+    assert read(text, missing="drop-rows").y.tolist() == [3, 9, 2]
+    assert "The target 'y' has no values" in refusal("a,y\n1,\n2,\n", missing="drop-rows")
+
+
+def test_columns_without_any_value(read, refusal):
+    text = "a,e,y\n1,,3\n2,NA,4\n4,,8\n"
+    message = refusal(text)
+    assert "1 column of the table without any value: 'e'" in message
+    assert "--missing drop-columns" in message
+    assert "leaves 0 rows of 3" in refusal(text, missing="drop-rows")
+    assert "('e', 'a')" in refusal(text, missing="drop-rows")
+    assert read(text, missing="drop-columns").names == ["a"]
+    assert read(text, missing="drop-rows", drop=["e"]).names == ["a"]
+
+
+def test_nothing_left_after_dropping(refusal):
+    text = "a,b,y\n1,,3\n,2,4\n,4,8\n"
+    assert "leaves none of 2 columns" in refusal(text, missing="drop-columns")
+    assert "leaves 0 rows" in refusal(text, missing="drop-rows")
+    assert "expected 'drop-rows' or 'drop-columns'" in refusal(text, missing="impute")
+    assert "expected 'drop-rows' or 'drop-columns'" in refusal(GOOD, missing="impute")
+
+
+def test_many_bad_columns_make_one_short_sentence(refusal):
+    names = [f"{'very long name ' * 20}{j}" for j in range(50)]
+    header = ",".join([*names, "y"]) + "\n"
+    for word in ("abc", "", "2020-01-01", "z" * 500):
+        rows = "".join(",".join(["1"] * 10 + [word] * 40 + [str(i)]) + "\n" for i in range(3))
+        assert "40 columns" in refusal(header + rows)
+    rows = "1," * 10 + "," * 40 + "1\n" + "1," * 50 + "2\n" + "1," * 50 + "3\n"
+    assert "40 values missing" in refusal(header + rows)
+    assert "drop-rows" in refusal(header + rows.replace(",2\n", ",\n"))
+
+
+def test_constants_are_kept_and_noted(read, refusal):
+    table = read("a,c,y\n1,5,1\n2,5,2\n3,5,4\n")
+    assert table.names == ["a", "c"]
+    assert said(table.notes) == ["1 column of one value only, kept: 'c'"]
+    assert "is 5 in every row" in refusal("a,y\n1,5\n2,5\n")
+
+
+def test_two_columns_of_one_name(read):
+    table = read("a,a,y\n1,2,3\n4,5,7\n")
+    assert table.names == ["a", "a (2)"]
+    assert table.X.tolist() == [[1, 2], [4, 5]]
+    assert said(table.notes) == ["1 column renamed, since another one has the same name: 'a (2)'"]
+
+
+def test_hash_is_of_the_contents(read, tmp_path):
+    one = read(GOOD)
+    assert len(one.hash) == 64
+    assert one.hash == read(GOOD.replace(",", ";").replace("2", "2.0")).hash
+    (tmp_path / "other.csv").write_text(GOOD)
+    assert one.hash == read_table(tmp_path / "other.csv", "y").hash
+    changed = [GOOD.replace("4,5", "4,6"), GOOD.replace("a,", "c,"), GOOD.replace("7\n", "8\n"), GOOD + "1,1,1\n"]
+    assert len({one.hash, *(read(text).hash for text in changed)}) == 5
+    assert read("a,b,c,y\n1,2,3,4\n5,6,7,8\n").hash != read("ab,,c,y\n1,2,3,4\n5,6,7,8\n").hash
+
+
+def test_the_record_is_frozen(read):
+    table = read(GOOD)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        table.target = "a"
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        (pd.Series([1, None, 3], dtype="Int64"), [1, np.nan, 3]),
+        (pd.Series([1.5, None], dtype="Float32"), [1.5, np.nan]),
+        (pd.Series([True, None, False], dtype="boolean"), [1, np.nan, 0]),
+        (pd.Series([True, None, False], dtype=object), [1, np.nan, 0]),
+        (pd.Series([Decimal("1.5"), None], dtype=object), [1.5, np.nan]),
+        (pd.Series([2**70, 1], dtype=object), [2.0**70, 1]),
+        (pd.Series([1.5, 2.5, 1.5], dtype="category"), [1.5, 2.5, 1.5]),
+        (pd.Series([None, None], dtype=object), [np.nan, np.nan]),
+        (pd.Series(["1", "2"]), None),
+        (pd.Series(["a", "b"], dtype="category"), None),
+        (pd.Series([True, 2], dtype=object), None),
+        (pd.Series([1 + 2j, 2]), None),
+        (pd.Series([[1], [2]]), None),
+        (pd.Series(np.array([1, 2], "M8[s]")), None),
+        (pd.Series(np.array([1, 2], "m8[s]")), None),
+        (pd.Series(np.array([1, 2], "M8[s]")).dt.tz_localize("UTC"), None),
+    ],
+)
+def test_kinds_of_columns(values, numbers):
+    found = as_numbers(values)
+    if numbers is None:
+        assert found is None
+        call = lambda: as_candidates(pd.DataFrame({0: values}), [0], ["a"], drop_text=False)  # noqa: E731
+        assert "--drop-text" in sentence_of(TableError, call)
+    else:
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, numbers)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["1,5", "2,25", "-3,0e5"], "decimal commas"),
+        (["1,5", "2"], "decimal commas"),
+        (["1,5", "x"], "text"),
+        (["1,234.5"], "text"),
+        (["1,234", "12,345,678"], "commas in numbers"),
+        (["0,234", "1,234"], "decimal commas"),
+        (["2020-01-02", "2020-01-03T10:00:00Z"], "dates"),
+        (["31.12.2020"], "dates"),
+        (["12/31/20 10:15"], "dates"),
+        (["1.2.3"], "text"),
+        (["2020-01-02", "no"], "text"),
+    ],
+)
+def test_words_for_what_a_column_holds(words, kind):
+    assert describe(pd.Series([*words, None])) == kind
+
+
+def test_blocks_of_columns_keep_their_order():
+    values = np.random.default_rng(0).normal(size=(5, 200))
+    frame = pd.DataFrame(values)
+    frame[70] = frame[70] > 0
+    at = [j for j in range(200) if j % 3]
+    X, names, _, notes = as_candidates(frame, at, [f"x{j}" for j in range(200)], drop_text=False)
+    values[:, 70] = values[:, 70] > 0
+    np.testing.assert_array_equal(X, values[:, at])
+    assert names == [f"x{j}" for j in at]
+    assert said(notes) == ["1 column of true and false, read as 1 and 0: 'x70'"]

@@ -1,0 +1,146 @@
+"""Target, row names, what to keep and what to drop, by name or by regular expression."""
+
+import pytest
+
+from _errors import sentence_of
+from pairflip.tables import TableError
+from pairflip.tables.columns import select, visible_names
+
+NAMES = ["id", "gene_1", "gene_2", "age", "Weight ", "y"]
+
+
+def chosen(*arguments, **options):
+    return [NAMES[j] for j in select(NAMES, *arguments, **options).candidates]
+
+
+def refusal(*arguments, names=NAMES, **options):
+    return sentence_of(TableError, lambda: select(names, *arguments, **options))
+
+
+def test_everything_but_the_target():
+    selection = select(NAMES, "y")
+    assert (selection.target, selection.index) == (5, None)
+    assert selection.candidates == [0, 1, 2, 3, 4]
+    assert selection.dropped == []
+
+
+def test_index():
+    selection = select(NAMES, "y", index="id")
+    assert (selection.target, selection.index, selection.candidates) == (5, 0, [1, 2, 3, 4])
+    assert "both 'y'" in refusal("y", index="y")
+    assert "perhaps 'id'." in refusal("y", index="idd")
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({"keep": ["age"]}, ["age"]),
+        ({"keep": "age"}, ["age"]),
+        ({"drop": "age", "index": "id"}, ["gene_1", "gene_2", "Weight "]),
+        ({"keep": ["/^gene_/"]}, ["gene_1", "gene_2"]),
+        ({"keep": ["/E/"]}, []),
+        ({"keep": ["/(?i)E/"]}, ["gene_1", "gene_2", "age", "Weight "]),
+        ({"keep": ["/^gene_/", "age"], "drop": ["/1$/"]}, ["gene_2", "age"]),
+        ({"keep": ["age", "y"]}, ["age"]),
+        ({"drop": ["/y/", "id"]}, ["gene_1", "gene_2", "age", "Weight "]),
+        ({"drop": ["/[a-z]_/"], "keep": ["/./"]}, ["id", "age", "Weight "]),
+        ({"keep": ["Weight"]}, ["Weight "]),
+    ],
+)
+def test_keep_and_drop(options, left):
+    if left:
+        assert chosen("y", **options) == left
+    else:
+        assert "matches no column" in refusal("y", **options)
+
+
+def test_what_was_left_out_is_said():
+    selection = select(NAMES, "y", keep=["/_/", "age"], drop=["age"])
+    assert [str(each) for each in selection.dropped] == [
+        "2 columns not among those to keep (--keep): 'id', 'Weight '",
+        "1 column left out as asked (--drop): 'age'",
+    ]
+    assert [each.count for each in selection.dropped] == [2, 1]
+
+
+def test_a_name_goes_before_an_expression():
+    names = ["/a/", "a", "y"]
+    assert select(names, "y", keep=["/a/"]).candidates == [0]
+
+
+def test_spaces_around_a_name_may_be_left_out():
+    assert select(NAMES, "Weight").target == 4
+    assert "is no column" in refusal("b", names=[" a", "a ", "y"])
+    assert "perhaps" in refusal("a", names=[" a", "a ", "y"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "says"),
+    [
+        ((None,), {}, "--target 'y': the table has 6 columns, 'id', 'gene_1', 'gene_2' and 3 more."),
+        (("Y",), {}, "perhaps 'y'."),
+        (("gene1",), {}, "perhaps 'gene_1' or 'gene_2'."),
+        (("zzzz",), {}, "it has 'id', 'gene_1', 'gene_2' and 3 more."),
+        (("",), {}, "--target '' is no column"),
+        (("y",), {"drop": ["agee"]}, "--drop 'agee' is no column of the table; expected one of its columns: perhaps"),
+        (("y",), {"keep": ["agee"]}, "--keep 'agee'"),
+        (("y",), {"keep": ["/^x/"]}, "--keep '/^x/' matches no column"),
+        (("y",), {"drop": ["/(/"]}, "is no regular expression (missing ), unterminated subpattern)"),
+        (("y",), {"drop": ["y"]}, "--drop names the target"),
+        (("y",), {"drop": ["/./"]}, "--keep and --drop leave no column"),
+        (("y" * 300,), {}, "is no column"),
+        (("y",), {"drop": ["/" + "z" * 300 + "/"]}, "matches no column"),
+    ],
+)
+def test_errors(arguments, options, says):
+    assert says in refusal(*arguments, **options)
+
+
+def test_only_a_target():
+    assert "no other column" in refusal("y", names=["y"])
+
+
+def test_numbers_in_place_of_names():
+    assert "add a row of names" in refusal("y", names=["1.5", "2", "-3e5"])
+
+
+def test_long_names_stay_out_of_the_way():
+    names = [letter * 300 for letter in "abcdefgh"]
+    for call in (lambda: select(names, None), lambda: select(names, "z"), lambda: select(names, "a" * 299)):
+        sentence_of(TableError, call)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown", "renamed"),
+    [
+        (["a", "b"], ["a", "b"], 0),
+        (["a", "a", "b", "a"], ["a", "a (2)", "b", "a (3)"], 2),
+        (["a", "a", "a (2)"], ["a", "a (3)", "a (2)"], 1),
+        (["a (2)", "a", "a", "a (2)"], ["a (2)", "a", "a (3)", "a (2) (2)"], 2),
+        (["", "a", ""], ["column 1", "a", "column 3"], 0),
+        (["", "column 1"], ["column 1 (2)", "column 1"], 0),
+    ],
+)
+def test_names_that_differ(names, shown, renamed):
+    found, notes = visible_names(names)
+    assert found == shown
+    assert len(set(found)) == len(found)
+    assert sum(note.count for note in notes if "same name" in note.why) == renamed
+    assert sum(note.count for note in notes if "by position" in note.why) == names.count("")
+
+
+def test_a_target_must_be_one_column():
+    originals = ["y", "a", "y"]
+    names, _ = visible_names(originals)
+    assert "2 columns of the table are called 'y'" in refusal("y", names=names, originals=originals)
+    assert "--drop 'y (2)'" in refusal("y", names=names, originals=originals)
+    assert select(names, "y", drop=["y (2)"], originals=originals).candidates == [1]
+    assert select(names, "a", originals=originals).candidates == [0, 2]
+    assert select(names, "y (2)", drop=["y"], originals=originals).target == 2
+
+
+def test_many_columns_are_matched_quickly():
+    names = [f"x{j}" for j in range(100_000)]
+    selection = select(names, "x7", drop=["/9$/"], keep=names[:50_000], index="x8")
+    assert len(selection.candidates) == 45_000 - 2
+    assert "perhaps" in refusal("x1000000", names=names[:2000])

@@ -1,0 +1,401 @@
+"""Files of every format become the same table, and every file that cannot is refused in one sentence."""
+
+import gzip
+import struct
+import sys
+import time
+from random import Random
+
+import numpy as np
+import pytest
+
+from _errors import sentence_of
+from pairflip.tables import TableError, read_table
+from pairflip.tables.reading import read_raw
+
+ROWS = "a,b,y\n1,2.5,3\n4,5.5,7\n7,9.5,9\n"
+X = np.array([[1, 2.5], [4, 5.5], [7, 9.5]])
+Y = np.array([3.0, 7.0, 9.0])
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file and give its path."""
+
+    def written(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return written
+
+
+def refusal(path, **options):
+    return sentence_of(TableError, lambda: read_table(path, **({"target": "y"} | options)))
+
+
+def assert_is_the_table(table):
+    assert table.names == ["a", "b"]
+    assert table.target == "y"
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, Y)
+    assert table.X.dtype == table.y.dtype == np.float64
+    assert table.X.flags.c_contiguous
+    assert table.dropped == []
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.txt", "DATA.CSV"])
+def test_text(write, separator, end, name):
+    table = read_table(write(ROWS.replace(",", separator).replace("\n", end), name), "y")
+    assert_is_the_table(table)
+    assert table.notes == []
+    assert table.source == name
+    assert table.row_names == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROWS.removesuffix("\n"),
+        "\n\n" + ROWS,
+        ROWS + "\n\n",
+        ROWS.replace("\n4", "\n\n4"),
+        ROWS.replace(",", ", "),
+        ROWS.replace(",", " ,"),
+        "\ufeff" + ROWS,
+        "sep=,\n" + ROWS,
+        '"a","b","y"\n"1","2.5","3"\n"4","5.5","7"\n"7","9.5","9"\n',
+        "a,b,y\n1,2.5,3\n4,55e-1,+7\n7,9.5,0.9e1\n",
+    ],
+)
+def test_ways_to_write_text(write, text):
+    table = read_table(write(text), "y")
+    assert [name.strip() for name in table.names] == ["a", "b"]
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, Y)
+
+
+@pytest.mark.parametrize("name", ["data.csv.gz", "data.CSV.GZ", "data.csv"])
+def test_gzip(write, name):
+    assert_is_the_table(read_table(write(gzip.compress(ROWS.encode()), name), "y"))
+
+
+def test_decimal_commas(write):
+    path = write("a;b;y\n1;2,5;3\n4;5,5;7\n7;9,5;9\n")
+    assert_is_the_table(read_table(path, "y", decimal=","))
+    assert "(row 1: '2,5'); expected numbers: read it with --decimal ,." in refusal(path)
+    assert "--decimal ," in refusal(path, target="b")
+    assert "--decimal ," in refusal(path, drop_text=True, keep=["b"])
+    most = write("a;y\n1,5;2,5\n3,5;4,5\n", "most.csv")
+    assert "'most.csv' holds decimal commas (row 1: '1,5')" in refusal(most)
+    assert "--decimal ," in refusal(most, decimal=".")
+    quoted = write('a,b,y\n1,"2,5",3\n4,"5,5",7\n7,"9,5",9\n', "quoted.csv")
+    assert_is_the_table(read_table(quoted, "y", decimal=","))
+    assert "decimal commas, export it with semicolons" in refusal(write("a,b,y\n1,0,2,5,3,0\n4,0,5,5,7,0\n", "bad.csv"))
+
+
+def test_numbers_are_exact(write):
+    random = Random(0)
+    written = [repr(struct.unpack("<d", random.randbytes(8))[0]) for _ in range(4000)]
+    written = [each for each in written if each not in ("nan", "inf", "-inf")]
+    written += [f"{random.random() * 10.0 ** random.randint(-30, 30):.25e}" for _ in range(2000)]
+    written += ["0.1", "-0.0", "5e-324", "2.2250738585072011e-308", "1.7976931348623157e308", "9007199254740993.0"]
+    exact = np.array([float(each) for each in written])
+    for decimal in (".", ","):
+        text = "a;y\n" + "".join(f"{each.replace('.', decimal)};{i}\n" for i, each in enumerate(written))
+        table = read_table(write(text), "y", decimal=decimal)
+        np.testing.assert_array_equal(table.X[:, 0].view(np.int64), exact.view(np.int64))
+
+
+def test_integers_beyond_64_bits(write):
+    table = read_table(write("a,y\n2,1\n12345678901234567890,2\n18446744073709551615,3\n"), "y")
+    np.testing.assert_array_equal(table.X[:, 0], [2.0, 12345678901234567890.0, 18446744073709551615.0])
+
+
+STRANGE = ["<script>alert(1)</script>", 'say "hi"', "a,b", "two\nlines", "\N{BUG} bug", "x" * 300, "'", "ä;|\t", "=1+1"]
+
+
+def test_strange_names_are_kept_letter_for_letter(write):
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*STRANGE, "y"])
+    writer.writerows((np.arange(30).reshape(3, 10) ** 2).tolist())
+    table = read_table(write(text.getvalue()), "y")
+    assert table.names == STRANGE
+    np.testing.assert_array_equal(table.X[1], np.arange(10, 19) ** 2)
+    for name in STRANGE:
+        assert read_table(write(text.getvalue()), name).target == name
+        assert read_table(write(text.getvalue()), "y", drop=[name]).names == [each for each in STRANGE if each != name]
+    message = refusal(write(text.getvalue()), target="nowhere")
+    assert message.isprintable()
+
+
+def test_names_of_the_rows(write):
+    named = "id,a,b,y\n007,1,2.5,3\nNA,4,5.5,7\nx y,7,9.5,9\n"
+    table = read_table(write(named), "y", index="id")
+    assert_is_the_table(table)
+    assert table.row_names == ["007", "NA", "x y"]
+    assert table.notes == []
+    for text in (named.replace("id,", ","), named.replace("id,", "")):  # as pandas and as R write them
+        table = read_table(write(text), "y")
+        assert_is_the_table(table)
+        assert table.row_names == ["007", "NA", "x y"]
+        assert "taken as names of the rows" in str(table.notes[0])
+    assert read_table(write(named.replace("id,", "")), "y", index="b").row_names == ["2.5", "5.5", "9.5"]
+
+
+def test_separators_at_the_end_of_the_lines(write):
+    table = read_table(write(ROWS.replace("\n", ",\n")), "y")
+    np.testing.assert_array_equal(table.X, X)
+    assert [str(each) for each in table.dropped] == ["1 column with neither name nor values dropped: 'column 4'"]
+    assert "comma at the end" in refusal(write(ROWS.replace("\n", ",\n").replace("y,", "y")))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("\ufeff", "is empty"),
+        ("a,b,y\n", "no rows"),
+        ("a,b,y", "no rows"),
+        ("a,b,y\n1,2,3\n", "has 1 row below the header"),
+        ("a,b,y\n1,2,3\n1,2,3,4\n", "4 fields in row 2 but 3 columns"),
+        ("a,b,y\n1,2,3\n1,2\n4,5,6\n", "2 fields in row 2 but 3 columns"),
+        ('a,b,y\n1,2,3\n"1",2\n4,5,6\n', "2 fields in row 2 but 3 columns"),
+        ("a,b,y\n1,2\n1,2,3\n", "2 fields in row 1 but 3 columns"),
+        ("a,b,y\n1,2,3,4,5\n", "5 fields in row 1 but 3 columns"),
+        ('a,b,y\n1,2,3\n"1,2,3\n4,5,6\n', "never closed"),
+        ("a,b,y\n1,2,3\n4,5,\xe9".encode("latin1"), "not UTF-8 text (byte 0xe9)"),
+        ("a,\xe9,y\n1,2,3\n4,5,6".encode("latin1"), "not UTF-8 text (byte 0xe9)"),
+        (ROWS.encode("utf-16"), "UTF-16"),
+        (bytes(range(256)) * 20, "binary data"),
+        (np.random.default_rng(0).bytes(5000), "binary data"),
+        (b"PK\x03\x04abc", "rename it"),
+        (b"PAR1abc", ".parquet"),
+        (gzip.compress(ROWS.encode())[:-12], "cut off or damaged"),
+        ("a b y\n1 2 3\n4 5 6\n", "separate columns by commas, not spaces"),
+        ("# made by hand\n" + ROWS, "remove what stands above the row of column names"),
+        ('"a,b,y\n1,2,3\n4,5,6\n', "never closed"),
+        ('a,y\n"1,234",3\n"2,345",6\n', "if they are decimal commas, or remove them"),
+    ],
+)
+def test_bad_text(write, content, says):
+    assert says in refusal(write(content))
+
+
+def test_a_row_that_ends_in_an_empty_field_is_not_short(write):
+    message = refusal(write('b,y,"a"\n1,2,3\n"1",2,\n4,5,6\n'))
+    assert "1 value missing" in message
+
+
+def test_paths(write, tmp_path):
+    path = write(ROWS, "measurements.csv")
+    assert "perhaps 'measurements.csv'." in refusal(tmp_path / "mesurements.csv")
+    assert "check the name" in refusal(tmp_path / "zzz.parquet")
+    assert "nor does its folder" in refusal(tmp_path / "no" / "data.csv")
+    assert "is a folder" in refusal(tmp_path)
+    assert "does not exist" in refusal(tmp_path / ("x" * 200 + ".csv"))
+    assert "expected" in refusal(tmp_path / ("x" * 300 + ".csv"))  # too long a name for most file systems
+    assert read_table(str(path), "y").source == "measurements.csv"
+    assert "the suffix .doc" in refusal(write("", "data.doc"))
+    assert "no suffix" in refusal(write("", "data"))
+    assert "save it as .xlsx" in refusal(write("", "data.xls"))
+    assert "unpack it" in refusal(write("", "data.parquet.gz"))
+
+
+def test_permission_denied(write, monkeypatch):
+    path = write(ROWS)
+
+    def refuse(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "open", refuse)
+    assert "may not be read" in refusal(path)
+
+    def fail(*_args, **_options):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(type(path), "open", fail)
+    assert "(Input/output error)" in refusal(path)
+
+
+def test_options_that_do_not_fit_the_file(write):
+    assert "expected '.' or ','" in refusal(write(ROWS), decimal=";")
+    assert "leave it out" in refusal(write(ROWS), sheet="one")
+    assert "leave it out" in refusal(write("", "data.npz"), decimal=",")
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "data.npz"
+    np.savez(path, X=X, y=Y, names=["a", "b"])
+    assert_is_the_table(read_table(path, "y"))
+    assert_is_the_table(read_table(path))
+    np.savez(path, X=X.astype(np.float32), y=Y[:, None].astype(int))
+    assert read_table(path).names == ["x0", "x1"]
+    np.savez(path, X=X, names=["a", "b"])
+    assert read_table(path, "b").names == ["a"]
+    assert "No target is given" in refusal(path, target=None)
+    np.savez(path, X=X, y=Y, names=["y", "b"])
+    assert "--drop 'y (2)'" in refusal(path, target=None)
+    assert read_table(path, drop=["y (2)"]).names == ["b"]
+
+
+def test_bad_npz(tmp_path, write):
+    path = tmp_path / "data.npz"
+    for arrays, says in [
+        ({"Z": X}, "holds 'Z'; expected an array X"),
+        ({}, "no arrays"),
+        ({"X": Y}, "shape (3,)"),
+        ({"X": X, "y": Y[:2]}, "y of shape (2,)"),
+        ({"X": X, "names": ["a"]}, "1 names for 2 columns"),
+        ({"X": X.astype(object)}, "without Python objects"),
+        ({"X": X[:1], "y": Y[:1]}, "has 1 row"),
+        ({"X": X + 1j, "y": Y}, "hold text"),
+    ]:
+        np.savez(path, **arrays)
+        assert says in refusal(path)
+    for content in (b"", b"text", b"PK\x03\x04junk"):
+        assert "NumPy archive" in refusal(write(content, "data.npz"))
+    np.save(tmp_path / "one.npy", X)
+    (tmp_path / "one.npy").rename(path)
+    assert "NumPy archive" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("data.parquet", "pyarrow"), ("data.feather", "pyarrow"), ("data.xlsx", "openpyxl")]
+)
+def test_a_package_that_is_not_installed(write, monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    message = refusal(write("", name))
+    assert f"needs the package {package}: pip install 'pairflip[files]'." in message
+
+
+def frame():
+    import pandas as pd
+
+    return pd.DataFrame({"a": [1, 4, 7], "b": X[:, 1], "y": Y})
+
+
+def needs(package):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'pairflip[files]'")
+
+
+def test_parquet(tmp_path, write):
+    needs("pyarrow")
+    path = tmp_path / "data.parquet"
+    frame().to_parquet(path)
+    assert_is_the_table(read_table(path, "y"))
+    frame().set_index(np.array(["r", "s", "t"])).to_parquet(path)
+    table = read_table(path, "y")
+    assert_is_the_table(table)
+    assert table.row_names == ["r", "s", "t"]
+    assert len(table.notes) == 1
+    frame().convert_dtypes().assign(c=np.array([1, 2, 3], "M8[s]")).to_parquet(path)
+    assert "dates: 'c'" in refusal(path)
+    np.testing.assert_array_equal(read_table(path, "y", drop=["c"]).X, X)
+    assert "is a text file; expected a Parquet file, as its name says: rename it to .csv." in refusal(
+        write(ROWS, "text.parquet")
+    )
+    assert "is empty" in refusal(write("", "text.parquet"))
+    assert "damaged" in refusal(write(path.read_bytes()[:-20], "text.parquet"))
+
+
+def test_parquet_with_two_columns_of_one_name(tmp_path):
+    needs("pyarrow")
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table([[1, 2], [3, 4], [5, 7]], names=["a", "a", "y"]), tmp_path / "data.parquet")
+    assert read_table(tmp_path / "data.parquet", "y").names == ["a", "a (2)"]
+
+
+@pytest.mark.parametrize("name", ["data.feather", "data.arrow", "stream.arrow"])
+def test_arrow(tmp_path, write, name):
+    needs("pyarrow")
+    import pyarrow
+
+    path = tmp_path / name
+    if name == "stream.arrow":
+        table = pyarrow.Table.from_pandas(frame())
+        with pyarrow.ipc.new_stream(path, table.schema) as stream:
+            stream.write_table(table)
+    else:
+        frame().to_feather(path)
+    assert_is_the_table(read_table(path, "y"))
+    assert "rename it to .csv" in refusal(write(ROWS, name))
+
+
+def test_excel(tmp_path, write):
+    needs("openpyxl")
+    import pandas as pd
+
+    path = tmp_path / "data.xlsx"
+    frame().to_excel(path, index=False)
+    table = read_table(path, "y")
+    assert_is_the_table(table)
+    assert table.notes == []
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"remark": ["none"]}).to_excel(book, sheet_name="about", index=False)
+        frame().to_excel(book, sheet_name="numbers")
+        pd.DataFrame().to_excel(book, sheet_name="void", index=False)
+    table = read_table(path, "y", sheet="numbers")
+    assert_is_the_table(table)
+    assert table.row_names == ["0", "1", "2"]
+    assert "perhaps 'numbers'." in refusal(path, sheet="number")
+    assert "1 row below" in refusal(path)
+    assert "empty sheet 'void'" in refusal(path, sheet="void")
+    assert "rename it to .csv" in refusal(write(ROWS, "text.xlsx"))
+    frame().assign(when=pd.Timestamp("2020-01-01"), b=[2.5, "n/a", 9.5]).to_excel(path, index=False)
+    assert "dates: 'when'" in refusal(path)
+    assert "1 value missing" in refusal(path, drop_text=True)
+    frame().iloc[:0].to_excel(path, index=False)
+    assert "0 rows below" in refusal(path)
+
+
+def test_notes_of_several_sheets(tmp_path):
+    needs("openpyxl")
+    import pandas as pd
+
+    with pd.ExcelWriter(tmp_path / "data.xlsx") as book:
+        frame().set_axis(["a", "a", "y"], axis=1).to_excel(book, sheet_name="one", index=False)
+        frame().to_excel(book, sheet_name="two", index=False)
+    table = read_table(tmp_path / "data.xlsx", "y")
+    assert table.names == ["a", "a (2)"]
+    assert str(table.notes[0]) == "1 sheet read, the first of several: 'one'"
+
+
+def wide(path, n_rows, n_columns):
+    values = np.random.default_rng(0).normal(size=(n_rows, n_columns)).round(6)
+    with path.open("w") as handle:
+        handle.write(",".join(["y", *(f"x{j}" for j in range(1, n_columns))]) + "\n")
+        handle.writelines(",".join(map(repr, row)) + "\n" for row in values.tolist())
+    return values
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "limit"),
+    [(400, 4000, 5.0), pytest.param(2000, 20000, 15.0, marks=pytest.mark.slow)],
+)
+def test_wide_tables_read_in_seconds(tmp_path, n_rows, n_columns, limit):
+    values = wide(tmp_path / "wide.csv", n_rows, n_columns)
+    began, busy = time.perf_counter(), time.process_time()
+    table = read_table(tmp_path / "wide.csv", "y")
+    seconds = time.process_time() - busy  # of one thread: what else the machine does is not its fault
+    print(f"{n_rows} x {n_columns} CSV read in {time.perf_counter() - began:.2f} s, {seconds:.2f} s of one core")
+    np.testing.assert_array_equal(table.X, values[:, 1:])
+    np.testing.assert_array_equal(table.y, values[:, 0])
+    assert seconds < limit
+
+
+def test_real_tables_read(shared_data):
+    files = sorted(shared_data.glob("*/*.csv"))
+    assert files
+    for path in files:
+        raw = read_raw(path)
+        assert len(raw.names) == raw.frame.shape[1]
