@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines import Engine, WalkPlan, WalkResult, get_engine
+from pairflip.engines import Engine, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.forward import greedy_scale
+from pairflip.gram import Gram, LooGram
 from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.schedule import Schedule
+from pairflip.settle import NOTHING, first_best, settle
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-
-_TIE = 1e-10
-_NOTHING = 1e-20  # an energy this small beside that of y is rounding error: the support explains y exactly
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,8 @@ class Trace:
     betas, flips : (step,)
         Inverse temperatures (multiplying the total energy) and attempted flips at each.
     energy : (chain, step)
-        Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step.
+        Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step. With objective "loo",
+        this and every other energy here is :math:`E_\mathrm{loo}`.
     acceptance : (chain, step)
         Accepted part of the attempted flips.
     supports : (chain, k)
@@ -48,6 +48,8 @@ class Trace:
         How often the engine recomputed its running inverse to stay exact.
     note : str
         What a reader should know about how it was computed; empty when all was as usual.
+    objective : {"energy", "loo"}
+        What was annealed.
     """
 
     k: int
@@ -68,6 +70,7 @@ class Trace:
     refreshes: NDArray[np.int64]
     seconds: float
     note: str = ""
+    objective: str = "energy"
 
     @property
     def best_names(self) -> list[str]:
@@ -77,11 +80,12 @@ class Trace:
     @property
     def agreement(self) -> float:
         """Part of the chains that found the best energy; low means that more chains may find better."""
-        return float(np.mean(self.energies <= self.best_energy * (1 + 1e-8) + _NOTHING * self.energy.max()))
+        return float(np.mean(self.energies <= self.best_energy * (1 + 1e-8) + NOTHING * self.energy.max()))
 
     def __repr__(self) -> str:
+        what = "" if self.objective == "energy" else f"objective={self.objective!r}, "
         return (
-            f"Trace(k={self.k}, best_energy={self.best_energy:.6g}, columns={self.best_names}, "
+            f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
             f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, engine={self.engine!r}, "
             f"{self.seconds:.2g} s{', ' + self.note if self.note else ''})"
         )
@@ -114,7 +118,8 @@ class Trace:
                 "beta": (("draw",), self.betas),
             },
             coords={"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)},
-            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name},
+            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name}
+            | ({"objective": self.objective} if self.objective != "energy" else {}),
         )
         return xr.DataTree.from_dict({"sample_stats": stats})
 
@@ -153,6 +158,7 @@ def anneal(
     n_jobs: int | None = None,
     progress: bool | None = False,
     polish: bool = True,
+    objective: Literal["energy", "loo"] = "energy",
 ) -> Trace:
     r"""Search the support of k columns with the lowest energy by simulated annealing.
 
@@ -178,15 +184,21 @@ def anneal(
     polish
         Whether the best supports of the chains are improved at the end by exchanging two columns at once, where that
         takes a fraction of a second. False gives what the chains found and nothing else, as in the paper.
+    objective
+        ``"energy"``, or ``"loo"``: the fixed-support leave-one-out error
+        :math:`E_\mathrm{loo}(S) = \frac12 \sum_i (e_i / (1 - h_{ii}))^2` (the paper's LOOE2 times the number of rows)
+        takes the place of the energy everywhere, in the trace too; a flip costs O(M k), and nothing is polished. Its
+        minimum falls with k far beyond the columns that matter, so it must not choose k.
     """
     began = time.perf_counter()
     k = check_size(problem, k)
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
-    walker = get_engine(engine)
-    flips = plan_schedule.flips(problem.gram.n_columns)
-    chains = _count_chains(chains, problem, k, int(flips.sum()))
-    scale = greedy_scale(problem.gram, k) if plan_schedule.unit == "greedy" else 1.0
+    walker = get_engine("numba" if engine == "auto" and objective == "loo" else engine)
+    gram = _objective_gram(problem, objective, walker)
+    flips = plan_schedule.flips(gram.n_columns)
+    chains = count_chains(chains, gram, k, int(flips.sum()))
+    scale = _scale(gram, k) if plan_schedule.unit == "greedy" else 1.0
     plan = WalkPlan(
         k=k,
         betas=plan_schedule.absolute_betas(scale),
@@ -194,11 +206,12 @@ def anneal(
         keys=chain_keys(seed, k, None, np.arange(chains)),
     )
     with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
-        walked = walker.walk(problem.gram, plan, n_jobs=_threads(n_jobs), tick=tick)
-    supports, energies = _settle(problem, walked)
-    found = supports[_first_best(energies, problem.gram.yy)]
+        walked = walker.walk(gram, plan, n_jobs=_threads(n_jobs), tick=tick)
+    supports, energies = settle(gram, walked)
+    first = first_best(energies, gram.yy)
+    found = supports[first]
     notes = [] if problem.gram.dense else ["worked from the columns (the N x N matrix exceeds the memory budget)"]
-    if polish:
+    if polish and objective == "energy":
         from pairflip.double_flip import improve
 
         improved = improve(problem.gram, supports, energies)
@@ -219,21 +232,45 @@ def anneal(
         supports=problem.candidates[supports],
         energies=energies,
         best_support=best.support,
-        best_energy=best.energy,
+        best_energy=best.energy if objective == "energy" else float(energies[first]),
         best_coef=best.coef,
         best_intercept=best.intercept,
         refreshes=walked.refreshes,
         seconds=time.perf_counter() - began,
         note="; ".join(notes),
+        objective=objective,
     )
 
 
-def _count_chains(chains: int | None, problem: SubsetProblem, k: int, flips: int) -> int:
+def _objective_gram(problem: SubsetProblem, objective: str, engine: Engine) -> Gram:
+    """The problem as the engine is to walk on it."""
+    if objective not in ("energy", "loo"):
+        raise ValueError(f"objective is {objective!r}; expected 'energy' or 'loo'.")
+    if objective not in getattr(engine, "objectives", ("energy",)):
+        raise ValueError(
+            f"engine {engine.name!r} cannot anneal objective={objective!r}; expected engine='numba' or 'reference'."
+        )
+    return problem.loo_gram if objective == "loo" else problem.gram
+
+
+def _scale(gram: Gram, k: int) -> float:
+    """Energy that forward selection leaves at size k; as E_loo, with every row's leverage at its mean."""
+    scale = greedy_scale(gram, k)
+    if isinstance(gram, LooGram):
+        scale /= max(1.0 - float(np.mean(gram.leverage)) - k / gram.target.size, 0.1) ** 2
+    return scale
+
+
+def count_chains(chains: int | None, gram: Gram, k: int, flips: int) -> int:
     """The number of chains asked for, or as many as take about a second on one core by a cost model."""
     if chains is None:
-        n = problem.gram.n_columns
-        affordable = 1e9 / (flips * flip_nanoseconds(problem.gram, k))
-        return int(np.clip(affordable, 16, min(512, max(32, 2 * n))))
+        affordable = 1e9 / (flips * flip_nanoseconds(gram, k))
+        return int(np.clip(affordable, 16, min(512, max(32, 2 * gram.n_columns))))
+    return check_chains(chains)
+
+
+def check_chains(chains: Any) -> int:
+    """A number of chains as an int."""
     if isinstance(chains, (bool, np.bool_)) or not isinstance(chains, (int, np.integer)) or chains < 1:
         raise ValueError(f"chains is {chains!r}; expected a whole number of at least 1.")
     return int(chains)
@@ -249,26 +286,3 @@ def _threads(n_jobs: int | None) -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(n_jobs))
-
-
-def _settle(problem: SubsetProblem, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
-    """The better of each chain's last and best support, judged by QR, as candidate positions."""
-    known: dict[bytes, float] = {}
-
-    def energy(support: NDArray[np.int64]) -> float:
-        key = support.tobytes()
-        if key not in known:
-            known[key] = problem.gram.energy(support)
-        return known[key]
-
-    supports = walked.support.copy()
-    energies = np.array([energy(s) for s in supports])
-    for c, other in enumerate(walked.best_support):
-        if energy(other) < energies[c] - _TIE * problem.gram.yy:
-            supports[c], energies[c] = other, energy(other)
-    return supports, energies
-
-
-def _first_best(energies: Floats, yy: float) -> int:
-    """The first chain with the lowest energy; rounding does not decide between equal ones."""
-    return int(np.flatnonzero(energies <= energies.min() * (1 + _TIE) + _NOTHING * yy)[0])

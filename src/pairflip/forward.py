@@ -38,7 +38,11 @@ def forward_energies(gram: Gram, k: int) -> list[float]:
     return energies
 
 
-def greedy_scale(gram: Gram, k: int) -> float:
-    """Energy that forward selection leaves at size k; where that is nothing, a part of what it left before."""
-    energies = forward_energies(gram, k)
+def scale_of(energies: list[float]) -> float:
+    """The last of forward selection's energies; where that is nothing, a part of what it left before."""
     return max(energies[-1], 0.01 * energies[-2], 1e-9 * energies[0])
+
+
+def greedy_scale(gram: Gram, k: int) -> float:
+    """Energy that forward selection leaves at size k, never zero."""
+    return scale_of(forward_energies(gram, k))

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.least_squares import Floats, orthonormal_basis, qr_energy
+from pairflip.least_squares import SATURATED, Floats, orthonormal_basis, qr_energy, qr_loo_energy
 
 
 class Gram:
@@ -32,7 +32,11 @@ class Gram:
         Diagonal of G: 1 unless rows are held out.
     dense : bool
         Whether the N x N matrix may be formed (it fits the memory budget).
+    objective : {"energy", "loo"}
+        What `energy` is, and so what an engine walks on.
     """
+
+    objective = "energy"
 
     def __init__(self, columns: Floats, target: Floats, penalty: Floats, *, dense: bool) -> None:
         self.columns = columns
@@ -107,3 +111,49 @@ class HeldOutGram(Gram):
         """The target on the remaining rows, forced columns projected out there."""
         target = np.delete(self.base.target, self.rows)
         return np.asarray(target - self._inside @ (self._inside.T @ target))
+
+    def energy(self, support: NDArray[np.int64]) -> float:
+        """E(S) by QR on the columns of S alone, on the remaining rows; infinite when S is singular."""
+        columns = np.delete(self.base.columns[support], self.rows, axis=1)
+        columns -= (columns @ self._inside) @ self._inside.T
+        return qr_energy(columns.T, self.target, self.penalty[support])
+
+
+class LooGram(Gram):
+    r"""The same problem with the fixed-support leave-one-out error (the paper's LOOE2, times M) as its energy:
+
+    .. math:: E_\mathrm{loo}(S) = \tfrac12 \sum_i \left(\frac{e_i}{1 - h_{ii}}\right)^2 ,
+
+    the sum of squared errors at each row of the fit of the *same* support on all other rows. e are the residuals on all
+    rows and h is the hat matrix of S and the forced columns. The identity is exact, also with weights (rows times
+    :math:`\sqrt{w}`; an absent row has e = h = 0) and with ridge (:math:`h = X_S (G_{SS} + \lambda)^{-1} X_S^T`).
+
+    Attributes
+    ----------
+    leverage : (M,)
+        Diagonal of the hat matrix of the forced columns.
+    """
+
+    objective = "loo"
+
+    def __init__(self, base: Gram, forced: Floats) -> None:
+        basis = orthonormal_basis(forced)
+        self.leverage: Floats = np.einsum("mf,mf->m", basis, basis)
+        row = int(np.argmax(self.leverage))
+        if self.leverage[row] >= 1.0 - SATURATED:
+            raise ValueError(
+                f"row {row} is fitted exactly by what is always in the model, so it has no leave-one-out error; give "
+                "it weight 0, or leave out the column that only this row has."
+            )
+        self.base = base
+        self.columns, self.target, self.penalty = base.columns, base.target, base.penalty
+        self.b, self.yy, self.diagonal, self.dense = base.b, base.yy, base.diagonal, base.dense
+
+    @property
+    def matrix(self) -> Floats:
+        """G (N, N), that of the base."""
+        return self.base.matrix
+
+    def energy(self, support: NDArray[np.int64]) -> float:
+        """E_loo(S) by QR on the columns, infinite when S is singular or makes some row's leverage 1."""
+        return qr_loo_energy(self.columns[support].T, self.target, self.penalty[support], self.leverage)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.gram import Gram, HeldOutGram
+from pairflip.gram import Gram, HeldOutGram, LooGram
 from pairflip.inputs import as_table, as_target, as_weights, find_columns
 from pairflip.least_squares import Floats, orthonormal_basis, qr_solve
 
@@ -90,6 +91,11 @@ class SubsetProblem:
         return int(self.X.shape[0])
 
     @property
+    def rows_present(self) -> int:
+        """Number of rows with a weight above zero."""
+        return int(np.count_nonzero(self.sample_weight))
+
+    @property
     def n_columns(self) -> int:
         """Columns of X, candidates or not."""
         return int(self.X.shape[1])
@@ -119,8 +125,8 @@ class SubsetProblem:
         raw = np.einsum("mj,mj,m->j", self.X, self.X, self.sample_weight)
         columns *= root
         y *= root
-        self._forced = root[:, None] * forced
-        basis = orthonormal_basis(self._forced)
+        self.forced = root[:, None] * forced
+        basis = orthonormal_basis(self.forced)
         for _ in range(2):  # a second projection removes what rounding left of the first
             columns -= (columns @ basis) @ basis.T
             y -= basis @ (basis.T @ y)
@@ -155,7 +161,12 @@ class SubsetProblem:
             raise ValueError(f"held-out rows: {named}; expected at least one row number from 0 to {self.n_rows - 1}.")
         if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
-        return HeldOutGram(self.gram, self._forced, index)
+        return HeldOutGram(self.gram, self.forced, index)
+
+    @cached_property
+    def loo_gram(self) -> LooGram:
+        """The problem with the fixed-support leave-one-out error as its energy, which falls with k."""
+        return LooGram(self.gram, self.forced)
 
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:
         """Positions among the candidates of the columns of `support` (any order, no repeats)."""
@@ -179,9 +190,9 @@ class SubsetProblem:
         x, energy = qr_solve(self.gram.columns[at].T, self.gram.target, self.gram.penalty[at])
         coef = x / self.scale[at]
         rest = self.y - self._y_mean - (self.X[:, chosen] - self._means[chosen]) @ coef
-        norms = np.linalg.norm(self._forced, axis=0)
+        norms = np.linalg.norm(self.forced, axis=0)
         norms[norms == 0] = 1.0
-        z = np.linalg.lstsq(self._forced / norms, np.sqrt(self.sample_weight) * rest, rcond=None)[0] / norms
+        z = np.linalg.lstsq(self.forced / norms, np.sqrt(self.sample_weight) * rest, rcond=None)[0] / norms
         intercept, always_coef = (float(z[0]), z[1:]) if self.center == "fold" else (0.0, z)
         intercept += self._y_mean - float(self._means[chosen] @ coef + self._means[self.always] @ always_coef)
         return Fit(chosen, coef, intercept, always_coef, energy)

@@ -60,12 +60,17 @@ class WalkResult:
 
 def flip_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
+    if gram.objective == "loo":
+        return 60.0 + int(gram.target.size) * (2.0 + k / 5.0)
     n_rows = 0 if gram.dense else gram.columns.shape[1]
     return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
 class Engine(Protocol):
-    """A way to walk chains. All engines give the same chains for the same keys."""
+    """A way to walk chains. All engines give the same chains for the same keys.
+
+    An engine that can walk on more than the energy says so: ``objectives = ("energy", "loo")``.
+    """
 
     name: str
 
@@ -83,14 +88,15 @@ class Engine(Protocol):
 
 
 class RankTooSmall(ValueError):
-    """Fewer than k columns are linearly independent."""
+    """Fewer than k columns are linearly independent (objective "loo": and predict every row from the others)."""
 
-    def __init__(self, k: int, rank: int) -> None:
+    def __init__(self, k: int, rank: int, objective: str = "energy") -> None:
+        more = " and leave every row a leave-one-out error" if objective == "loo" else ""
         super().__init__(
-            f"k is {k}, but only {rank} of the candidate columns are linearly independent (to working precision); "
-            f"expected k <= {rank}."
+            f"k is {k}, but only {rank} of the candidate columns are linearly independent (to working precision)"
+            f"{more}; expected k <= {rank}."
         )
-        self.k, self.rank = k, rank
+        self.k, self.rank, self.objective = k, rank, objective
 
-    def __reduce__(self) -> tuple[type[RankTooSmall], tuple[int, int]]:
-        return RankTooSmall, (self.k, self.rank)
+    def __reduce__(self) -> tuple[type[RankTooSmall], tuple[int, int, str]]:
+        return RankTooSmall, (self.k, self.rank, self.objective)

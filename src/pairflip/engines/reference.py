@@ -22,9 +22,10 @@ class ReferenceEngine:
     """One QR of the k columns a flip; cost O(M k^2) each."""
 
     name = "reference"
+    objectives = ("energy", "loo")
 
     def energy(self, gram: Gram, support: NDArray[np.int64]) -> float:
-        r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2`, infinite when S is singular."""
+        r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2` (or E_loo), infinite when S is singular."""
         return gram.energy(support)
 
     def acceptance(self, beta: float, delta: float) -> float:
@@ -55,7 +56,7 @@ class ReferenceEngine:
             else:
                 zeros.append(int(column))
         if len(ones) < k:
-            raise RankTooSmall(k, len(ones))
+            raise RankTooSmall(k, len(ones), gram.objective)
         return np.array(ones + zeros)
 
     def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:

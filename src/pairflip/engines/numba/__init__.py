@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
 from pairflip.engines.numba.blas import one_blas_thread
-from pairflip.gram import Gram
+from pairflip.gram import Gram, LooGram
 from pairflip.least_squares import Floats
 
 Way = Literal["auto", "square", "table"]
@@ -26,6 +26,7 @@ class NumbaEngine:
     """Walks chains by the flip algebra; `way` forces one way of evaluating flips (for tests and benchmarks)."""
 
     name = "numba"
+    objectives = ("energy", "loo")
 
     def __init__(self, way: Way = "auto") -> None:
         self.way = way
@@ -42,7 +43,10 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-        from pairflip.engines.numba.survey import survey
+        if gram.objective == "loo":
+            from pairflip.engines.numba.loo import survey
+        else:
+            from pairflip.engines.numba.survey import survey
 
         chain = self._memory(gram, k)
         chain.order[:] = order
@@ -54,7 +58,7 @@ class NumbaEngine:
         """Walk every chain of the plan, `n_jobs` chains at a time."""
         from pairflip.engines.numba.walk import AUTO, SQUARE, TABLE, Output, Plan
 
-        _announce_compilation()
+        _announce_compilation(gram.objective)
         shape = plan.chains, plan.betas.size
         result = WalkResult(
             energy=np.zeros(shape),
@@ -102,6 +106,10 @@ class NumbaEngine:
         return result
 
     def _memory(self, gram: Gram, k: int) -> Any:
+        if gram.objective == "loo":
+            from pairflip.engines.numba.loo import new_loo_chain
+
+            return new_loo_chain(k, *gram.columns.shape)
         from pairflip.engines.numba.chain import new_chain
 
         return new_chain(k, gram.n_columns, dense=gram.dense)
@@ -110,13 +118,14 @@ class NumbaEngine:
         self, gram: Gram, system: Any, plan: Any, output: Any, first: int, last: int, budget: int,
         stop: list[bool], tick: Tick | None,
     ) -> None:  # fmt: skip
-        from pairflip.engines.numba.walk import RANK_TOO_SMALL, advance, new_clock
+        from pairflip.engines.numba.walk import RANK_TOO_SMALL, new_clock
 
+        advance = _kernel(gram.objective)
         chain, clock = self._memory(gram, output.support.shape[1]), new_clock(first, last)
         while clock.count[0] < last and not stop:
             status, flips = advance(system, chain, clock, plan, output, budget)
             if status == RANK_TOO_SMALL:
-                raise RankTooSmall(output.support.shape[1], int(output.support[clock.count[0], 0]))
+                raise RankTooSmall(output.support.shape[1], int(output.support[clock.count[0], 0]), gram.objective)
             if tick is not None:
                 tick(flips)
 
@@ -131,16 +140,30 @@ def _system(gram: Gram) -> Any:
     from pairflip.engines.numba.chain import System
 
     none = np.empty((0, 0))
+    if isinstance(gram, LooGram):
+        from pairflip.engines.numba.loo import LooSystem
+
+        G = gram.matrix if gram.dense else none
+        rest = gram.diagonal, gram.yy, gram.target, gram.penalty, gram.leverage
+        return LooSystem(G, gram.columns, gram.b, *rest)
     if gram.dense:
         return System(gram.matrix, none, gram.b, gram.diagonal, gram.yy)
     return System(none, gram.columns, gram.b, gram.diagonal, gram.yy)
 
 
-@cache
-def _announce_compilation() -> None:
-    """Say on standard error why the first fit on a machine takes long."""
-    from pairflip.engines.numba.walk import advance
+def _kernel(objective: str) -> Any:
+    """The kernel that advances chains on that objective."""
+    if objective == "loo":
+        from pairflip.engines.numba.loo import advance
+    else:
+        from pairflip.engines.numba.walk import advance
 
-    where = advance.stats.cache_path
-    if where is None or not any(Path(where).glob("walk.advance-*.nbi")):
+    return advance
+
+
+@cache
+def _announce_compilation(objective: str) -> None:
+    """Say on standard error why the first fit on a machine takes long."""
+    where, module = _kernel(objective).stats.cache_path, "loo" if objective == "loo" else "walk"
+    if where is None or not any(Path(where).glob(f"{module}.advance-*.nbi")):
         print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)
