@@ -6,9 +6,15 @@ import sys
 import numba
 import numpy as np
 
-from benchmarks import optimality, speed, threads
+from benchmarks import crossval, gpu, optimality, speed, threads
 
-PARTS = {"speed": speed.report, "threads": threads.report, "optimality": optimality.report}
+PARTS = {
+    "speed": speed.report,
+    "threads": threads.report,
+    "crossval": crossval.report,
+    "gpu": gpu.report,
+    "optimality": optimality.report,
+}
 
 wanted = sys.argv[1:] or list(PARTS)
 unknown = [name for name in wanted if name not in PARTS]

@@ -65,7 +65,7 @@ def test_public_names_are_listed_before_they_are_loaded():
 def test_every_public_name_loads_on_its_own(name):
     kind = answer(f"import json, pairflip; print(json.dumps(type(pairflip.{name}).__name__))")
     assert kind in ("type", "ABCMeta", "function", "module")
-    assert (kind == "module") == (name in ("datasets", "testing"))
+    assert (kind == "module") == (name in ("datasets", "figures", "testing", "theory"))
 
 
 @pytest.mark.parametrize(

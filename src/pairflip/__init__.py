@@ -14,20 +14,40 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AnnealedSubset": "estimators",
+    "AnnealedSubsetCV": "estimators",
     "Schedule": "schedule",
+    "SizeCurve": "crossval",
     "SubsetProblem": "problem",
     "Trace": "annealing",
     "anneal": "annealing",
+    "select_size": "crossval",
+    "write_report": "report",
 }
-_MODULES = ("datasets", "testing")
+_MODULES = ("datasets", "figures", "testing", "theory")
 
-__all__ = ["AnnealedSubset", "Schedule", "SubsetProblem", "Trace", "anneal", "datasets", "testing"]
+__all__ = [
+    "AnnealedSubset",
+    "AnnealedSubsetCV",
+    "Schedule",
+    "SizeCurve",
+    "SubsetProblem",
+    "Trace",
+    "anneal",
+    "datasets",
+    "figures",
+    "select_size",
+    "testing",
+    "theory",
+    "write_report",
+]
 
 if TYPE_CHECKING:
-    from pairflip import datasets, testing
+    from pairflip import datasets, figures, testing, theory
     from pairflip.annealing import Trace, anneal
-    from pairflip.estimators import AnnealedSubset
+    from pairflip.crossval import SizeCurve, select_size
+    from pairflip.estimators import AnnealedSubset, AnnealedSubsetCV
     from pairflip.problem import SubsetProblem
+    from pairflip.report import write_report
     from pairflip.schedule import Schedule
 
 

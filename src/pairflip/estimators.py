@@ -1,18 +1,23 @@
-"""scikit-learn estimators: a thin shell around `anneal`."""
+"""scikit-learn estimators: thin shells around `anneal` and `select_size`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, Literal
+from os import PathLike
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
+from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.annealing import Trace, anneal
+from pairflip.crossval import select_size
 from pairflip.engines import Engine, RankTooSmall
 from pairflip.inputs import as_table
 from pairflip.least_squares import Floats
@@ -20,7 +25,56 @@ from pairflip.problem import SubsetProblem
 from pairflip.schedule import Schedule
 
 
-class AnnealedSubset(SelectorMixin, RegressorMixin, BaseEstimator):
+class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
+    """What both estimators do: check the input, keep a support, predict with it."""
+
+    fit_intercept: bool
+    random_state: int | np.random.RandomState | None
+
+    def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
+        try:
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=least_rows)
+        except ValueError as error:
+            if "could not convert" in str(error):
+                as_table(X)  # says which column holds text
+            raise
+        return SubsetProblem(
+            X,
+            y,
+            names=getattr(self, "feature_names_in_", None),
+            center="fold" if self.fit_intercept else None,
+            sample_weight=sample_weight,
+        )
+
+    def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
+        """Fit one support and keep it."""
+        best = problem.fit(support)
+        self.support_ = best.support
+        self.coef_ = np.zeros(problem.n_columns)
+        self.coef_[best.support] = best.coef
+        self.intercept_ = best.intercept
+        self.energy_ = best.energy
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted target (n_samples,) of the rows of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X[:, self.support_] @ self.coef_[self.support_] + self.intercept_)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.support_] = True
+        return mask
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+class AnnealedSubset(_SubsetRegressor):
     r"""Linear regression on the best k columns, found by simulated annealing.
 
     .. math:: \min_{x, z} \tfrac12 \|y - X x - z\|^2 \quad\text{with } x \text{ nonzero in } k \text{ places.}
@@ -80,19 +134,7 @@ class AnnealedSubset(SelectorMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnnealedSubset:
         """Find the best columns of X (n_samples, n_features) for y (n_samples,) and fit them."""
-        try:
-            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        except ValueError as error:
-            if "could not convert" in str(error):
-                as_table(X)  # says which column holds text
-            raise
-        problem = SubsetProblem(
-            X,
-            y,
-            names=getattr(self, "feature_names_in_", None),
-            center="fold" if self.fit_intercept else None,
-            sample_weight=sample_weight,
-        )
+        problem = self._problem(X, y, sample_weight, least_rows=2)
         size = self._size(problem)
         self.trace_: Trace | None = None
         if size == problem.candidates.size:
@@ -102,30 +144,7 @@ class AnnealedSubset(SelectorMixin, RegressorMixin, BaseEstimator):
                 problem, size, self.schedule, self.chains, self._seed(), self.engine, n_jobs=self.n_jobs
             )
             support = self.trace_.best_support
-        best = problem.fit(support)
-        self.support_ = best.support
-        self.coef_ = np.zeros(problem.n_columns)
-        self.coef_[best.support] = best.coef
-        self.intercept_ = best.intercept
-        self.energy_ = best.energy
-        return self
-
-    def predict(self, X: Any) -> Floats:
-        """Predicted target (n_samples,) of the rows of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X[:, self.support_] @ self.coef_[self.support_] + self.intercept_)
-
-    def _get_support_mask(self) -> NDArray[np.bool_]:
-        check_is_fitted(self)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self.support_] = True
-        return mask
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return self._keep(problem, support)
 
     def _size(self, problem: SubsetProblem) -> int:
         """k, checked against the number of columns that vary."""
@@ -141,3 +160,123 @@ class AnnealedSubset(SelectorMixin, RegressorMixin, BaseEstimator):
         if k == n and not np.isfinite(problem.energy(problem.candidates)):
             raise RankTooSmall(n, int(np.linalg.matrix_rank(problem.gram.columns)))
         return int(k)
+
+
+class AnnealedSubsetCV(_SubsetRegressor):
+    r"""Linear regression on the best columns, their number chosen by cross validation.
+
+    Every fold of every size gets its own annealing, so the held-out error
+
+    .. math:: \epsilon(k) = \frac{1}{2M} \sum_\mu \left(y_\mu - \hat y_\mu^{\setminus\mu}(k)\right)^2
+
+    knows nothing of the rows it is measured on. Use it when you do not know how many columns to keep.
+
+    Parameters
+    ----------
+    sizes : iterable of int or None
+        Numbers of columns to try; None: 1 to 10, or as many as the table allows.
+    cv : int, splitter, iterable of splits or None
+        None means leave one row out (with groups: one group).
+    choose : {"best", "one_se"}
+        The size with the lowest error, or the smallest one within one standard error of it.
+    schedule : {"auto", "paper"} or Schedule
+        How the walks are cooled down.
+    chains : int or None
+        Walks for each size and fold; None: 2 to 16, by the size of the table.
+    fit_intercept : bool
+        Whether to fit a constant beside the chosen columns (inside every fold).
+    random_state : int, RandomState or None
+        Seed; an int gives the same result every time, on every engine and any number of workers.
+    n_jobs : int or None
+        Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores.
+    engine : {"auto", "numba", "cuda", "reference"}
+        What walks the chains.
+    journal : path or None
+        Folder in which finished work is kept; fitting the same again resumes.
+
+    Attributes
+    ----------
+    n_nonzero_coefs_ : int
+        The number of columns chosen.
+    coef_ : (n_features,)
+    intercept_ : float
+    support_ : (n_nonzero_coefs_,)
+        Indices of the chosen columns.
+    energy_ : float
+        Half the residual sum of squares on the training rows (weighted).
+    curve_ : SizeCurve
+        Errors, selection counts, stability and final fits of all sizes.
+    cv_results_ : dict
+        The curve in the words of scikit-learn's searches; scores are negative mean squared errors.
+    n_features_in_, feature_names_in_
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
+
+    def __init__(
+        self,
+        sizes: Iterable[int] | None = None,
+        *,
+        cv: Any = None,
+        choose: Literal["best", "one_se"] = "best",
+        schedule: Schedule | Literal["auto", "paper"] = "auto",
+        chains: int | None = None,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        engine: str | Engine = "auto",
+        journal: str | PathLike[str] | None = None,
+    ) -> None:
+        self.sizes = sizes
+        self.cv = cv
+        self.choose = choose
+        self.schedule = schedule
+        self.chains = chains
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.engine = engine
+        self.journal = journal
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> AnnealedSubsetCV:
+        """Choose size and columns of X (n_samples, n_features) for y (n_samples,); `groups` of rows stay together."""
+        if self.choose not in ("best", "one_se"):
+            raise ValueError(f"choose is {self.choose!r}; expected 'best' or 'one_se'.")
+        if groups is not None:
+            groups = process_routing(self, "fit", groups=groups).splitter.split["groups"]
+        problem = self._problem(X, y, sample_weight, least_rows=4)
+        self.curve_ = select_size(
+            problem,
+            self.sizes,
+            cv="loo" if self.cv is None else self.cv,
+            schedule=self.schedule,
+            chains=self.chains,
+            seed=self._seed(),
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            journal=self.journal,
+            progress=False,
+            groups=groups,
+        )
+        curve = self.curve_
+        self.n_nonzero_coefs_ = curve.best_size if self.choose == "best" else curve.one_se_size
+        order = np.argsort(curve.cv_error, kind="stable")
+        self.cv_results_ = {
+            "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],
+            "mean_test_score": -2.0 * curve.cv_error,
+            "se_test_score": 2.0 * curve.cv_error_se,
+            "rank_test_score": 1 + np.argsort(order, kind="stable"),
+            **{name: values for name, values in curve.to_dict().items() if name not in ("best", "one_se", "columns")},
+        }
+        return self._keep(problem, curve.supports[curve.at(self.n_nonzero_coefs_)])
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Groups go to the splitter."""
+        splitter = self.cv if hasattr(self.cv, "split") else LeaveOneGroupOut()
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        )

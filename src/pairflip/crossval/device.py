@@ -1,0 +1,110 @@
+"""Tasks on a device: the chains of many folds, sizes and problems in one launch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pairflip.crossval.loo_stack import loo_stack
+from pairflip.crossval.tasks import ALL_ROWS, Task, Work
+from pairflip.crossval.walks import Outcome, gram_of, outcome, plan, run_batch
+from pairflip.engines import Engine, WalkResult, get_engine
+from pairflip.gram import Gram
+
+_LAUNCH_NS = 2e13  # work of one CPU core that goes to the device at once: a few seconds there
+
+Job = tuple[Work, Sequence[Task]]
+
+
+def find_device(engine: str | Engine, works: Sequence[Work]) -> Any:
+    """The engine that takes whole batches, if that is what was asked for ("auto": if it pays), else None."""
+    if engine == "auto":
+        from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, available
+
+        chains, seconds = sum(map(_chains, works)), sum(map(_seconds, works))
+        if chains < WORTH_CHAINS or seconds < WORTH_SECONDS or available():
+            return None
+        engine = "cuda"
+    found = get_engine(engine)
+    return found if hasattr(found, "walk_batch") else None
+
+
+def _chains(work: Work) -> int:
+    return work.chains * len(work.folds) * len(work.sizes)
+
+
+def _seconds(work: Work) -> float:
+    return 1e-9 * len(work.folds) * sum(work.nanoseconds(size, work.chains) for size in work.sizes)
+
+
+def run_on_device(engine: Any, jobs: Sequence[Job], n_jobs: int | None) -> Iterator[tuple[int, list[Outcome]]]:
+    """(job, outcomes) of all tasks of several problems; what the device cannot hold is walked on the CPU."""
+    from joblib import Parallel, delayed
+
+    for batch in _launches(jobs):
+        on_device: list[tuple[int, Task]] = []
+        on_cpu: list[tuple[int, Task]] = []
+        grams: dict[tuple[int, int], Gram] = {}
+        for job, task in batch:
+            work = jobs[job][0]
+            gram = grams.setdefault((job, task.fold), gram_of(work, task.fold))
+            held = task.size < gram.n_columns and not engine.can_hold(gram, task.size)
+            (on_device if held else on_cpu).append((job, task))
+        walked = engine.walk_batch([(grams[j, t.fold], plan(jobs[j][0], t)) for j, t in on_device])
+        parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
+        for (job, task), result in zip(on_device, walked, strict=True):
+            parts[job, task.size].append((task, grams[job, task.fold], result))
+        judge = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        found = judge(delayed(_judge)(jobs[job][0], part) for (job, _), part in parts.items())
+        for (job, _), outcomes in zip(parts, found, strict=True):
+            yield job, outcomes
+        for job, task in on_cpu:
+            yield job, run_batch(jobs[job][0], [task], engine="numba")
+
+
+def _launches(jobs: Sequence[Job]) -> Iterator[list[tuple[int, Task]]]:
+    """All tasks, in parts that keep a device busy for some seconds."""
+    batch: list[tuple[int, Task]] = []
+    filled = 0.0
+    for job, (work, tasks) in enumerate(jobs):
+        for task in tasks:
+            batch.append((job, task))
+            filled += work.nanoseconds(task.size, task.last - task.first)
+            if filled >= _LAUNCH_NS:
+                yield batch
+                batch, filled = [], 0.0
+    if batch:
+        yield batch
+
+
+def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Outcome]:
+    """Outcomes of the walks of one size: leave-one-out folds together, by one stacked QR."""
+    single = [p for p in part if p[0].fold != ALL_ROWS and work.folds.left_out[p[0].fold].size == 1]
+    others = [p for p in part if p[0].fold == ALL_ROWS or work.folds.left_out[p[0].fold].size != 1]
+    outcomes = [outcome(work, task, gram, walked) for task, gram, walked in others]
+    if not single:
+        return outcomes
+    candidates = work.problem.candidates
+    ends = np.cumsum([task.last - task.first for task, _, _ in single])
+    row = np.concatenate([np.repeat(work.folds.left_out[t.fold], t.last - t.first) for t, _, _ in single])
+    last = candidates[np.concatenate([walked.support for _, _, walked in single])]
+    best = candidates[np.concatenate([walked.best_support for _, _, walked in single])]
+    distinct, which = np.unique(np.vstack([last, best]), axis=0, return_inverse=True)
+    inside = np.empty((2, row.size))
+    of_last, of_best = which.reshape(2, -1)
+    for chunk, left, e, energy in loo_stack(work.problem, distinct):
+        for target, of in zip(inside, (of_last, of_best), strict=True):
+            here = np.flatnonzero((of >= chunk.start) & (of < chunk.stop))
+            u, m = of[here] - chunk.start, row[here]
+            target[here] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
+    better = inside[1] < inside[0] - 1e-10 * work.problem.gram.yy
+    supports = np.where(better[:, None], best, last)
+    energies = np.where(better, inside[1], inside[0])
+    nothing = np.empty((0, 2, work.flips.size))
+    for (task, _, _), end in zip(single, ends, strict=True):
+        chains = slice(end - (task.last - task.first), end)
+        outcomes.append(Outcome(task, supports[chains], energies[chains], nothing))
+    return outcomes

@@ -1,0 +1,150 @@
+"""What a selection shows while it runs: chains done, rate, time left, and the error so far."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
+
+import numpy as np
+
+from pairflip.crossval.journal import Found
+from pairflip.crossval.scoring import HeldOutErrors
+from pairflip.crossval.tasks import ALL_ROWS, Task, Work
+from pairflip.crossval.walks import Outcome
+from pairflip.settle import first_best
+
+Show = bool | Literal["log"] | None
+_BARS = "▁▂▃▄▅▆▇█"
+_SHOW_SECONDS = 0.5
+_LOG_SECONDS = 60.0
+
+
+def check_show(show: Any) -> None:
+    """Refuse what says nothing about what to show."""
+    if show not in (True, False, None, "log"):
+        raise ValueError(f"progress is {show!r}; expected True, False, None or 'log'.")
+
+
+class ErrorSoFar:
+    """Held-out error of each size over the folds finished so far (a random part of all folds, hence only a hint)."""
+
+    def __init__(self, work: Work, found: Found) -> None:
+        self._work = work
+        self._sums = np.zeros((2, len(work.sizes)))
+        self._open: dict[tuple[int, int], int] = {}
+        self._ready: list[tuple[int, int]] = []
+        for size, fold, _ in found.supports:
+            self._count((size, fold), 1)
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Note finished chains."""
+        for outcome in outcomes:
+            task = outcome.task
+            self._count((task.size, task.fold), task.last - task.first)
+
+    def _count(self, cell: tuple[int, int], chains: int) -> None:
+        if cell[1] == ALL_ROWS:
+            return
+        left = self._open.pop(cell, self._work.chains) - chains
+        if left:
+            self._open[cell] = left
+        else:
+            self._ready.append(cell)
+
+    def update(self, found: Found, seconds: float = 0.02) -> None:
+        """Score finished folds, for a limited time."""
+        until = time.perf_counter() + seconds
+        work = self._work
+        while self._ready and time.perf_counter() < until:
+            size, fold = self._ready.pop()
+            supports, energies = found.cell(size, fold, work.chains)
+            best = supports[first_best(energies, work.problem.gram.yy)]
+            residual = HeldOutErrors(work.problem, work.folds.only(fold)).residuals(best[None, None, :])[0]
+            at = work.sizes.index(size)
+            self._sums[0, at] += float(residual @ residual) / 2.0
+            self._sums[1, at] += residual.size
+
+    def line(self) -> str:
+        """The best size so far and a small plot of the curve, or nothing."""
+        if not self._sums[1].all():
+            return ""
+        error = self._sums[0] / self._sums[1]
+        spread = float(np.ptp(error)) or 1.0
+        plot = "".join(_BARS[round(7 * float(e - error.min()) / spread)] for e in error)
+        return f"best size so far {self._work.sizes[int(np.argmin(error))]} {plot}"
+
+
+class SelectionProgress:
+    """One display: a bar on a terminal, a line a minute in a log, or nothing."""
+
+    def __init__(
+        self, work: Work, tasks: Sequence[Task], found: Found, show: Show, journal: str | os.PathLike[str] | None
+    ) -> None:
+        self._found = found
+        self._journal = journal
+        self._total = sum(task.last - task.first for task in tasks)
+        self._kept = len(found.supports)
+        self._done = 0
+        self._began = self._shown = time.monotonic()
+        if show == "log":
+            self._kind = "bar" if sys.stderr.isatty() else "log"
+        else:
+            self._kind = "bar" if (sys.stderr.isatty() if show is None else show) else "none"
+        self._error = ErrorSoFar(work, found) if self._kind != "none" else None
+        self._bar: Any = None
+        self._context: AbstractContextManager[Any] = nullcontext()
+
+    def __enter__(self) -> SelectionProgress:
+        if self._kind == "bar" and self._total:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("selecting"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("chains, {task.fields[rate]}/s, left"),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+            )
+            console = Console(stderr=True)
+            self._context = Progress(*columns, console=console, transient=True)
+            self._bar = self._context.__enter__()
+            self._bar_task = self._bar.add_task("", total=self._total, rate="?", note="")
+        if self._kept and self._kind != "none":
+            self._say(f"resumed: {self._kept} chains were in the journal, {self._total} remain")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._context.__exit__(kind, *rest)  # type: ignore[arg-type]
+        if kind is not None and issubclass(kind, KeyboardInterrupt) and self._kind != "none":
+            how = "nothing was kept; give a journal folder to be able to resume"
+            if self._journal is not None:
+                done, where = self._kept + self._done, os.fspath(self._journal)
+                how = f"{done} finished chains are kept in {where!r}; run the same again to resume"
+            self._say(f"interrupted: {how}")
+
+    def advance(self, outcomes: Sequence[Outcome]) -> None:
+        """Count finished tasks."""
+        self._done += sum(outcome.task.last - outcome.task.first for outcome in outcomes)
+        if self._error is None:
+            return
+        self._error.add(outcomes)
+        now = time.monotonic()
+        if now - self._shown < (_SHOW_SECONDS if self._kind == "bar" else _LOG_SECONDS):
+            return
+        self._shown = now
+        self._error.update(self._found)
+        rate = self._done / max(now - self._began, 1e-9)
+        if self._bar is not None:
+            self._bar.update(self._bar_task, completed=self._done, rate=f"{rate:.3g}", note=self._error.line())
+        else:
+            left = (self._total - self._done) / rate
+            self._say(f"{self._done} of {self._total} chains, {rate:.3g}/s, {left:.0f} s left; {self._error.line()}")
+
+    def _say(self, text: str) -> None:
+        print(f"pairflip: {text}", file=sys.stderr, flush=True)

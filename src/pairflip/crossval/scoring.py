@@ -1,0 +1,145 @@
+r"""Held-out errors of a support, for every fold, from one QR.
+
+With e the residuals and h the hat matrix of a support S (forced columns included) fitted on all rows, the residuals of
+the rows H when the same support is fitted without them are
+
+.. math:: e^{(H)}_H = (I - h_{HH})^{-1} e_H .
+
+This is exact, so folds that chose the same support share one factorization.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.crossval.folds import Folds
+from pairflip.least_squares import Floats, orthonormal_basis
+from pairflip.problem import SubsetProblem
+
+_UNSEEN = 1e-8  # below this, what the held-out rows decide alone is refitted without them
+
+
+class HeldOutErrors:
+    """Residuals of held-out rows under supports fitted without them."""
+
+    def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
+        self._problem = problem
+        self._folds = folds
+        self._basis = orthonormal_basis(problem.forced)
+        self._root = np.sqrt(problem.sample_weight)
+        ends = np.cumsum([rows.size for rows in folds.rows])
+        self._places = [slice(end - rows.size, end) for end, rows in zip(ends, folds.rows, strict=True)]
+
+    def residuals(self, supports: NDArray[np.int64]) -> Floats:
+        """y minus prediction (C, P), in units of y, when fold f is predicted by supports[f, c] of (F, C, k)."""
+        _, chains, k = supports.shape
+        result = np.empty((chains, self._places[-1].stop))
+        distinct, which = np.unique(supports.reshape(-1, k), axis=0, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        for support, members in zip(distinct, np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1]), strict=True):
+            q, e = self._factor(support)
+            left = 1.0 - np.einsum("mk,mk->m", q, q)
+            for fold, chain in zip(*np.divmod(members, chains), strict=True):
+                rows, place = self._folds.left_out[fold], self._places[fold]
+                if rows.size == 1 and left[rows[0]] > _UNSEEN:
+                    result[chain, place] = e[rows[0]] / left[rows[0]]
+                else:
+                    residuals = self._block(support, rows, q[rows], e[rows])
+                    result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
+        return result / self._root[self._folds.row]
+
+    def energies(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        r"""Training energies (U, F) of `supports` (U, k) in every fold, and (U,) on all rows.
+
+        .. math:: E^{(H)} = E - \tfrac12 e_H^T (I - h_{HH})^{-1} e_H ;
+
+        infinite where the held-out rows alone decide a coefficient.
+        """
+        single = all(rows.size == 1 for rows in self._folds.left_out)
+        row = np.concatenate(self._folds.left_out)
+        inside, whole = np.empty((supports.shape[0], len(self._folds))), np.empty(supports.shape[0])
+        for u, support in enumerate(supports):
+            q, e = self._factor(support)
+            whole[u] = self._problem.energy(support)
+            if single:
+                left = 1.0 - np.einsum("mk,mk->m", q[row], q[row])
+                share = e[row] ** 2 / np.where(left > _UNSEEN, left, 1.0)
+                inside[u] = np.where(left > _UNSEEN, whole[u] - 0.5 * share, np.inf)
+                continue
+            for f, rows in enumerate(self._folds.left_out):
+                block = np.eye(rows.size) - q[rows] @ q[rows].T
+                seen = np.linalg.eigvalsh(block)[0] > _UNSEEN
+                inside[u, f] = whole[u] - 0.5 * e[rows] @ np.linalg.solve(block, e[rows]) if seen else np.inf
+        return inside, whole
+
+    def _block(self, support: NDArray[np.int64], rows: NDArray[np.int64], q: Floats, e: Floats) -> Floats:
+        """Weighted residuals of several rows held out together."""
+        inside = np.eye(rows.size) - q @ q.T
+        if np.linalg.eigvalsh(inside)[0] > _UNSEEN:
+            return np.asarray(np.linalg.solve(inside, e))
+        return self._refit(support, rows)
+
+    def _factor(self, support: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Orthonormal basis of forced and chosen columns (its rows give the hat matrix), and the residuals."""
+        gram = self._problem.gram
+        at = self._problem.slots(support)
+        columns, m = gram.columns[at].T, gram.target.size
+        ridge = bool(gram.penalty[at].any())
+        if ridge:
+            columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[at]))])
+        q = np.linalg.qr(columns)[0][:m]
+        residual = gram.target - q @ (q.T @ gram.target)
+        if not ridge:
+            residual -= q @ (q.T @ residual)
+        return np.hstack([self._basis, q]), residual
+
+    def _refit(self, support: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
+        """The same by fitting without the rows; the coefficient of a forced column that only they decide is zero.
+
+        From the table itself: of a column that only the held-out rows see, projection on all rows leaves nothing.
+        """
+        problem = self._problem
+        columns = problem.X[:, np.concatenate([problem.always, support])]
+        table = np.column_stack([columns, problem.y])
+        if problem.center is not None:
+            table -= np.average(table, axis=0, weights=problem.sample_weight)
+        if problem.center == "fold":
+            table = np.column_stack([np.ones(problem.n_rows), table])
+        table *= self._root[:, None]
+        first = table.shape[1] - 1 - support.size
+        kept = np.delete(table, rows, axis=0)
+        used = [*_independent(kept[:, :first]), *range(first, first + support.size)]
+        penalty = np.zeros((support.size, table.shape[1]))
+        penalty[:, first:-1] = np.sqrt(problem.ridge) * np.eye(support.size)
+        design = np.vstack([kept, penalty])
+        norms = np.linalg.norm(design[:, used], axis=0)
+        norms[norms == 0] = 1.0
+        x = np.linalg.lstsq(design[:, used] / norms, design[:, -1], rcond=None)[0] / norms
+        return np.asarray(table[rows, -1] - table[np.ix_(rows, used)] @ x)
+
+
+def _independent(columns: Floats) -> list[int]:
+    """Columns of (M, f) that are no combination of those before them."""
+    basis = np.zeros((columns.shape[0], 0))
+    used = []
+    for j, column in enumerate(columns.T):
+        rest = column - basis @ (basis.T @ column)
+        rest -= basis @ (basis.T @ rest)
+        if rest @ rest > 1e-20 * (column @ column):
+            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
+            used.append(j)
+    return used
+
+
+def mean_and_error(squares: Floats, weights: Floats, fold: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    r"""Half the mean square :math:`\frac12 \sum w r^2 / \sum w` (S,) of `squares` (S, P) and its standard error.
+
+    The error comes from the spread of the fold means: :math:`\sqrt{\sum_f W_f (m_f - m)^2 / (W (F - 1))}`.
+    """
+    n_folds = int(fold.max()) + 1
+    total = np.bincount(fold, weights, n_folds)
+    sums = np.stack([np.bincount(fold, weights * row, n_folds) for row in squares])
+    mean = sums.sum(axis=1) / total.sum()
+    spread = (total * (sums / total - mean[:, None]) ** 2).sum(axis=1) / total.sum() / (n_folds - 1)
+    return 0.5 * mean, 0.5 * np.sqrt(spread)

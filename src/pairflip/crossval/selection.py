@@ -1,0 +1,258 @@
+"""Choosing the number of columns: every fold of every size gets its own annealing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairflip.annealing import as_schedule, check_chains, check_size, count_chains
+from pairflip.crossval.assemble import assemble
+from pairflip.crossval.curve import SizeCurve
+from pairflip.crossval.device import find_device, run_on_device
+from pairflip.crossval.folds import as_folds
+from pairflip.crossval.identity import identity
+from pairflip.crossval.journal import Found, Journal
+from pairflip.crossval.parallel import check_jobs, run_all
+from pairflip.crossval.progress import SelectionProgress, Show, check_show
+from pairflip.crossval.tasks import Task, Work, missing, parse_shard
+from pairflip.crossval.walks import Outcome
+from pairflip.engines import Engine, get_engine
+from pairflip.engines.base import flip_nanoseconds
+from pairflip.engines.numba.blas import one_blas_thread
+from pairflip.forward import forward_energies, scale_of
+from pairflip.gram import Gram
+from pairflip.philox import check_seed
+from pairflip.problem import SubsetProblem
+from pairflip.schedule import Schedule
+
+_CELL_NS = 5e7  # what the chains of one fold may take by default
+DEFAULT_LARGEST = 10
+
+
+def select_size(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | None = None,
+    cv: Any = "loo",
+    schedule: Schedule | Literal["auto", "paper"] = "auto",
+    chains: int | None = None,
+    seed: int = 0,
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    progress: Show = None,
+    groups: ArrayLike | None = None,
+    share: bool = True,
+    polish: bool = True,
+) -> SizeCurve:
+    r"""Choose the number of columns by cross validation in which every fold gets its own annealing.
+
+    Parameters
+    ----------
+    problem
+        Table and target.
+    sizes
+        Numbers of columns to try; None: 1 to 10, or as many as the table allows.
+    cv
+        ``"loo"`` (leave one row out, as in the paper), a number of folds (rows shuffled with a fixed seed), a
+        scikit-learn splitter, or an iterable of (training rows, held-out rows).
+    schedule
+        ``"auto"``, ``"paper"``, or a `Schedule`; its temperatures for a size are the same in every fold.
+    chains
+        Walks for each size and fold, and for each final fit; the one with the lowest training energy counts. None: 2 to
+        16 in a fold, by the size of the table, and as many as `anneal` takes for the final fits.
+    seed
+        Same seed, same curve: on every engine, for any number of workers, after any resume.
+    engine
+        ``"auto"``, ``"numba"``, ``"cuda"`` or ``"reference"``.
+    n_jobs
+        Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores. Inside
+        ``with joblib.parallel_config("dask")`` the same runs on a cluster.
+    journal
+        Folder in which finished work is kept. Run the same again to resume.
+    progress
+        True: show progress on standard error; None: only if it is a terminal; False: never; ``"log"``: a bar on a
+        terminal, else a line a minute.
+    groups
+        Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
+    share
+        Whether a fold may take a support that the chains of other folds found, if its training energy there is lower
+        than that of the fold's own chains. It brings the folds closer to their exact optima at no cost; False keeps
+        every fold to its own annealing, as in the paper.
+    polish
+        Whether final fits are improved by exchanging two columns at once, as in `anneal`.
+    """
+    began = time.perf_counter()
+    work, settings = plan_work(problem, sizes, cv, schedule, chains, seed, engine, groups)
+    found, notes = _walk(work, settings, journal, (1, 1), n_jobs, progress)
+    settings = {**settings, "share": bool(share), "polish": bool(polish)}
+    return assemble(
+        work,
+        found,
+        settings=settings,
+        engine=engine if isinstance(engine, str) else engine.name,
+        notes=notes,
+        began=began,
+        share=bool(share),
+        polish=bool(polish),
+    )
+
+
+def run_shard(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | None = None,
+    cv: Any = "loo",
+    schedule: Schedule | Literal["auto", "paper"] = "auto",
+    chains: int | None = None,
+    seed: int = 0,
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    progress: Show = None,
+    groups: ArrayLike | None = None,
+    *,
+    journal: str | os.PathLike[str],
+    shard: str | tuple[int, int],
+) -> int:
+    """Do one part of a selection, for instance shard="3/64", into a journal; returns the number of chains it holds.
+
+    Afterwards `select_size` with the same arguments and journal has only the rest to do. Shards that could not share a
+    folder are joined by `merge_journals`.
+    """
+    part = parse_shard(shard)
+    work, settings = plan_work(problem, sizes, cv, schedule, chains, seed, engine, groups)
+    found, _ = _walk(work, settings, journal, part, n_jobs, progress)
+    return len(found.supports)
+
+
+@one_blas_thread()  # more would round differently
+def plan_work(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | None,
+    cv: Any,
+    schedule: Schedule | Literal["auto", "paper"],
+    chains: int | None,
+    seed: int,
+    engine: str | Engine,
+    groups: ArrayLike | None,
+) -> tuple[Work, dict[str, Any]]:
+    """The whole task grid, and the settings that determine its result."""
+    if not isinstance(problem, SubsetProblem):
+        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    seed = check_seed(seed)
+    get_engine(engine)
+    plan = as_schedule(schedule)
+    folds = as_folds(cv, problem, groups)
+    wanted = check_sizes(problem, sizes, min(problem.rows_present - f.size for f in folds.left_out))
+    gram = problem.gram
+    flips = plan.flips(gram.n_columns)
+    greedy = forward_energies(gram, wanted[-1]) if plan.unit == "greedy" else []
+    scales = [scale_of(greedy[: k + 1]) if greedy else 1.0 for k in wanted]
+    total = int(flips.sum())
+    per_fold = fold_chains(gram, wanted[-1], total) if chains is None else check_chains(chains)
+    work = Work(
+        problem=problem,
+        folds=folds,
+        sizes=wanted,
+        betas=np.stack([plan.absolute_betas(scale) for scale in scales]),
+        flips=flips,
+        chains=per_fold,
+        final_chains=tuple(count_chains(chains, gram, k, total) for k in wanted),
+        seed=seed,
+        engine=engine,
+    )
+    settings = {
+        "sizes": list(wanted),
+        "cv": folds.how,
+        "schedule": {
+            "name": plan.name,
+            "unit": plan.unit,
+            "betas": list(plan.betas),
+            "sweeps": list(plan.sweeps),
+            "least_flips": plan.least_flips,
+        },
+        "chains": per_fold,
+        "final_chains": list(work.final_chains),
+        "seed": seed,
+        "center": problem.center,
+        "always": [problem.names[j] for j in problem.always],
+        "ridge": problem.ridge,
+    }
+    return work, settings
+
+
+def fold_chains(gram: Gram, k: int, flips: int) -> int:
+    """Chains a fold by default: what takes about 0.05 s by a cost model, fewer for small tables, at least 2."""
+    affordable = _CELL_NS / (flips * flip_nanoseconds(gram, k))
+    return int(np.clip(affordable, 2, np.clip(gram.n_columns // 8, 2, 16)))
+
+
+def check_sizes(problem: SubsetProblem, sizes: Iterable[int] | None, fewest_rows: int) -> tuple[int, ...]:
+    """Sizes, sorted, each once; `fewest_rows` are left in the largest fold's training rows."""
+    n = int(problem.candidates.size)
+    room = fewest_rows - problem.forced.shape[1]
+    if sizes is None:
+        return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
+    if isinstance(sizes, (int, np.integer)):
+        raise TypeError(f"sizes is {sizes}; expected several sizes, for instance range(1, {sizes + 1}) or [{sizes}].")
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise TypeError(f"sizes is {sizes!r}; expected several whole numbers, for instance range(1, 11).")
+    wanted = []
+    for size in sizes:
+        everything = isinstance(size, (int, np.integer)) and size == n and not isinstance(size, bool)
+        wanted.append(n if everything else check_size(problem, size))
+    if not wanted:
+        raise ValueError("sizes is empty; expected at least one number of columns, for instance range(1, 11).")
+    largest = max(wanted)
+    if largest > room and problem.ridge == 0:
+        forced = problem.forced.shape[1]
+        beside = f" and {forced} coefficient{'s' * (forced != 1)} fitted anyway" if forced else ""
+        raise ValueError(
+            f"size {largest} was asked for, but a fold has {fewest_rows} rows to learn from{beside}; "
+            f"expected sizes up to {max(room, 0)}."
+        )
+    return tuple(sorted(set(wanted)))
+
+
+def _walk(
+    work: Work,
+    settings: dict[str, Any],
+    journal: str | os.PathLike[str] | None,
+    shard: tuple[int, int],
+    n_jobs: int | None,
+    progress: Show,
+) -> tuple[Found, Sequence[str]]:
+    """Do what the journal does not hold yet."""
+    check_jobs(n_jobs)
+    check_show(progress)
+    notes: list[str] = []
+    if not work.problem.gram.dense:
+        notes.append("worked from the columns (the N x N matrix exceeds the memory budget)")
+    context = nullcontext() if journal is None else Journal(journal, identity(work, settings))
+    with context as kept:
+        found = Found() if kept is None else kept.read(work)
+        if kept is not None and kept.dropped:
+            lines = f"{kept.dropped} broken line{'s' * (kept.dropped != 1)}"
+            notes.append(f"{lines} of the journal dropped, the chains walked again")
+        tasks = missing(work, found.done, shard)
+        with SelectionProgress(work, tasks, found, progress, journal) as show:
+            for outcomes in _outcomes(work, tasks, n_jobs):
+                if kept is not None:
+                    kept.write(outcomes)
+                for outcome in outcomes:
+                    found.add(outcome)
+                show.advance(outcomes)
+    return found, notes
+
+
+def _outcomes(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
+    device = find_device(work.engine, [work])
+    if device is None:
+        yield from run_all(work, tasks, n_jobs)
+    else:
+        for _, outcomes in run_on_device(device, [(work, tasks)], n_jobs):
+            yield outcomes

@@ -1,0 +1,44 @@
+"""What the documentation pages show, runs: each Python block in an empty folder, on its own."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from _markdown import fenced_blocks
+from conftest import ROOT
+
+PAGES = ["choosing-the-size.md", "cluster.md"]
+BLOCKS = [
+    (page, block)
+    for page in PAGES
+    for block in fenced_blocks((ROOT / "docs" / page).read_text(encoding="utf-8"))
+    if block.language == "python"
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_python_that_runs(page):
+    assert any(block.no_run is None for name, block in BLOCKS if name == page)
+
+
+@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{page}-{block.line}" for page, block in BLOCKS])
+def test_python_block_runs(page, block, tmp_path):
+    if block.no_run is not None:
+        compile(block.text, page, "exec")
+        pytest.skip(f"docs/{page} line {block.line}: {block.no_run}")
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text(block.text, encoding="utf-8")
+    command = [sys.executable, snippet.name]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        if "://" not in target:
+            assert (ROOT / "docs" / target).is_file(), target

@@ -1,0 +1,138 @@
+"""The estimator that chooses the size keeps scikit-learn's promises and is what `select_size` says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from pairflip import AnnealedSubsetCV, SubsetProblem, select_size
+
+M, N = 40, 12
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(M, N))
+    return X, 5.0 + X[:, [1, 4, 9]] @ [2.0, -1.5, 1.0] + 0.3 * rng.normal(size=M)
+
+
+@pytest.fixture(scope="module")
+def groups():
+    return np.repeat(np.arange(8), M // 8)
+
+
+@parametrize_with_checks([AnnealedSubsetCV(sizes=[1], chains=2, cv=3, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+def test_scikit_learn_checks_of_the_default_estimator():
+    """Nothing fails, nothing is excused; only the array API, which is not claimed, is skipped."""
+    results = check_estimator(AnnealedSubsetCV(random_state=0, n_jobs=-1), on_fail=None, on_skip=None)
+    assert len(results) > 50
+    assert [(r["check_name"], r["exception"]) for r in results if r["status"] in ("failed", "xfail")] == []
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+def test_it_is_the_best_size_of_the_curve_fitted_on_all_rows(data):
+    X, y = data
+    model = AnnealedSubsetCV(range(1, 7), random_state=3).fit(X, y)
+    curve = select_size(SubsetProblem(X, y), range(1, 7), seed=3)
+    assert model.n_nonzero_coefs_ == curve.best_size
+    assert np.array_equal(model.curve_.cv_error, curve.cv_error)
+    plain = LinearRegression().fit(X[:, model.support_], y)
+    assert model.support_.size == model.n_nonzero_coefs_
+    assert model.coef_[model.support_] == pytest.approx(plain.coef_)
+    assert model.intercept_ == pytest.approx(plain.intercept_)
+    assert model.predict(X) == pytest.approx(plain.predict(X[:, model.support_]))
+    assert {1, 4, 9} <= set(model.support_.tolist())
+
+
+def test_scores_are_scikit_learns_mean_squared_errors(data):
+    X, y = data
+    model = AnnealedSubsetCV([2, N], cv=KFold(4), random_state=0).fit(X, y)
+    by_hand = -cross_val_score(LinearRegression(), X, y, cv=KFold(4), scoring="neg_mean_squared_error")
+    assert -model.cv_results_["mean_test_score"][1] == pytest.approx(by_hand.mean())  # all columns: nothing to choose
+    assert model.cv_results_["se_test_score"][1] == pytest.approx(by_hand.std(ddof=1) / 2.0)
+    assert model.cv_results_["params"] == [{"n_nonzero_coefs": 2}, {"n_nonzero_coefs": N}]
+    assert sorted(model.cv_results_["rank_test_score"]) == [1, 2]
+
+
+def test_the_one_standard_error_rule_takes_no_more_columns(data):
+    X, y = data
+    best = AnnealedSubsetCV(range(1, 9), random_state=0).fit(X, y)
+    thrifty = clone(best).set_params(choose="one_se").fit(X, y)
+    assert thrifty.n_nonzero_coefs_ == best.curve_.one_se_size <= best.n_nonzero_coefs_
+    with pytest.raises(ValueError, match="expected 'best' or 'one_se'"):
+        AnnealedSubsetCV(choose="least").fit(X, y)
+
+
+def test_in_a_pipeline_with_names_and_as_a_selector(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(N)])
+    pipe = make_pipeline(StandardScaler(), AnnealedSubsetCV([2, 3], cv=5, random_state=0)).set_output(transform="pandas")
+    pipe.fit(frame, y)
+    chosen = pipe[-1].get_feature_names_out().tolist()
+    assert chosen == ["column 1", "column 4", "column 9"]
+    assert list(pipe[-1].transform(pipe[0].transform(frame)).columns) == chosen
+    assert cross_val_score(pipe, frame, y, cv=3).min() > 0.9
+
+
+def test_leave_one_row_out_is_the_default(data):
+    X, y = data
+    curve = AnnealedSubsetCV([3], random_state=0).fit(X, y).curve_
+    assert curve.n_folds == M
+    assert curve.settings["cv"] == "loo"
+
+
+def test_groups_stay_together_with_and_without_metadata_routing(data, groups):
+    X, y = data
+    order = np.random.default_rng(1).permutation(M)
+    X, y, groups = X[order], y[order], groups[order]
+    for cv, folds in ((None, 8), (4, 4), (GroupKFold(2), 2)):
+        curve = AnnealedSubsetCV([2], cv=cv, random_state=0).fit(X, y, groups=groups).curve_
+        assert curve.n_folds == folds
+        for g in np.unique(groups):
+            assert np.unique(curve.held_out_fold[np.isin(curve.held_out_rows, np.flatnonzero(groups == g))]).size == 1
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = AnnealedSubsetCV([2], cv=GroupKFold(2), random_state=0)
+        assert model.fit(X, y, groups=groups).curve_.n_folds == 2
+        found = cross_validate(model, X, y, cv=GroupKFold(4), params={"groups": groups}, return_estimator=True)
+        assert [e.curve_.n_folds for e in found["estimator"]] == [2] * 4
+
+
+def test_a_row_of_weight_zero_is_an_absent_row(data):
+    X, y = data
+    weight = np.ones(M)
+    weight[[3, 17]] = 0.0
+    kept = weight > 0
+    with_zero = AnnealedSubsetCV([1, 2, 3], random_state=0).fit(X, np.where(kept, y, 1e3), sample_weight=weight)
+    without = AnnealedSubsetCV([1, 2, 3], random_state=0).fit(X[kept], y[kept])
+    assert with_zero.curve_.cv_error == pytest.approx(without.curve_.cv_error)
+    assert with_zero.coef_ == pytest.approx(without.coef_)
+
+
+def test_a_journal_makes_the_second_fit_quick(data, tmp_path):
+    X, y = data
+    model = AnnealedSubsetCV([1, 2], cv=5, random_state=0, journal=tmp_path / "kept")
+    first = model.fit(X, y).curve_
+    before = sorted(p.name for p in (tmp_path / "kept").iterdir())
+    again = clone(model).fit(X, y).curve_
+    assert np.array_equal(first.predictions, again.predictions)
+    assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == before  # nothing new was written
+
+
+def test_diabetes_needs_fewer_columns_than_it_has():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = AnnealedSubsetCV(range(1, 11), cv=10, n_jobs=-1, random_state=0).fit(X, y)
+    assert model.n_nonzero_coefs_ < 10
+    assert {"bmi", "s5"} <= set(model.get_feature_names_out())

@@ -1,0 +1,326 @@
+"""The journal: nothing finished is lost, nothing foreign is taken, and every refusal is one sentence."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from _curves_equal import assert_same_curve
+from _errors import sentence_of
+from pairflip import Schedule, SubsetProblem, select_size
+from pairflip.crossval import JournalError, merge_journals, run_shard
+
+TESTS = Path(__file__).parent
+SCHEDULE = Schedule.geometric(1.0, 1e4, steps=4, sweeps=2, unit="greedy")
+OPTIONS = {"sizes": [1, 2], "schedule": SCHEDULE, "chains": 2, "seed": 7}
+CHAINS = (9 + 1) * 2 * 2
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(9, 5))
+    return X, X[:, 0] + X[:, 3] * 0.5 + rng.normal(size=9)
+
+
+def select(journal, problem=None, **options):
+    return select_size(problem or SubsetProblem(*table()), **{**OPTIONS, **options}, journal=journal)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return select(None)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder with a short name, so that messages are as long as their words."""
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def files(folder):
+    return sorted(Path(folder).glob("tasks-*.jsonl"))
+
+
+def lines_of(folder):
+    return [line for path in files(folder) for line in path.read_bytes().splitlines()]
+
+
+# Killed ---------------------------------------------------------------------------------------------------------------
+
+
+def kill_points(folder, kills, seed):
+    command = [sys.executable, str(TESTS / "_kill_points.py"), str(folder), str(kills), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["killed"] == kills
+    assert seen["kept"] > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
+def test_five_kill_points_lose_nothing(tmp_path):
+    kill_points(tmp_path, 5, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
+def test_two_hundred_kill_points_lose_nothing(tmp_path):
+    kill_points(tmp_path, 200, seed=2)
+
+
+# Broken lines ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_cut_off_anywhere_is_dropped_and_redone(expected, here):
+    select("run")
+    (path,) = files("run")
+    lines = path.read_bytes().splitlines(keepends=True)
+    ordinary = next(line for line in lines if b"steps" not in line)
+    others = b"".join(line for line in lines if line is not ordinary)
+    for length in range(len(ordinary)):
+        for extra in files("run"):
+            extra.unlink()
+        path.write_bytes(others + ordinary[:length])
+        curve = select("run")
+        assert_same_curve(expected, curve, but=("seconds", "notes"))
+        whole = length == len(ordinary) - 1  # only the newline is missing
+        assert len(curve.notes) == (0 < length < len(ordinary) - 1)
+        assert len(lines_of("run")) == CHAINS + (length > 0) - whole
+        assert path.read_bytes() == others + ordinary[:length]  # another writer's file is never touched
+
+
+GARBAGE = [
+    b"\x00\x00\x00\x00",
+    b"\xff\xfe\xfa garbage \x80",
+    b"[" * 5000,
+    b"7",
+    b"null",
+    b"[]",
+    b"{}",
+    b'{"size":1,"fold":0,"chain":0,"support":[9],"energy":1.0}',
+    b'{"size":1,"fold":0,"chain":0,"support":[-1],"energy":1.0}',
+    b'{"size":1,"fold":0,"chain":0,"support":[0,1],"energy":1.0}',
+    b'{"size":1,"fold":0,"chain":0,"support":[true],"energy":1.0}',
+    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":NaN}',
+    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":-Infinity}',
+    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":"low"}',
+    b'{"size":1,"fold":"0","chain":0,"support":[0],"energy":0.0}',
+    b'{"size":1,"fold":[],"chain":0,"support":[0],"energy":0.0}',
+    b'{"size":1,"fold":0,"chain":[0],"support":[0],"energy":0.0}',
+    b'{"size":1,"fold":0,"chain":"0","support":[0],"energy":0.0}',
+    b'{"size":1,"fold":0,"chain":2,"support":[0],"energy":0.0}',
+    b'{"size":1,"fold":9,"chain":0,"support":[0],"energy":0.0}',
+    b'{"size":1,"fold":-1,"chain":-1,"support":[0],"energy":0.0}',
+    b'{"size":3,"fold":0,"chain":0,"support":[0,1,2],"energy":0.0}',
+    b'{"size":true,"fold":0,"chain":0,"support":[0],"energy":0.0}',
+    b'{"size":1,"fold":null,"chain":0,"support":[0],"energy":0.0,"steps":[[1],[2,3]]}',
+    b'{"size":1,"fold":null,"chain":0,"support":[0],"energy":0.0,"steps":"x"}',
+]
+
+
+@pytest.mark.parametrize("line", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_line_of_garbage_is_dropped(expected, tmp_path, line):
+    run_shard(SubsetProblem(*table()), **OPTIONS, journal=tmp_path, shard="1/2")
+    with files(tmp_path)[0].open("ab") as file:
+        file.write(line + b"\n")
+    curve = select(tmp_path)
+    assert_same_curve(expected, curve, but=("seconds", "notes"))
+    assert curve.notes == ("1 broken line of the journal dropped, the chains walked again",)
+
+
+def test_other_files_in_the_folder_do_no_harm(expected, tmp_path):
+    for name in ("tasks-old.jsonl.part", "notes.txt", ".manifest.json.abc"):
+        (tmp_path / name).write_text("{")
+    assert_same_curve(expected, select(tmp_path))
+
+
+# A full disk ----------------------------------------------------------------------------------------------------------
+
+FULL = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+import test_journal
+from pairflip.crossval import JournalError
+test_journal.select(None)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    test_journal.select("run", n_jobs=int(sys.argv[3]))
+except JournalError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
+@pytest.mark.parametrize(("room", "n_jobs"), [(2500, 1), (2500, 2), (1500, 1)])
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(expected, here, room, n_jobs):
+    command = [sys.executable, "-c", FULL, str(TESTS), str(room), str(n_jobs)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == (
+        "journal 'run' cannot be written (File too large); finished work is kept: make room or name a folder "
+        "that can be used, and run the same again to resume.\n"
+    )
+    assert done.stderr == ""
+    assert files("run")[0].stat().st_size == room
+    whole = files("run")[0].read_bytes().split(b"\n")[:-1]
+    assert_same_curve(expected, select("run"), but=("seconds", "notes"))
+    assert len(lines_of("run")) == CHAINS + 1  # the rest, and the broken line
+    assert len({line for line in lines_of("run") if line in whole}) == len(whole)
+
+
+def test_a_folder_that_cannot_be_made(here):
+    Path("file").write_text("")
+    for where in ("file", "file/run"):
+        message = sentence_of(JournalError, lambda where=where: select(where))
+        assert repr(where) in message
+        assert "cannot be written" in message
+
+
+# Foreign journals -----------------------------------------------------------------------------------------------------
+
+
+def other_table():
+    X, y = table()
+    X[3, 2] += 1e-9
+    return SubsetProblem(X, y)
+
+
+SWEEPS = Schedule(SCHEDULE.betas, (2, 2, 2, 3), "greedy", name="geometric")
+LATE = Schedule((*SCHEDULE.betas, 1e5), (2,) * 5, "greedy", name="geometric")
+FOREIGN = {
+    "data": ({"problem": other_table()}, "data = ", "data = "),
+    "names": ({"problem": SubsetProblem(*table(), names=list("abcde"))}, "data = ", "data = "),
+    "weights": ({"problem": SubsetProblem(*table(), sample_weight=np.arange(1.0, 10))}, "data = ", "data = "),
+    "seed": ({"seed": 8}, "seed = 7", "seed = 8"),
+    "chains": ({"chains": 3}, "chains = 2", "chains = 3"),
+    "sizes": ({"sizes": [1, 2, 3]}, "sizes = [1, 2]", "sizes = [1, 2, 3]"),
+    "folds": ({"cv": 3}, 'cv = "loo"', 'cv = "3 folds"'),
+    "center": ({"problem": SubsetProblem(*table(), center=None)}, 'center = "fold"', "center = null"),
+    "always": ({"problem": SubsetProblem(*table(), always=["x4"])}, "always = []", 'always = ["x4"]'),
+    "ridge": ({"problem": SubsetProblem(*table(), ridge=0.5)}, "ridge = 0.0", "ridge = 0.5"),
+    "schedule": ({"schedule": "paper"}, 'schedule name = "geometric"', 'schedule name = "paper"'),
+    "sweeps": ({"schedule": SWEEPS}, "schedule sweeps = [2, 2, 2, 2]", "schedule sweeps = [2, 2, 2, 3]"),
+    "steps": ({"schedule": LATE}, "schedule betas count = 4", "schedule betas count = 5"),
+}
+
+
+@pytest.mark.parametrize(("changes", "theirs", "ours"), FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_journal_is_refused_with_both_named(here, changes, theirs, ours):
+    select("run")
+    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
+    message = sentence_of(JournalError, lambda: select("run", **changes))
+    assert message.startswith(f"journal 'run' was made with {theirs}")
+    assert f"but this run has {ours}" in message
+    made, run = message.split(", but this run has ")
+    assert made.removeprefix("journal 'run' was made with ") != run.split("; use")[0]
+    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
+
+
+def test_settings_that_differ_late_in_a_long_list(here):
+    long = Schedule.geometric(1.0, 1e4, steps=30, sweeps=1, unit="greedy")
+    other = Schedule((*long.betas[:-1], 12345.0), long.sweeps, "greedy", name="geometric")
+    select("run", schedule=long)
+    message = sentence_of(JournalError, lambda: select("run", schedule=other))
+    assert "schedule betas[29] = 10000.0, but this run has schedule betas[29] = 12345.0" in message
+
+
+def test_splits_that_differ_only_in_their_rows(here):
+    def halves(shift):
+        return [(np.roll(np.arange(9), shift)[:6], np.roll(np.arange(9), shift)[6:]) for shift in (shift, shift + 3)]
+
+    select("run", cv=halves(0))
+    assert "folds = " in sentence_of(JournalError, lambda: select("run", cv=halves(1)))
+
+
+def test_a_manifest_that_cannot_be_understood(here):
+    for text in ("", "{", "[]", "7", "{}", '{"schema":1,"identity":3}'):
+        Path("run").mkdir(exist_ok=True)
+        Path("run/manifest.json").write_text(text)
+        message = sentence_of(JournalError, lambda: select("run"))
+        assert "manifest.json' cannot be understood" in message
+
+
+def test_a_schema_from_the_future(here):
+    select("run")
+    manifest = json.loads(Path("run/manifest.json").read_text())
+    manifest["schema"] = 2
+    Path("run/manifest.json").write_text(json.dumps(manifest))
+    message = sentence_of(JournalError, lambda: select("run"))
+    assert message == "journal 'run' has schema 2, but this version of pairflip reads 1."
+
+
+def test_a_task_file_that_cannot_be_read(here):
+    select("run")
+    Path("run/tasks-folder.jsonl").mkdir()
+    assert "cannot be read" in sentence_of(JournalError, lambda: select("run"))
+
+
+# Several writers ------------------------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import test_journal as t
+from pairflip.crossval import parallel
+parallel._BATCH_NS = 1.0
+problem = t.SubsetProblem(*t.table())
+t.select(None)
+print("ready", flush=True)
+sys.stdin.readline()
+t.run_shard(problem, **t.OPTIONS, journal="run", shard=sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("shards", [("1/2", "2/2"), ("1/1", "1/1")])
+def test_two_processes_write_at_once(expected, here, shards):
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(TESTS), shard], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for shard in shards
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    assert len(files("run")) == 2
+    assert len(set(lines_of("run"))) == CHAINS
+    assert_same_curve(expected, select("run"))
+    assert len(files("run")) == 2
+
+
+def test_journals_of_other_runs_are_not_merged(here):
+    run_shard(SubsetProblem(*table()), **OPTIONS, journal="a", shard="1/2")
+    run_shard(SubsetProblem(*table()), **{**OPTIONS, "seed": 9}, journal="b", shard="2/2")
+    message = sentence_of(JournalError, lambda: merge_journals("all", ["a", "b"]))
+    assert "seed = 7" in message
+    assert "seed = 9" in message
+    assert "'c' is no journal" in sentence_of(JournalError, lambda: merge_journals("all", ["c"]))
+    Path("file").write_text("")
+    assert "cannot be written" in sentence_of(JournalError, lambda: merge_journals("file", ["a"]))
+
+
+def test_merging_again_takes_what_was_added(here, expected):
+    run_shard(SubsetProblem(*table()), **OPTIONS, journal="a", shard="1/2")
+    assert merge_journals("all", "a") == 1
+    run_shard(SubsetProblem(*table()), **OPTIONS, journal="a", shard="2/2")
+    assert merge_journals("all", "a") == 1
+    assert_same_curve(expected, select("all"))
+
+
+def test_lone_surrogates_in_names_do_no_harm(here):
+    problem = SubsetProblem(*table(), names=["a\ud800", "b", "c", "d", "e"])
+    assert_same_curve(select("run", problem), select("run", problem))
