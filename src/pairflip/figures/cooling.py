@@ -1,0 +1,39 @@
+"""Annealing curves: a bad schedule shows as chains that end apart or were cold from the start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pairflip.figures import numbers
+from pairflip.figures.labels import plural
+from pairflip.figures.style import COLOURS, label_axes, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pairflip.annealing import Trace
+    from pairflip.crossval.curve import SizeCurve
+
+
+def plot_anneal(
+    source: SizeCurve | Trace,
+    ax: Axes | None = None,
+    size: int | None = None,
+    quantity: Literal["energy", "acceptance"] = "energy",
+) -> Axes:
+    """Draw energy or acceptance against temperature, hot on the left, one line a chain.
+
+    `source` is a `SizeCurve` (the final fit of `size`, None: the best one) or the `Trace` of one annealing.
+    """
+    if quantity not in ("energy", "acceptance"):
+        raise ValueError(f"quantity is {quantity!r}; expected 'energy' or 'acceptance'.")
+    ax = new_axes(ax, width=5.0)
+    curves = numbers.cooling(source, size)
+    for chain in getattr(curves, quantity):
+        ax.plot(curves.temperature, chain, color=COLOURS[0], linewidth=1, alpha=0.45)
+    if curves.temperature.size:
+        ax.set_xscale("log")
+        ax.invert_xaxis()
+    y = "energy" if quantity == "energy" else "accepted part of the flips"
+    label_axes(ax, "temperature 1/β (cooling to the right)", y, f"{plural(curves.size, 'column')}, {curves.cut}")
+    return ax

@@ -1,0 +1,105 @@
+"""How column names and numbers are shown to a reader: never empty, never NaN, never longer than the room."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+NOTHING = "–"  # where there is no number
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn around what follows them
+
+
+def clean(name: object) -> str:
+    """A name on one line: line ends become ``↵``, tabs spaces, other control characters and half pairs ``�``."""
+    text = str(name).replace("\r\n", "↵").replace("\n", "↵").replace("\r", "↵").replace("\t", " ")
+    text = "".join("�" if c in _BIDI or unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+    return text if text.strip() else "(no name)"
+
+
+def shorten(text: str, length: int) -> str:
+    """At most `length` characters; what is left out is in the middle, since names differ at both ends."""
+    if len(text) <= length:
+        return text
+    head = (length - 1) * 2 // 3
+    tail = length - 1 - head
+    return f"{text[:head]}…{text[len(text) - tail :]}"
+
+
+def column_labels(names: Sequence[str], columns: Sequence[int], length: int | None = None) -> list[str]:
+    """Labels of `columns`, at most `length` characters before the index that tells equal ones apart.
+
+    A name that several columns of the table have, or that shortening made equal to another one, carries its
+    column index (from 0, as in `SizeCurve.supports`) in square brackets.
+    """
+    often = _repeated(tuple(names))
+    cleaned = [clean(names[j]) for j in columns]
+    texts = [shorten(text, length) if length else text for text in cleaned]
+    alike = Counter(texts)
+    places: dict[str, set[int]] = {}
+    for text, j in zip(texts, columns, strict=True):
+        places.setdefault(text, set()).add(int(j))
+    unsure = {text for text in alike if len(places[text]) > 1}
+    return [
+        f"{text} [{j}]" if text in unsure or full in often else text
+        for text, full, j in zip(texts, cleaned, columns, strict=True)
+    ]
+
+
+@lru_cache(maxsize=4)
+def _repeated(names: tuple[str, ...]) -> frozenset[str]:
+    counts = Counter(clean(name) for name in names)
+    return frozenset(name for name, times in counts.items() if times > 1)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`digits` significant digits without needless exponent; ``–`` for what is not finite."""
+    value = float(value)
+    if not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    if 10.0**digits <= abs(value) < 1e7:
+        return f"{value:.0f}"
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e7:  # rounding moved it over a power of ten
+        text = f"{float(text):.0f}" if abs(value) >= 1 else f"{float(text):.{digits + 3}f}"
+    return text
+
+
+def percent(part: float) -> str:
+    """A part of one in per cent; never 0 % or 100 % unless it is exactly that."""
+    part = float(part)
+    if not math.isfinite(part):
+        return NOTHING
+    if 0 < part < 0.01:
+        return "<1 %"
+    if -0.005 < part < 0:
+        return "<0 %"
+    if 0.99 < part < 1:
+        return ">99 %"
+    return f"{100 * part:.0f} %"
+
+
+def plus_minus(value: float, error: float) -> str:
+    """``value ± error`` with as many decimals as two digits of the error ask for."""
+    value, error = float(value), float(error)
+    if not math.isfinite(value):
+        return NOTHING
+    if not math.isfinite(error) or error <= 0:
+        return number(value)
+    top = math.floor(math.log10(max(abs(value), error)))
+    decimals = 1 - math.floor(math.log10(error))
+    if top < -4 or top > 6 or decimals > 9:
+        return f"{value:.3e} ± {error:.1e}"
+    if decimals < 0:
+        unit = 10.0**-decimals
+        return f"{round(value / unit) * unit:.0f} ± {round(error / unit) * unit:.0f}"
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def plural(count: int, word: str) -> str:
+    """``1 column``, ``1,234 columns``."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

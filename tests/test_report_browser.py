@@ -1,0 +1,167 @@
+"""The report in a real browser (Chromium or Chrome, if one is installed)."""
+
+import pytest
+
+from _browser import Browser, find_browser
+from _curves import ODD, make_curve, plain_names, unannealed
+from pairflip.report import write_report
+
+PATH = find_browser()
+pytestmark = [
+    pytest.mark.skipif(PATH is None, reason="no Chromium or Chrome found; install it with: apt-get install chromium"),
+    pytest.mark.timeout(180),
+]
+CURVES = {
+    "odd": lambda: unannealed(make_curve()),
+    "wide": lambda: make_curve(columns=300, rows=200, sizes=range(1, 21), names=plain_names(300), noise=2.0),
+    "unsure": lambda: make_curve(rows=40, sizes=range(1, 13), noise=8, seed=3),
+    "one": lambda: unannealed(make_curve(sizes=[3], columns=5, planted=3)),
+}
+
+# Pairs of texts in one figure whose boxes overlap, and texts that stick out of their figure or the page.
+MESS = """
+(() => {
+  const found = [];
+  for (const svg of document.querySelectorAll("svg.chart")) {
+    const frame = svg.getBoundingClientRect();
+    if (!frame.width) continue;
+    const boxes = [...svg.querySelectorAll("text")].filter(t => t.getAttribute("visibility") !== "hidden")
+      .map(t => [t.textContent, t.getBoundingClientRect()]).filter(([, b]) => b.width);
+    boxes.forEach(([text, a], i) => {
+      if (a.left < frame.left - 1 || a.right > Math.min(frame.right, innerWidth) + 1) found.push("out: " + text);
+      for (const [other, b] of boxes.slice(i + 1)) {
+        const x = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (x > 1 && y > 3) found.push(text + " | " + other);
+      }
+    });
+  }
+  return found;
+})()
+"""
+COLUMNS = "[...document.querySelectorAll('#t-columns tbody th')].map(c => c.textContent)"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    return {
+        name: write_report(make(), folder / f"{name}.html", target="y <b>").as_uri() for name, make in CURVES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(PATH, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.mark.parametrize("width", [1280, 700, 390])
+@pytest.mark.parametrize("name", CURVES)
+def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path):
+    page = browser.open(pages[name], width)
+    assert page.complaints == []
+    assert page.requests == [pages[name]]
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    assert page.run("innerWidth") == width
+    assert page.run(MESS) == []
+    page.screenshot(tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 20_000
+    page.close()
+
+
+def test_the_search_for_overlaps_finds_one(browser, pages):
+    page = browser.open(pages["wide"])
+    page.run("(t => { t.textContent = 'a text that runs over its neighbour' })(document.querySelector('svg .tick'))")
+    assert page.run(MESS) != []
+    page.close()
+
+
+def test_nothing_in_a_name_runs(browser, pages):
+    page = browser.open(pages["odd"])
+    assert page.run("document.title") == "Which columns, how many, how sure"
+    assert page.run("document.scripts.length") == 2
+    assert page.run("document.images.length") == 0
+    assert ODD[0] in page.run(COLUMNS)
+    page.close()
+
+
+def test_a_script_smuggled_into_the_page_is_refused(browser, tmp_path):
+    path = write_report(make_curve(), tmp_path / "r.html")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("<main>", "<main><script>window.smuggled = 1</script>"), encoding="utf-8")
+    page = browser.open(path.as_uri())
+    assert page.run("window.smuggled === undefined")
+    assert any("Content Security Policy" in text for text in page.complaints)
+    page.close()
+
+
+def test_the_slider_changes_the_table_by_keyboard(browser, pages):
+    page = browser.open(pages["odd"])
+    before = page.run(COLUMNS)
+    assert len(before) == 5  # four and the constant
+    dots = "document.querySelector('svg[data-role*=prediction] .point').getAttribute('cy')"
+    lines = "document.querySelector('svg[data-role*=energy] .chain').getAttribute('points')"
+    first = page.run(dots), page.run(lines)
+    page.run("document.getElementById('size').focus()")
+    assert page.run("getComputedStyle(document.getElementById('size')).outlineStyle") != "none"
+    page.press("ArrowRight")
+    assert len(page.run(COLUMNS)) == 6
+    assert page.run("document.getElementById('size-now').textContent") == "5 columns"
+    assert page.run("document.getElementById('size').getAttribute('aria-valuetext')") == "5 columns"
+    assert "5 columns" in page.run("document.querySelector('svg[data-role*=prediction]').getAttribute('aria-label')")
+    assert (page.run(dots) != first[0], page.run(lines) != first[1]) == (True, True)
+    page.press("Home")
+    assert len(page.run(COLUMNS)) == 2
+    assert page.run("document.querySelector('#columns').textContent") == "Which columns: 1 column"
+    page.press("End")  # the size that was not annealed
+    assert page.run(lines) == ""
+    assert page.complaints == []
+    page.close()
+
+
+def test_hover_shows_values(browser, pages):
+    page = browser.open(pages["odd"])
+    page.run("document.querySelector('circle.dot').scrollIntoView({block: 'center'})")
+    box = page.run("document.querySelector('.wide circle.dot').getBoundingClientRect().toJSON()")
+    page.hover(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.run("document.getElementById('tip').textContent").startswith("1 column: cv_error 0.359 ± 0.049")
+    assert page.run("document.getElementById('tip').hidden") is False
+    page.hover(2, 2)
+    assert page.run("document.getElementById('tip').hidden") is True
+    page.close()
+
+
+def test_figures_have_text_alternatives(browser, pages):
+    page = browser.open(pages["odd"])
+    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+    images = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") in ("image", "img")]
+    assert len(images) == 7  # the narrow ones are not shown
+    assert all(len(text) > 40 for text in images)
+    assert [n["name"]["value"] for n in tree if n.get("role", {}).get("value") == "slider"] == ["Size shown"]
+    page.close()
+
+
+def test_dark_and_print(browser, pages):
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (browser.open(pages["odd"], dark=d).run(colour) for d in (False, True))
+    assert light == "rgb(255, 255, 255)"
+    assert sum(map(int, dark[4:-1].split(","))) < 120
+    printed = browser.open(pages["odd"], dark=True, media="print")
+    assert printed.run(colour) == "rgb(255, 255, 255)"
+    assert printed.run("getComputedStyle(document.getElementById('bar')).display") == "none"
+    assert len(printed.call("Page.printToPDF")["data"]) > 50_000
+
+
+def test_readable_without_scripts(browser, pages):
+    page = browser.open(pages["odd"])
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    browser.events.clear()
+    page.call("Page.reload")
+    page.wait_for("Page.loadEventFired")
+    page.call("DOM.enable")
+    root = page.call("DOM.getDocument")["root"]["nodeId"]
+    found = page.call("DOM.querySelectorAll", nodeId=root, selector="#t-columns tbody tr")["nodeIds"]
+    assert len(found) == 5
+    page.close()
