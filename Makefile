@@ -4,17 +4,18 @@ VENV ?= .venv
 PIP_VERSION := 26.3
 
 BIN := $(VENV)/bin
+GPU_PYTHON ?= $(BIN)/python
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt --build-constraint constraints.txt
 LOCK := $(VENV)-lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench lock clean
+.PHONY: help demo test lint bench gpu lock clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
-demo: $(VENV)/.base ## find planted columns and show how (needs the base install only)
+demo: $(VENV)/.base ## choose size and columns of a real table, write a report (needs the base install only)
 	$(BIN)/pairflip demo
 
 test: $(VENV)/.dev ## run the tests; more of them: make test PYTEST="--slow --gpu"
@@ -28,6 +29,12 @@ lint: $(VENV)/.dev ## check style, formatting, types and the direction of import
 
 bench: $(VENV)/.base ## run the benchmarks
 	$(BIN)/python -m benchmarks
+
+gpu: ## check and time the GPU engine where there is a device; which Python: make gpu GPU_PYTHON=python3
+	@reason=$$(PYTHONPATH=src $(GPU_PYTHON) -c 'from pairflip.engines.cuda import available; print(available())') || exit 1; \
+	if [ -n "$$reason" ]; then echo "make gpu: skipped: $$reason"; else \
+	  PYTHONPATH=src $(GPU_PYTHON) -m pytest tests/test_cuda_batch.py tests/test_engine_cuda.py --gpu && \
+	  PYTHONPATH=src $(GPU_PYTHON) -m benchmarks gpu; fi
 
 lock: ## write constraints.txt anew (with the oldest Python we support)
 	$(PYTHON) -m venv --clear $(LOCK)

@@ -41,16 +41,15 @@ DEMO = """
 import pairflip.cli
 import pairflip.demo as demo
 
-anneal = demo.anneal
-demo.run_demo([1])
+select_size = demo.select_size
+demo.run_demo(demo.demo_table(), [1], progress=False)
 
 def announced(*args, **options):
     print("ready", flush=True)
-    demo.anneal = anneal
-    return anneal(*args, **options)
+    return select_size(*args, **options)
 
-demo.anneal = announced
-pairflip.cli.app(["demo", "--sizes", "63"], prog_name="pairflip")
+demo.select_size = announced
+pairflip.cli.app(["demo", "--sizes", "1-60", "--quiet"], prog_name="pairflip")
 """
 
 
@@ -105,5 +104,5 @@ def test_demo_exits_130_with_one_sentence():
     code, out, err, seconds = interrupt(DEMO)
     assert code == 130
     assert out == ""
-    assert err == "pairflip: interrupted; nothing was written.\n"
+    assert err == "pairflip: interrupted; nothing was kept and nothing was written.\n"
     assert seconds < LIMIT

@@ -1,42 +1,31 @@
-"""The demonstration: best subsets of sizes 1 to 10 of a real table that ships with scikit-learn."""
+"""The demonstration: how many columns of a real table to keep, by leaving out one row at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from pairflip.annealing import anneal
+from pairflip.crossval import select_size
 from pairflip.datasets import load_diabetes_products
 from pairflip.problem import SubsetProblem
-from pairflip.progress import progress_bar
+from pairflip.tables import Table
+
+if TYPE_CHECKING:
+    from pairflip.crossval import SizeCurve
+
+CHAINS = 4  # a demonstration: half a minute on two cores, with the sizes and columns of the default number
 
 
-@dataclass(frozen=True)
-class BestOfSize:
-    """The best support found for one size: its energy, R squared, and how many chains agree on it."""
-
-    k: int
-    columns: list[str]
-    energy: float
-    r_squared: float
-    agreement: float
-    seconds: float
+def demo_table() -> Table:
+    """Diabetes progression with all squares and products of the measurements (442 x 64); ships with scikit-learn."""
+    data = load_diabetes_products()
+    rows = [str(row) for row in range(1, len(data.y) + 1)]
+    return Table(data.X, data.y, data.names, rows, target="diabetes progression", source="diabetes")
 
 
 def run_demo(
-    sizes: Iterable[int], seed: int = 0, n_jobs: int | None = -1, progress: bool | None = None
-) -> list[BestOfSize]:
-    """Anneal the diabetes table with all squares and products (442 x 64) for each size."""
-    table = load_diabetes_products()
+    table: Table, sizes: Iterable[int], seed: int = 0, n_jobs: int | None = -1, progress: Any = None
+) -> SizeCurve:
+    """Choose the number of columns of the table."""
     problem = SubsetProblem(table.X, table.y, names=table.names)
-    wanted = list(sizes)
-    anneal(problem, 2, chains=1)  # compile before the clock runs
-    rows = []
-    with progress_bar("annealing", len(wanted), progress) as advance:
-        for k in wanted:
-            trace = anneal(problem, k, seed=seed, n_jobs=n_jobs)
-            r_squared = 1.0 - 2.0 * trace.best_energy / problem.gram.yy
-            rows.append(BestOfSize(k, trace.best_names, trace.best_energy, r_squared, trace.agreement, trace.seconds))
-            if advance is not None:
-                advance(1)
-    return rows
+    return select_size(problem, sizes, chains=CHAINS, seed=seed, n_jobs=n_jobs, progress=progress)

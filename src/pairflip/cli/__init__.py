@@ -1,0 +1,43 @@
+"""The command line: one file a command. Data go to standard output, progress and messages to standard error."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import pairflip
+from pairflip.cli.demo import demo
+from pairflip.cli.doctor import doctor
+from pairflip.cli.errors import PlainGroup
+from pairflip.cli.fit import fit
+from pairflip.cli.report import report
+from pairflip.cli.reproduce import reproduce
+from pairflip.cli.select import select
+from pairflip.cli.theory import theory
+
+app = typer.Typer(
+    cls=PlainGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pairflip {pairflip.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
+
+
+for command in (select, fit, report, theory, reproduce, demo, doctor):
+    app.command()(command)

@@ -1,0 +1,94 @@
+"""Options from a TOML file: the same names as on the command line, which goes first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def use_config(context: typer.Context, value: Path | None) -> Path | None:
+    """Take the file's values as defaults of the other options (called before they are read)."""
+    if value is None or context.resilient_parsing:
+        return value
+    from pairflip.cli.errors import plain_errors
+
+    with plain_errors():
+        context.default_map = read_config(value, context.command.params)
+    return value
+
+
+def read_config(path: Path, parameters: Any) -> dict[str, Any]:
+    """Values by the name of their parameter; a key that is no option is an error."""
+    import tomllib
+
+    known = {_key(p): p for p in parameters if p.name not in ("config", "help")}
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ValueError(f"--config {str(path)!r} cannot be read ({error.strerror}); expected a TOML file.") from None
+    except ValueError as error:
+        raise ValueError(f"--config {str(path)!r} is no TOML file ({error}); expected lines like seed = 0.") from None
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key.replace("_", "-")
+        if name not in known:
+            raise ValueError(_unknown(path, key, list(known)))
+        values[known[name].name] = _checked(path, key, value, known[name])
+    return values
+
+
+def _key(parameter: Any) -> str:
+    """The option as people write it, without dashes: ``drop-text``."""
+    longest: str = max(parameter.opts, key=len)
+    return longest.lstrip("-").replace("_", "-")
+
+
+def _unknown(path: Path, key: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(key.replace("_", "-"), known, 2, 0.6)
+    hint = f"perhaps {' or '.join(near)}" if near else f"expected some of {', '.join(known)}"
+    return f"--config {str(path)!r} has the unknown key {key!r}; {hint}."
+
+
+def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
+    """A value of the kind that its option takes."""
+    if isinstance(value, Mapping):
+        raise ValueError(f"--config {str(path)!r} has a table [{key}]; expected lines like {key} = ... at the top.")
+    if getattr(parameter, "is_flag", False):
+        wanted, fits = "true or false", isinstance(value, bool)
+    elif getattr(parameter, "multiple", False):
+        value = [value] if isinstance(value, str) else value
+        wanted = "a list of texts"
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    elif key == "sizes" and isinstance(value, list):
+        wanted, fits = "numbers of columns", all(type(item) is int for item in value)
+        value = ",".join(map(str, value))
+    else:
+        wanted, fits = "a text or a number", isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    if not fits:
+        raise ValueError(f"--config {str(path)!r} has {key} = {json.dumps(value, default=str)}; expected {wanted}.")
+    return value
+
+
+def config_text(settings: Mapping[str, Any], comment: str) -> str:
+    """Settings as TOML that `read_config` reads; those that are None or empty are left out."""
+    lines = [f"# {line}" for line in comment.splitlines()]
+    for name, value in settings.items():
+        if value is None or value == []:
+            continue
+        lines.append(f"{name.replace('_', '-')} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    text = str(value).encode("utf-8", "replace").decode()
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

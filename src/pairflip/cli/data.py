@@ -1,0 +1,151 @@
+"""From the options about the table to a problem: candidates, target, weights, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairflip.cli.errors import say
+from pairflip.cli.options import Center, Missing
+
+if TYPE_CHECKING:
+    from pairflip.least_squares import Floats
+    from pairflip.problem import SubsetProblem
+    from pairflip.tables import Change, Table
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What was asked about the table."""
+
+    data: Path | None
+    target: str | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    index: str | None = None
+    drop_text: bool = False
+    missing: Missing | None = None
+    sheet: str | None = None
+    decimal: str | None = None
+    weights: str | None = None
+    groups: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What was asked about the model."""
+
+    center: Center = Center.FOLD
+    always: Sequence[str] = ()
+    ridge: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A table, with its weights and groups beside it."""
+
+    table: Table
+    weights: Floats | None = field(default=None)
+    groups: list[str] | None = field(default=None)
+
+    def problem(self, model: ModelOptions, quiet: bool = False) -> SubsetProblem:
+        """The problem that the model options make of it; unless `quiet`, it is said what was left out of the table."""
+        from pairflip.problem import SubsetProblem
+        from pairflip.tables.errors import perhaps, quoted
+
+        table = self.table
+        for name in model.always:
+            if name not in table.names:
+                hint = perhaps(name, table.names, "check the name.")
+                raise ValueError(f"--always {quoted(name)} is no column to choose from; expected one of them: {hint}")
+        problem = SubsetProblem(
+            table.X,
+            table.y,
+            names=table.names,
+            center=model.center.value_for_api,
+            always=model.always,
+            sample_weight=self.weights,
+            ridge=model.ridge,
+        )
+        if not quiet:
+            for item in (*table.dropped, *table.notes):
+                say(f"{item}.")
+        return problem
+
+
+def load(options: TableOptions) -> Loaded:
+    """Read the table."""
+    if options.data is None:
+        raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
+    labels = None if options.groups is None else _group_labels(options)
+    table = _read(options)
+    weights: Floats | None = None
+    if options.weights is not None:
+        table, weights = _take_out(table, options.weights)
+    return Loaded(table, weights, labels)
+
+
+def _read(options: TableOptions, **changes: Any) -> Table:
+    from pairflip.tables import read_table
+
+    assert options.data is not None
+    drop, keep = list(options.drop), list(options.keep)
+    if options.groups is not None and options.groups not in drop and "index" not in changes:
+        drop.append(options.groups)
+    if options.weights is not None and keep:
+        keep.append(options.weights)
+    settings: dict[str, Any] = {
+        "drop": drop,
+        "keep": keep,
+        "index": options.index,
+        "drop_text": options.drop_text,
+        "missing": None if options.missing is None else options.missing.value_for_api,
+        "sheet": options.sheet,
+        "decimal": options.decimal,
+        **changes,
+    }
+    table = read_table(options.data, options.target, **settings)
+    if options.groups is None or options.groups in options.drop:
+        return table
+    return replace(table, dropped=_without(table.dropped, options.groups))
+
+
+def _group_labels(options: TableOptions) -> list[str]:
+    """The group of each row: read as row names, so that they may be text and the same rows are left out."""
+    from pairflip.tables import TableError
+
+    assert options.groups is not None
+    if options.groups == options.target:
+        raise ValueError(f"--groups and --target are both {options.groups!r}; expected two columns.")
+    others = [] if options.index in (None, options.groups) else [str(options.index)]
+    try:
+        labels = _read(options, index=options.groups, drop=[*options.drop, *others]).row_names
+    except TableError as error:
+        raise TableError(str(error).replace("--index", "--groups")) from None
+    if "" in labels:
+        raise ValueError(
+            f"--groups {options.groups!r} has no value in row {labels.index('') + 1}; expected a group for every row."
+        )
+    return labels
+
+
+def _take_out(table: Table, name: str) -> tuple[Table, Floats]:
+    """The column of weights, and the table without it."""
+    import numpy as np
+
+    from pairflip.tables.errors import perhaps, quoted
+
+    if name not in table.names:
+        hint = perhaps(name, table.names, "check the name and the column.")
+        raise ValueError(f"--weights {quoted(name)} is no column of numbers of the table; expected one: {hint}")
+    at = table.names.index(name)
+    weights = table.X[:, at].copy()
+    names = [other for j, other in enumerate(table.names) if j != at]
+    return replace(table, X=np.delete(table.X, at, axis=1), names=names, notes=_without(table.notes, name)), weights
+
+
+def _without(changes: Sequence[Change], name: str) -> list[Change]:
+    left = [replace(item, names=tuple(n for n in item.names if n != name)) for item in changes]
+    return [item for item in left if item.names]

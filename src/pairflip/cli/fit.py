@@ -1,0 +1,143 @@
+"""`pairflip fit`: the best columns of one size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairflip.cli import options as o
+from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.errors import plain_errors
+
+if TYPE_CHECKING:
+    from pairflip.annealing import Trace
+    from pairflip.problem import SubsetProblem
+
+K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this CSV file.")
+]
+
+
+def fit(
+    data: o.Data = None,
+    k: K = ...,  # type: ignore[assignment]
+    target: o.Target = None,
+    drop: o.Drop = None,
+    keep: o.Keep = None,
+    index: o.Index = None,
+    drop_text: o.DropText = False,
+    missing: o.MissingValues = None,
+    sheet: o.Sheet = None,
+    decimal: o.Decimal = None,
+    weights: o.Weights = None,
+    center: o.CenterOption = o.Center.FOLD,
+    always: o.Always = None,
+    ridge: o.Ridge = 0.0,
+    schedule: o.ScheduleOption = o.ScheduleName.AUTO,
+    chains: o.Chains = None,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = -1,
+    engine: o.EngineName = "auto",
+    out: Out = None,
+    force: o.Force = False,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    config: o.Config = None,
+) -> None:
+    """Find the best columns of one size, without asking whether it is the right size.
+
+    Example: pairflip fit data.csv --target y --k 3
+    """
+    with plain_errors():
+        from pairflip.annealing import anneal
+
+        if out is not None and out.exists() and not force:
+            raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
+        given = TableOptions(data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, weights)
+        loaded = load(given)
+        problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
+        trace = anneal(
+            problem,
+            k,
+            schedule.value_for_api,
+            chains=chains,
+            seed=seed,
+            engine=engine,
+            n_jobs=o.check_jobs(jobs),
+            progress=False if quiet else None,
+        )
+        record = _record(problem, trace)
+        record["target"], record["source"] = loaded.table.target, loaded.table.source
+        if out is not None:
+            _write_coefficients(record, out)
+        _show(record, as_json)
+
+
+def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
+    """What was found, in plain values; R^2 is beside what is always in the model."""
+    best = problem.fit(trace.best_support)
+    forced = [problem.names[j] for j in problem.always]
+    return {
+        "k": trace.k,
+        "columns": trace.best_names,
+        "coefficients": best.coef.tolist(),
+        "always": dict(zip(forced, best.always_coef.tolist(), strict=True)),
+        "intercept": best.intercept,
+        "energy": best.energy,
+        "r_squared": 1.0 - 2.0 * best.energy / problem.gram.yy,
+        "chains": int(trace.supports.shape[0]),
+        "agreement": trace.agreement,
+        "seed": trace.seed,
+        "engine": trace.engine,
+        "seconds": trace.seconds,
+        "note": trace.note,
+    }
+
+
+def _rows(record: dict[str, Any]) -> list[tuple[float, str, str]]:
+    """(coefficient, column, kind), the intercept first."""
+    chosen = zip(record["coefficients"], record["columns"], strict=True)
+    return [
+        (record["intercept"], "", "intercept"),
+        *((value, name, "always") for name, value in record["always"].items()),
+        *((value, name, "selected") for value, name in chosen),
+    ]
+
+
+def _write_coefficients(record: dict[str, Any], out: Path) -> None:
+    import csv
+    import io
+
+    from pairflip.figures.files import write_whole
+
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(["column", "kind", "coefficient"])
+    writer.writerows((name, kind, value) for value, name, kind in _rows(record))
+    write_whole(out, text.getvalue().encode("utf-8", "backslashreplace"), "the coefficients")
+
+
+def _show(record: dict[str, Any], as_json: bool) -> None:
+    from pairflip.cli.names import short
+    from pairflip.cli.shown import print_json, print_rows
+
+    if as_json:
+        print_json(record)
+        return
+    count = record["k"]
+    typer.echo(
+        f"The best {count} column{'s' * (count != 1)} for {short(record['target'])}: R^2 {record['r_squared']:.4f}, "
+        f"energy {record['energy']:.6g}; {record['agreement']:.0%} of {record['chains']} chains agree."
+    )
+    typer.echo()
+    labels = {"intercept": "(intercept)", "always": " (always)", "selected": ""}
+    rows = [
+        (f"{value:.6g}", (short(name) if kind != "intercept" else "") + labels[kind])
+        for value, name, kind in _rows(record)
+    ]
+    print_rows(("coefficient", "column"), rows)
+    if record["note"]:
+        typer.echo(f"Note: {record['note']}.")

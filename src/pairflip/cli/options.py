@@ -1,0 +1,193 @@
+"""Options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pairflip.cli.config import use_config
+
+_TABLE, _MODEL, _SEARCH, _OUTPUT = "The table", "The model", "The search", "Results"
+
+
+class Center(StrEnum):
+    """Where the intercept is fitted."""
+
+    FOLD = "fold"
+    GLOBAL = "global"
+    NONE = "none"
+
+    @property
+    def value_for_api(self) -> Literal["fold", "global"] | None:
+        """The same for `SubsetProblem`."""
+        return None if self is Center.NONE else "fold" if self is Center.FOLD else "global"
+
+
+class ScheduleName(StrEnum):
+    """Schedules by name."""
+
+    AUTO = "auto"
+    PAPER = "paper"
+
+    @property
+    def value_for_api(self) -> Literal["auto", "paper"]:
+        """The same for `select_size` and `anneal`."""
+        return "auto" if self is ScheduleName.AUTO else "paper"
+
+
+class Missing(StrEnum):
+    """What to leave out because of missing values."""
+
+    DROP_ROWS = "drop-rows"
+    DROP_COLUMNS = "drop-columns"
+
+    @property
+    def value_for_api(self) -> Literal["drop-rows", "drop-columns"]:
+        """The same for `read_table`."""
+        return "drop-rows" if self is Missing.DROP_ROWS else "drop-columns"
+
+
+Data = Annotated[
+    Path | None,
+    typer.Argument(help="Table: .csv, .tsv, .txt (also .gz), .parquet, .feather, .arrow, .npz or .xlsx."),
+]
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", metavar="NAME", help="Column to predict.", rich_help_panel=_TABLE)
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Leave this column out; /^ab/ is a regular expression. Repeat for more.",
+                 rich_help_panel=_TABLE),
+]  # fmt: skip
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Choose from this column only; /^ab/ is a regular expression. Repeat for more.",
+                 rich_help_panel=_TABLE),
+]  # fmt: skip
+Index = Annotated[str | None, typer.Option(metavar="NAME", help="Column of row names.", rich_help_panel=_TABLE)]
+DropText = Annotated[
+    bool, typer.Option("--drop-text", help="Leave columns of text and dates out.", rich_help_panel=_TABLE)
+]
+MissingValues = Annotated[
+    Missing | None, typer.Option("--missing", help="What to leave out for missing values.", rich_help_panel=_TABLE)
+]
+Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of a workbook.", rich_help_panel=_TABLE)]
+Decimal = Annotated[
+    str | None, typer.Option(metavar="MARK", help="Decimal mark of a text table: . or ,", rich_help_panel=_TABLE)
+]
+Weights = Annotated[str | None, typer.Option(metavar="NAME", help="Column of row weights.", rich_help_panel=_TABLE)]
+Groups = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of groups; rows of a group are left out together.",
+                 rich_help_panel=_TABLE),
+]  # fmt: skip
+CenterOption = Annotated[
+    Center,
+    typer.Option("--center", help="Intercept in every fold, means removed once, or no intercept.",
+                 rich_help_panel=_MODEL),
+]  # fmt: skip
+Always = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Column that is in every model. Repeat for more.", rich_help_panel=_MODEL),
+]
+Ridge = Annotated[float, typer.Option(help="Penalty on the squares of the coefficients.", rich_help_panel=_MODEL)]
+Sizes = Annotated[
+    str | None,
+    typer.Option(metavar="SIZES", help="Numbers of columns to try: 1-10, or 1,2,5, or both: 1-5,8.",
+                 show_default="1-10",
+                 rich_help_panel=_SEARCH),
+]  # fmt: skip
+Cv = Annotated[
+    str, typer.Option(metavar="CV", help="loo: leave one row out; or a number of folds.", rich_help_panel=_SEARCH)
+]
+ScheduleOption = Annotated[
+    ScheduleName, typer.Option("--schedule", help="How the walks are cooled.", rich_help_panel=_SEARCH)
+]
+Chains = Annotated[
+    int | None, typer.Option(help="Walks for each fit; the best one counts.", min=1, rich_help_panel=_SEARCH)
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_SEARCH)]
+Jobs = Annotated[int, typer.Option(help="Threads; -1 means all cores.", rich_help_panel=_SEARCH)]
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="auto, numba, cuda or reference.", rich_help_panel=_SEARCH)
+]
+JournalFolder = Annotated[
+    Path | None,
+    typer.Option("--journal", metavar="DIR", help="Keep finished work here; the same command resumes.",
+                 rich_help_panel=_SEARCH),
+]  # fmt: skip
+Shard = Annotated[
+    str | None,
+    typer.Option(metavar="I/N", help="Do one part of the work only, into the journal.", rich_help_panel=_SEARCH),
+]
+Merge = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="DIR", help="Journal of a shard to take in first. Repeat for more.", rich_help_panel=_SEARCH),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Result folder.",
+                 show_default="name of the table + -pairflip",
+                 rich_help_panel=_OUTPUT),
+]  # fmt: skip
+Force = Annotated[bool, typer.Option("--force", help="Replace an older result.", rich_help_panel=_OUTPUT)]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON for machines instead of text.", rich_help_panel=_OUTPUT)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.", rich_help_panel=_OUTPUT)]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", is_eager=True, callback=use_config,
+                 help="Options from a TOML file; the command line goes first.", rich_help_panel=_OUTPUT),
+]  # fmt: skip
+
+
+def parse_sizes(text: str | None) -> list[int] | None:
+    """Numbers of columns from ``1-10``, ``1,2,5`` or ``1-5,8``."""
+    if text is None:
+        return None
+    sizes: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            start = int(first)
+            end = int(last) if dash else start
+        except ValueError:
+            raise ValueError(f"--sizes is {text!r}; expected numbers of columns such as 1-10 or 1,2,5.") from None
+        if not 1 <= start <= end:
+            raise ValueError(f"--sizes is {text!r}; expected numbers from 1 up, the smaller one first, such as 1-10.")
+        if end > 1_000_000:
+            raise ValueError(f"--sizes is {text!r}; expected numbers of columns, at most as many as the table has.")
+        sizes.extend(range(start, end + 1))
+    return sorted(set(sizes))
+
+
+def written_sizes(sizes: list[int]) -> str:
+    """The shortest text that `parse_sizes` reads as these sorted numbers."""
+    runs: list[list[int]] = []
+    for size in sizes:
+        if runs and size == runs[-1][1] + 1:
+            runs[-1][1] = size
+        else:
+            runs.append([size, size])
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def check_jobs(jobs: int) -> int:
+    """A number of threads, or -1."""
+    if jobs == 0:
+        raise ValueError("--jobs is 0; expected a number of threads, or -1 for all cores.")
+    return jobs
+
+
+def parse_cv(text: str) -> str | int:
+    """``loo`` or a number of folds."""
+    if text == "loo":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"--cv is {text!r}; expected loo or a number of folds such as 10.") from None

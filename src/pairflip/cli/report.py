@@ -1,0 +1,57 @@
+"""`pairflip report`: build the page again from a saved result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairflip.cli.errors import plain_errors
+from pairflip.cli.names import visible
+
+Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="The page.", show_default="report.html beside the result"),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing --out file.")]
+
+
+def report(saved: Saved, out: Out = None, force: Force = False) -> None:
+    """Build the report again from a saved result.
+
+    Example: pairflip report data-pairflip
+    """
+    with plain_errors():
+        from pairflip.cli.result_files import write_page
+        from pairflip.crossval.curve_file import load_curve
+
+        file = _result_file(saved)
+        curve = load_curve(file)
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if out is not None and out.exists() and not force:
+            raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
+        page = write_page(curve, _known(record), file.with_name("report.html") if out is None else out)
+    typer.echo(f"Report: {visible(str(page))}")
+
+
+def _result_file(saved: Path) -> Path:
+    """The JSON file that is meant; a journal alone lacks the data."""
+    folder = saved if saved.is_dir() else saved.parent
+    if (saved.is_dir() and not (saved / "result.json").exists()) or saved.name == "manifest.json":
+        if (folder / "manifest.json").exists():
+            raise ValueError(
+                f"{str(folder)!r} is a journal, which holds no data; expected a result folder: the command that made "
+                "it (pairflip select ... --journal) completes it and writes the report."
+            )
+        raise ValueError(f"{str(saved)!r} holds no result.json; expected a result folder of pairflip select.")
+    return saved / "result.json" if saved.is_dir() else saved
+
+
+def _known(record: dict[str, Any]) -> dict[str, Any]:
+    """What select wrote beside the curve; a curve saved from Python has none of it."""
+    table = record.get("table")
+    whole = isinstance(table, dict) and {"source", "target"} <= table.keys()
+    return {"table": table if whole else {}, "command": record.get("command")}

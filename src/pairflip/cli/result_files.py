@@ -1,0 +1,143 @@
+"""What a result folder holds: tables any program reads, everything as JSON, the page, the figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairflip.cli.config import config_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pairflip.crossval import SizeCurve
+    from pairflip.tables import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A finished selection: its curve, the table it is about, the command, and the settings for run.toml."""
+
+    curve: SizeCurve
+    table: Table
+    command: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The curve's record (`SizeCurve.load` reads it) and what is known of the table and the run."""
+        from pairflip.crossval.curve_file import curve_to_json
+
+        return {
+            **curve_to_json(self.curve),
+            "table": table_record(self.table),
+            "command": self.command,
+            "run": dict(self.settings),
+        }
+
+
+def table_record(table: Table) -> dict[str, Any]:
+    """All but the numbers."""
+    return {
+        "source": table.source,
+        "target": table.target,
+        "hash": table.hash,
+        "row_names": list(table.row_names),
+        "dropped": [asdict(item) for item in table.dropped],
+        "notes": [asdict(item) for item in table.notes],
+    }
+
+
+def write_files(result: Result, folder: Path) -> None:
+    """Write all files into an empty folder."""
+    from pairflip.figures import save_figures
+
+    curve = result.curve
+    sized = curve.to_pandas()
+    sized["columns"] = [json.dumps(names, ensure_ascii=False) for names in sized["columns"]]
+    _write_csv(sized, folder / "curve.csv")
+    _write_csv(selection_counts(curve), folder / "selection_counts.csv")
+    _write_csv(coefficients(curve), folder / "coefficients.csv")
+    _write_csv(predictions(curve, result.table.row_names), folder / "predictions.csv")
+    record = result.to_json()
+    text = json.dumps(record, allow_nan=False) + "\n"
+    (folder / "result.json").write_text(text, encoding="utf-8")
+    write_page(curve, record, folder / "report.html")
+    save_figures(curve, folder / "figures")
+    if result.settings:
+        comment = "The settings of this result. Again: pairflip select --config run.toml --out another-folder"
+        (folder / "run.toml").write_text(config_text(result.settings, comment), encoding="utf-8")
+
+
+def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
+    """The report, from the curve and the rest of result.json."""
+    from pairflip.report import write_report
+    from pairflip.tables import Change
+
+    table = record.get("table") or {}
+    changes = [Change(**{**item, "names": tuple(item["names"])}) for item in table.get("dropped", [])]
+    notes = [Change(**{**item, "names": tuple(item["names"])}) for item in table.get("notes", [])]
+    extra = {name: table[key] for name, key in (("Table", "source"), ("Hash of the table", "hash")) if key in table}
+    return write_report(
+        curve,
+        path,
+        title=f"{table['source']}: which columns predict {table['target']}" if table else None,
+        target=table.get("target"),
+        dropped=[str(item) for item in (*changes, *notes)],
+        command=record.get("command"),
+        extra=extra,
+    )
+
+
+def selection_counts(curve: SizeCurve) -> pd.DataFrame:
+    """One row for each size and column selected at least once: in how many folds, the most frequent first."""
+    import pandas as pd
+
+    rows = [
+        (size, name, count, count / curve.n_folds)
+        for size in curve.sizes.tolist()
+        for name, count in curve.top_columns(size, len(curve.names))
+    ]
+    return pd.DataFrame(rows, columns=["size", "column", "folds", "part"])
+
+
+def coefficients(curve: SizeCurve) -> pd.DataFrame:
+    """One row for each size and column of the final fit; `kind` is selected, always or intercept."""
+    import pandas as pd
+
+    rows: list[tuple[int, str, str, float]] = []
+    for at, size in enumerate(curve.sizes.tolist()):
+        rows.append((size, "", "intercept", float(curve.intercepts[at])))
+        for kind, columns, values in (
+            ("always", curve.always, curve.always_coefs[at]),
+            ("selected", curve.supports[at], curve.coefs[at]),
+        ):
+            pairs = zip(columns.tolist(), values.tolist(), strict=True)
+            rows += [(size, curve.names[j], kind, value) for j, value in pairs]
+    return pd.DataFrame(rows, columns=["size", "column", "kind", "coefficient"])
+
+
+def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
+    """One row for each size and held-out row: its prediction by columns that were chosen without it."""
+    import numpy as np
+    import pandas as pd
+
+    sizes, places = curve.predictions.shape
+    rows = np.array(row_names, dtype=object)[curve.held_out_rows]
+    return pd.DataFrame(
+        {
+            "size": np.repeat(curve.sizes, places),
+            "row": np.tile(rows, sizes),
+            "fold": np.tile(curve.held_out_fold, sizes),
+            "observed": np.tile(curve.observed, sizes),
+            "predicted": curve.predictions.ravel(),
+        }
+    )
+
+
+def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Every text in quotes, so that commas, quotes and line ends in names come back as they were."""
+    frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n", errors="backslashreplace")

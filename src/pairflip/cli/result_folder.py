@@ -1,0 +1,104 @@
+"""A result folder appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+FILES = frozenset(
+    {
+        "coefficients.csv",
+        "curve.csv",
+        "figures",
+        "predictions.csv",
+        "report.html",
+        "result.json",
+        "run.toml",
+        "selection_counts.csv",
+    }
+)
+
+
+def check_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str = "result.json") -> None:
+    """Make sure, before hours of work, that the result can be put there; leaves nothing behind.
+
+    An older result, which may be replaced, has no other names than `files`, `mark` among them.
+    """
+    _refuse_existing(out, force, files, mark)
+    above = out.absolute().parent
+    while not above.exists() and above != above.parent:
+        above = above.parent
+    probe = above / f".pairflip-{secrets.token_hex(4)}"
+    with _plain_write_errors(out):
+        probe.mkdir()
+        probe.rmdir()
+
+
+@contextmanager
+def new_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str = "result.json") -> Iterator[Path]:
+    """A temporary folder beside `out` to write into; it becomes `out` when the block ends well."""
+    _refuse_existing(out, force, files, mark)
+    given, out = out, out.absolute()
+    part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
+    older = part.with_suffix(".old")
+    made = [folder for folder in out.parents if not folder.exists()]
+    try:
+        with _plain_write_errors(given):
+            part.mkdir(parents=True)
+            yield part
+            if out.exists():
+                os.rename(out, older)
+            try:
+                os.rename(part, out)
+            except OSError:
+                if older.exists():
+                    os.rename(older, out)
+                raise
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+    shutil.rmtree(older, ignore_errors=True)
+
+
+def _refuse_existing(out: Path, force: bool, files: frozenset[str], mark: str) -> None:
+    """An older result may be replaced if asked; anything else that is there may not."""
+    with _plain_write_errors(out):
+        if not out.exists() and not out.is_symlink():
+            return
+        if not out.is_dir() or out.is_symlink():
+            raise ValueError(
+                f"{_shown(out)} exists and is no folder; expected the name of a new folder: give another --out."
+            )
+        names = sorted(path.name for path in out.iterdir())
+    if not force:
+        raise ValueError(f"the folder {_shown(out)} exists; add --force to replace it, or name another one with --out.")
+    others = [name for name in names if name not in files]
+    if others or (names and mark not in names):
+        what = f"holds {others[0]!r}, which pairflip did not write" if others else "holds no result of pairflip"
+        raise ValueError(f"the folder {_shown(out)} {what}, so it is not replaced; name another one with --out.")
+
+
+@contextmanager
+def _plain_write_errors(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        first = error.__context__ if error.strerror is None else error
+        reason = getattr(first, "strerror", None) or str(error)
+        raise ValueError(
+            f"the result folder {_shown(out)} cannot be written ({reason}); nothing was written: make room, or name a "
+            "folder that can be written with --out."
+        ) from error
+
+
+def _shown(path: Path) -> str:
+    from pairflip.tables.errors import shown_path
+
+    return shown_path(path)

@@ -1,0 +1,151 @@
+"""`pairflip select`: how many columns, which, and how sure. The main job."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pairflip.cli import options as o
+from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.errors import plain_errors
+from pairflip.cli.finish import finish
+
+if TYPE_CHECKING:
+    from pairflip.crossval import SizeCurve
+    from pairflip.problem import SubsetProblem
+
+_NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge")
+
+
+def select(
+    context: typer.Context,
+    data: o.Data = None,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    keep: o.Keep = None,
+    index: o.Index = None,
+    drop_text: o.DropText = False,
+    missing: o.MissingValues = None,
+    sheet: o.Sheet = None,
+    decimal: o.Decimal = None,
+    weights: o.Weights = None,
+    groups: o.Groups = None,
+    center: o.CenterOption = o.Center.FOLD,
+    always: o.Always = None,
+    ridge: o.Ridge = 0.0,
+    sizes: o.Sizes = None,
+    cv: o.Cv = "loo",
+    schedule: o.ScheduleOption = o.ScheduleName.AUTO,
+    chains: o.Chains = None,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = -1,
+    engine: o.EngineName = "auto",
+    journal: o.JournalFolder = None,
+    shard: o.Shard = None,
+    merge: o.Merge = None,
+    out: o.Out = None,
+    force: o.Force = False,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    config: o.Config = None,
+) -> None:
+    """Choose how many columns of a table predict the target best, and which, by cross validation.
+
+    Example: pairflip select data.csv --target y
+    """
+    command = shlex.join(["pairflip", *(context.obj or [])])
+    with plain_errors(_interrupted(command, journal)):
+        given = TableOptions(
+            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, weights, groups
+        )
+        model = ModelOptions(center, always or (), ridge)
+        search = {
+            "sizes": o.parse_sizes(sizes),
+            "cv": o.parse_cv(cv),
+            "schedule": schedule.value_for_api,
+            "chains": chains,
+            "seed": seed,
+            "engine": engine,
+            "n_jobs": o.check_jobs(jobs),
+            "progress": False if quiet else "log",
+        }
+        if journal is None and (shard is not None or merge):
+            option = "--shard" if shard is not None else "--merge"
+            raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
+        if shard is not None:
+            assert journal is not None
+            loaded = load(given)
+            _one_part(loaded.problem(model, quiet), loaded.groups, search, journal, shard)
+            return
+        folder = default_folder(data) if out is None else out
+        _check_places(folder, force, journal)
+        loaded = load(given)
+        curve = _whole(loaded.problem(model, quiet), loaded.groups, search, journal, merge or [])
+        used = {**context.params, "sizes": o.written_sizes(curve.sizes.tolist())}
+        finish(curve, loaded.table, command, _settings(context, used), folder, force, as_json)
+
+
+def default_folder(data: Path | None) -> Path:
+    """``data.csv`` and ``data.csv.gz`` give ``data-pairflip`` in the current folder."""
+    name = Path("table" if data is None else data.name)
+    stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
+    return Path(f"{stem}-pairflip")
+
+
+def _interrupted(command: str, journal: Path | None) -> str:
+    if journal is None:
+        return "interrupted; nothing was kept and nothing was written (--journal DIR keeps finished work)."
+    return f"interrupted; finished work is kept in {str(journal)!r}. Resume with: {command}"
+
+
+def _check_places(folder: Path, force: bool, journal: Path | None) -> None:
+    from pairflip.cli.result_folder import check_folder
+
+    check_folder(folder, force)
+    if journal is not None and journal.absolute().is_relative_to(folder.absolute()):
+        raise ValueError(
+            f"--journal {str(journal)!r} is in the result folder {str(folder)!r}; expected a folder of its own."
+        )
+
+
+def _whole(
+    problem: SubsetProblem,
+    groups: list[str] | None,
+    search: dict[str, Any],
+    journal: Path | None,
+    shards: list[Path],
+) -> SizeCurve:
+    from pairflip.crossval import merge_journals, select_size
+
+    if shards:
+        assert journal is not None
+        merge_journals(journal, shards)
+    return select_size(problem, journal=journal, groups=groups, **search)
+
+
+def _one_part(
+    problem: SubsetProblem, groups: list[str] | None, search: dict[str, Any], journal: Path, shard: str
+) -> None:
+    from pairflip.cli.names import visible
+    from pairflip.crossval import run_shard
+
+    chains = run_shard(problem, journal=journal, shard=shard, groups=groups, **search)
+    typer.echo(
+        f"Shard {visible(shard)} is done: the journal {visible(str(journal))} holds {chains} finished chains. When all "
+        "shards are done, the same command without --shard gives the result; add --merge DIR for journals elsewhere."
+    )
+
+
+def _settings(context: typer.Context, used: dict[str, Any]) -> dict[str, Any]:
+    """Options for run.toml, in the order of the help, as texts, numbers and lists of texts."""
+
+    def plain(value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        return [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
+
+    names = [str(parameter.name) for parameter in context.command.params]
+    return {name: plain(used[name]) for name in names if name in used and name not in _NOT_SETTINGS}

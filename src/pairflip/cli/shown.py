@@ -1,0 +1,82 @@
+"""What commands print: the answer first, then the table, then where the files are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pairflip.cli.names import short, visible
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from pairflip.crossval import SizeCurve
+
+_PLAIN_WIDTH = 160  # of a table where there is no terminal
+
+
+def print_json(record: Any) -> None:
+    """One JSON document on standard output."""
+    json.dump(record, sys.stdout, allow_nan=False)
+    typer.echo()
+
+
+def print_curve(curve: SizeCurve) -> None:
+    """The answer, then one line a size; names are made safe to show."""
+    from pairflip.crossval.summary import names
+    from pairflip.report.answer import answer_of
+
+    shown = replace(curve, names=[short(name) for name in curve.names])
+    answer = answer_of(shown)
+    for text in (answer.text, *answer.cautions):
+        typer.echo(text)
+        typer.echo()
+    rows = []
+    for at, size in enumerate(curve.sizes.tolist()):
+        mark = "*" if size == curve.best_size else "+" if size == curve.one_se_size else " "
+        numbers = (
+            f"{size}{mark}",
+            f"{curve.cv_error[at]:.5g}",
+            f"{curve.cv_error_se[at]:.2g}",
+            f"{curve.stability[at]:.0%}",
+            f"{curve.agreement[at]:.0%}",
+        )
+        rows.append((*numbers, names(shown, size)))
+    print_rows(("size ", "cv_error", "+-", "stable", "agree", "columns"), rows)
+    typer.echo()
+    typer.echo(
+        "* lowest cv_error, + smallest size within one standard error of it; stable: folds that selected the same "
+        "columns; agree: chains that reached the best energy."
+    )
+    for note in curve.notes:
+        typer.echo(f"Note: {visible(note)}.")
+
+
+def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of texts, numbers to the right; the last column is text and may take several lines."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table: RichTable = Table(box=None, pad_edge=False)
+    for at, name in enumerate(header):
+        last = at == len(header) - 1
+        table.add_column(Text(name), justify="left" if last else "right", overflow="fold", no_wrap=not last)
+    for row in rows:
+        table.add_row(*map(Text, row))  # Text: brackets and colons in names are no markup
+    console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    with console.capture() as lines:
+        console.print(table)
+    typer.echo("\n".join(line.rstrip() for line in lines.get().splitlines()))
+
+
+def print_places(folder: Path) -> None:
+    """Where the files are."""
+    typer.echo(f"Report: {visible(str(folder / 'report.html'))}")
+    typer.echo(f"Tables, figures and settings: {visible(str(folder))}")

@@ -1,0 +1,169 @@
+"""`pairflip theory`: what the sampler should find on tables of the planted model."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairflip.cli.errors import plain_errors
+
+if TYPE_CHECKING:
+    from pairflip.theory import TheoryCurve
+
+_COLUMNS = ("rho", "beta", "epsilon", "epsilon_g", "entropy", "true_positive_rate", "precision", "at_stability")
+_FLAGS = ("temperature", "exists", "stable", "zero_energy", "others", "note")
+_PLOTS = (".svg", ".png", ".pdf")
+
+
+def theory(
+    rho: Annotated[list[float] | None, typer.Option(help="Size k / N; repeat it for several.")] = None,
+    beta: Annotated[list[str] | None, typer.Option(help="Inverse temperature, a number or inf; repeatable.")] = None,
+    betas: Annotated[str | None, typer.Option(help="Many inverse temperatures: FIRST:LAST:COUNT, even in log.")] = None,
+    alpha: Annotated[float, typer.Option(help="Rows a column, M / N.")] = 0.5,
+    rho0: Annotated[float, typer.Option(help="Part of the columns that are true.")] = 0.1,
+    var_x: Annotated[float, typer.Option(help="Variance of the true coefficients.")] = 10.0,
+    var_noise: Annotated[float, typer.Option(help="Variance of the noise.")] = 0.1,
+    plot: Annotated[Path | None, typer.Option(help="Draw epsilon and epsilon_g: .svg, .png or .pdf.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+) -> None:
+    """Compute, without sampling, the errors of the planted model: at given betas, else at the AT point and T = 0."""
+    with plain_errors():
+        from pairflip.theory import Planted, at_point, curve_over_beta
+
+        sizes = _sizes(rho)
+        model = Planted(alpha, rho0, var_x, var_noise)
+        wanted = _betas(beta, betas)
+        if plot is not None:
+            _check_plot(plot, sizes, wanted)
+        rows: list[dict[str, Any]] = []
+        curves = []
+        for size in sizes:
+            at = at_point(size, model)
+            if wanted:
+                curves.append(curve_over_beta(wanted, size, model))
+                rows += _rows(curves[-1])
+            else:
+                rows += [_row(at.state, "AT point", at.note)]
+                rows += _rows(curve_over_beta([math.inf], size, model), "T = 0")
+        if plot is not None:
+            _draw(plot, sizes, wanted, curves, model)
+    if as_json:
+        json.dump(rows, sys.stdout, indent=1, allow_nan=False)
+        typer.echo()
+        return
+    _print(rows, f"alpha = {alpha:g}, rho0 = {rho0:g}, var_x = {var_x:g}, var_noise = {var_noise:g}")
+
+
+def _sizes(rho: list[float] | None) -> list[float]:
+    if not rho:
+        raise ValueError(
+            "no size was given; expected --rho with the part of columns to select, for instance --rho 0.1."
+        )
+    return rho
+
+
+def _betas(single: list[str] | None, many: str | None) -> list[float]:
+    """The betas of both options, those of the range first."""
+    import numpy as np
+
+    from pairflip.theory.model import check_beta
+
+    found: list[float] = []
+    if many is not None:
+        try:
+            first, last, count = many.split(":")
+            low, high, steps = float(first), float(last), int(count)
+        except ValueError:
+            low, high, steps = math.nan, math.nan, 0
+        if not (0 < low <= high < math.inf and 1 <= steps <= 100_000):
+            raise ValueError(
+                f"--betas is {many!r}; expected FIRST:LAST:COUNT with 0 < FIRST <= LAST, as in 0.1:1e4:100."
+            )
+        found += np.geomspace(low, high, steps).tolist()
+    return found + [check_beta(each) for each in single or []]
+
+
+def _number(value: Any) -> float | None:
+    """JSON knows neither NaN nor infinity."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _row(state: Any, where: str, note: str = "") -> dict[str, Any]:
+    row: dict[str, Any] = {"where": where, "exists": bool(state.exists), "stable": bool(state.stable)}
+    row |= {"zero_energy": bool(state.zero_energy), "others": int(state.others)}
+    row |= {name: _number(getattr(state, name)) for name in _COLUMNS}
+    row["temperature"] = _number(state.temperature) if state.exists else None
+    return row | {"note": "; ".join(dict.fromkeys(each for each in (state.note, note) if each))}
+
+
+def _rows(curve: TheoryCurve, where: str = "") -> list[dict[str, Any]]:
+    from types import SimpleNamespace
+
+    places = []
+    for k in range(len(curve)):
+        place = SimpleNamespace(**{name: getattr(curve, name)[k] for name in (*_COLUMNS, *_FLAGS)})
+        places.append(_row(place, where or ("T = 0" if math.isinf(place.beta) else "beta")))
+    return places
+
+
+def _check_plot(path: Path, sizes: list[float], betas: list[float]) -> None:
+    if path.suffix.lower() not in _PLOTS:
+        raise ValueError(f"--plot is {str(path)!r}; expected a name that ends in .svg, .png or .pdf.")
+    if not path.resolve().parent.is_dir():
+        raise ValueError(f"--plot is {str(path)!r}, in a folder that does not exist; make the folder first.")
+    if len(sizes) > 1 and len(betas) > 1:
+        raise ValueError(
+            f"--plot was given {len(sizes)} sizes and {len(betas)} betas; expected several of one of them only."
+        )
+
+
+def _draw(path: Path, sizes: list[float], betas: list[float], curves: list[TheoryCurve], model: Any) -> None:
+    """Errors over the sizes, or over the temperature: at the given betas if they make a curve, else at many."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from pairflip.figures.files import write_whole
+    from pairflip.figures.theory import plot_theory
+    from pairflip.theory import at_point, curve_over_beta, curve_over_rho
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    ax = figure.add_subplot()
+    if len(sizes) > 1:
+        plot_theory(curve_over_rho(sorted(sizes), model, at=betas[0] if betas else "at"), ax)
+    else:
+        centre = at_point(sizes[0], model).beta
+        centre = centre if math.isfinite(centre) else 10.0
+        many = len(betas) >= 10
+        plot_theory(curves[0] if many else curve_over_beta(centre * np.geomspace(1e-3, 1e2, 200), sizes[0], model), ax)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=150)
+    try:
+        write_whole(path, buffer.getvalue(), "the plot")
+    except OSError as error:
+        raise ValueError(str(error)) from None
+
+
+def _print(rows: list[dict[str, Any]], title: str) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None)
+    heads = ("where", "rho", "beta", "epsilon", "epsilon_g", "entropy", "TPR", "precision", "AT stability", "note")
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("where", "note") else "right", overflow="fold")
+    for row in rows:
+        numbers = ["-" if row[name] is None else f"{row[name]:.6g}" for name in _COLUMNS]
+        if row["where"] == "T = 0":
+            numbers[1] = "inf"
+        table.add_row(row["where"], *numbers, escape(row["note"]))
+    typer.echo(f"Replica-symmetric theory of the planted model, {title}")
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    if any(row["exists"] and not row["stable"] for row in rows):
+        typer.echo("AT stability above 1: replica symmetry is broken, and the numbers of that line are formal values.")

@@ -1,0 +1,336 @@
+"""`pairflip select` and its relatives: the answer, the files, odd names, weights, groups, shards."""
+
+import csv
+import html.parser
+import json
+import resource
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from _cli import FILES, QUICK, assert_refused, invoke, planted, run, small_table, tree, without_figures, write_csv
+from pairflip import SubsetProblem, select_size
+from pairflip.crossval import SizeCurve
+
+SIZES = ["--sizes", "1-3", *QUICK]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """One run on a small table: (folder, what it printed)."""
+    folder = tmp_path_factory.mktemp("select")
+    small_table(folder / "small.csv")
+    result = invoke("select", folder / "small.csv", "--target", "y", *SIZES, "--out", folder / "out")
+    assert result.exit_code == 0, result.stderr
+    return folder, result
+
+
+def test_the_answer_comes_first_then_the_table_then_the_files(done):
+    folder, result = done
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("Keep 2 columns: “a” and “d”. With 2 columns, predictions explain ")
+    assert any(line.split()[:1] == ["2*"] and line.endswith("a, d") for line in lines)
+    assert lines[-2:] == [
+        f"Report: {folder / 'out' / 'report.html'}",
+        f"Tables, figures and settings: {folder / 'out'}",
+    ]
+    assert result.stderr == ""
+
+
+def test_the_result_folder_is_complete(done):
+    folder, _ = done
+    assert {path.name for path in (folder / "out").iterdir()} == FILES
+    figures = {path.name for path in (folder / "out" / "figures").iterdir()}
+    stems = {"size_curve", "selection_counts", "paths", "predictions", "annealing"}
+    assert figures == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
+    assert sorted(path.name for path in folder.iterdir()) == ["out", "small.csv"]
+    assert all(path.stat().st_size > 0 for path in (folder / "out").rglob("*") if path.is_file())
+
+
+def test_the_numbers_are_those_of_select_size(done):
+    folder, _ = done
+    y, X = planted()
+    curve = select_size(SubsetProblem(X, y, names=list("abcdef")), [1, 2, 3], chains=2)
+    out = folder / "out"
+    saved = SizeCurve.load(out / "result.json")
+    np.testing.assert_array_equal(saved.cv_error, curve.cv_error)
+    frame = pd.read_csv(out / "curve.csv")
+    np.testing.assert_allclose(frame["cv_error"], curve.cv_error, rtol=1e-12)
+    assert json.loads(frame["columns"][1]) == ["a", "d"]
+    assert frame["best"].tolist() == [False, True, False]
+    counts = pd.read_csv(out / "selection_counts.csv")
+    assert counts.groupby("size")["folds"].sum().tolist() == [24, 48, 72]
+    assert counts.query("size == 2")["column"].tolist()[:2] == ["a", "d"]
+    coefs = pd.read_csv(out / "coefficients.csv", keep_default_na=False).query("size == 2")
+    assert coefs["kind"].tolist() == ["intercept", "selected", "selected"]
+    np.testing.assert_allclose(coefs["coefficient"], [curve.intercepts[1], *curve.coefs[1]], rtol=1e-12)
+    held_out = pd.read_csv(out / "predictions.csv")
+    assert held_out["row"].tolist() == [*range(1, 25)] * 3
+    error = held_out.assign(e=(held_out["observed"] - held_out["predicted"]) ** 2 / 2).groupby("size")["e"].mean()
+    np.testing.assert_allclose(error, curve.cv_error, rtol=1e-9)
+
+
+def test_result_json_says_where_it_comes_from(done):
+    folder, _ = done
+    record = json.loads((folder / "out" / "result.json").read_text())
+    assert record["schema"] == 1
+    assert record["table"]["source"] == "small.csv"
+    assert record["table"]["target"] == "y"
+    assert record["command"].startswith("pairflip select ")
+    assert record["run"]["sizes"] == "1-3"
+
+
+def test_the_page_shows_the_command_and_the_table(done):
+    folder, _ = done
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert "small.csv: which columns predict y" in page
+    assert "pairflip select" in page
+
+
+def test_json_is_the_only_thing_on_standard_output(done, tmp_path, monkeypatch):
+    folder, _ = done
+    monkeypatch.chdir(tmp_path)
+    result = invoke("select", folder / "small.csv", "--target", "y", *SIZES, "--json")
+    record = json.loads(result.stdout)
+    assert record["best_size"] == 2
+    assert record["table"]["target"] == "y"
+    assert result.stderr == ""
+    assert {path.name for path in (tmp_path / "small-pairflip").iterdir()} == FILES
+
+
+def test_an_older_result_is_replaced_only_by_force(done, tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    folder, _ = done
+    out = tmp_path / "out"
+    arguments = ["select", folder / "small.csv", "--target", "y", "--sizes", "1", *QUICK, "--out", out]
+    assert invoke(*arguments).exit_code == 0
+    first = (out / "result.json").read_bytes()
+    assert_refused(invoke(*arguments, "--seed", "5"), "exists", "--force")
+    assert (out / "result.json").read_bytes() == first
+    assert invoke(*arguments, "--seed", "5", "--force").exit_code == 0
+    assert json.loads((out / "result.json").read_text())["settings"]["seed"] == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_force_replaces_nothing_but_results(done, tmp_path):
+    folder, _ = done
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    result = invoke("select", folder / "small.csv", "--target", "y", *SIZES, "--out", tmp_path / "out", "--force")
+    assert_refused(result, "'notes.txt', which pairflip did not write")
+    assert tree(tmp_path) == ["out", "out/notes.txt"]
+
+
+def test_report_is_built_again(done, tmp_path):
+    folder, _ = done
+    page = (folder / "out" / "report.html").read_bytes()
+    (folder / "out" / "report.html").unlink()
+    result = invoke("report", folder / "out")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f"Report: {folder / 'out' / 'report.html'}\n"
+    assert (folder / "out" / "report.html").read_bytes() == page
+    assert invoke("report", folder / "out" / "result.json", "--out", tmp_path / "page.html").exit_code == 0
+    assert (tmp_path / "page.html").read_bytes() == page
+    assert_refused(invoke("report", folder / "out", "--out", tmp_path / "page.html"), "exists", "--force")
+
+
+def test_report_of_a_curve_saved_from_python(done, tmp_path):
+    folder, _ = done
+    SizeCurve.load(folder / "out" / "result.json").save(tmp_path / "curve.json")
+    assert invoke("report", tmp_path / "curve.json").exit_code == 0
+    assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+LONG = "long " + "x" * 290 + " name"
+ODD = [
+    "<script>document.title='pwned'</script>",
+    'he said "colour", & left',
+    "[bold red]markup[/] :smile:",
+    "two\nlines, and\ta tab",
+    "température 🌡️ 漢字",
+    LONG,
+    "\x1b]0;pwned\x07\x1b[31mred",
+    "back\\slash\rreturn",
+    "=1+1",
+]
+
+
+class Elements(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.scripts, self.text = 0, ""
+
+    def handle_starttag(self, tag, attrs):
+        self.scripts += tag == "script"
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_odd_names_through_the_whole_command(tmp_path):
+    y, X = planted(columns=len(ODD) + 2)
+    path = tmp_path / "odd.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(["<b>target</b>", *ODD, "twice", "twice"])
+        writer.writerows(np.column_stack([y, X]).tolist())
+    last = str(len(ODD) + 2)
+    result = run(
+        "select", path, "--target", "<b>target</b>", "--sizes", f"1,2,{last}", *QUICK, "--out", tmp_path / "out"
+    )
+    assert result.returncode == 0, result.stderr
+    shown = result.stdout + result.stderr
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "\r" not in shown
+    assert ODD[0][:20] in shown
+    assert "two\\nlines, and\\ta tab" in shown
+    out = tmp_path / "out"
+    names = [*ODD, "twice", "twice (2)"]
+    options = {"keep_default_na": False, "encoding": "utf-8"}
+    coefs = pd.read_csv(out / "coefficients.csv", **options)
+    assert coefs[coefs["size"] == int(last)]["column"].tolist() == ["", *names]
+    counts = pd.read_csv(out / "selection_counts.csv", **options)
+    assert set(counts["column"]) == set(names)
+    frame = pd.read_csv(out / "curve.csv", **options)
+    assert json.loads(frame["columns"].iloc[-1]) == names
+    assert json.loads((out / "result.json").read_text(encoding="utf-8"))["names"] == names
+    page = Elements()
+    page.feed((out / "report.html").read_text(encoding="utf-8"))
+    assert page.scripts == 2  # data and code of our own
+    assert "<script>document.title" in page.text
+    for svg in (out / "figures").glob("*.svg"):
+        assert "<script" not in svg.read_text(encoding="utf-8")
+    fitted = invoke("fit", path, "--target", "<b>target</b>", "--k", "2", *QUICK, "--out", tmp_path / "fit.csv")
+    assert fitted.exit_code == 0, fitted.stderr
+    assert "\x1b" not in fitted.stdout
+    assert pd.read_csv(tmp_path / "fit.csv", **options)["column"].tolist() == ["", ODD[0], ODD[3]]
+
+
+def test_what_was_left_out_is_said_and_kept(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    y, X = planted()
+    rows = [[f"s{i}", "text", *row] for i, row in enumerate(np.column_stack([y, X]).tolist())]
+    rows[4][5] = ""
+    path = write_csv(tmp_path / "t.csv", ["id", "colour", "y", *"abcdef"], rows)
+    arguments = [
+        "select",
+        path,
+        "-t",
+        "y",
+        "--index",
+        "id",
+        "--drop-text",
+        "--missing",
+        "drop-rows",
+        "--drop",
+        "/^[ef]$/",
+    ]
+    result = invoke(*arguments, "--sizes", "1,2", *QUICK, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert "'colour'" in result.stderr
+    assert "'e', 'f'" in result.stderr
+    assert "'s4'" in result.stderr
+    table = json.loads((tmp_path / "out" / "result.json").read_text())["table"]
+    assert [name for item in table["dropped"] for name in item["names"]] == ["e", "f", "colour", "s4"]
+    rows = pd.read_csv(tmp_path / "out" / "predictions.csv")["row"].unique().tolist()
+    assert rows == [f"s{i}" for i in range(24) if i != 4]
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "colour" in page
+    assert "s4" in page
+    quiet = invoke(*arguments, "--sizes", "1", *QUICK, "--out", tmp_path / "quiet", "--quiet")
+    assert quiet.stderr == ""
+
+
+def test_weights_and_groups_are_columns_of_the_table(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    y, X = planted()
+    weights = np.arange(24) % 3
+    groups = [f"site {i % 4}" for i in range(24)]
+    rows = [[*row, w, g] for row, w, g in zip(np.column_stack([y, X]).tolist(), weights, groups, strict=True)]
+    path = write_csv(tmp_path / "t.csv", ["y", *"abcdef", "w", "site"], rows)
+    options = ["--weights", "w", "--groups", "site", "--always", "b", "--ridge", "0.5", "--center", "global"]
+    result = invoke("select", path, "-t", "y", "--sizes", "1,2", *QUICK, *options, "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    problem = SubsetProblem(X, y, names=list("abcdef"), sample_weight=weights, always=["b"], ridge=0.5, center="global")
+    curve = select_size(problem, [1, 2], chains=2, groups=groups)
+    record = json.loads(result.stdout)
+    assert record["cv_error"] == curve.cv_error.tolist()
+    assert record["names"] == list("abcdef")
+    assert record["n_folds"] == 4
+    coefs = pd.read_csv(tmp_path / "out" / "coefficients.csv", keep_default_na=False).query("size == 2")
+    assert coefs["kind"].tolist() == ["intercept", "always", "selected", "selected"]
+
+
+def test_other_settings_reach_the_search(tmp_path, done, monkeypatch):
+    without_figures(monkeypatch)
+    folder, _ = done
+    options = ["--cv", "5", "--schedule", "paper", "--center", "none", "--seed", "7", "--engine", "numba"]
+    result = invoke(
+        "select", folder / "small.csv", "-t", "y", "--sizes", "2", *QUICK, *options, "--json", "-o", tmp_path / "o"
+    )
+    record = json.loads(result.stdout)
+    assert record["settings"]["cv"] == "5 folds"
+    assert record["settings"]["schedule"]["name"] == "paper"
+    assert record["settings"]["center"] is None
+    assert record["settings"]["seed"] == 7
+    assert record["engine"] == "numba"
+
+
+def test_shards_in_folders_of_their_own_are_merged(tmp_path, done, monkeypatch):
+    without_figures(monkeypatch)
+    folder, _ = done
+    base = ["select", folder / "small.csv", "--target", "y", *SIZES]
+    for part in (1, 2):
+        result = invoke(*base, "--journal", tmp_path / f"j{part}", "--shard", f"{part}/2")
+        assert result.exit_code == 0, result.stderr
+        assert f"Shard {part}/2 is done" in result.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["j1", "j2"]
+    merged = ["--journal", tmp_path / "all", "--merge", tmp_path / "j1", "--merge", tmp_path / "j2"]
+    result = invoke(*base, *merged, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert "0 remain" in result.stderr
+    there = SizeCurve.load(tmp_path / "out" / "result.json")
+    here = SizeCurve.load(folder / "out" / "result.json")
+    np.testing.assert_array_equal(there.cv_error, here.cv_error)
+
+
+def test_report_of_a_journal_says_how_to_complete_it(tmp_path, done):
+    folder, _ = done
+    invoke("select", folder / "small.csv", "-t", "y", *SIZES, "--journal", tmp_path / "j", "--shard", "1/2")
+    assert_refused(invoke("report", tmp_path / "j"), "is a journal", "--journal")
+
+
+def test_fit_finds_the_columns(done, tmp_path):
+    folder, _ = done
+    result = invoke("fit", folder / "small.csv", "--target", "y", "--k", "2", "--jobs", "1")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("The best 2 columns for y: R^2 0.99")
+    assert [line.split()[1] for line in result.stdout.splitlines()[3:]] == ["(intercept)", "a", "d"]
+    record = json.loads(invoke("fit", folder / "small.csv", "-t", "y", "-k", "2", "--always", "b", "--json").stdout)
+    assert record["columns"] == ["a", "d"]
+    assert list(record["always"]) == ["b"]
+    y, X = planted()
+    design = np.column_stack([np.ones(24), X[:, [1, 0, 3]]])
+    x = np.linalg.lstsq(design, y, rcond=None)[0]
+    np.testing.assert_allclose([record["intercept"], record["always"]["b"], *record["coefficients"]], x, rtol=1e-8)
+
+
+def test_supernovae_in_time_and_colour_and_width_first(shared_data, tmp_path):
+    """CPU seconds of the whole process stay below the 15 s allowed on the clock, whatever else the machine does."""
+    table = shared_data / "supernova_bsnip" / "snia_74x276.csv"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = run("select", table, "--target", "target_M_B", "--sizes", "1-5", "--json", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    record = json.loads(result.stdout)
+    names = record["names"]
+    assert [names[j] for j in record["supports"][1]] == ["x1", "c"]
+    assert [names[j] for j in record["supports"][0]] == ["c"]
+    assert record["one_se_size"] == 2
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
+    saved = tomllib.loads((tmp_path / "snia_74x276-pairflip" / "run.toml").read_text())
+    assert saved["target"] == "target_M_B"
