@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.crossval.folds import Folds
+from pairflip.crossval.loo_stack import loo_stack
 from pairflip.least_squares import Floats, orthonormal_basis
 from pairflip.problem import SubsetProblem
 
@@ -28,26 +29,38 @@ class HeldOutErrors:
         self._folds = folds
         self._basis = orthonormal_basis(problem.forced)
         self._root = np.sqrt(problem.sample_weight)
+        self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
         ends = np.cumsum([rows.size for rows in folds.rows])
         self._places = [slice(end - rows.size, end) for end, rows in zip(ends, folds.rows, strict=True)]
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """y minus prediction (C, P), in units of y, when fold f is predicted by supports[f, c] of (F, C, k)."""
         _, chains, k = supports.shape
-        result = np.empty((chains, self._places[-1].stop))
         distinct, which = np.unique(supports.reshape(-1, k), axis=0, return_inverse=True)
-        order = np.argsort(which.ravel(), kind="stable")
-        for support, members in zip(distinct, np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1]), strict=True):
-            q, e = self._factor(support)
-            left = 1.0 - np.einsum("mk,mk->m", q, q)
-            for fold, chain in zip(*np.divmod(members, chains), strict=True):
-                rows, place = self._folds.left_out[fold], self._places[fold]
-                if rows.size == 1 and left[rows[0]] > _UNSEEN:
-                    result[chain, place] = e[rows[0]] / left[rows[0]]
-                else:
-                    residuals = self._block(support, rows, q[rows], e[rows])
-                    result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
+        which = which.reshape(-1, chains)
+        result = np.empty((chains, self._places[-1].stop))
+        (self._single_rows if self._single else self._blocks)(distinct, which, result)
         return result / self._root[self._folds.row]
+
+    def _single_rows(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats) -> None:
+        """Fill in residuals (C, P) of rows left out one by one; fold f, chain c uses distinct[which[f, c]]."""
+        row = self._folds.row
+        for part, left, e, _ in loo_stack(self._problem, distinct):
+            fold, chain = np.nonzero((which >= part.start) & (which < part.stop))
+            at = which[fold, chain] - part.start, row[fold]
+            unseen = left[at] <= _UNSEEN
+            result[chain, fold] = e[at] / np.where(unseen, 1.0, left[at])
+            for f, c in zip(fold[unseen], chain[unseen], strict=True):
+                result[c, f] = self._refit(distinct[which[f, c]], self._folds.left_out[f])[0]
+
+    def _blocks(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats) -> None:
+        """The same for rows left out together."""
+        for u, support in enumerate(distinct):
+            q, e = self._factor(support)
+            for fold, chain in zip(*np.nonzero(which == u), strict=True):
+                rows, place = self._folds.left_out[fold], self._places[fold]
+                residuals = self._block(support, rows, q[rows], e[rows])
+                result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
 
     def energies(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
         r"""Training energies (U, F) of `supports` (U, k) in every fold, and (U,) on all rows.
@@ -56,17 +69,17 @@ class HeldOutErrors:
 
         infinite where the held-out rows alone decide a coefficient.
         """
-        single = all(rows.size == 1 for rows in self._folds.left_out)
-        row = np.concatenate(self._folds.left_out)
         inside, whole = np.empty((supports.shape[0], len(self._folds))), np.empty(supports.shape[0])
+        if self._single:
+            row = self._folds.row
+            for part, left, e, energy in loo_stack(self._problem, supports):
+                seen = left[:, row] > _UNSEEN
+                share = e[:, row] ** 2 / np.where(seen, left[:, row], 1.0)
+                inside[part], whole[part] = np.where(seen, energy[:, None] - 0.5 * share, np.inf), energy
+            return inside, whole
         for u, support in enumerate(supports):
             q, e = self._factor(support)
             whole[u] = self._problem.energy(support)
-            if single:
-                left = 1.0 - np.einsum("mk,mk->m", q[row], q[row])
-                share = e[row] ** 2 / np.where(left > _UNSEEN, left, 1.0)
-                inside[u] = np.where(left > _UNSEEN, whole[u] - 0.5 * share, np.inf)
-                continue
             for f, rows in enumerate(self._folds.left_out):
                 block = np.eye(rows.size) - q[rows] @ q[rows].T
                 seen = np.linalg.eigvalsh(block)[0] > _UNSEEN
