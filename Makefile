@@ -18,7 +18,7 @@ help: ## list these targets
 demo: $(VENV)/.base ## choose size and columns of a real table, write a report (needs the base install only)
 	$(BIN)/pairflip demo
 
-test: $(VENV)/.dev ## run the tests; more of them: make test PYTEST="--slow --gpu"
+test: $(VENV)/.dev $(VENV)/.browser ## run the tests; more of them: make test PYTEST="--slow --gpu"
 	$(BIN)/python -m pytest $(PYTEST)
 
 lint: $(VENV)/.dev ## check style, formatting, types and the direction of imports
@@ -62,4 +62,12 @@ $(VENV)/.base: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(INSTALL) --group dev
+	@touch $@
+
+# The report is tested in a real browser. Without the rights to install one, those tests are skipped with a reason.
+$(VENV)/.browser: | $(VENV)/.made
+	@command -v chromium chromium-browser google-chrome >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  echo "installing chromium, for the tests of the report ..." && apt-get -qq update >/dev/null && \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
+	  echo "no chromium here: the tests of the report in a browser will be skipped"
 	@touch $@

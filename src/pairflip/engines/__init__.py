@@ -6,7 +6,7 @@ from pairflip.engines.base import Engine, RankTooSmall, Tick, WalkPlan, WalkResu
 
 __all__ = ["ENGINES", "Engine", "RankTooSmall", "Tick", "WalkPlan", "WalkResult", "get_engine"]
 
-ENGINES = ("auto", "numba", "reference")
+ENGINES = ("auto", "numba", "cuda", "reference")
 
 
 def get_engine(engine: str | Engine) -> Engine:
@@ -17,6 +17,10 @@ def get_engine(engine: str | Engine) -> Engine:
         from pairflip.engines.numba import NumbaEngine
 
         return NumbaEngine()
+    if engine == "cuda":
+        from pairflip.engines.cuda import CudaEngine
+
+        return CudaEngine()
     if engine == "reference":
         from pairflip.engines.reference import ReferenceEngine
 

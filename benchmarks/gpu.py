@@ -1,0 +1,74 @@
+"""Flips per second of the GPU engine over the paper's whole schedule, against the Numba engine on one core."""
+
+import time
+
+import numpy as np
+
+from benchmarks.speed import best_time
+from pairflip import Schedule, SubsetProblem, datasets
+from pairflip.engines import WalkPlan
+from pairflip.engines.cuda import CudaEngine, available, device_name
+from pairflip.engines.numba import NumbaEngine
+from pairflip.philox import chain_keys
+
+CASES = ((276, 5), (400, 8), (400, 20), (400, 40), (400, 64), (400, 80))  # N, k
+CHAINS = 8448
+
+
+def leave_one_out(n_columns, k, chains, seed=0):
+    """Walks of all leave-one-out folds of one planted problem, `chains` chains in all."""
+    data = datasets.make_planted(N=n_columns, alpha=0.5, seed=seed)
+    problem, schedule = SubsetProblem(data.X, data.y, center=None), Schedule.paper()
+    betas, flips = np.asarray(schedule.betas), schedule.flips(n_columns)
+    rows = problem.n_rows
+    each = np.bincount(np.arange(chains) % rows, minlength=rows)
+    return [
+        (problem.held_out([fold]), WalkPlan(k, betas, flips, chain_keys(seed, k, fold, range(count))))
+        for fold, count in enumerate(each)
+        if count
+    ]
+
+
+def one_core(walks):
+    """Flips per second of the Numba engine on one core, on a few of the same chains."""
+    gram, plan = walks[0]
+    few = WalkPlan(plan.k, plan.betas, plan.flips, plan.keys[: max(2, 40 // plan.k)])
+    NumbaEngine().walk(gram, few)
+    seconds, _ = best_time(lambda: NumbaEngine().walk(gram, few), 3)
+    return few.chains * int(plan.flips.sum()) / seconds
+
+
+def report():
+    reason = available()
+    if reason:
+        print(f"GPU engine: not measured, {reason}")
+        return
+    engine = CudaEngine()
+    print(f"GPU engine on {device_name()}: {CHAINS} leave-one-out chains, paper's schedule, transfers included")
+    print("    N    k   seconds   flips/s   one core   ratio")
+    for n_columns, k in CASES:
+        walks = leave_one_out(n_columns, k, CHAINS)
+        engine.walk_batch(walks[:1])
+        seconds, _ = best_time(lambda walks=walks: engine.walk_batch(walks), 2)
+        speed = sum(plan.chains * int(plan.flips.sum()) for _, plan in walks) / seconds
+        core = one_core(walks)
+        print(f"{n_columns:5d}{k:5d}{seconds:10.3f}{speed:10.2e}{core:11.2e}{speed / core:8.0f}", flush=True)
+    began = time.perf_counter()
+    chains = _many_small(engine)
+    print(f"sizes 1 to 10 of one 74 x 276 table, all folds, 64 chains each ({chains} chains): ", end="")
+    print(f"{time.perf_counter() - began:.2f} s")
+
+
+def _many_small(engine):
+    """What cross validation of a small table asks for."""
+    data, schedule = datasets.make_planted(N=276, alpha=74 / 276, seed=1), Schedule.paper()
+    problem = SubsetProblem(data.X, data.y)
+    folds = [problem.held_out([row]) for row in range(problem.n_rows)]
+    betas, flips = np.asarray(schedule.betas), schedule.flips(276)
+    walks = [
+        (fold, WalkPlan(k, betas, flips, chain_keys(0, k, number, range(64))))
+        for k in range(1, 11)
+        for number, fold in enumerate(folds)
+    ]
+    engine.walk_batch(walks)
+    return sum(plan.chains for _, plan in walks)

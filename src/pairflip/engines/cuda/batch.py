@@ -1,0 +1,161 @@
+"""What is walked together on the device: size classes, pieces of work, and how they are cut to its memory.
+
+Plain numpy, so that it can be tested where there is no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import WalkPlan, flip_nanoseconds
+from pairflip.gram import Gram, HeldOutGram
+
+MOST_COLUMNS = 65535
+"""Columns are numbered by 16 bits in the kernel."""
+NEAR_COLUMNS = 12000
+"""Up to this many columns the order of a chain fits in shared memory."""
+WORTH_SECONDS, WORTH_CHAINS = 10.0, 128
+"""A batch is worth the device from this much work on one core, and this many chains to fill it."""
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """One compiled kernel: supports of up to 8 * tiles columns, `warps` to a chain, `chains` to a block."""
+
+    tiles: int
+    warps: int
+    chains: int
+    blocks: int
+    """Blocks that the compiler is told to fit on one multiprocessor: it sets the registers a thread may use."""
+    near: int
+    """Of the tiles / warps rows of tiles of P that a warp has, how many it keeps in registers."""
+
+    @property
+    def largest(self) -> int:
+        """The largest k."""
+        return 8 * self.tiles
+
+
+CLASSES = (
+    SizeClass(1, 1, 4, 4, 1),
+    SizeClass(2, 1, 4, 4, 2),
+    SizeClass(3, 1, 4, 3, 3),
+    SizeClass(4, 1, 4, 3, 3),
+    SizeClass(5, 1, 4, 2, 4),
+    SizeClass(6, 1, 4, 2, 4),
+    SizeClass(7, 1, 4, 2, 4),
+    SizeClass(8, 2, 1, 4, 3),
+    SizeClass(9, 3, 1, 4, 2),
+    SizeClass(10, 2, 1, 4, 3),
+    SizeClass(12, 2, 1, 4, 3),
+    SizeClass(16, 4, 1, 2, 3),
+)
+"""Measured to be the fastest on an H200 (docs/decisions/016-gpu-engine.md)."""
+LARGEST = CLASSES[-1].largest
+
+
+@cache
+def size_class(k: int) -> SizeClass:
+    """The smallest class that holds k."""
+    return next(one for one in CLASSES if k <= one.largest)
+
+
+def root(gram: Gram) -> Gram:
+    """Whose matrix is on the device: folds that leave out one row share that of all rows, others have their own."""
+    if isinstance(gram, HeldOutGram) and gram.left_out.shape[0] == 1:
+        return gram.base
+    return gram
+
+
+def matrix_bytes(gram: Gram) -> int:
+    """Device memory of the matrix (and, for a fold of several rows, of the matrix it is made from)."""
+    size = 8 * gram.n_columns**2
+    return 2 * size if isinstance(gram, HeldOutGram) else size
+
+
+def result_bytes(plan: WalkPlan) -> int:
+    """Device memory of what one chain is told and answers."""
+    return 12 * plan.betas.size + 8 * plan.k + 32
+
+
+def why_not(gram: Gram, k: int, free: int) -> str:
+    """Why the device cannot hold chains of size k on this problem; empty when it can."""
+    n = gram.n_columns
+    if getattr(gram, "objective", "energy") != "energy":
+        return f"the GPU engine walks on the energy, not on objective={gram.objective!r}."
+    if k > LARGEST:
+        return f"k is {k}, and the GPU engine holds supports of up to {LARGEST} columns."
+    if n > MOST_COLUMNS:
+        return f"the table has {n} candidate columns, and the GPU engine numbers up to {MOST_COLUMNS}."
+    need = matrix_bytes(root(gram))
+    if not gram.dense:  # the columns go to the device, and the matrix is formed there
+        need += 8 * n * (gram.base if isinstance(gram, HeldOutGram) else gram).columns.shape[1]
+    if need > free // 2:
+        return f"its {n} x {n} matrix takes {need / 2**30:.1f} GiB, and the GPU has {free / 2**30:.1f} GiB free."
+    return ""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Chains first, ..., last - 1 of one walk."""
+
+    walk: int
+    first: int
+    last: int
+
+
+def cost(gram: Gram, plan: WalkPlan) -> float:
+    """What one chain costs: nanoseconds on one core, which order tasks well enough."""
+    return flip_nanoseconds(gram, plan.k) * float(plan.flips.sum())
+
+
+def worthwhile(walks: Sequence[tuple[Gram, WalkPlan]]) -> bool:
+    """Whether the work pays for waking the device."""
+    chains = sum(plan.chains for _, plan in walks)
+    return chains >= WORTH_CHAINS and sum(cost(g, p) * p.chains for g, p in walks) > 1e9 * WORTH_SECONDS
+
+
+def cut(walks: Sequence[tuple[Gram, WalkPlan]], budget: int) -> list[list[Piece]]:
+    """Groups of pieces, each of one size class and within `budget` bytes of device memory.
+
+    A piece is at least one chain, so a group may exceed a budget that does not even hold one.
+    """
+    roots: dict[int, int] = {}
+    keys = []
+    for gram, plan in walks:
+        number = roots.setdefault(id(root(gram)), len(roots))
+        keys.append((size_class(plan.k).tiles, number, plan.k))
+    groups: list[list[Piece]] = []
+    used, held, tiles = 0, set[int](), 0
+    for walk in sorted(range(len(walks)), key=keys.__getitem__):
+        gram, plan = walks[walk]
+        number, vectors = keys[walk][1], 24 * gram.n_columns + 24 * plan.betas.size
+        first = 0
+        while first < plan.chains:
+            fixed = vectors + (0 if number in held else matrix_bytes(root(gram)))
+            fits = (budget - used - fixed) // result_bytes(plan)
+            if keys[walk][0] != tiles or fits < 1:
+                groups.append([])
+                used, held, tiles = 0, set(), keys[walk][0]
+                fixed = vectors + matrix_bytes(root(gram))
+                fits = (budget - fixed) // result_bytes(plan)
+            count = min(plan.chains - first, max(1, fits))
+            groups[-1].append(Piece(walk, first, first + count))
+            used += fixed + count * result_bytes(plan)
+            held.add(number)
+            first += count
+    return groups
+
+
+def queue(costs: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Tasks (piece, chain) in the order they are taken: long ones first, so that none is left alone at the end."""
+    order = np.argsort(-costs, kind="stable")
+    piece = np.repeat(order, chains[order])
+    ends = np.cumsum(chains[order])
+    chain = np.arange(piece.size) - np.repeat(ends - chains[order], chains[order])
+    return np.stack([piece, chain], axis=1).astype(np.int32)

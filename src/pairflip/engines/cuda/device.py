@@ -1,0 +1,115 @@
+"""CuPy: is there a device, kernels compiled for it, matrices on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairflip.engines.cuda.batch import NEAR_COLUMNS, SizeClass, root
+from pairflip.gram import Gram, HeldOutGram
+
+SOURCES = ("algebra.cuh", "state.cuh", "chain.cuh", "walk.cu")
+WALK = np.dtype(
+    [(name, np.uint64) for name in ("G", "b", "diagonal", "left_out", "betas", "coldest", "ends", "energy")]
+    + [(name, np.uint64) for name in ("final_energy", "accepted", "support", "best", "refreshes", "keys")]
+    + [("yy", np.float64)]
+    + [(name, np.int32) for name in ("N", "k", "steps", "unused")]
+)
+"""`struct Walk` of the kernel."""
+
+
+def available() -> str:
+    """Why there is no device to use, in one sentence; empty when there is one."""
+    if find_spec("cupy") is None:
+        return 'the GPU engine needs CuPy: pip install "pairflip[gpu]" (cupy-cuda12x with a CUDA 12 driver).'
+    try:
+        import cupy
+
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # CuPy raises its own errors, and import errors of all kinds
+        return f"CuPy finds no CUDA device: {' '.join(str(error).split())[:200]}"
+    return "" if count else "CuPy finds no CUDA device."
+
+
+def device_name() -> str:
+    """Name of the device, as the driver gives it."""
+    import cupy
+
+    return str(cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode())
+
+
+def free_bytes() -> int:
+    """Device memory that can be had: free, or kept by CuPy for later use."""
+    import cupy
+
+    return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The compiled kernels of a size class."""
+
+    walk: Any
+    flip_energies: Any
+    acceptance: Any
+    shared_bytes: int
+    """Shared memory of a chain beside its order."""
+
+
+def source() -> str:
+    """The CUDA program, as one text: CuPy keeps what it compiled by the text alone."""
+    here = Path(__file__).parent
+    return "".join((here / name).read_text(encoding="utf-8") for name in SOURCES)
+
+
+@cache
+def kernels(size: SizeClass, far: bool) -> Kernels:
+    """Compile (or find in CuPy's cache) the kernels of a size class; `far`: orders of columns in global memory."""
+    import cupy
+
+    sizes = {"TILES": size.tiles, "WARPS": size.warps, "CHAINS": size.chains, "MINBLOCKS": size.blocks}
+    sizes["NEAR_ROWS"] = size.near
+    options = ["-std=c++17", "-lineinfo", *(f"-D{name}={value}" for name, value in sizes.items())]
+    module = cupy.RawModule(code=source(), options=(*options, "-DFAR_ORDER") if far else tuple(options))
+    size_of = cupy.zeros(1, np.int32)
+    module.get_function("shared_bytes")((1,), (1,), (size_of,))
+    walk, energies = module.get_function("walk_chains"), module.get_function("flip_energies")
+    return Kernels(walk, energies, module.get_function("acceptance"), int(size_of[0]))
+
+
+def order_bytes(n_columns: int) -> int:
+    """Shared memory of an order of columns, zero where it lives in global memory."""
+    return 0 if n_columns > NEAR_COLUMNS else (2 * n_columns + 15) // 16 * 16
+
+
+class Matrices:
+    """Matrices on the device, one for each root (see `batch.root`), kept while a batch needs them."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Any] = {}
+
+    def keep_only(self, grams: list[Gram]) -> None:
+        """Let go of matrices that none of these problems needs."""
+        wanted = {id(root(gram)) for gram in grams}
+        self._held = {key: matrix for key, matrix in self._held.items() if key in wanted}
+
+    def of(self, gram: Gram) -> Any:
+        """G of the root of this problem; that of a problem too large for the host's budget is formed on the device."""
+        import cupy
+
+        owner = root(gram)
+        if id(owner) not in self._held:
+            if isinstance(owner, HeldOutGram):
+                rows = cupy.asarray(owner.left_out)
+                self._held[id(owner)] = self.of(owner.base) - rows.T @ rows
+            elif owner.dense:
+                self._held[id(owner)] = cupy.asarray(owner.matrix)
+            else:
+                columns = cupy.asarray(owner.columns)
+                self._held[id(owner)] = columns @ columns.T
+        return self._held[id(owner)]

@@ -1,0 +1,62 @@
+// What is shared by the chains of a walk, and what a chain keeps in shared memory.
+
+typedef unsigned short u16;
+
+constexpr int T = TILES, NW = WARPS, CPB = CHAINS, RT = NEAR_ROWS;
+constexpr int K8 = 8 * T, TC = T / NW, THREADS = 32 * NW;
+constexpr int FAR_TILES = RT < TC ? (TC - RT) * T : 1;  // of a warp
+constexpr int ROW = 8 * (T + 1 - (T & 1));  // stride of gathered rows, 8 mod 16: no bank conflicts in 16-byte reads
+constexpr u32 WHOLE = 0xffffffffu;
+constexpr double EPSILON = 2.220446049250313e-16, DRIFT = 1e-11, BETTER = 1e-9;
+constexpr double FROZEN = 36.7368005696771;  // 53 log 2: no smaller u than 2^-53 exists
+constexpr int LARGE = 16 * 1000000;          // sixteenths of a variance inflation factor
+constexpr float WORTH_REPAIR = 1000.0f;
+constexpr double QUIET_SWEEPS = 1.5;         // a survey costs about one and a half evaluations of every outside column
+
+// One (problem, fold, size, schedule): what all its chains share. G is that of all rows; `left_out` (or null) is the
+// row b of a left-out rank-one term: G_fold = G - b b^T.
+struct Walk {
+    const double *G, *b, *diagonal, *left_out, *betas, *coldest;
+    const long long *ends;
+    double *energy, *final_energy;
+    int *accepted, *support, *best, *refreshes;
+    const u32 *keys;
+    double yy;
+    int N, k, steps, unused;
+};
+
+struct Task {
+    int walk, chain;
+};
+
+// Where a chain stands, put away between two launches (the first row always lives here).
+struct Clock {
+    double lowest; int refreshes, walk, chain;
+    double energy, bar, sum, error; long long t;
+    int number, mark, accepted, step, quiet, filtered, active;
+};
+
+struct __align__(16) Draw {
+    double u;
+    u32 flip, at;  // slot << 16 | place; position in its block
+};
+
+struct Shared {
+    double2 tile[NW][FAR_TILES][32];  // of P, that are not in registers
+    double gathered[8 * ROW];  // G_jS of the eight flips
+    double between[64];        // G_jm of two of the eight columns
+    double u[2][K8], w[2][K8]; // row i of P and W of the accepted flip, by turns
+    double part[2][NW][8][4];  // sums over the slots of a warp
+    double x[NW][K8], diagonal[NW][K8], inverse[NW][K8], v[NW][K8], column[NW][32];
+    double left_out[K8], lowest[K8], ceiling[K8];
+    Draw draw[NW][32];         // those of a block of 32 that could be accepted
+    double2 flip[2][4];        // numbers of the accepted flip
+    Clock clock;
+    Walk walk;
+    double beta;
+    long long deadline;
+    int flips;                 // of this step
+    u32 key0, key1;
+    int j[NW][8], stop, hot;
+    u16 best[K8];
+};

@@ -1,0 +1,161 @@
+// The kernels: chains taken from a queue and walked, and two small ones for exact tests.
+
+extern __shared__ __align__(16) unsigned char pool[];
+
+// Walks tasks from the queue until it is empty or the time is up; what is unfinished then is put away in its slot.
+extern "C" __global__ void __launch_bounds__(THREADS *CPB, MINBLOCKS)
+walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *done, int *rank_found, char *slots,
+            long long slot_bytes, int order_bytes, u16 *far_orders, long long slice_ns) {
+    Chain chain;
+    int slot = blockIdx.x * CPB + threadIdx.x / THREADS;
+    char *home = slots + slot * slot_bytes;
+    int bytes = (int)sizeof(Shared) + order_bytes;
+    chain.sit(pool + threadIdx.x / THREADS * bytes, far_orders + (size_t)slot * 65536);
+    Shared *shared = chain.shared;
+    Need need = NOTHING;
+    bool active = chain.restore(home, bytes);
+    if (chain.thread == 0) shared->deadline = nanoseconds() + slice_ns;
+    chain_sync();
+    u32 undo = 0, ticks = 0;
+    float worst = 0.0f;
+    int when = 0;
+    while (true) {
+        if (!active) {
+            if (chain.thread == 0) {
+                int index = atomicAdd(next, 1);
+                shared->stop = index >= n_tasks;
+                if (index < n_tasks) {
+                    Task task = tasks[index];
+                    shared->walk = walks[task.walk];
+                    shared->clock.walk = task.walk, shared->clock.chain = task.chain, shared->clock.refreshes = 0;
+                    shared->key0 = shared->walk.keys[2 * task.chain], shared->key1 = shared->walk.keys[2 * task.chain + 1];
+                }
+            }
+            chain_sync();
+            if (shared->stop) break;
+            chain.k = shared->walk.k, chain.N = shared->walk.N;
+            chain.shuffle(shared->key0, shared->key1);
+            need = START;
+            active = true;
+        }
+        if (need != NOTHING) {
+            double energy;
+            int found = chain.build(need == START, energy);
+            Need was = need;
+            need = NOTHING;
+            if (was == START && found < chain.k) {
+                if (chain.thread == 0) atomicMin(rank_found, shared->clock.walk << 8 | found);
+                active = false;
+            } else if (was == START) {
+                chain.begin(energy);
+            } else if (was == CONFIRM && found < chain.k) {  // singular after all: take the flip back
+                chain.exchange(undo);
+                need = UNDO;
+            } else if (was == FINISH) {
+                chain.finish(found < chain.k ? chain.energy : energy, done);
+                active = false;
+            } else {
+                if (was == CONFIRM) chain.book(when, energy);
+                else chain.energy = energy;
+                chain.error = (float)EPSILON * worst;
+            }
+            continue;
+        }
+        if (chain.at == chain.length) {
+            if (chain.end_of_block()) {
+                need = FINISH;
+                continue;
+            }
+            if ((++ticks & 127) == 0 && chain.late()) {
+                chain.save(home, bytes);
+                return;
+            }
+            chain.draw();
+            if (chain.length == 0) continue;
+        }
+        bool filtered = chain.filtered;
+        chain.at += chain.round(need, undo, worst, when);
+        if (need == CONFIRM) {
+            chain.exchange(undo);
+            if (chain.thread == 0) shared->clock.refreshes++;
+            chain.filtered = 0;
+        }
+        if (filtered && !chain.filtered) chain.cut_block(when);
+    }
+    if (chain.thread == 0) reinterpret_cast<Shared *>(home + sizeof(double) * K8 * K8)->clock.active = 0;
+}
+
+// How much shared memory a chain needs beside its order.
+extern "C" __global__ void shared_bytes(int *bytes) { *bytes = (int)sizeof(Shared); }
+
+// Largest u (of 2^53) that accepts z = beta Delta E, by bisection on the decision itself.
+extern "C" __global__ void acceptance(double z, double *probability) {
+    u64 low = 0, high = 1ull << 53;
+    while (low < high) {
+        u64 middle = (low + high + 1) / 2;
+        if (accepts((double)middle * (1.0 / 9007199254740992.0), z)) low = middle;
+        else high = middle - 1;
+    }
+    *probability = (double)low * (1.0 / 9007199254740992.0);
+}
+
+// Delta E (k, N - k) of every flip from one support, by the same algebra (for exact tests). `scratch` takes P and, for
+// each column outside, W, r, s.
+extern "C" __global__ void __launch_bounds__(THREADS)
+flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scratch, double *delta) {
+    Chain chain;
+    chain.sit(pool, far_orders);
+    Shared *shared = chain.shared;
+    int thread = chain.thread;
+    if (thread == 0) shared->walk = walks[0];
+    chain_sync();
+    int k = chain.k = shared->walk.k, N = chain.N = shared->walk.N, outside = N - k;
+    for (int m = thread; m < N; m += THREADS) chain.order[m] = (u16)order[m];
+    chain_sync();
+    double energy;
+    chain.build(false, energy);
+    double *P = scratch, *rows = scratch + K8 * K8;
+#pragma unroll
+    for (int n = 0; n < TC; n++)
+#pragma unroll
+        for (int b = 0; b < T; b++) {
+            double2 pair = chain.get(n, b);
+            double *there = P + (8 * (chain.warp * TC + n) + chain.q) * K8 + 8 * b + 2 * chain.c;
+            there[0] = pair.x, there[1] = pair.y;
+        }
+    for (int first = 0; first < outside; first += 8) {
+        chain_sync();
+        if (chain.lane < 8) shared->j[chain.warp][chain.lane] = chain.order[k + min(first + chain.lane, outside - 1)];
+        __syncwarp();
+        chain.gather(false);
+        chain_sync();
+        double W[TC][2], r, s;
+        chain.project(W);
+        chain.correlate(W, r, s);
+        int place = first + chain.q;
+        if (place < outside) {
+            double *row = rows + (size_t)place * (K8 + 2 + 2 * NW);
+            for (int n = 0; n < TC; n++)
+                for (int e = 0; e < 2; e++) row[chain.slot_of(n) + e] = W[n][e];
+            if (chain.c == 0) {
+                row[K8 + 2 + 2 * chain.warp] = r, row[K8 + 3 + 2 * chain.warp] = s;
+                if (chain.warp == 0) row[K8] = shared->column[0][4 * chain.q], row[K8 + 1] = shared->column[0][4 * chain.q + 1];
+            }
+        }
+    }
+    __threadfence_block();
+    chain_sync();
+    for (int at = thread; at < k * outside; at += THREADS) {
+        int i = at / outside, place = at % outside;
+        const double *row = rows + (size_t)place * (K8 + 2 + 2 * NW);
+        double r = row[K8], s = row[K8 + 1], p = P[i * K8 + i];
+        for (int warp = 0; warp < NW; warp++) r -= row[K8 + 2 + 2 * warp], s -= row[K8 + 3 + 2 * warp];
+        Flip f = flip_energy(shared->x[chain.warp][i], reciprocal(p), r, s, row[i]);
+        double worst = f.s_inverse;
+        for (int m = 0; m < k; m++) {
+            double u = P[i * K8 + m], v = row[m] - u * row[i] * f.p_inverse;
+            if (m != i) worst = fmax(worst, P[m * K8 + m] - u * u * f.p_inverse + v * v * f.s_inverse);
+        }
+        delta[at] = worst >= INFLATION ? INFINITE : f.delta;
+    }
+}

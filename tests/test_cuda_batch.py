@@ -1,0 +1,271 @@
+"""The GPU engine without a device: task cutting, memory plan, addressing, sentences, scalar algebra."""
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pairflip import SubsetProblem, datasets
+from pairflip.engines import ENGINES, WalkPlan, get_engine
+from pairflip.engines.cuda import available, launch, worthwhile
+from pairflip.engines.cuda.batch import (
+    CLASSES,
+    LARGEST,
+    cut,
+    matrix_bytes,
+    queue,
+    result_bytes,
+    root,
+    size_class,
+    why_not,
+)
+from pairflip.engines.cuda.device import SOURCES, WALK, Matrices, source
+from pairflip.philox import chain_keys, flip_draws
+
+
+def make_walks(sizes=(3, 9, 20), folds=4, chains=5, n_columns=40):
+    data = datasets.make_planted(N=n_columns, seed=0)
+    problem = SubsetProblem(data.X, data.y)
+    betas, flips = np.geomspace(0.1, 100.0, 7), np.full(7, 50)
+    return [
+        (fold, WalkPlan(k, betas, flips, chain_keys(0, k, number, range(chains))))
+        for number, fold in enumerate(problem.held_out([row]) for row in range(folds))
+        for k in sizes
+    ]
+
+
+def test_every_size_has_a_class_and_its_warps_share_the_tiles_evenly():
+    assert all(size_class(k).largest >= k for k in range(1, LARGEST + 1))
+    assert [one.largest for one in CLASSES] == sorted(one.largest for one in CLASSES)
+    for one in CLASSES:
+        assert one.tiles % one.warps == 0
+        assert 1 <= one.near <= one.tiles // one.warps
+        assert one.chains == 1 or one.warps == 1
+        assert one.warps * one.chains * one.blocks <= 64
+
+
+@pytest.mark.parametrize("budget", [10**9, 16_000, 1])
+def test_cut_covers_every_chain_once_whatever_the_memory(budget):
+    walks = make_walks()
+    seen = [np.zeros(plan.chains, int) for _, plan in walks]
+    groups = cut(walks, budget)
+    for group in groups:
+        assert len({size_class(walks[piece.walk][1].k) for piece in group}) == 1
+        for piece in group:
+            seen[piece.walk][piece.first : piece.last] += 1
+    assert all((count == 1).all() for count in seen)
+    assert (len(groups) == 3) == (budget == 10**9)
+
+
+def test_groups_keep_to_the_budget():
+    walks, budget = make_walks(chains=50), 30_000
+    for group in cut(walks, budget):
+        roots = {id(root(walks[p.walk][0])): matrix_bytes(root(walks[p.walk][0])) for p in group}
+        answers = sum((p.last - p.first) * result_bytes(walks[p.walk][1]) for p in group)
+        assert sum(roots.values()) + answers <= budget
+
+
+def test_folds_of_one_row_share_the_matrix_and_others_have_their_own():
+    data = datasets.make_planted(N=30, seed=0)
+    problem = SubsetProblem(data.X, data.y)
+    one, several = problem.held_out([3]), problem.held_out([3, 4])
+    assert root(problem.gram) is root(one) is problem.gram
+    assert root(several) is several
+
+
+def test_queue_takes_long_tasks_first_and_each_once():
+    tasks = queue(np.array([1.0, 5.0, 2.0]), np.array([2, 3, 1]))
+    assert tasks.tolist() == [[1, 0], [1, 1], [1, 2], [2, 0], [0, 0], [0, 1]]
+    assert tasks.dtype == np.int32
+
+
+def test_what_the_device_cannot_hold_is_refused_with_a_reason():
+    (gram, _), *_ = make_walks()
+    assert why_not(gram, 5, 10**9) == ""
+    assert f"up to {LARGEST}" in why_not(gram, LARGEST + 1, 10**9)
+    assert "GiB free" in why_not(gram, 5, 1000)
+
+
+def test_a_batch_is_worth_the_device_when_it_is_long_and_wide():
+    walks = make_walks()
+    assert not worthwhile(walks)
+    gram, plan = walks[0]
+    many = WalkPlan(20, plan.betas, np.full(7, 50_000), chain_keys(0, 20, None, range(2000)))
+    assert worthwhile([(gram, many)])
+    assert not worthwhile([(gram, WalkPlan(20, plan.betas, np.full(7, 10**8), many.keys[:1]))])
+
+
+@pytest.mark.skipif(not available(), reason="there is a device here")
+def test_without_a_device_one_sentence_says_why():
+    assert "cuda" in ENGINES
+    with pytest.raises(ValueError, match=r'engine="cuda" cannot be used here: .*CuPy') as error:
+        get_engine("cuda")
+    assert "\n" not in str(error.value)
+
+
+def test_table_of_walks_has_the_layout_of_the_kernel():
+    assert WALK.itemsize == 14 * 8 + 8 + 4 * 4
+    assert [WALK.fields[name][1] for name in ("G", "keys", "yy", "N", "steps")] == [0, 104, 112, 120, 128]
+    assert all(name.encode() in source().encode() for name in ("walk_chains", "flip_energies", "acceptance"))
+
+
+HOST = """
+#include "algebra.cuh"
+extern "C" void draws(u64 t, u32 key0, u32 key1, u32 k, u32 outside, u32 *flip, double *u) {
+    Block b = philox(t, 0u, key0, key1);
+    flip[0] = below(b.w0, k), flip[1] = below(b.w1, outside), *u = uniform(b.w2, b.w3);
+}
+extern "C" double delta(double x, double p, double r, double s, double w) {
+    return flip_energy(x, 1.0 / p, r, s, w).delta;
+}
+extern "C" int decide(double u, double z) { return accepts(u, z); }
+"""
+
+
+@pytest.fixture(scope="module")
+def algebra(tmp_path_factory):
+    """The kernel's scalar algebra, compiled by the host's compiler."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler on this machine")
+    from pairflip.engines.cuda import device
+
+    folder = tmp_path_factory.mktemp("algebra")
+    (folder / "host.cpp").write_text(HOST)
+    include = ["-I", str(device.Path(device.__file__).parent)]
+    command = [
+        compiler,
+        "-O1",
+        "-w",
+        "-shared",
+        "-fPIC",
+        *include,
+        "-o",
+        str(folder / "host.so"),
+        str(folder / "host.cpp"),
+    ]
+    subprocess.run(command, check=True)
+    library = ctypes.CDLL(str(folder / "host.so"))
+    library.delta.restype = ctypes.c_double
+    library.delta.argtypes = [ctypes.c_double] * 5
+    library.decide.argtypes = [ctypes.c_double] * 2
+    return library
+
+
+def test_kernel_draws_the_addressed_numbers(algebra):
+    key = chain_keys(7, 5, 3, 0)[0]
+    for first in (0, 2**32 - 2):
+        slot, position, u = flip_draws(key, first, 4, 5, 271)
+        for q in range(4):
+            flip, number = (ctypes.c_uint32 * 2)(), ctypes.c_double()
+            address = ctypes.c_uint64(first + q), *(ctypes.c_uint32(int(word)) for word in key)
+            algebra.draws(*address, 5, 271, flip, ctypes.byref(number))
+            assert (flip[0], flip[1], number.value) == (slot[q], position[q], u[q])
+
+
+def test_kernel_decides_as_metropolis(algebra):
+    for z in (-1.0, 0.0, 1e-12, 0.3, 2.0, 36.7, 40.0, float("inf"), float("nan")):
+        for u in (2.0**-53, 1e-9, 0.1, 0.7408, 0.7409, 1.0):
+            expected = u <= np.exp(-max(z, 0.0)) if not np.isnan(z) else False
+            assert bool(algebra.decide(u, z)) == expected, (u, z)
+
+
+def test_kernel_energy_is_the_formula(algebra):
+    x, p, r, s, w = 0.7, 1.3, 0.2, 0.4, -0.3
+    expected = 0.5 * (x * x / p - (r + x * w / p) ** 2 / (s + w * w / p))
+    assert algebra.delta(x, p, r, s, w) == pytest.approx(expected, rel=1e-14)
+    assert algebra.delta(x, p, r, -w * w / p, w) == float("inf")
+
+
+class OnHost(np.ndarray):
+    """An array that passes for one on a device."""
+
+    def get(self):
+        return np.array(self)
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+def read(address, dtype, count):
+    size = np.dtype(dtype).itemsize * int(count)
+    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
+
+
+@pytest.fixture
+def pretend_device(monkeypatch):
+    """CuPy made of numpy, and a kernel that checks what it is told and answers with the chain's key."""
+    fake = SimpleNamespace(
+        asarray=lambda array: np.ascontiguousarray(array).view(OnHost),
+        zeros=lambda shape, dtype=np.float64: np.zeros(shape, dtype).view(OnHost),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    walked = []
+
+    def kernel(table, tasks, k, n_columns, sizes, tick, slice_ns):
+        rows = np.asarray(table).view(WALK)
+        for piece, chain in tasks:
+            row = rows[piece]
+            n, size, steps = int(row["N"]), int(row["k"]), int(row["steps"])
+            key = read(row["keys"], np.uint32, 2 * chain + 2)[-2:]
+            read(row["energy"], np.float64, steps * (chain + 1))[-steps:] = key[0] + np.arange(steps)
+            read(row["accepted"], np.int32, steps * (chain + 1))[-steps:] = np.arange(steps)
+            for name in ("support", "best"):
+                read(row[name], np.int32, size * (chain + 1))[-size:] = np.arange(size)[::-1]
+            read(row["final_energy"], np.float64, chain + 1)[-1] = key[1]
+            G = read(row["G"], np.float64, n * n).reshape(n, n)
+            left_out = read(row["left_out"], np.float64, n) if row["left_out"] else np.zeros(n)
+            vectors = [read(row[name], np.float64, n).copy() for name in ("b", "diagonal")]
+            schedule = [read(row[name], np.float64, steps).copy() for name in ("betas", "coldest")]
+            walked.append(
+                (G - np.outer(left_out, left_out), *vectors, *schedule, read(row["ends"], np.int64, steps).copy())
+            )
+
+    monkeypatch.setattr(launch, "_walk", kernel)
+    return walked
+
+
+@pytest.mark.parametrize("budget", [10**9, 20_000])
+def test_every_piece_is_told_its_own_problem_and_its_answers_come_home(pretend_device, budget):
+    walks = make_walks(chains=3)
+    data = datasets.make_planted(N=25, seed=3)
+    other = SubsetProblem(data.X, data.y)
+    few = WalkPlan(3, np.array([1.0, 0.5]), np.array([10, 20]), chain_keys(9, 3, None, range(2)))
+    walks += [(other.gram, few), (other.held_out([0, 1]), few)]
+    matrices, parts, at = Matrices(), {}, 0
+    for group in cut(walks, budget):
+        done = launch.run_group(walks, group, matrices, None, 1)
+        for piece, result in done:
+            parts.setdefault(piece.walk, []).append((piece.first, result))
+        pieces, at = pretend_device[at:], len(pretend_device)
+        assert len(pieces) == sum(piece.last - piece.first for piece in group)
+        expected = [walks[piece.walk] for piece, _ in done for _ in range(piece.first, piece.last)]
+        for matrix, b, diagonal, betas, coldest, ends in pieces:
+            candidates = [
+                (gram, plan)
+                for gram, plan in expected
+                if gram.n_columns == b.size and np.array_equal(gram.b, b) and np.array_equal(plan.betas, betas)
+            ]
+            gram, plan = candidates[0]
+            np.fill_diagonal(matrix, gram.diagonal)
+            np.testing.assert_allclose(matrix, gram.matrix, atol=1e-14)
+            np.testing.assert_array_equal(diagonal, gram.diagonal)
+            np.testing.assert_array_equal(coldest, [plan.betas[a:].min() for a in range(plan.betas.size)])
+            np.testing.assert_array_equal(ends, np.cumsum(plan.flips))
+    for walk, (_, plan) in enumerate(walks):
+        results = [result for _, result in sorted(parts[walk], key=lambda part: part[0])]
+        energy, final = (np.concatenate([getattr(r, name) for r in results]) for name in ("energy", "final_energy"))
+        np.testing.assert_array_equal(energy, plan.keys[:, :1] + np.arange(plan.betas.size))
+        np.testing.assert_array_equal(final, plan.keys[:, 1])
+        assert all((r.support == np.arange(plan.k)).all() for r in results)
+
+
+def test_sources_are_shipped_beside_the_module():
+    from pairflip.engines.cuda import device
+
+    assert all((device.Path(device.__file__).parent / name).is_file() for name in SOURCES)

@@ -1,0 +1,170 @@
+"""The GPU engine on a device: the suite every engine passes, and chain for chain the Numba engine."""
+
+import csv
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pairflip import Schedule, SubsetProblem, datasets
+from pairflip.engines import WalkPlan
+from pairflip.engines.cuda import CudaEngine
+from pairflip.engines.cuda.batch import LARGEST
+from pairflip.engines.numba import NumbaEngine
+from pairflip.philox import chain_keys
+from pairflip.testing import EngineConformance
+
+pytestmark = pytest.mark.gpu
+
+
+class TestCuda(EngineConformance):
+    def engine(self):
+        return CudaEngine()
+
+
+def paper_plan(k, n_columns, chains, fold=None, thin=2):
+    betas = np.asarray(Schedule.paper().betas)[::thin].copy()
+    return WalkPlan(k, betas, np.full(betas.size, 3 * n_columns), chain_keys(0, k, fold, range(chains)))
+
+
+def problems():
+    """(name, problem): planted ones, weighted, ridge, centred, with forced columns, correlated, spectra."""
+    for seed in range(8):
+        data = datasets.make_planted(N=(60, 100, 140, 200)[seed % 4], alpha=(0.5, 1.0)[seed // 4], seed=seed)
+        yield f"planted {seed}", SubsetProblem(data.X, data.y, center=(None, "fold", "global")[seed % 3])
+    rng = np.random.default_rng(5)
+    for seed in range(4):
+        data = datasets.make_planted(N=100, alpha=1.2, seed=10 + seed)
+        yield f"weighted {seed}", SubsetProblem(data.X, data.y, sample_weight=rng.exponential(size=data.y.size))
+        yield f"ridge {seed}", SubsetProblem(data.X, data.y, ridge=0.1 * (1 + seed))
+        yield f"forced {seed}", SubsetProblem(data.X, data.y, always=[seed, 7])
+    for seed in range(4):
+        data = datasets.make_correlated(M=120, N=150, k=5, correlation=0.7, snr=5.0, seed=seed)
+        yield f"correlated {seed}", SubsetProblem(data.X, data.y)
+
+
+def supernova(shared_data):
+    with open(shared_data / "supernova_bsnip" / "snia_74x276.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    at = rows[0].index("target_M_B")
+    columns = [c for c in range(len(rows[0])) if c != at and all(_number(row[c]) for row in rows[1:])]
+    X = np.array([[float(row[c]) for c in columns] for row in rows[1:]])
+    return SubsetProblem(X, np.array([float(row[at]) for row in rows[1:]]), center="global")
+
+
+def _number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+SIZES = (1, 2, 3, 5, 8, 9, 13, 16, 20, 24, 27, 32, 36, 40, 44, 48, 52, 56, 60)
+
+
+def compare(walks):
+    """(chains, those whose decisions or supports differ, largest relative difference of energies of the others)."""
+    on_device = CudaEngine().walk_batch(walks)
+    chains = differ = 0
+    error = 0.0
+    for (gram, plan), given in zip(walks, on_device, strict=True):
+        expected = NumbaEngine().walk(gram, plan, n_jobs=os.cpu_count() or 1)
+        other = np.zeros(plan.chains, bool)
+        for field in ("support", "best_support", "accepted"):
+            other |= (getattr(given, field) != getattr(expected, field)).any(axis=1)
+        chains, differ = chains + plan.chains, differ + int(other.sum())
+        for field in ("energy", "final_energy"):
+            a, b = getattr(given, field)[~other], getattr(expected, field)[~other]
+            error = max(error, float(np.max(np.abs(a / b - 1.0), initial=0.0)))
+    return chains, differ, error
+
+
+def test_ten_thousand_chains_are_those_of_the_numba_engine(capsys):
+    walks = []
+    for number, (_, problem) in enumerate(problems()):
+        most = min(60, int(0.6 * problem.n_rows), problem.candidates.size // 2)
+        sizes = [k for k in SIZES if k <= most]
+        for turn in range(5):
+            k, fold = sizes[(5 * number + 3 * turn) % len(sizes)], (7 * number + turn) % problem.n_rows
+            gram = (problem.gram, problem.held_out([fold]), problem.held_out([fold]), problem.held_out([0, 1, 5]))[
+                turn % 4
+            ]
+            walks.append((gram, paper_plan(k, gram.n_columns, 84, fold)))
+    chains, differ, error = compare(walks)
+    with capsys.disabled():
+        print(f"\n{chains} chains, {len(walks)} walks: {differ} differ, energies to {error:.1e}")
+    assert chains >= 10_000
+    assert differ <= chains / 1000
+    assert error < 1e-9
+
+
+def test_supernova_chains_are_those_of_the_numba_engine(shared_data, capsys):
+    problem = supernova(shared_data)
+    walks = [(problem.held_out([f]), paper_plan(k, 276, 16, f)) for k in range(1, 11) for f in range(0, 74, 9)]
+    chains, differ, error = compare(walks)
+    with capsys.disabled():
+        print(f"\nsupernova, {chains} chains: {differ} differ, energies to {error:.1e}")
+    assert differ <= chains / 1000
+    assert error < 1e-9
+
+
+def test_every_size_class_up_to_the_largest():
+    data = datasets.make_planted(N=400, seed=0)
+    problem = SubsetProblem(data.X, data.y)
+    walks = [(problem.held_out([3]), paper_plan(k, 60, 4, 3, thin=8)) for k in (64, 72, 80, 96, 100, LARGEST)]
+    _, differ, error = compare(walks)
+    assert differ == 0
+    assert error < 1e-9
+
+
+def same(a, b):
+    return all(
+        np.array_equal(getattr(x, field), getattr(y, field))
+        for x, y in zip(a, b, strict=True)
+        for field in ("energy", "accepted", "support", "best_support", "final_energy")
+    )
+
+
+def test_slices_and_little_memory_change_no_bit():
+    data = datasets.make_planted(N=200, seed=1)
+    problem = SubsetProblem(data.X, data.y, center=None)
+    walks = [(problem.held_out([f]), paper_plan(k, 200, 40, f)) for k in (5, 20, 45, 70) for f in range(4)]
+    ticks = []
+    whole = CudaEngine().walk_batch(walks)
+    assert same(whole, CudaEngine(slice_ns=1_000_000).walk_batch(walks, tick=ticks.append))
+    assert sum(ticks) == sum(plan.chains * int(plan.flips.sum()) for _, plan in walks)
+    assert len(ticks) > 4
+    assert same(whole, CudaEngine(memory=1_000_000).walk_batch(walks))
+
+
+def test_many_columns_keep_their_order_in_global_memory():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 13_000))
+    problem = SubsetProblem(X, X[:, :4].sum(axis=1) + rng.normal(size=60))
+    plan = WalkPlan(4, np.array([0.1, 1.0, 10.0]), np.full(3, 2000), chain_keys(0, 4, None, range(3)))
+    given, expected = CudaEngine().walk(problem.gram, plan), NumbaEngine().walk(problem.gram, plan)
+    np.testing.assert_array_equal(given.support, expected.support)
+    np.testing.assert_array_equal(given.accepted, expected.accepted)
+
+
+def test_too_large_a_size_is_refused_with_the_way_out():
+    data = datasets.make_planted(N=400, seed=0)
+    gram = SubsetProblem(data.X, data.y).gram
+    with pytest.raises(ValueError, match=f'up to {LARGEST} columns. Use engine="numba"'):
+        CudaEngine().walk(gram, paper_plan(LARGEST + 1, 400, 1))
+
+
+def test_ctrl_c_ends_a_long_batch_within_two_seconds():
+    data = datasets.make_planted(N=400, seed=0)
+    problem = SubsetProblem(data.X, data.y, center=None)
+    plan = WalkPlan(60, np.full(100, 1e-3), np.full(100, 100_000), chain_keys(0, 60, None, range(4000)))
+    CudaEngine().walk(problem.gram, paper_plan(60, 400, 1, thin=50))
+    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        CudaEngine().walk(problem.gram, plan)
+    assert time.perf_counter() - began < 3.0
