@@ -50,11 +50,16 @@ def check_seed(seed: Any) -> int:
 
 def chain_keys(seed: int, size: int, fold: int | None, chains: ArrayLike) -> NDArray[np.uint32]:
     """Keys (chains, 2) of the addresses (seed, size, fold, chain); `fold=None` means all rows."""
+    return address_keys(seed, size, -1 if fold is None else fold, chains)
+
+
+def address_keys(seed: int, sizes: ArrayLike, folds: ArrayLike, chains: ArrayLike) -> NDArray[np.uint32]:
+    """Keys (n, 2) of many addresses at once; fold -1 means all rows."""
     seed = check_seed(seed)
     index = np.atleast_1d(np.asarray(chains, dtype=np.uint64))
     counter = np.empty((index.size, 4), dtype=np.uint64)
-    counter[:, 0] = size
-    counter[:, 1] = 0 if fold is None else fold + 1
+    counter[:, 0] = sizes
+    counter[:, 1] = np.asarray(folds, dtype=np.int64) + 1
     counter[:, 2] = index
     counter[:, 3] = _ADDRESS_TAG
     return philox4x32(counter, (seed & 0xFFFFFFFF, seed >> 32))[:, :2].copy()

@@ -10,11 +10,11 @@ import numpy as np
 
 from pairflip.crossval.loo_stack import loo_stack
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
-from pairflip.crossval.walks import Outcome, gram_of, outcome, plan, run_batch
-from pairflip.engines import Engine, WalkResult, get_engine
+from pairflip.crossval.walks import Outcome, gram_of, outcome, plans, run_batch
+from pairflip.engines import Engine, WalkPlan, WalkResult, get_engine
 from pairflip.gram import Gram
 
-_LAUNCH_NS = 2e13  # work of one CPU core that goes to the device at once: a few seconds there
+_LAUNCH_NS = 2e12  # work of one CPU core that goes to the device at once: a few seconds there
 
 Job = tuple[Work, Sequence[Task]]
 
@@ -32,6 +32,16 @@ def find_device(engine: str | Engine, works: Sequence[Work]) -> Any:
     return found if hasattr(found, "walk_batch") else None
 
 
+def left_to_cpu(device: Any, work: Work) -> list[str]:
+    """What a reader should know of sizes that the device cannot hold."""
+    reasons: dict[str, list[int]] = defaultdict(list)
+    for size in work.sizes if device is not None else ():
+        if size < work.problem.gram.n_columns:
+            reasons[device.can_hold(work.problem.gram, size).rstrip(".")].append(size)
+    reasons.pop("", None)
+    return [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
+
+
 def _chains(work: Work) -> int:
     return work.chains * len(work.folds) * len(work.sizes)
 
@@ -45,18 +55,28 @@ def run_on_device(engine: Any, jobs: Sequence[Job], n_jobs: int | None) -> Itera
     from joblib import Parallel, delayed
 
     for batch in _launches(jobs):
-        on_device: list[tuple[int, Task]] = []
-        on_cpu: list[tuple[int, Task]] = []
-        grams: dict[tuple[int, int], Gram] = {}
+        tasks: dict[int, list[Task]] = defaultdict(list)
         for job, task in batch:
+            tasks[job].append(task)
+        walks: list[tuple[int, Task, Gram, WalkPlan]] = []
+        on_cpu: list[tuple[int, Task]] = []
+        for job, own in tasks.items():
             work = jobs[job][0]
-            gram = grams.setdefault((job, task.fold), gram_of(work, task.fold))
-            held = task.size < gram.n_columns and not engine.can_hold(gram, task.size)
-            (on_device if held else on_cpu).append((job, task))
-        walked = engine.walk_batch([(grams[j, t.fold], plan(jobs[j][0], t)) for j, t in on_device])
+            grams = {fold: gram_of(work, fold) for fold in {task.fold for task in own}}
+            held: dict[tuple[int, int], bool] = {}  # the folds of one problem are alike
+            for task, chains in zip(own, plans(work, own), strict=True):
+                key = task.size, min(task.fold, 0)
+                if key not in held:
+                    gram = grams[task.fold]
+                    held[key] = task.size < gram.n_columns and not engine.can_hold(gram, task.size)
+                if held[key]:
+                    walks.append((job, task, grams[task.fold], chains))
+                else:
+                    on_cpu.append((job, task))
+        walked = engine.walk_batch([(gram, chains) for _, _, gram, chains in walks])
         parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
-        for (job, task), result in zip(on_device, walked, strict=True):
-            parts[job, task.size].append((task, grams[job, task.fold], result))
+        for (job, task, gram, _), result in zip(walks, walked, strict=True):
+            parts[job, task.size].append((task, gram, result))
         judge = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
         found = judge(delayed(_judge)(jobs[job][0], part) for (job, _), part in parts.items())
         for (job, _), outcomes in zip(parts, found, strict=True):

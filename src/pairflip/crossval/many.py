@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -65,18 +66,28 @@ def select_many(
             found.clear()
             return index, curve
 
-        for index, count in enumerate(left):
-            if count == 0:
-                yield finish(index)
-        for index, outcomes in _run(jobs, engine, n_jobs):
-            _, book, found = kept[index]
-            if book is not None:
-                book.write(outcomes)
-            for result in outcomes:
-                found.add(result)
-                left[index] -= result.task.last - result.task.first
-            if left[index] == 0:
-                yield finish(index)
+        finished = [index for index, count in enumerate(left) if count == 0]
+        with ThreadPoolExecutor(_threads(n_jobs), thread_name_prefix="pairflip") as pool:
+            waiting = [pool.submit(finish, index) for index in finished]
+            for index, outcomes in _run(jobs, engine, n_jobs):
+                _, book, found = kept[index]
+                if book is not None:
+                    book.write(outcomes)
+                for result in outcomes:
+                    found.add(result)
+                    left[index] -= result.task.last - result.task.first
+                if left[index] == 0:
+                    waiting.append(pool.submit(finish, index))
+                while waiting and waiting[0].done():
+                    yield waiting.pop(0).result()
+            for future in waiting:
+                yield future.result()
+
+
+def _threads(n_jobs: int | None) -> int:
+    from joblib import effective_n_jobs
+
+    return max(1, int(effective_n_jobs(n_jobs)))
 
 
 def _run(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pairflip.annealing import as_schedule, check_chains, check_size, count_chains
 from pairflip.crossval.assemble import assemble
 from pairflip.crossval.curve import SizeCurve
-from pairflip.crossval.device import find_device, run_on_device
+from pairflip.crossval.device import find_device, left_to_cpu, run_on_device
 from pairflip.crossval.folds import as_folds
 from pairflip.crossval.identity import identity
 from pairflip.crossval.journal import Found, Journal
@@ -89,13 +89,13 @@ def select_size(
     """
     began = time.perf_counter()
     work, settings = plan_work(problem, sizes, cv, schedule, chains, seed, engine, groups)
-    found, notes = _walk(work, settings, journal, (1, 1), n_jobs, progress)
+    found, notes, walker = _walk(work, settings, journal, (1, 1), n_jobs, progress)
     settings = {**settings, "share": bool(share), "polish": bool(polish)}
     return assemble(
         work,
         found,
         settings=settings,
-        engine=engine if isinstance(engine, str) else engine.name,
+        engine=walker,
         notes=notes,
         began=began,
         share=bool(share),
@@ -125,7 +125,7 @@ def run_shard(
     """
     part = parse_shard(shard)
     work, settings = plan_work(problem, sizes, cv, schedule, chains, seed, engine, groups)
-    found, _ = _walk(work, settings, journal, part, n_jobs, progress)
+    found, *_ = _walk(work, settings, journal, part, n_jobs, progress)
     return len(found.supports)
 
 
@@ -225,8 +225,8 @@ def _walk(
     shard: tuple[int, int],
     n_jobs: int | None,
     progress: Show,
-) -> tuple[Found, Sequence[str]]:
-    """Do what the journal does not hold yet."""
+) -> tuple[Found, Sequence[str], str]:
+    """Do what the journal does not hold yet: (all finished chains, remarks, name of the engine)."""
     check_jobs(n_jobs)
     check_show(progress)
     notes: list[str] = []
@@ -239,18 +239,19 @@ def _walk(
             lines = f"{kept.dropped} broken line{'s' * (kept.dropped != 1)}"
             notes.append(f"{lines} of the journal dropped, the chains walked again")
         tasks = missing(work, found.done, shard)
+        device = find_device(work.engine, [work]) if tasks else None
+        notes += left_to_cpu(device, work)
         with SelectionProgress(work, tasks, found, progress, journal) as show:
-            for outcomes in _outcomes(work, tasks, n_jobs):
+            for outcomes in _outcomes(device, work, tasks, n_jobs):
                 if kept is not None:
                     kept.write(outcomes)
                 for outcome in outcomes:
                     found.add(outcome)
                 show.advance(outcomes)
-    return found, notes
+    return found, notes, get_engine(work.engine).name if device is None else device.name
 
 
-def _outcomes(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
-    device = find_device(work.engine, [work])
+def _outcomes(device: Any, work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
     if device is None:
         yield from run_all(work, tasks, n_jobs)
     else:

@@ -13,7 +13,7 @@ from pairflip.engines import RankTooSmall, WalkPlan, WalkResult, get_engine
 from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.philox import chain_keys
+from pairflip.philox import address_keys
 from pairflip.settle import settle
 
 SHOWN_CHAINS = 16
@@ -77,9 +77,18 @@ def gram_of(work: Work, fold: int) -> Gram:
 
 def plan(work: Work, task: Task) -> WalkPlan:
     """The chains of a task, with their addresses (seed, size, fold, chain)."""
-    fold = None if task.fold == ALL_ROWS else task.fold
-    keys = chain_keys(work.seed, task.size, fold, np.arange(task.first, task.last))
-    return WalkPlan(k=task.size, betas=work.betas[work.sizes.index(task.size)], flips=work.flips, keys=keys)
+    return plans(work, [task])[0]
+
+
+def plans(work: Work, tasks: Sequence[Task]) -> list[WalkPlan]:
+    """The same for many tasks at once."""
+    counts = [task.last - task.first for task in tasks]
+    sizes = np.repeat([task.size for task in tasks], counts)
+    folds = np.repeat([task.fold for task in tasks], counts)  # ALL_ROWS is -1, as in an address
+    chains = np.concatenate([np.arange(task.first, task.last) for task in tasks])
+    keys = np.split(address_keys(work.seed, sizes, folds, chains), np.cumsum(counts)[:-1])
+    betas = {size: work.betas[place] for place, size in enumerate(work.sizes)}
+    return [WalkPlan(t.size, betas[t.size], work.flips, own) for t, own in zip(tasks, keys, strict=True)]
 
 
 def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Outcome:
