@@ -79,7 +79,9 @@ def test_the_one_standard_error_rule_takes_no_more_columns(data):
 def test_in_a_pipeline_with_names_and_as_a_selector(data):
     X, y = data
     frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(N)])
-    pipe = make_pipeline(StandardScaler(), AnnealedSubsetCV([2, 3], cv=5, random_state=0)).set_output(transform="pandas")
+    pipe = make_pipeline(StandardScaler(), AnnealedSubsetCV([2, 3], cv=5, random_state=0)).set_output(
+        transform="pandas"
+    )
     pipe.fit(frame, y)
     chosen = pipe[-1].get_feature_names_out().tolist()
     assert chosen == ["column 1", "column 4", "column 9"]

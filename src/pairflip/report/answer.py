@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve
 
 _LISTED = 8  # names in a sentence; more are counted
-_LOW = 0.5  # stability or agreement below this is called unsure
+_LOW = 0.5  # stability below this is called unsure
+_FEW = 3  # chains that reached the best set: with fewer, chance decided whether it was found
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,12 @@ def _cautions(curve: SizeCurve) -> tuple[str, ...]:
             f"How many columns is better founded than which: only {exact_folds(curve, best):,} of "
             f"{plural(curve.n_folds, 'fold')} selected exactly these columns. See the selection counts and stand-ins."
         )
-    agreement = min(float(curve.agreement[at]), float(curve.final_agreement[at]))
-    if agreement < _LOW:
+    chains = curve.settings.get("final_chains", {})
+    agreed = float(curve.final_agreement[at])
+    reached = round(agreed * chains[at]) if at < len(chains) and agreed >= 0 else _FEW
+    if reached < _FEW:
         found.append(
-            f"The search is hard: only {percent(agreement)} of its chains reached the best set found, and a better "
-            "one may have been missed. Use more chains or a slower schedule."
+            f"The search is hard: only {reached} of the {chains[at]} chains of the final fit reached the best set found, "
+            "and a better one may have been missed. Use more chains or a slower schedule."
         )
     return tuple(found)

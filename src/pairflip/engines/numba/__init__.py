@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -161,9 +161,16 @@ def _kernel(objective: str) -> Any:
     return advance
 
 
-@cache
+_announced: set[str] = set()
+_announcing = Lock()
+
+
 def _announce_compilation(objective: str) -> None:
-    """Say on standard error why the first fit on a machine takes long."""
+    """Say on standard error, once, why the first fit on a machine takes long."""
+    with _announcing:
+        if objective in _announced:
+            return
+        _announced.add(objective)
     where, module = _kernel(objective).stats.cache_path, "loo" if objective == "loo" else "walk"
     if where is None or not any(Path(where).glob(f"{module}.advance-*.nbi")):
         print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)
