@@ -234,7 +234,7 @@ def test_the_answer_is_honest_when_unsure():
     shaky = dataclasses.replace(CURVE, fold_supports=tuple(f * 0 for f in CURVE.fold_supports))
     assert any("0 of 60 folds" in c for c in answer_of(shaky).cautions)
     hard = dataclasses.replace(CURVE, final_agreement=np.zeros(8))
-    assert any(c.startswith("The search is hard: only 0 of the ") for c in answer_of(hard).cautions)
+    assert any(c.startswith("The search is hard: only 0 of ") for c in answer_of(hard).cautions)
 
 
 def test_many_names_are_counted_in_the_answer():

@@ -1,0 +1,122 @@
+"""One annealing of every problem and size, alone or with one of every left-out row: all that the figures need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairflip.annealing import anneal
+from pairflip.crossval import select_many
+from pairflip.least_squares import Floats
+from pairflip.reproduce.planted import PlantedProblem
+from pairflip.schedule import Schedule
+
+SCHEDULE = Schedule.paper()
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    r"""What annealing did on n problems of N columns and M rows, for S sizes and T steps.
+
+    Attributes
+    ----------
+    sizes : (S,)
+    betas : (T,)
+    cooling : (n, S, T)
+        :math:`\epsilon = E / M` averaged over the flips of each step.
+    reached : (n, S)
+        :math:`\epsilon` of the support found: the better one of the last and of the best on the way.
+    loo_error : (n, S), or None
+        The paper's LOOE, every left-out row annealed.
+    """
+
+    N: int
+    M: int
+    problems: tuple[PlantedProblem, ...]
+    sizes: tuple[int, ...]
+    betas: Floats
+    cooling: Floats
+    reached: Floats
+    loo_error: Floats | None = None
+
+    def at(self, size: int) -> int:
+        """Place of a size."""
+        return self.sizes.index(size)
+
+    def covers(self, sizes: Sequence[int], problems: int) -> bool:
+        """Whether the walks of these sizes on so many problems are among these."""
+        return set(sizes) <= set(self.sizes) and len(self.problems) >= problems
+
+    def part(self, sizes: Sequence[int], problems: int) -> Walks:
+        """The walks of these sizes on the first problems."""
+        keep = [self.at(k) for k in sorted(sizes)]
+        loo = None if self.loo_error is None else self.loo_error[:problems, keep]
+        return Walks(
+            self.N,
+            self.M,
+            self.problems[:problems],
+            tuple(sorted(sizes)),
+            self.betas,
+            self.cooling[:problems, keep],
+            self.reached[:problems, keep],
+            loo,
+        )
+
+
+def walk(problems: Sequence[PlantedProblem], sizes: Sequence[int], engine: Any, n_jobs: int | None) -> Walks:
+    """Anneal every problem once for every size (few walks: always on the CPU, the same chains as anywhere)."""
+    from joblib import Parallel, delayed
+
+    walker = "numba" if engine in ("auto", "cuda") else engine
+
+    def one(sample: PlantedProblem, k: int) -> tuple[Floats, float]:
+        trace = anneal(sample.problem, k, SCHEDULE, chains=1, seed=sample.seed, engine=walker, polish=False)
+        return trace.energy[0], float(trace.energies[0])
+
+    found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(s, k) for s in problems for k in sizes)
+    M, N = problems[0].drawn.X.shape
+    shape = (len(problems), len(sizes))
+    cooling = np.array([energy for energy, _ in found]).reshape(*shape, -1) / M
+    reached = np.array([best for _, best in found]).reshape(shape) / M
+    return Walks(N, M, tuple(problems), tuple(sizes), np.array(SCHEDULE.betas), cooling, reached)
+
+
+def cross_validate(
+    problems: Sequence[PlantedProblem],
+    sizes: Sequence[int],
+    engine: Any,
+    n_jobs: int | None,
+    journal: str | os.PathLike[str] | None = None,
+    say: Say = lambda _: None,
+) -> Walks:
+    """Anneal every problem and each of its left-out rows once for every size; a journal resumes."""
+    M, N = problems[0].drawn.X.shape
+    n, S = len(problems), len(sizes)
+    cooling, reached, loo = np.empty((n, S, len(SCHEDULE))), np.empty((n, S)), np.empty((n, S))
+    every = max(1, -(-n // 4))
+    curves = select_many(
+        [s.problem for s in problems],
+        sizes,
+        cv="loo",
+        schedule=SCHEDULE,
+        chains=1,
+        seeds=[s.seed for s in problems],
+        engine=engine,
+        n_jobs=n_jobs,
+        journal=None if journal is None else Path(journal) / f"loo-N{N}",
+        share=False,
+        polish=False,
+    )
+    for done, (index, curve) in enumerate(curves, start=1):
+        cooling[index] = curve.annealing.energy[:, 0] / M
+        reached[index] = curve.energies / M
+        loo[index] = curve.cv_error
+        if done % every == 0:
+            say(f"N = {N}: {done} of {n} problems cross-validated")
+    return Walks(N, M, tuple(problems), tuple(sizes), np.array(SCHEDULE.betas), cooling, reached, loo)

@@ -1,0 +1,241 @@
+"""The whole of `pairflip reproduce` on a scale of seconds: files, equal bytes, journals, and what the command says."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from _cli import invoke, plain, run, write_csv
+from pairflip.reproduce import PARTS, SCALES, Scale, Settings, reproduce
+from pairflip.reproduce import run as running
+from pairflip.reproduce.supernova import TARGET, Runs, read_problem
+from pairflip.reproduce.walks import cross_validate, walk
+
+MICRO = Scale(
+    name="micro",
+    annealed=((40, 3), (60, 3)),
+    rhos=(0.05, 0.1, 0.15),
+    crossvalidated=((20, 3), (40, 3)),
+    loo_rhos=(0.05, 0.1, 0.15),
+    loo_objective=(30, 2, 1),
+    loo_alphas=(0.5, 1.0),
+    loo_sizes=(1, 3, 6),
+    supernova=((1, 2), (2, 2)),
+)
+FIGURES = ("fig1", "fig2", "fig3", "section3", "table1")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A table like that of the supernovae: colour and width matter."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(18, 12))
+    y = X[:, 1] + 0.5 * X[:, 0] + 0.3 * rng.normal(size=18)
+    path = tmp_path_factory.mktemp("data") / "table.csv"
+    write_csv(path, [TARGET, "x1", "c", *(f"f{j}" for j in range(10))], np.column_stack([y, X]).tolist())
+    return path
+
+
+@pytest.fixture(scope="module")
+def settings(data):
+    return Settings(PARTS, MICRO, data=data, engine="numba", n_jobs=1, command="pairflip reproduce all")
+
+
+@pytest.fixture(scope="module")
+def outcome(settings):
+    return reproduce(settings)
+
+
+@pytest.fixture(scope="module")
+def folder(outcome, settings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("result")
+    running.write_outcome(outcome, settings, folder)
+    return folder
+
+
+def test_every_part_has_its_files(folder):
+    names = {path.name for path in folder.iterdir()}
+    expected = {f"{part}.csv" for part in PARTS} | {f"{part}.{kind}" for part in FIGURES for kind in ("svg", "png")}
+    assert names == expected | {"theory.csv", "run.json", "verdict.json"}
+    assert names <= running.FILES
+
+
+def test_points_are_complete(folder):
+    def rows(name):
+        return list(csv.DictReader((folder / f"{name}.csv").open()))
+
+    assert len(rows("fig1")) == 2 * 3 * 100
+    assert len(rows("fig2")) == 2 * 3
+    assert len(rows("fig3")) == 3 + 3
+    assert len(rows("section3")) == 2 * 3
+    assert len(rows("table1")) == (2 + 2) * 5
+    assert {row["N"] for row in rows("fig3")} == {"20", "40"}
+    for row in rows("fig3"):
+        assert 0 < float(row["loo_error"]) < 10
+        assert float(row["theory_g_at_one_row_less"]) > float(row["theory_g_at"])
+
+
+def test_verdict_states_everything_but_time(folder):
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert verdict["scale"] == "micro"
+    assert verdict["seed"] == 0
+    assert {claim["name"] for claim in verdict["claims"]} == {
+        "agreement_above_at",
+        "energies_above_bound",
+        "energies_close_to_bound",
+        "loo_minimum",
+        "loo_follows_at",
+        "loo_no_worse_than_infinity",
+        "fixed_support_no_clue",
+        "table1_lowest_at_two",
+        "table2_stable_columns",
+        "seed_dependence",
+        "chains_remove_seed_dependence",
+    }
+    for claim in verdict["claims"]:
+        assert isinstance(claim["holds"], bool)
+        assert all(claim[name] for name in ("claim", "criterion", "reason", "numbers"))
+    assert "second" not in (folder / "verdict.json").read_text().replace("second one", "")
+    run_record = json.loads((folder / "run.json").read_text())
+    assert run_record["command"] == "pairflip reproduce all"
+    assert run_record["wall_seconds"] > 0
+
+
+def test_a_handful_of_problems_proves_nothing(outcome):
+    holds = {claim.name: claim.holds for claim in outcome.claims}
+    assert not holds["agreement_above_at"]
+    assert not holds["energies_close_to_bound"]
+
+
+def test_same_seed_gives_same_bytes(folder, settings, tmp_path):
+    """Also with other threads, and whatever was computed before."""
+    again = replace(settings, n_jobs=2)
+    running.write_outcome(reproduce(again), again, tmp_path)
+    names = sorted(path.name for path in folder.iterdir() if path.name != "run.json")
+    assert names
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_another_seed_gives_other_points(settings, outcome):
+    other = reproduce(replace(settings, seed=1, parts=("fig2",)))
+    assert other.tables["fig2"][0]["epsilon"] != outcome.tables["fig2"][0]["epsilon"]
+
+
+def test_cross_validation_holds_the_plain_annealings():
+    """Figures 1 and 2 read off the run of figure 3 are those of annealing alone."""
+    from pairflip.reproduce.planted import draw_all
+
+    problems = draw_all(24, 2, 0)
+    alone, folds = walk(problems, [1, 3], "numba", 1), cross_validate(problems, [1, 3], "numba", 1)
+    assert np.array_equal(alone.cooling, folds.cooling)
+    assert np.allclose(alone.reached, folds.reached, rtol=1e-12)
+    assert folds.loo_error.shape == (2, 2)
+
+
+def test_all_reuses_the_cross_validation(settings, monkeypatch):
+    same = replace(MICRO, annealed=((40, 3),), crossvalidated=((40, 3),))
+
+    def never(*_):
+        raise AssertionError("annealed again")
+
+    monkeypatch.setattr(running, "walk", never)
+    found = reproduce(replace(settings, scale=same, parts=("fig1", "fig2", "fig3")))
+    assert {row["N"] for row in found.tables["fig1"]} == {40}
+
+
+def test_journal_is_taken_up(settings, tmp_path, monkeypatch, outcome):
+    kept = replace(settings, parts=("fig3",), journal=tmp_path)
+    assert reproduce(kept).tables["fig3"] == outcome.tables["fig3"]
+    assert {path.name for path in tmp_path.iterdir()} == {"loo-N20", "loo-N40"}
+
+    def never(*_):
+        raise AssertionError("walked again")
+
+    monkeypatch.setattr("pairflip.crossval.many.run_all", lambda work, tasks, n_jobs: never() if tasks else [])
+    assert reproduce(kept).tables["fig3"] == outcome.tables["fig3"]
+
+
+def test_without_data_tables_are_left_out(settings):
+    said = []
+    found = reproduce(replace(settings, parts=("section3", "table1", "table2"), data=None), said.append)
+    assert set(found.tables) == {"section3"}
+    assert set(found.skipped) == {"table1", "table2"}
+    assert any("--data" in line for line in said)
+    assert any("flips" in line for line in said)
+
+
+def test_seed_dependence_is_read_off_the_errors(data):
+    from types import SimpleNamespace
+
+    def curve(*errors):
+        return SimpleNamespace(cv_error=np.array(errors), sizes=np.array([1, 2, 3]))
+
+    assert Runs(1, (0, 1), (curve(3.0, 2.0, 1.0), curve(3.0, 2.0, 1.1))).first_that_varies() == 3
+    assert Runs(1, (0, 1), (curve(3.0, 2.0, 1.0), curve(3.0, 2.0, 1.0))).first_that_varies() is None
+    assert read_problem(data).center == "global"
+
+
+def test_command_writes_a_folder_and_says_what_holds(tmp_path, monkeypatch, data):
+    monkeypatch.setitem(SCALES, "quick", MICRO)
+    out = tmp_path / "result"
+    found = invoke("reproduce", "table1", "--data", data, "--out", out, "--jobs", "1", "--engine", "numba")
+    assert found.exit_code == 0, found.output
+    assert "table1_lowest_at_two" in plain(found.output)
+    assert {path.name for path in out.iterdir()} == {
+        "table1.csv",
+        "table1.svg",
+        "table1.png",
+        "run.json",
+        "verdict.json",
+    }
+    again = invoke("reproduce", "table1", "--data", data, "--out", out)
+    assert again.exit_code == 2
+    assert "--force" in plain(again.output)
+    forced = invoke("reproduce", "section3", "--out", out, "--force", "--json", "--quiet", "--jobs", "1")
+    assert forced.exit_code == 0
+    assert json.loads(forced.stdout)["claims"][0]["name"] == "fixed_support_no_clue"
+    (out / "mine.txt").write_text("keep")
+    kept = invoke("reproduce", "section3", "--out", out, "--force")
+    assert kept.exit_code == 2
+    assert (out / "mine.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["fig9", "--out", "x"], "fig9"),
+        (["table1", "--out", "x"], "--data"),
+        (["table2", "--out", "x"], "--data"),
+        (["fig1", "--out", "x", "--engine", "abacus"], "abacus"),
+        (["fig1"], "--out"),
+    ],
+)
+def test_bad_usage_is_one_sentence(tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    found = invoke("reproduce", *arguments)
+    assert found.exit_code == 2
+    assert says in plain(found.output)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.slow
+def test_quick_scale(tmp_path, shared_data):
+    table = shared_data / "supernova_bsnip" / "snia_74x276.csv"
+    found = run("reproduce", "all", "--scale", "quick", "--out", tmp_path / "out", "--data", table, timeout=290)
+    assert found.returncode == 0, found.stderr
+    verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())
+    holds = {claim["name"]: claim["holds"] for claim in verdict["claims"]}
+    for name in (
+        "agreement_above_at",
+        "energies_above_bound",
+        "energies_close_to_bound",
+        "loo_minimum",
+        "loo_follows_at",
+        "loo_no_worse_than_infinity",
+        "fixed_support_no_clue",
+        "table2_stable_columns",
+    ):
+        assert holds[name], name

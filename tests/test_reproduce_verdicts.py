@@ -1,0 +1,217 @@
+"""Verdicts hold for the right reason: a broken sampler, a wrong theory or a leaking fold turns one false."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pairflip.engines import get_engine
+from pairflip.reproduce import fig1, fig2, fig3, section3, typical
+from pairflip.reproduce.levels import Points, points_of
+from pairflip.reproduce.own import factors, solve_own, truth_of, truth_of_model
+from pairflip.reproduce.planted import MODEL, draw_all
+from pairflip.reproduce.scales import PAPER, QUICK, SHOWN, sizes_of, walks_cost
+from pairflip.reproduce.typical import Levels
+from pairflip.reproduce.verdict import Claim, extrapolate, mean_and_bar
+from pairflip.reproduce.walks import Walks, walk
+from pairflip.theory import at_point, solve
+
+STUDY = ((100, 30), (300, 20))
+
+
+class Broken:
+    """The fast engine with other temperatures than it was told."""
+
+    name = "broken"
+
+    def __init__(self, wrong):
+        self.wrong, self.sound = wrong, get_engine("numba")
+
+    def walk(self, gram, plan, **options):
+        return self.sound.walk(gram, replace(plan, betas=self.wrong(plan.betas)), **options)
+
+
+def study(engine):
+    return [walk(draw_all(N, n, 0), sizes_of(SHOWN, N), engine, 2) for N, n in STUDY]
+
+
+def judged(walks):
+    points = [points_of(each, "epsilon") for each in walks]
+    claims = (fig1.agreement(fig1.collect(walks)), fig2.above_bound(points), fig2.close_to_bound(points))
+    return {claim.name: claim.holds for claim in claims}
+
+
+@pytest.fixture(scope="module")
+def sound():
+    return study("numba")
+
+
+def test_a_sound_sampler_and_theory_pass(sound):
+    assert judged(sound) == dict.fromkeys(
+        ("agreement_above_at", "energies_above_bound", "energies_close_to_bound"), True
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "turned_false"),
+    [
+        (lambda betas: 0.0 * betas, {"agreement_above_at", "energies_close_to_bound"}),  # accepts always
+        (lambda betas: 2.0 * betas, {"agreement_above_at"}),  # exp(-2 beta Delta E)
+        (lambda betas: 0.5 * betas, {"agreement_above_at"}),  # E without its 1/2, divided
+        (lambda betas: np.minimum(betas, 3.0), {"agreement_above_at", "energies_close_to_bound"}),  # stops early
+    ],
+    ids=["accepts-always", "twice-beta", "half-beta", "stops-early"],
+)
+def test_a_broken_sampler_turns_a_verdict_false(wrong, turned_false):
+    verdict = judged(study(Broken(wrong)))
+    assert {name for name, holds in verdict.items() if not holds} >= turned_false
+
+
+def scaled(levels, factor):
+    return replace(levels, epsilon_inf=factor * levels.epsilon_inf, epsilon_at=factor * levels.epsilon_at)
+
+
+def test_a_theory_with_a_wrong_factor_turns_a_verdict_false(sound, monkeypatch):
+    cooling, levels = typical.cooling, typical.levels
+    for factor in (0.9, 1.1, 2.0):
+        monkeypatch.setattr(typical, "cooling", lambda *a, f=factor: f * cooling(*a))
+        monkeypatch.setattr(typical, "levels", lambda *a, f=factor: scaled(levels(*a), f))
+        assert not judged(sound)["agreement_above_at"], factor
+    assert not judged(sound)["energies_above_bound"]
+
+
+@pytest.mark.parametrize("wrong", [{"var_x": 12.0}, {"var_x": 8.0}, {"rho0": 0.12}, {"alpha": 0.6}, {"alpha": 0.4}])
+def test_a_theory_of_another_model_turns_a_verdict_false(sound, monkeypatch, wrong):
+    model = replace(MODEL, **wrong)
+    monkeypatch.setattr(typical, "model_at", lambda alpha: replace(model, alpha=alpha * model.alpha / MODEL.alpha))
+    assert not judged(sound)["agreement_above_at"]
+
+
+def synthetic(N, curve, noise=0.02, n=40, at=0.1, ground=0.1):
+    """LOO errors that follow a curve of rho, with noise common to the sizes of a problem."""
+    rng = np.random.default_rng(N)
+    sizes = tuple(sizes_of(PAPER.loo_rhos, N))
+    rhos = np.array(sizes) / N
+    values = curve(rhos) * (1 + noise * rng.normal(size=(n, 1))) + 1e-4 * rng.normal(size=(n, rhos.size))
+    levels = tuple(Levels(0.01, ground, 0.01, float(curve(r)) if at is None else at, 24.0, False) for r in rhos)
+    return Points(N, sizes, values, values, levels)
+
+
+def bowl(rho, lowest=0.063):
+    return 0.1 + 5.0 * (rho - lowest) ** 2
+
+
+def test_loo_minimum_is_found_with_its_error():
+    points = [synthetic(N, bowl) for N in (100, 200)]
+    claim = fig3.lowest_near_rho_star(points)
+    assert claim.holds
+    assert claim.numbers["minima"][-1]["rho"] == pytest.approx(0.063, abs=0.002)
+    assert 0 < claim.numbers["minima"][-1]["bar"] < 0.005
+    elsewhere = [synthetic(N, lambda rho: bowl(rho, 0.11)) for N in (100, 200)]
+    assert not fig3.lowest_near_rho_star(elsewhere).holds
+
+
+def test_loo_errors_that_know_their_row_turn_all_verdicts_false():
+    """A fold that leaks gives training errors: they fall with the size and lie far below epsilon_g."""
+    leaking = [synthetic(N, lambda rho: 0.1 * np.exp(-15 * rho), at=0.12, ground=0.2) for N in (100, 200)]
+    assert not fig3.lowest_near_rho_star(leaking).holds
+    assert not fig3.follows_at_point(leaking).holds
+
+
+def test_loo_errors_follow_and_are_no_worse():
+    good = [synthetic(N, bowl, at=None, ground=0.3) for N in (100, 200)]
+    assert fig3.follows_at_point(good).holds
+    assert fig3.no_worse_than_zero_temperature(good).holds
+    worse = [synthetic(N, bowl, at=None, ground=0.05) for N in (100, 200)]
+    assert not fig3.no_worse_than_zero_temperature(worse).holds
+
+
+@pytest.mark.parametrize("lowest", [0.031, 0.063, 0.1234])
+def test_parabola_minimum_is_exact_for_a_parabola(lowest):
+    rhos = np.array([0.01, 0.03, 0.04, 0.07, 0.1, 0.15, 0.2])
+    assert fig3.parabola_minimum(rhos, (rhos - lowest) ** 2) == pytest.approx(lowest)
+    assert fig3.parabola_minimum(rhos, rhos) == rhos[0]
+
+
+def test_fixed_support_verdict_fails_where_the_error_finds_the_truth():
+    truth = np.full(3, 10.0)
+    falls = np.tile([0.3, 0.1, 0.05], (3, 1))
+    args = {"at_truth": np.full(3, 0.08), "found": np.full(3, 0.7), "found_size": truth}
+    bad = section3.FixedSupport(0.5, 100, (5, 10, 20), truth, falls, **args)
+    assert section3.no_clue([bad]).holds
+    assert not section3.no_clue([replace(bad, found=np.ones(3))]).holds
+    rises = np.tile([0.3, 0.05, 0.1], (3, 1))
+    assert not section3.no_clue([replace(bad, loo_error=rises, true_sizes=truth)]).holds
+
+
+def test_error_bar_is_that_of_the_paper():
+    values = np.array([1.0, 2.0, 4.0, np.nan])
+    mean, bar = mean_and_bar(values)
+    assert mean == pytest.approx(7 / 3)
+    assert bar == pytest.approx(np.std([1.0, 2.0, 4.0]) / np.sqrt(2))
+
+
+def test_extrapolation_is_a_line_in_one_over_n():
+    limit = extrapolate([100, 200, 400], [0.2 + 3 / N for N in (100, 200, 400)], [0.01, 0.02, 0.01])
+    assert limit.value == pytest.approx(0.2)
+    assert 0.01 < limit.bar < 0.03
+    assert extrapolate([50], [1.0], [0.1]).value == 1.0
+
+
+def test_own_equations_are_those_of_the_theory():
+    for rho in (0.02, 0.05, 0.15):
+        for beta in (0.5, 5.0, at_point(rho, MODEL).beta):
+            state = solve(beta, rho, MODEL)
+            start = np.array([[state.kappa + 0.3, np.log(state.tau2) - 0.2, np.log(state.a) + 0.1]])
+            epsilon, epsilon_g, _ = solve_own(truth_of_model(), beta, rho, MODEL.alpha, start)
+            assert epsilon[0] == pytest.approx(state.epsilon, rel=1e-3)
+            assert epsilon_g[0] == pytest.approx(state.epsilon_g, rel=1e-3)
+
+
+def test_own_factors_tend_to_one():
+    spread = {}
+    for N in (100, 1600):
+        found = factors(tuple(draw_all(N, 12, 0)), (1.0, 5.0), 0.1, 0.5)
+        assert np.isfinite(found.epsilon).all()
+        spread[N] = np.std(found.epsilon, axis=0)
+    assert np.all(spread[1600] < 0.5 * spread[100])
+
+
+def test_own_truth_keeps_number_and_power_of_the_coefficients():
+    problems = draw_all(60, 5, 1)
+    truth = truth_of(problems)
+    for sample, x0, weight in zip(problems, truth.x0, truth.weight, strict=True):
+        assert weight.sum() == pytest.approx(1.0)
+        assert weight @ x0**2 == pytest.approx(np.mean(sample.drawn.x0**2))
+
+
+def test_problems_have_their_own_seeds():
+    first, again, more = draw_all(40, 2, 0), draw_all(40, 2, 0), draw_all(40, 3, 0)
+    assert np.array_equal(first[1].drawn.X, again[1].drawn.X)
+    assert np.array_equal(first[1].drawn.X, more[1].drawn.X)
+    assert first[1].seed == more[1].seed != more[2].seed
+    assert not np.array_equal(first[0].drawn.X, draw_all(40, 1, 1)[0].drawn.X)
+
+
+def test_scales_are_those_of_the_paper():
+    assert PAPER.annealed == PAPER.crossvalidated == ((100, 100), (200, 100), (400, 100))
+    for N in (100, 200, 400):
+        assert sizes_of(PAPER.rhos, N) == [round(N * i / 100) for i in range(1, 21)]
+        assert set(sizes_of(SHOWN, N)) <= set(sizes_of(PAPER.rhos, N))
+    assert walks_cost(100, [1, 2], 3).flips == 3 * 2 * 50_000
+    assert QUICK.annealed != PAPER.annealed
+
+
+def test_part_of_walks_is_the_walks_of_fewer(sound):
+    whole = sound[0]
+    part = whole.part([5, 15], 3)
+    assert whole.covers([5, 15], 3)
+    assert not whole.covers([5, 16], 3)
+    assert isinstance(part, Walks)
+    assert np.array_equal(part.cooling, whole.cooling[:3][:, [0, 2]])
+
+
+def test_claims_become_plain_json():
+    claim = Claim("a", "b", np.bool_(True), "c", "d", {"x": np.float64(1 / 3), "y": [np.nan, np.int64(2)]})
+    assert claim.to_json()["numbers"] == {"x": 0.3333333333, "y": [None, 2]}
+    assert claim.to_json()["holds"] is True
