@@ -116,7 +116,7 @@ def _cautions(curve: SizeCurve) -> tuple[str, ...]:
     reached = round(agreed * chains[at]) if at < len(chains) and agreed >= 0 else _FEW
     if reached < _FEW:
         found.append(
-            f"The search is hard: only {reached} of {chains[at]} chains of the final fit reached the best set found, and "
-            "a better one may have been missed. Use more chains or a slower schedule."
+            f"The search is hard: only {reached} of {chains[at]} chains of the final fit reached the best set found, "
+            "and a better one may have been missed. Use more chains or a slower schedule."
         )
     return tuple(found)
