@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from pairflip.crossval.criteria import information_criteria
 from pairflip.crossval.curve import AnnealCurves, SizeCurve, StandIns
 from pairflip.crossval.identity import data_hash
 from pairflip.crossval.journal import Found
+from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.scoring import HeldOutErrors, mean_and_error
 from pairflip.crossval.tasks import ALL_ROWS, Work
 from pairflip.crossval.walks import gram_of
@@ -39,18 +42,23 @@ def assemble(
     began: float,
     share: bool,
     polish: bool,
+    n_jobs: int | None,
 ) -> SizeCurve:
     """The whole record; every number in it comes from X, y and the supports found."""
     problem, folds = work.problem, work.folds
     errors = HeldOutErrors(problem, folds)
     row, fold = folds.row, folds.fold
     weights = problem.sample_weight[row]
-    per_size = [_of_size(work, found, errors, size, share) for size in work.sizes]
-    fold_supports, residuals, chain_residuals, energy_per_row, agreement, pool_best = zip(*per_size, strict=True)
-    cv_error, cv_error_se = mean_and_error(np.stack(residuals) ** 2, weights, fold)
-    counts = np.stack([np.bincount(s.ravel(), minlength=problem.n_columns) for s in fold_supports])
-    finals = [_final_fit(work, found, size, pooled, polish) for size, pooled in zip(work.sizes, pool_best, strict=True)]
-    fits, final_agreement = zip(*finals, strict=True)
+
+    def one(size: int) -> tuple[_Folds, Fit, float]:
+        inside = _of_size(work, found, errors, size, share)
+        return inside, *_final_fit(work, found, size, inside.pooled, polish)
+
+    with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
+        inside, fits, final_agreement = zip(*pool.map(one, work.sizes), strict=True)
+    residuals = np.stack([of_size.residuals for of_size in inside])
+    cv_error, cv_error_se = mean_and_error(residuals**2, weights, fold)
+    counts = np.stack([np.bincount(of_size.supports.ravel(), minlength=problem.n_columns) for of_size in inside])
     sizes = np.array(work.sizes, dtype=np.int64)
     energies = np.array([fit.energy for fit in fits])
     aic, bic, ebic = information_criteria(
@@ -68,17 +76,17 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array(energy_per_row),
+        energy_per_row=np.array([of_size.energy_per_row for of_size in inside]),
         selection_counts=counts,
-        stability=np.array([_stability(s, c) for s, c in zip(fold_supports, counts, strict=True)]),
-        agreement=np.array(agreement),
-        chain_cv_error=np.stack([mean_and_error(r**2, weights, fold)[0] for r in chain_residuals]),
-        fold_supports=fold_supports,
+        stability=np.array([_stability(of_size.supports, c) for of_size, c in zip(inside, counts, strict=True)]),
+        agreement=np.array([of_size.agreement for of_size in inside]),
+        chain_cv_error=np.stack([mean_and_error(of_size.chain_residuals**2, weights, fold)[0] for of_size in inside]),
+        fold_supports=tuple(of_size.supports for of_size in inside),
         held_out_rows=row,
         held_out_fold=fold,
         observed=problem.y[row],
         weights=weights,
-        predictions=problem.y[row] - np.stack(residuals),
+        predictions=problem.y[row] - residuals,
         supports=tuple(fit.support for fit in fits),
         coefs=tuple(fit.coef for fit in fits),
         intercepts=np.array([fit.intercept for fit in fits]),
@@ -100,10 +108,20 @@ def assemble(
     )
 
 
-def _of_size(
-    work: Work, found: Found, errors: HeldOutErrors, size: int, share: bool
-) -> tuple[Supports, Floats, Floats, float, float, Supports | None]:
-    """(supports of the folds, held-out residuals, those of each chain, energy per row, agreement, best of all)."""
+@dataclass(frozen=True)
+class _Folds:
+    """What the folds of one size say; `pooled` is the support that is best on all rows, if folds were shared."""
+
+    supports: Supports
+    residuals: Floats
+    chain_residuals: Floats
+    energy_per_row: float
+    agreement: float
+    pooled: Supports | None
+
+
+def _of_size(work: Work, found: Found, errors: HeldOutErrors, size: int, share: bool) -> _Folds:
+    """Supports of the folds (the lowest training energy counts), their held-out residuals, and those of each chain."""
     cells = [found.cell(size, f, work.chains) for f in range(len(work.folds))]
     supports, energies = np.stack([cell[0] for cell in cells]), np.stack([cell[1] for cell in cells])
     yy = work.problem.gram.yy
@@ -123,7 +141,7 @@ def _of_size(
     if taken.size:
         shared = errors.residuals(chosen[:, None, :])[0]
         residuals = np.where(np.isin(fold, taken), shared, residuals)
-    return chosen, residuals, by_chain, float(np.mean(low / rows)), agreement, pooled
+    return _Folds(chosen, residuals, by_chain, float(np.mean(low / rows)), agreement, pooled)
 
 
 def _shared(

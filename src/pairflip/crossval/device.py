@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from pairflip.crossval.loo_stack import loo_stack
+from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
-from pairflip.crossval.walks import Outcome, gram_of, outcome, plans, run_batch
+from pairflip.crossval.walks import Outcome, gram_of, halt, outcome, plans, run_batch
 from pairflip.engines import Engine, WalkPlan, WalkResult, get_engine
+from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.gram import Gram
 
 _LAUNCH_NS = 2e12  # work of one CPU core that goes to the device at once: a few seconds there
@@ -52,37 +55,54 @@ def _seconds(work: Work) -> float:
 
 def run_on_device(engine: Any, jobs: Sequence[Job], n_jobs: int | None) -> Iterator[tuple[int, list[Outcome]]]:
     """(job, outcomes) of all tasks of several problems; what the device cannot hold is walked on the CPU."""
-    from joblib import Parallel, delayed
+    later: deque[tuple[int, Future[list[Outcome]]]] = deque()
+    with ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip") as pool:
+        try:
+            for batch in _launches(jobs):
+                walks, on_cpu = _prepare(engine, jobs, batch)
+                walked = engine.walk_batch([(gram, chains) for _, _, gram, chains in walks])
+                parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
+                for (job, task, gram, _), result in zip(walks, walked, strict=True):
+                    parts[job, task.size].append((task, gram, result))
+                for (job, _), part in parts.items():
+                    later.append((job, pool.submit(_judge, jobs[job][0], part)))  # while the device walks on
+                for job, task in on_cpu:
+                    later.append((job, pool.submit(run_batch, jobs[job][0], [task], "numba")))
+                while later and later[0][1].done():
+                    job, found = later.popleft()
+                    yield job, found.result()
+            while later:
+                job, found = later.popleft()
+                yield job, found.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for work, _ in jobs:
+                halt(work)
+            raise
 
-    for batch in _launches(jobs):
-        tasks: dict[int, list[Task]] = defaultdict(list)
-        for job, task in batch:
-            tasks[job].append(task)
-        walks: list[tuple[int, Task, Gram, WalkPlan]] = []
-        on_cpu: list[tuple[int, Task]] = []
-        for job, own in tasks.items():
-            work = jobs[job][0]
-            grams = {fold: gram_of(work, fold) for fold in {task.fold for task in own}}
-            held: dict[tuple[int, int], bool] = {}  # the folds of one problem are alike
-            for task, chains in zip(own, plans(work, own), strict=True):
-                key = task.size, min(task.fold, 0)
-                if key not in held:
-                    gram = grams[task.fold]
-                    held[key] = task.size < gram.n_columns and not engine.can_hold(gram, task.size)
-                if held[key]:
-                    walks.append((job, task, grams[task.fold], chains))
-                else:
-                    on_cpu.append((job, task))
-        walked = engine.walk_batch([(gram, chains) for _, _, gram, chains in walks])
-        parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
-        for (job, task, gram, _), result in zip(walks, walked, strict=True):
-            parts[job, task.size].append((task, gram, result))
-        judge = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        found = judge(delayed(_judge)(jobs[job][0], part) for (job, _), part in parts.items())
-        for (job, _), outcomes in zip(parts, found, strict=True):
-            yield job, outcomes
-        for job, task in on_cpu:
-            yield job, run_batch(jobs[job][0], [task], engine="numba")
+
+def _prepare(
+    engine: Any, jobs: Sequence[Job], batch: Sequence[tuple[int, Task]]
+) -> tuple[list[tuple[int, Task, Gram, WalkPlan]], list[tuple[int, Task]]]:
+    """The tasks of a batch as walks for the device, and those that it cannot hold."""
+    tasks: dict[int, list[Task]] = defaultdict(list)
+    for job, task in batch:
+        tasks[job].append(task)
+    walks: list[tuple[int, Task, Gram, WalkPlan]] = []
+    on_cpu: list[tuple[int, Task]] = []
+    for job, own in tasks.items():
+        work = jobs[job][0]
+        grams = {fold: gram_of(work, fold) for fold in {task.fold for task in own}}
+        held: dict[tuple[int, bool], bool] = {}  # the folds of one problem are alike
+        for task, chains in zip(own, plans(work, own), strict=True):
+            key, gram = (task.size, task.fold == ALL_ROWS), grams[task.fold]
+            if key not in held:
+                held[key] = task.size < gram.n_columns and not engine.can_hold(gram, task.size)
+            if held[key]:
+                walks.append((job, task, gram, chains))
+            else:
+                on_cpu.append((job, task))
+    return walks, on_cpu
 
 
 def _launches(jobs: Sequence[Job]) -> Iterator[list[tuple[int, Task]]]:
@@ -100,6 +120,7 @@ def _launches(jobs: Sequence[Job]) -> Iterator[list[tuple[int, Task]]]:
         yield batch
 
 
+@one_blas_thread()
 def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Outcome]:
     """Outcomes of the walks of one size: leave-one-out folds together, by one stacked QR."""
     single = [p for p in part if p[0].fold != ALL_ROWS and work.folds.left_out[p[0].fold].size == 1]

@@ -15,7 +15,7 @@ from pairflip.crossval.curve import SizeCurve
 from pairflip.crossval.device import find_device, run_on_device
 from pairflip.crossval.identity import identity
 from pairflip.crossval.journal import Found, Journal
-from pairflip.crossval.parallel import run_all
+from pairflip.crossval.parallel import local_threads, run_all
 from pairflip.crossval.selection import plan_work
 from pairflip.crossval.tasks import Task, Work, missing
 from pairflip.crossval.walks import Outcome
@@ -61,13 +61,13 @@ def select_many(
             chosen = {**settings, "share": share, "polish": polish}
             name = engine if isinstance(engine, str) else engine.name
             curve = assemble(
-                work, found, settings=chosen, engine=name, notes=(), began=began, share=share, polish=polish
+                work, found, settings=chosen, engine=name, notes=(), began=began, share=share, polish=polish, n_jobs=1
             )
             found.clear()
             return index, curve
 
         finished = [index for index, count in enumerate(left) if count == 0]
-        with ThreadPoolExecutor(_threads(n_jobs), thread_name_prefix="pairflip") as pool:
+        with ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip") as pool:
             waiting = [pool.submit(finish, index) for index in finished]
             for index, outcomes in _run(jobs, engine, n_jobs):
                 _, book, found = kept[index]
@@ -82,12 +82,6 @@ def select_many(
                     yield waiting.pop(0).result()
             for future in waiting:
                 yield future.result()
-
-
-def _threads(n_jobs: int | None) -> int:
-    from joblib import effective_n_jobs
-
-    return max(1, int(effective_n_jobs(n_jobs)))
 
 
 def _run(

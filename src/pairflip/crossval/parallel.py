@@ -116,3 +116,12 @@ def _broadcast(work: Work) -> Iterator[tuple[bool, bool]]:
     finally:
         if known is not None:
             known.pop(id(work), None)
+
+
+def local_threads(n_jobs: int | None) -> int:
+    """Threads of this process for `n_jobs`: None is one, -1 all cores."""
+    from joblib import cpu_count
+
+    if n_jobs is None:
+        return 1
+    return max(1, cpu_count() + 1 + n_jobs) if n_jobs < 0 else n_jobs

@@ -100,6 +100,7 @@ def select_size(
         began=began,
         share=bool(share),
         polish=bool(polish),
+        n_jobs=n_jobs,
     )
 
 

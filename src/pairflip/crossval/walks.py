@@ -56,14 +56,14 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
 
     outcomes = []
     fold, gram = ALL_ROWS, work.problem.gram
-    for task in tasks:
+    for task, chains in zip(tasks, plans(work, tasks), strict=True):
         if task.fold != fold:
             fold, gram = task.fold, gram_of(work, task.fold)
         if task.size == gram.n_columns:
             outcomes.append(outcome(work, task, gram, None))
             continue
         try:
-            walked = walker.walk(gram, plan(work, task), tick=go_on)
+            walked = walker.walk(gram, chains, tick=go_on)
         except RankTooSmall as error:
             raise _too_large(work, task, error) from None
         outcomes.append(outcome(work, task, gram, walked))
@@ -75,13 +75,8 @@ def gram_of(work: Work, fold: int) -> Gram:
     return work.problem.gram if fold == ALL_ROWS else work.problem.held_out(work.folds.left_out[fold])
 
 
-def plan(work: Work, task: Task) -> WalkPlan:
-    """The chains of a task, with their addresses (seed, size, fold, chain)."""
-    return plans(work, [task])[0]
-
-
 def plans(work: Work, tasks: Sequence[Task]) -> list[WalkPlan]:
-    """The same for many tasks at once."""
+    """The chains of each task, with their addresses (seed, size, fold, chain)."""
     counts = [task.last - task.first for task in tasks]
     sizes = np.repeat([task.size for task in tasks], counts)
     folds = np.repeat([task.fold for task in tasks], counts)  # ALL_ROWS is -1, as in an address
