@@ -17,7 +17,7 @@ from pairflip.engines import Engine, WalkPlan, WalkResult, get_engine
 from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.gram import Gram
 
-_LAUNCH_NS = 2e12  # work of one CPU core that goes to the device at once: a few seconds there
+_LAUNCH_NS = 1e13  # work of one CPU core that goes to the device at once: about a minute there; small launches leave it idle
 
 Job = tuple[Work, Sequence[Task]]
 
