@@ -4,7 +4,7 @@ VENV ?= .venv
 PIP_VERSION := 26.3
 
 BIN := $(VENV)/bin
-GPU_PYTHON ?= $(BIN)/python
+GPU := $(or $(GPU_PYTHON),$(BIN)/python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt --build-constraint constraints.txt
 LOCK := $(VENV)-lock
@@ -30,11 +30,11 @@ lint: $(VENV)/.dev ## check style, formatting, types and the direction of import
 bench: $(VENV)/.base ## run the benchmarks
 	$(BIN)/python -m benchmarks
 
-gpu: ## check and time the GPU engine where there is a device; which Python: make gpu GPU_PYTHON=python3
-	@reason=$$(PYTHONPATH=src $(GPU_PYTHON) -c 'from pairflip.engines.cuda import available; print(available())') || exit 1; \
+gpu: $(if $(GPU_PYTHON),,$(VENV)/.dev) ## check and time the GPU engine where there is a device; which Python: make gpu GPU_PYTHON=python3
+	@reason=$$(PYTHONPATH=src $(GPU) -c 'from pairflip.engines.cuda import available; print(available())') || exit 1; \
 	if [ -n "$$reason" ]; then echo "make gpu: skipped: $$reason"; else \
-	  PYTHONPATH=src $(GPU_PYTHON) -m pytest tests/test_cuda_batch.py tests/test_engine_cuda.py --gpu && \
-	  PYTHONPATH=src $(GPU_PYTHON) -m benchmarks gpu; fi
+	  PYTHONPATH=src $(GPU) -m pytest tests/test_cuda_batch.py tests/test_engine_cuda.py --gpu && \
+	  PYTHONPATH=src $(GPU) -m benchmarks gpu; fi
 
 lock: ## write constraints.txt anew (with the oldest Python we support)
 	$(PYTHON) -m venv --clear $(LOCK)

@@ -17,7 +17,7 @@ from pairflip.engines import Engine, WalkPlan, WalkResult, get_engine
 from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.gram import Gram
 
-_LAUNCH_NS = 1e13  # work of one CPU core that goes to the device at once: about a minute there; small launches leave it idle
+_LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small launches leave idle
 
 Job = tuple[Work, Sequence[Task]]
 
