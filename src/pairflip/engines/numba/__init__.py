@@ -107,7 +107,7 @@ class NumbaEngine:
 
     def _memory(self, gram: Gram, k: int) -> Any:
         if gram.objective == "loo":
-            from pairflip.engines.numba.loo import new_loo_chain
+            from pairflip.engines.numba.loo_chain import new_loo_chain
 
             return new_loo_chain(k, *gram.columns.shape)
         from pairflip.engines.numba.chain import new_chain
@@ -141,7 +141,7 @@ def _system(gram: Gram) -> Any:
 
     none = np.empty((0, 0))
     if isinstance(gram, LooGram):
-        from pairflip.engines.numba.loo import LooSystem
+        from pairflip.engines.numba.loo_chain import LooSystem
 
         G = gram.matrix if gram.dense else none
         rest = gram.diagonal, gram.yy, gram.target, gram.penalty, gram.leverage

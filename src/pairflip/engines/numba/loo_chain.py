@@ -1,0 +1,245 @@
+r"""The fixed-support leave-one-out error of a chain: its state, what a flip does to it, and its first support.
+
+For the support S keep P, x as in the flip algebra, and on the rows :math:`A = X_S P` (M, k), the residuals
+:math:`e = y - X_S x` and the leverages :math:`h = h_0 + \mathrm{diag}(A X_S^T)`, with :math:`h_0` those of the forced
+columns. Taking column j into slot i (:math:`p = P_{ii}, a = A_{:i}, g = G_{Sj}, w = P_{i:} g`) leaves
+
+.. math::
+    q = X_j - A g + a w / p, \quad e' = e + a x_i / p, \quad h' = h - a^2 / p
+
+without slot i (q is what the others do not explain of j), and with :math:`r' = X_j^T e'` and
+:math:`s' = |q|^2 + \lambda_j + \sum_{l \ne i} \lambda_l v_l^2` (v as in the flip algebra, :math:`\lambda` the ridge)
+
+.. math::
+    e'' = e' - q r' / s', \quad h'' = h' + q^2 / s', \quad
+    E''_\mathrm{loo} = \tfrac12 \sum_\mu \left(\frac{e''_\mu}{1 - h''_\mu}\right)^2 .
+
+When it is accepted, :math:`A_{:m} \to A_{:m} - a u_m / p - q v_m / s'` and :math:`A_{:i} \to q / s'`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairflip.engines.numba.algebra import extend
+from pairflip.engines.numba.chain import BLOCK, inner, refresh
+from pairflip.engines.numba.compile import inlined, kernel
+from pairflip.engines.numba.draws import draw_start
+from pairflip.least_squares import SATURATED, SINGULAR
+
+
+class LooSystem(NamedTuple):
+    """The problem as kernels see it: G (N, N) may be empty; the columns (N, M) are always there."""
+
+    G: Any
+    columns: Any
+    b: Any
+    diagonal: Any
+    yy: float
+    target: Any
+    penalty: Any
+    leverage: Any
+
+
+class LooChain(NamedTuple):
+    """Memory of one chain (see `chain.Chain`); A is kept as (k, M), e and h as (M,)."""
+
+    order: Any
+    P: Any
+    x: Any
+    best: Any
+    slot: Any
+    position: Any
+    uniform: Any
+    A: Any
+    e: Any
+    h: Any
+
+
+def new_loo_chain(k: int, n_columns: int, n_rows: int) -> LooChain:
+    """Uninitialized memory for a chain of size k."""
+    return LooChain(
+        order=np.empty(n_columns, np.int32),
+        P=np.empty((k, k)),
+        x=np.empty(k),
+        best=np.empty(k, np.int32),
+        slot=np.empty(BLOCK, np.int32),
+        position=np.empty(BLOCK, np.int32),
+        uniform=np.empty(BLOCK),
+        A=np.empty((k, n_rows)),
+        e=np.empty(n_rows),
+        h=np.empty(n_rows),
+    )
+
+
+@inlined
+def entering(G, columns, P, order, k, i, j, g, v):
+    """Fill g = G_Sj and v = W_j - u w / p (so that v_i = 0); returns w = W_ij."""
+    p = P[i, i]
+    for m in range(k):
+        g[m] = inner(G, columns, order[m], j)
+        v[m] = 0.0
+    for l in range(k):
+        for m in range(k):
+            v[m] += g[l] * P[l, m]
+    w = v[i]
+    for m in range(k):
+        v[m] -= P[i, m] * (w / p)
+    v[i] = 0.0
+    return w
+
+
+@inlined
+def new_part(columns, A, k, i, j, g, w, p, q):
+    """Fill q = X_j - A g + a w / p, four slots at a time; g is spent."""
+    g[i] -= w / p
+    for t in range(q.size):
+        q[t] = columns[j, t]
+    m = 0
+    while m + 4 <= k:
+        c_0, c_1, c_2, c_3 = g[m], g[m + 1], g[m + 2], g[m + 3]
+        for t in range(q.size):
+            q[t] -= c_0 * A[m, t] + c_1 * A[m + 1, t] + c_2 * A[m + 2, t] + c_3 * A[m + 3, t]
+        m += 4
+    while m < k:
+        c_0 = g[m]
+        for t in range(q.size):
+            q[t] -= c_0 * A[m, t]
+        m += 1
+
+
+@inlined
+def loo_after(columns, A, e, h, i, j, x_i, p, q, ridge):
+    """(E_loo, r', s', sum of (1 - h)^-4) after the flip; infinite when it is singular or a row is saturated."""
+    x_p, p_inverse, r, s = x_i / p, 1.0 / p, 0.0, ridge
+    for t in range(q.size):
+        r += columns[j, t] * (e[t] + x_p * A[i, t])
+        s += q[t] * q[t]
+    if s <= SINGULAR:
+        return np.inf, r, s, np.inf
+    x_j, s_inverse, energy, saturated, amplified = r / s, 1.0 / s, 0.0, 0.0, 0.0
+    for t in range(q.size):
+        rest = 1.0 - h[t] + A[i, t] * A[i, t] * p_inverse - q[t] * q[t] * s_inverse
+        inverse = 1.0 / rest
+        left_out = (e[t] + x_p * A[i, t] - x_j * q[t]) * inverse
+        energy += left_out * left_out
+        amplified += inverse * inverse * inverse * inverse
+        saturated += 1.0 if rest <= SATURATED else 0.0
+    return (np.inf if saturated > 0.0 else 0.5 * energy), r, s, amplified
+
+
+@inlined
+def ridge_part(penalty, order, k, j, v):
+    """What the ridge adds to s'."""
+    total = penalty[j]
+    for m in range(k):
+        total += penalty[order[m]] * v[m] * v[m]
+    return total
+
+
+@kernel
+def half_square(e):
+    """|e|^2 / 2."""
+    total = 0.0
+    for t in range(e.size):
+        total += e[t] * e[t]
+    return 0.5 * total
+
+
+@kernel
+def least_rest(h):
+    """Smallest 1 - h of all rows."""
+    lowest = 1.0
+    for t in range(h.size):
+        lowest = min(lowest, 1.0 - h[t])
+    return lowest
+
+
+@kernel
+def refresh_loo(system, order, P, x, A, e, h):
+    """P, x, A, e, h of the support from G and X; returns E_loo, NaN if singular, infinite if a row is saturated."""
+    k, n_rows = x.size, e.size
+    if np.isnan(refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)):
+        return np.nan
+    for t in range(n_rows):
+        e[t], h[t] = system.target[t], system.leverage[t]
+    for m in range(k):
+        for t in range(n_rows):
+            A[m, t] = 0.0
+        for l in range(k):
+            for t in range(n_rows):
+                A[m, t] += P[m, l] * system.columns[order[l], t]
+        for t in range(n_rows):
+            e[t] -= x[m] * system.columns[order[m], t]
+            h[t] += A[m, t] * system.columns[order[m], t]
+    if least_rest(h) <= SATURATED:
+        return np.inf
+    energy = 0.0
+    for t in range(n_rows):
+        energy += (e[t] / (1.0 - h[t])) ** 2
+    return 0.5 * energy
+
+
+@kernel
+def start_loo(system, chain, key0, key1):
+    """First support: the first k columns of a random order that stay independent and saturate no row.
+
+    Returns how many there are.
+    """
+    columns, order, P = system.columns, chain.order, chain.P
+    k, n, n_rows = chain.x.size, chain.order.size, chain.e.size
+    g, q, h_new, random_order = np.empty(k), np.empty(n_rows), np.empty(n_rows), np.empty(n, np.int32)
+    draw_start(key0, key1, random_order)
+    h = system.leverage.copy()
+    found, rest = 0, k
+    for c in random_order:
+        added = False
+        if found < k:
+            for t in range(n_rows):
+                q[t] = columns[c, t]
+            s = system.diagonal[c]
+            for m in range(found):
+                g[m] = inner(system.G, columns, order[m], c)
+            for m in range(found):
+                v = 0.0
+                for l in range(found):
+                    v += P[m, l] * g[l]
+                s -= v * g[m]
+                for t in range(n_rows):
+                    q[t] -= v * columns[order[m], t]
+            if s > SINGULAR:
+                for t in range(n_rows):
+                    h_new[t] = h[t] + q[t] * q[t] / s
+                added = least_rest(h_new) > SATURATED and extend(P, found, g, system.diagonal[c])
+        if added:
+            h[:] = h_new
+            order[found] = c
+            found += 1
+        elif rest < n:
+            order[rest] = c
+            rest += 1
+    return found
+
+
+@inlined
+def take_flip(A, e, h, k, i, p, x_i, u, v, q, r, s):
+    """A, e, h after the flip (u, v, p as before `exchange`; v_i = -1)."""
+    x_p, x_j, p_inverse, s_inverse = x_i / p, r / s, 1.0 / p, 1.0 / s
+    for t in range(q.size):
+        e[t] += x_p * A[i, t] - x_j * q[t]
+        h[t] += q[t] * q[t] * s_inverse - A[i, t] * A[i, t] * p_inverse
+    for m in range(k):
+        if m != i:
+            a, c = u[m] * p_inverse, v[m] * s_inverse
+            for t in range(q.size):
+                A[m, t] -= a * A[i, t] + c * q[t]
+    for t in range(q.size):
+        A[i, t] = q[t] * s_inverse
+
+
+@kernel
+def exact(system, chain):
+    """E_loo of the chain's support, and its state, recomputed."""
+    return refresh_loo(system, chain.order, chain.P, chain.x, chain.A, chain.e, chain.h)
