@@ -132,7 +132,13 @@ def test_training_energies_of_all_folds_from_one_factorization(options, cv):
     problem = SubsetProblem(X, y, sample_weight=options.pop("weights", None), **options)
     folds = as_folds(cv, problem)
     supports = np.array([[0, 1], [1, 3], [0, 2]])
-    inside, whole = HeldOutErrors(problem, folds).energies(supports)
+    parts = list(HeldOutErrors(problem, folds).energies(supports))
+    inside, whole = np.vstack([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
+    assert [part[0] for part in parts] == np.cumsum([0, *(len(part[2]) for part in parts)])[:-1].tolist()
+    which, low, best = HeldOutErrors(problem, folds).lowest(supports)
+    assert np.array_equal(which, np.argmin(inside, axis=0))
+    assert np.array_equal(low, inside.min(axis=0))
+    assert best == np.argmin(whole)
     for u, support in enumerate(supports):
         assert whole[u] == pytest.approx(problem.energy(support))
         for f, rows in enumerate(folds.left_out):

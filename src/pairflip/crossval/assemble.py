@@ -28,6 +28,7 @@ from pairflip.settle import first_best, reaches
 
 Supports = NDArray[np.int64]
 _STAND_INS = 5
+_POOL = 20_000  # supports that folds show each other, at most
 _BETTER = 1e-9  # of y'y: by less than this, energies computed in two ways are equal
 
 
@@ -130,8 +131,10 @@ def _of_size(work: Work, found: Found, errors: HeldOutErrors, size: int, share: 
     chosen, low = supports[folds, best], energies[folds, best]
     pooled = None
     if share and size < work.problem.gram.n_columns:
-        final = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))[0]
-        chosen, low, pooled = _shared(work, errors, np.vstack([supports.reshape(-1, size), final]), chosen, low)
+        final, final_energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
+        behind = np.concatenate([(energies - low[:, None]).ravel(), final_energies - final_energies.min()])
+        pool = np.vstack([supports.reshape(-1, size), final])[np.argsort(behind, kind="stable")]
+        chosen, low, pooled = _shared(work, errors, pool, chosen, low)
     rows = np.array([work.problem.rows_present - held.size for held in work.folds.left_out])
     agreement = float(np.mean([np.mean(reaches(e, bound, yy)) for e, bound in zip(energies, low, strict=True)]))
     by_chain = errors.residuals(supports)
@@ -149,17 +152,18 @@ def _shared(
 ) -> tuple[Supports, Floats, Supports]:
     """Let every fold take the support of the pool with the lowest training energy there, if lower than its own.
 
-    Returns supports and energies of the folds, and the support of the pool that is best on all rows.
+    The pool is in the order of promise; a large one is cut. Returns supports and energies of the folds, and the support
+    of the pool that is best on all rows.
     """
-    pool = np.unique(pool, axis=0)
-    inside, whole = errors.energies(pool)
+    _, first = np.unique(pool, axis=0, return_index=True)
+    pool = pool[np.sort(first)[:_POOL]]
+    which, inside, best = errors.lowest(pool)
     chosen, low = chosen.copy(), low.copy()
-    for f, u in enumerate(np.argmin(inside, axis=0)):
-        if inside[u, f] < low[f] - _BETTER * work.problem.gram.yy:
-            energy = gram_of(work, f).energy(work.problem.slots(pool[u]))
-            if energy < low[f]:
-                chosen[f], low[f] = pool[u], energy
-    return chosen, low, pool[int(np.argmin(whole))]
+    for f in np.flatnonzero(inside < low - _BETTER * work.problem.gram.yy).tolist():
+        energy = gram_of(work, f).energy(work.problem.slots(pool[which[f]]))
+        if energy < low[f]:
+            chosen[f], low[f] = pool[which[f]], energy
+    return chosen, low, pool[best]
 
 
 def _stability(fold_supports: Supports, counts: NDArray[np.int64]) -> float:

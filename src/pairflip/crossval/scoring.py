@@ -10,6 +10,8 @@ This is exact, so folds that chose the same support share one factorization.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,29 +64,40 @@ class HeldOutErrors:
                 residuals = self._block(support, rows, q[rows], e[rows])
                 result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
 
-    def energies(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        r"""Training energies (U, F) of `supports` (U, k) in every fold, and (U,) on all rows.
+    def lowest(self, supports: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats, int]:
+        r"""Which of `supports` (U, k) is lowest in each fold (F,), its training energy there, and the lowest on all rows.
 
         .. math:: E^{(H)} = E - \tfrac12 e_H^T (I - h_{HH})^{-1} e_H ;
 
         infinite where the held-out rows alone decide a coefficient.
         """
-        inside, whole = np.empty((supports.shape[0], len(self._folds))), np.empty(supports.shape[0])
+        which, low = np.zeros(len(self._folds), dtype=np.int64), np.full(len(self._folds), np.inf)
+        best, best_energy = 0, np.inf
+        for first, inside, whole in self.energies(supports):
+            at = np.argmin(inside, axis=0)
+            energy = inside[at, np.arange(low.size)]
+            which, low = np.where(energy < low, at + first, which), np.minimum(energy, low)
+            if whole.min() < best_energy:
+                best, best_energy = int(np.argmin(whole)) + first, float(whole.min())
+        return which, low, best
+
+    def energies(self, supports: NDArray[np.int64]) -> Iterator[tuple[int, Floats, Floats]]:
+        """Part by part: the first support of the part, energies (u, F) in the folds, and (u,) on all rows."""
         if self._single:
             row = self._folds.row
             for part, left, e, energy in loo_stack(self._problem, supports):
                 seen = left[:, row] > _UNSEEN
                 share = e[:, row] ** 2 / np.where(seen, left[:, row], 1.0)
-                inside[part], whole[part] = np.where(seen, energy[:, None] - 0.5 * share, np.inf), energy
-            return inside, whole
+                yield part.start, np.where(seen, energy[:, None] - 0.5 * share, np.inf), energy
+            return
         for u, support in enumerate(supports):
             q, e = self._factor(support)
-            whole[u] = self._problem.energy(support)
+            whole, inside = self._problem.energy(support), np.empty((1, len(self._folds)))
             for f, rows in enumerate(self._folds.left_out):
                 block = np.eye(rows.size) - q[rows] @ q[rows].T
                 seen = np.linalg.eigvalsh(block)[0] > _UNSEEN
-                inside[u, f] = whole[u] - 0.5 * e[rows] @ np.linalg.solve(block, e[rows]) if seen else np.inf
-        return inside, whole
+                inside[0, f] = whole - 0.5 * e[rows] @ np.linalg.solve(block, e[rows]) if seen else np.inf
+            yield u, inside, np.array([whole])
 
     def _block(self, support: NDArray[np.int64], rows: NDArray[np.int64], q: Floats, e: Floats) -> Floats:
         """Weighted residuals of several rows held out together."""
