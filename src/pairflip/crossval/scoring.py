@@ -65,7 +65,7 @@ class HeldOutErrors:
                 result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
 
     def lowest(self, supports: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats, int]:
-        r"""Which of `supports` (U, k) is lowest in each fold (F,), its training energy there, and the lowest on all rows.
+        r"""Which of `supports` (U, k) is lowest in each fold (F,), its training energy, and the lowest on all rows.
 
         .. math:: E^{(H)} = E - \tfrac12 e_H^T (I - h_{HH})^{-1} e_H ;
 
