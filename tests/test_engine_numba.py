@@ -1,5 +1,8 @@
 """The compiled engine, each way of flipping on its own, against the reference and against exact numbers."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -136,3 +139,25 @@ def test_blas_threads_are_restored_after_walks_that_overlap():
     assert set(threads()) == {1}
     second.__exit__(None, None, None)
     assert threads() == before
+
+
+@pytest.mark.slow
+def test_code_just_compiled_and_code_loaded_give_the_same_bits(tmp_path):
+    """Also the energies of steps, whose last bits depend on the order of sums."""
+    script = (
+        "import hashlib, numpy as np\n"
+        "from pairflip import SubsetProblem, anneal\n"
+        "rng = np.random.default_rng(0)\n"
+        "X = rng.normal(size=(30, 20))\n"
+        "problem = SubsetProblem(X, X[:, 0] + X[:, 3] + rng.normal(size=30))\n"
+        "for objective in ('energy', 'loo'):\n"
+        "    print(hashlib.sha256(anneal(problem, 4, chains=8, objective=objective).energy.tobytes()).hexdigest())\n"
+    )
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert "compiling" in runs[0].stderr
+    assert "compiling" not in runs[1].stderr
+    assert runs[0].stdout == runs[1].stdout

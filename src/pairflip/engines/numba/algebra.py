@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.numba.compile import inlined, kernel
+from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SINGULAR
 
 INFLATION = 1.0 / SINGULAR
 
 
-@inlined
+@kernel
 def flip_energy(x_i, p, r_j, s_j, w):
     """(Delta E, r', s') of taking a column with W_ij = w into a slot with x_i and P_ii = p."""
     p_inverse = 1.0 / p
@@ -41,7 +41,7 @@ def flip_energy(x_i, p, r_j, s_j, w):
     return 0.5 * (x_i * x_i * p_inverse - r * r / s), r, s
 
 
-@inlined
+@kernel
 def accepts(u, z):
     """u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6)."""
     if z <= 0.0 or u < 1.0 - z:
@@ -51,7 +51,7 @@ def accepts(u, z):
     return u <= np.exp(-z)
 
 
-@inlined
+@kernel
 def inflation(P, k, u, v, p, s):
     """Bound on the largest variance inflation factor (diagonal element of P, at least 1) after the flip."""
     p_inverse, s_inverse, total = 1.0 / p, 1.0 / s, 0.0
@@ -95,7 +95,7 @@ def extend(P, n, g, diagonal_j):
     return True
 
 
-@inlined
+@kernel
 def exchange(P, x, k, u, v, i, p, r, s):
     """P and x after the flip at slot i."""
     x_i, x_j, p_inverse, s_inverse = x[i], r / s, 1.0 / p, 1.0 / s
@@ -111,7 +111,7 @@ def exchange(P, x, k, u, v, i, p, r, s):
     x[i] = x_j
 
 
-@inlined
+@kernel
 def shared_part(g, u, k, i, p):
     """Sum over the other slots of G_lj u_l / p: the part of h that comes from removing slot i."""
     t = 0.0
@@ -143,7 +143,7 @@ def update_table(W, r, s, G_j, k, g, u, v, i, p, x_i, r_new, s_new):
         W[i, j] = h[j] * s_inverse
 
 
-@inlined
+@kernel
 def update_ahead(W, r, s, G, h, first, last, k, g, u, v, i, p, x_i, r_new, s_new):
     """The same for the flips ahead: rows first, ..., last - 1 of W (lanes, k); h holds G_jm of each lane m."""
     t, p_inverse, s_inverse = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new

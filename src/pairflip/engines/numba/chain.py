@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.numba.algebra import extend
-from pairflip.engines.numba.compile import inlined, kernel
+from pairflip.engines.numba.compile import kernel
 from pairflip.engines.numba.draws import draw_start
 
 LANES = 8
@@ -73,7 +73,7 @@ def new_chain(k: int, n_columns: int, *, dense: bool) -> Chain:
     )
 
 
-@inlined
+@kernel
 def inner(G, columns, a, b):
     """G_ab of two different columns."""
     if G.size:
@@ -181,7 +181,7 @@ def build_table(system, chain):
         W[m, c] = 1.0
 
 
-@inlined
+@kernel
 def gather(G, order, ahead, lanes, k, G_a):
     """Rows G_Sj (of G_a) of the first `lanes` columns j in `ahead`."""
     for m in range(k):
@@ -199,7 +199,7 @@ def gather_from_columns(columns, support_columns, ahead, lanes, ahead_columns, G
     np.dot(ahead_columns, support_columns.T, G_a)
 
 
-@inlined
+@kernel
 def project(P, G_a, lanes, k, W_a):
     """Rows W_j = P G_Sj (of W_a) of the first `lanes` flips ahead, where they are too few for BLAS."""
     for q in range(lanes):
@@ -210,7 +210,7 @@ def project(P, G_a, lanes, k, W_a):
             W_a[q, m] = total
 
 
-@inlined
+@kernel
 def correlate(b, diagonal, x, ahead, lanes, k, G_a, W_a, r_a, s_a):
     """r_j and s_j of the first `lanes` flips ahead."""
     for q in range(lanes):

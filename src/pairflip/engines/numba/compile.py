@@ -51,8 +51,10 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
 
 
 entry = _cached()
-"""Called from Python."""
-kernel = _cached(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Called from other kernels only."""
-inlined = _njit(forceinline=True, **_common)
-"""Part of its caller, so that the compiler sees which arrays cannot overlap."""
+"""Called from Python; its compiled code is kept."""
+kernel = _njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_common)
+"""Part of its caller: the compiler sees which arrays cannot overlap, and there is one compiled version of it only.
+
+A kernel compiled on its own would be there twice, alone and within its caller, with sums in different orders; which of
+them runs, and so the last bits of an energy, would depend on whether the code was just compiled or loaded.
+"""

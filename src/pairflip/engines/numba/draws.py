@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import uint64
 
-from pairflip.engines.numba.compile import inlined, kernel
+from pairflip.engines.numba.compile import kernel
 from pairflip.philox import MULTIPLIERS, ROUNDS, STREAM_FLIPS, STREAM_START, WEYL
 
 A, B = uint64(MULTIPLIERS[0]), uint64(MULTIPLIERS[1])
@@ -14,7 +14,7 @@ HALF = uint64(32)
 FLIPS, START = uint64(STREAM_FLIPS), uint64(STREAM_START)
 
 
-@inlined
+@kernel
 def philox(t, stream, key0, key1):
     """One Philox4x32-10 block of counter (t low, t high, stream, 0); words as uint64 below 2**32."""
     c0, c1, c2, c3 = t & LOW, t >> HALF, stream, uint64(0)

@@ -25,7 +25,7 @@ import numpy as np
 
 from pairflip.engines.numba.algebra import extend
 from pairflip.engines.numba.chain import BLOCK, inner, refresh
-from pairflip.engines.numba.compile import inlined, kernel
+from pairflip.engines.numba.compile import kernel
 from pairflip.engines.numba.draws import draw_start
 from pairflip.least_squares import SATURATED, SINGULAR
 
@@ -74,7 +74,7 @@ def new_loo_chain(k: int, n_columns: int, n_rows: int) -> LooChain:
     )
 
 
-@inlined
+@kernel
 def entering(G, columns, P, order, k, i, j, g, v):
     """Fill g = G_Sj and v = W_j - u w / p (so that v_i = 0); returns w = W_ij."""
     p = P[i, i]
@@ -91,7 +91,7 @@ def entering(G, columns, P, order, k, i, j, g, v):
     return w
 
 
-@inlined
+@kernel
 def new_part(columns, A, k, i, j, g, w, p, q):
     """Fill q = X_j - A g + a w / p, four slots at a time; g is spent."""
     g[i] -= w / p
@@ -110,7 +110,7 @@ def new_part(columns, A, k, i, j, g, w, p, q):
         m += 1
 
 
-@inlined
+@kernel
 def loo_after(columns, A, e, h, i, j, x_i, p, q, ridge):
     """(E_loo, r', s', sum of (1 - h)^-4) after the flip; infinite when it is singular or a row is saturated."""
     x_p, p_inverse, r, s = x_i / p, 1.0 / p, 0.0, ridge
@@ -130,7 +130,7 @@ def loo_after(columns, A, e, h, i, j, x_i, p, q, ridge):
     return (np.inf if saturated > 0.0 else 0.5 * energy), r, s, amplified
 
 
-@inlined
+@kernel
 def ridge_part(penalty, order, k, j, v):
     """What the ridge adds to s'."""
     total = penalty[j]
@@ -223,7 +223,7 @@ def start_loo(system, chain, key0, key1):
     return found
 
 
-@inlined
+@kernel
 def take_flip(A, e, h, k, i, p, x_i, u, v, q, r, s):
     """A, e, h after the flip (u, v, p as before `exchange`; v_i = -1)."""
     x_p, x_j, p_inverse, s_inverse = x_i / p, r / s, 1.0 / p, 1.0 / s

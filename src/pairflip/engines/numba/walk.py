@@ -38,7 +38,7 @@ from pairflip.engines.numba.chain import (
     refresh,
     start_chain,
 )
-from pairflip.engines.numba.compile import entry, inlined, kernel
+from pairflip.engines.numba.compile import entry, kernel
 from pairflip.engines.numba.draws import draw_flips
 
 AUTO, SQUARE, TABLE = 0, 1, 2
@@ -93,7 +93,7 @@ def new_clock(first: int, last: int) -> Clock:
     return Clock(count, np.zeros(4))
 
 
-@inlined
+@kernel
 def book(count, value, energy, accepted, best, order, better, t, new_energy):
     """Enter an accepted flip at time t into the step's sums and the clock, and keep the best support met."""
     c, a = count[CHAIN], count[STEP]
