@@ -26,6 +26,8 @@ class Batches:
 
     def walk_batch(self, walks, tick=None):
         self.batches.append([plan.k for _, plan in walks])
+        if tick is not None:
+            tick(sum(int(plan.flips.sum()) * plan.chains for _, plan in walks))
         return [get_engine("numba").walk(gram, plan) for gram, plan in walks]
 
 
@@ -90,3 +92,11 @@ def test_many_problems_resume_from_their_journals(tables, tmp_path):
 def test_without_a_device_auto_means_threads(tables):
     problem = SubsetProblem(tables[0].X, tables[0].y)
     assert select_size(problem, [1], cv=3, chains=1).engine == "numba"
+
+
+def test_progress_follows_the_flips_of_a_device(tables, monkeypatch, capsys):
+    monkeypatch.setattr("pairflip.crossval.progress._LOG_SECONDS", 0.0)
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+    select_size(problem, [1, 2], cv=3, chains=2, engine=Batches(), progress="log")
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("pairflip: 16 of 16 chains, ")  # all walked, none judged yet

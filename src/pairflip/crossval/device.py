@@ -13,7 +13,7 @@ from pairflip.crossval.loo_stack import loo_stack
 from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
 from pairflip.crossval.walks import Outcome, gram_of, halt, outcome, plans, run_batch
-from pairflip.engines import Engine, WalkPlan, WalkResult, get_engine
+from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.gram import Gram
 
@@ -53,14 +53,16 @@ def _seconds(work: Work) -> float:
     return 1e-9 * len(work.folds) * sum(work.nanoseconds(size, work.chains) for size in work.sizes)
 
 
-def run_on_device(engine: Any, jobs: Sequence[Job], n_jobs: int | None) -> Iterator[tuple[int, list[Outcome]]]:
+def run_on_device(
+    engine: Any, jobs: Sequence[Job], n_jobs: int | None, tick: Tick | None = None
+) -> Iterator[tuple[int, list[Outcome]]]:
     """(job, outcomes) of all tasks of several problems; what the device cannot hold is walked on the CPU."""
     later: deque[tuple[int, Future[list[Outcome]]]] = deque()
     with ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip") as pool:
         try:
             for batch in _launches(jobs):
                 walks, on_cpu = _prepare(engine, jobs, batch)
-                walked = engine.walk_batch([(gram, chains) for _, _, gram, chains in walks])
+                walked = engine.walk_batch([(gram, chains) for _, _, gram, chains in walks], tick=tick)
                 parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
                 for (job, task, gram, _), result in zip(walks, walked, strict=True):
                     parts[job, task.size].append((task, gram, result))

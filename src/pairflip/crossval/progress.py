@@ -88,7 +88,8 @@ class SelectionProgress:
         self._journal = journal
         self._total = sum(task.last - task.first for task in tasks)
         self._kept = len(found.supports)
-        self._done = 0
+        self._done, self._walked = 0, 0.0
+        self._flips = int(work.flips.sum())
         self._began = self._shown = time.monotonic()
         if show == "log":
             self._kind = "bar" if sys.stderr.isatty() else "log"
@@ -131,20 +132,29 @@ class SelectionProgress:
     def advance(self, outcomes: Sequence[Outcome]) -> None:
         """Count finished tasks."""
         self._done += sum(outcome.task.last - outcome.task.first for outcome in outcomes)
-        if self._error is None:
-            return
-        self._error.add(outcomes)
+        if self._error is not None:
+            self._error.add(outcomes)
+            self._refresh(self._error)
+
+    def tick(self, flips: int) -> None:
+        """Count flips of chains that are under way (a device tells of its work before any chain is judged)."""
+        self._walked += flips / self._flips
+        if self._error is not None:
+            self._refresh(self._error)
+
+    def _refresh(self, error: ErrorSoFar) -> None:
         now = time.monotonic()
         if now - self._shown < (_SHOW_SECONDS if self._kind == "bar" else _LOG_SECONDS):
             return
         self._shown = now
-        self._error.update(self._found)
-        rate = self._done / max(now - self._began, 1e-9)
+        error.update(self._found)
+        done = max(self._done, min(int(self._walked), self._total))
+        rate = max(done, 1) / max(now - self._began, 1e-9)
         if self._bar is not None:
-            self._bar.update(self._bar_task, completed=self._done, rate=f"{rate:.3g}", note=self._error.line())
+            self._bar.update(self._bar_task, completed=done, rate=f"{rate:.3g}", note=error.line())
         else:
-            left = (self._total - self._done) / rate
-            self._say(f"{self._done} of {self._total} chains, {rate:.3g}/s, {left:.0f} s left; {self._error.line()}")
+            left = (self._total - done) / rate
+            self._say(f"{done} of {self._total} chains, {rate:.3g}/s, {left:.0f} s left; {error.line()}")
 
     def _say(self, text: str) -> None:
         print(f"pairflip: {text}", file=sys.stderr, flush=True)

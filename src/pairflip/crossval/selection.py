@@ -22,7 +22,7 @@ from pairflip.crossval.parallel import check_jobs, run_all
 from pairflip.crossval.progress import SelectionProgress, Show, check_show
 from pairflip.crossval.tasks import Task, Work, missing, parse_shard
 from pairflip.crossval.walks import Outcome
-from pairflip.engines import Engine, get_engine
+from pairflip.engines import Engine, Tick, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.forward import forward_energies, scale_of
@@ -243,7 +243,7 @@ def _walk(
         device = find_device(work.engine, [work]) if tasks else None
         notes += left_to_cpu(device, work)
         with SelectionProgress(work, tasks, found, progress, journal) as show:
-            for outcomes in _outcomes(device, work, tasks, n_jobs):
+            for outcomes in _outcomes(device, work, tasks, n_jobs, show.tick):
                 if kept is not None:
                     kept.write(outcomes)
                 for outcome in outcomes:
@@ -252,9 +252,11 @@ def _walk(
     return found, notes, get_engine(work.engine).name if device is None else device.name
 
 
-def _outcomes(device: Any, work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
+def _outcomes(
+    device: Any, work: Work, tasks: Sequence[Task], n_jobs: int | None, tick: Tick
+) -> Iterator[list[Outcome]]:
     if device is None:
         yield from run_all(work, tasks, n_jobs)
     else:
-        for _, outcomes in run_on_device(device, [(work, tasks)], n_jobs):
+        for _, outcomes in run_on_device(device, [(work, tasks)], n_jobs, tick):
             yield outcomes
