@@ -33,12 +33,12 @@ class NumbaEngine:
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
-        from pairflip.engines.numba.algebra import accepts
+        from pairflip.engines.numba.survey import decide
 
         low, high = 0, 2**53
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if accepts(middle * 2.0**-53, beta * delta) else (low, middle - 1)
+            low, high = (middle, high) if decide(middle * 2.0**-53, beta * delta) else (low, middle - 1)
         return low * 2.0**-53
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:

@@ -1,10 +1,10 @@
-"""Every flip of one support at once, by the same algebra the walk uses (for exact tests)."""
+"""What the walk would do, asked from outside (for exact tests): every flip of one support at once, and one decision."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import flip_energy, is_singular
+from pairflip.engines.numba.algebra import accepts, flip_energy, is_singular
 from pairflip.engines.numba.chain import (
     LANES,
     build_table,
@@ -16,6 +16,12 @@ from pairflip.engines.numba.chain import (
     refresh,
 )
 from pairflip.engines.numba.compile import entry
+
+
+@entry
+def decide(u, z):
+    """Whether the random number u accepts a flip of beta Delta E = z."""
+    return accepts(u, z)
 
 
 @entry
