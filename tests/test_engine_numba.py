@@ -11,8 +11,8 @@ from threadpoolctl import ThreadpoolController
 
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import WalkPlan
+from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine
-from pairflip.engines.numba.blas import one_blas_thread
 from pairflip.philox import chain_keys
 from pairflip.testing import EngineConformance
 

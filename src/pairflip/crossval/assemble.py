@@ -21,7 +21,7 @@ from pairflip.crossval.scoring import HeldOutErrors, mean_and_error
 from pairflip.crossval.tasks import ALL_ROWS, Work
 from pairflip.crossval.walks import gram_of
 from pairflip.double_flip import improve
-from pairflip.engines.numba.blas import one_blas_thread
+from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.problem import Fit, SubsetProblem
 from pairflip.settle import first_best, reaches

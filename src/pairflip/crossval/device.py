@@ -14,7 +14,7 @@ from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
 from pairflip.crossval.walks import Outcome, gram_of, halt, outcome, plans, run_batch
 from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
-from pairflip.engines.numba.blas import one_blas_thread
+from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 
 _LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small launches leave idle

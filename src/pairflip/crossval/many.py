@@ -19,7 +19,7 @@ from pairflip.crossval.parallel import local_threads, run_all
 from pairflip.crossval.selection import plan_work
 from pairflip.crossval.tasks import Task, Work, missing
 from pairflip.crossval.walks import Outcome
-from pairflip.engines import Engine
+from pairflip.engines import Engine, get_engine
 from pairflip.problem import SubsetProblem
 from pairflip.schedule import Schedule
 
@@ -54,12 +54,13 @@ def select_many(
             found = Found() if book is None else book.read(work)
             jobs.append((work, missing(work, found.done)))
             kept.append((settings, book, found))
+        device = find_device(engine, [work for work, tasks in jobs if tasks])
         left = [sum(task.last - task.first for task in tasks) for _, tasks in jobs]
 
         def finish(index: int) -> tuple[int, SizeCurve]:
             (work, _), (settings, _, found) = jobs[index], kept[index]
             chosen = {**settings, "share": share, "polish": polish}
-            name = engine if isinstance(engine, str) else engine.name
+            name = get_engine(engine).name if device is None else device.name
             curve = assemble(
                 work, found, settings=chosen, engine=name, notes=(), began=began, share=share, polish=polish, n_jobs=1
             )
@@ -69,7 +70,7 @@ def select_many(
         finished = [index for index, count in enumerate(left) if count == 0]
         with ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip") as pool:
             waiting = [pool.submit(finish, index) for index in finished]
-            for index, outcomes in _run(jobs, engine, n_jobs):
+            for index, outcomes in _run(jobs, device, n_jobs):
                 _, book, found = kept[index]
                 if book is not None:
                     book.write(outcomes)
@@ -85,9 +86,8 @@ def select_many(
 
 
 def _run(
-    jobs: Sequence[tuple[Work, Sequence[Task]]], engine: str | Engine, n_jobs: int | None
+    jobs: Sequence[tuple[Work, Sequence[Task]]], device: Any, n_jobs: int | None
 ) -> Iterator[tuple[int, list[Outcome]]]:
-    device = find_device(engine, [work for work, _ in jobs])
     if device is not None:
         yield from run_on_device(device, jobs, n_jobs)
         return

@@ -13,7 +13,7 @@ from typing import Any
 
 from pairflip.crossval.tasks import Task, Work, batches
 from pairflip.crossval.walks import Outcome, halt, run_batch
-from pairflip.engines.numba.blas import one_blas_thread
+from pairflip.engines.blas import one_blas_thread
 
 _BATCH_NS = 2e7  # threads: often enough for a smooth display, and little is lost when the run is killed
 _REMOTE_BATCH_NS = 3e9  # a cluster: seconds, so that the scheduler has little to do

@@ -24,7 +24,7 @@ from pairflip.crossval.tasks import Task, Work, missing, parse_shard
 from pairflip.crossval.walks import Outcome
 from pairflip.engines import Engine, Tick, get_engine
 from pairflip.engines.base import flip_nanoseconds
-from pairflip.engines.numba.blas import one_blas_thread
+from pairflip.engines.blas import one_blas_thread
 from pairflip.forward import forward_energies, scale_of
 from pairflip.gram import Gram
 from pairflip.philox import check_seed

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
 from pairflip.engines import RankTooSmall, WalkPlan, WalkResult, get_engine
-from pairflip.engines.numba.blas import one_blas_thread
+from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import address_keys

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
-from pairflip.engines.numba.blas import one_blas_thread
+from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, LooGram
 from pairflip.least_squares import Floats
 

@@ -36,6 +36,7 @@ from pairflip.engines.numba.walk import (
     STEP,
     T,
     book,
+    write_ends,
 )
 
 SAFE = 1e-4
@@ -162,23 +163,11 @@ def begin(system, chain, clock, plan, output):
 
 @kernel
 def finish(system, chain, clock, plan, output):
-    """Write the chain's ends; steps it froze before reaching keep the final energy."""
-    count, value = clock.count, clock.value
-    c = count[CHAIN]
+    """End the chain with its energy computed anew, if rounding has not led it beyond a limit."""
     energy = exact(system, chain)
     if np.isfinite(energy):
-        value[ENERGY] = energy
-    for a in range(count[STEP], plan.betas.size):
-        begin_step = plan.ends[a - 1] if a else 0
-        output.energy[c, a] += value[ENERGY] * (plan.ends[a] - max(begin_step, count[MARK]))
-    for a in range(plan.betas.size):
-        output.energy[c, a] /= plan.ends[a] - (plan.ends[a - 1] if a else 0)
-    output.final_energy[c] = value[ENERGY]
-    for m in range(chain.best.size):
-        output.support[c, m] = chain.order[m]
-        output.best_support[c, m] = chain.best[m]
-    count[CHAIN] += 1
-    count[T] = -1
+        clock.value[ENERGY] = energy
+    write_ends(chain, clock, plan, output)
 
 
 @entry

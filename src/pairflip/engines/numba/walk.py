@@ -309,11 +309,10 @@ def begin(system, chain, clock, plan, output):
 
 
 @kernel
-def finish(system, chain, clock, plan, output):
-    """Write the chain's ends; steps it froze before reaching keep the final energy."""
+def write_ends(chain, clock, plan, output):
+    """Write where the chain ended; steps it froze before reaching keep the final energy."""
     count, value = clock.count, clock.value
     c = count[CHAIN]
-    value[ENERGY] = exact_energy(system, chain)
     for a in range(count[STEP], plan.betas.size):
         begin_step = plan.ends[a - 1] if a else 0
         output.energy[c, a] += value[ENERGY] * (plan.ends[a] - max(begin_step, count[MARK]))
@@ -325,6 +324,13 @@ def finish(system, chain, clock, plan, output):
         output.best_support[c, m] = chain.best[m]
     count[CHAIN] += 1
     count[T] = -1
+
+
+@kernel
+def finish(system, chain, clock, plan, output):
+    """End the chain with its energy computed anew."""
+    clock.value[ENERGY] = exact_energy(system, chain)
+    write_ends(chain, clock, plan, output)
 
 
 @entry
