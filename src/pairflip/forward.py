@@ -11,36 +11,40 @@ from pairflip.least_squares import SINGULAR
 def forward_energies(gram: Gram, k: int) -> list[float]:
     r"""Energies that forward selection leaves with 0, 1, ..., k columns (fewer if no more are independent).
 
-    Each step takes the column with the largest :math:`r_j^2 / s_j`: what it shares with the residual over what of it
-    is not in the chosen ones. The ridge term is left out: only a scale is wanted.
+    Each step takes the column j with the largest :math:`r_j^2 / s_j` (what it shares with the residual over what of it
+    is not in the chosen ones), which lowers the energy by half of that. With q the new row of the Cholesky factor,
+
+    .. math:: q = (G_j - Q_{:j}^T Q) / \sqrt{s_j}, \quad r \to r - q r_j / \sqrt{s_j}, \quad s \to s - q^2 .
     """
-    residual = gram.target.copy()
-    free = np.einsum("jm,jm->j", gram.columns, gram.columns)
-    chosen: list[int] = []
-    basis = np.empty((0, residual.size))
-    energies = [0.5 * float(residual @ residual)]
+    r, s = gram.b.copy(), gram.diagonal.copy()
+    usable = s > SINGULAR
+    Q = np.empty((0, r.size))
+    energies = [0.5 * gram.yy]
     for _ in range(k):
-        shared = gram.columns @ residual
-        usable = free > SINGULAR
-        usable[chosen] = False
+        usable &= s > SINGULAR
         if not usable.any():
             break
-        gain = np.where(usable, shared**2 / np.where(usable, free, 1.0), -1.0)
-        best = int(np.argmax(gain))
-        chosen.append(best)
-        direction = gram.columns[best] - (gram.columns[best] @ basis.T) @ basis
-        direction -= (direction @ basis.T) @ basis
-        direction /= np.sqrt(direction @ direction)
-        basis = np.vstack([basis, direction])
-        free -= (gram.columns @ direction) ** 2
-        residual -= direction * (direction @ residual)
-        energies.append(0.5 * float(residual @ residual))
+        gain = np.where(usable, r**2 / np.where(usable, s, 1.0), -1.0)
+        j = int(np.argmax(gain))
+        root = np.sqrt(s[j])
+        q = (gram.row(j) - Q[:, j] @ Q) / root
+        Q = np.vstack([Q, q])
+        usable[j] = False
+        r -= q * (r[j] / root)
+        s -= q**2
+        energies.append(max(energies[-1] - 0.5 * float(gain[j]), 0.0))
     return energies
 
 
 def scale_of(energies: list[float]) -> float:
-    """The last of forward selection's energies; where that is nothing, a part of what it left before."""
-    return max(energies[-1], 0.01 * energies[-2], 1e-9 * energies[0])
+    """The last of forward selection's energies; where that is nothing, a fraction of what it left before.
+
+    Six digits are kept: a temperature needs no more, and rounding errors then change no chain. A target that does not
+    vary has no scale, and any will do.
+    """
+    before = energies[-2] if len(energies) > 1 else energies[-1]
+    scale = max(energies[-1], 0.01 * before, 1e-9 * energies[0])
+    return float(f"{scale:.6g}") or 1.0
 
 
 def greedy_scale(gram: Gram, k: int) -> float:

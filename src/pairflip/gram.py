@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import SATURATED, Floats, orthonormal_basis, qr_energy, qr_loo_energy
 
+_BLOCK_BYTES = 4 * 2**20  # of a matrix that is changed part by part
+
 
 class Gram:
     r"""Unit-norm columns, target, and their inner products.
@@ -29,16 +31,21 @@ class Gram:
     b, yy : (N,), float
         :math:`X^T y` and :math:`y^T y`.
     diagonal : (N,)
-        Diagonal of G: 1 unless rows are held out.
+        Diagonal of G: columns have unit norm, so it is 1.
     dense : bool
         Whether the N x N matrix may be formed (it fits the memory budget).
+    candidates : (N,)
+        Which columns of the user's table these are.
     objective : {"energy", "loo"}
         What `energy` is, and so what an engine walks on.
     """
 
     objective = "energy"
 
-    def __init__(self, columns: Floats, target: Floats, penalty: Floats, *, dense: bool) -> None:
+    def __init__(
+        self, columns: Floats, target: Floats, penalty: Floats, candidates: NDArray[np.int64], *, dense: bool
+    ) -> None:
+        self.candidates = candidates
         self.columns = columns
         self.target = target
         self.penalty = penalty
@@ -59,52 +66,99 @@ class Gram:
         np.fill_diagonal(gram, self.diagonal)
         return gram
 
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,), without forming the matrix where that was not done yet."""
+        if "matrix" in self.__dict__:
+            return np.asarray(self.matrix[j])
+        row: Floats = self.columns @ self.columns[j]
+        row[j] = self.diagonal[j]
+        return row
+
+    def positions(self, support: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions among the candidates of columns of the table, all of which are candidates."""
+        return np.searchsorted(self.candidates, support)
+
     def energy(self, support: NDArray[np.int64]) -> float:
         """E(S) by QR on the columns, infinite when S is singular."""
         return qr_energy(self.columns[support].T, self.target, self.penalty[support])
 
 
 class HeldOutGram(Gram):
-    r"""The same problem without some rows: :math:`G - B^T B`, :math:`b - B^T c`, :math:`y^T y - c^T c`.
+    r"""The same problem without some rows, by subtraction: with D the diagonal of :math:`G - B^T B`,
+
+    .. math:: D^{-1/2} (G - B^T B) D^{-1/2}, \quad D^{-1/2} (b - B^T c), \quad y^T y - c^T c .
 
     With h the hat matrix of the forced columns Z (the intercept among them) and H the rows left out,
     :math:`B = (I - h_{HH})^{-1/2} X_H` and :math:`c = (I - h_{HH})^{-1/2} y_H`: refitting the forced
-    columns inside the fold costs no further rank.
+    columns inside the fold costs no further rank. Columns have unit norm on the remaining rows, so that nothing here
+    depends on the rows left out, not even what counts as singular, except by rounding.
+
+    Attributes
+    ----------
+    left_out : (h, N)
+        :math:`B D^{-1/2}`, so that the matrix is :math:`G_{ij} d_i d_j - \sum_h B'_{hi} B'_{hj}`.
+    unit : (N,)
+        :math:`d = D^{-1/2}`.
+    trust : float
+        The smallest fraction of a column's or of y's sum of squares that is left after subtraction: rounding errors
+        are larger by its inverse.
     """
 
     def __init__(self, base: Gram, forced: Floats, rows: NDArray[np.int64]) -> None:
         self.base = base
         self.rows = rows
+        self.candidates = base.candidates
         self._forced = forced
         basis = orthonormal_basis(forced)[rows]
         shrink, vectors = np.linalg.eigh(np.eye(rows.size) - basis @ basis.T)
         fitted = shrink <= 1e-12  # a direction of the forced columns that only the held-out rows see
         root = vectors * np.where(fitted, 0.0, 1.0 / np.sqrt(np.where(fitted, 1.0, shrink)))
-        self.left_out: Floats = root.T @ base.columns[:, rows].T
+        B: Floats = root.T @ base.columns[:, rows].T
         c = root.T @ base.target[rows]
-        self.penalty = base.penalty
-        self.b = base.b - self.left_out.T @ c
+        left = base.diagonal - np.einsum("hj,hj->j", B, B)
         self.yy = max(base.yy - float(c @ c), 0.0)
-        self.diagonal = np.maximum(base.diagonal - np.einsum("hj,hj->j", self.left_out, self.left_out), 0.0)
+        of_target = self.yy / base.yy if base.yy > 0 else 1.0
+        self.trust = float(min(left.min(initial=1.0), shrink.min(initial=1.0), of_target))
+        self.unit: Floats = 1.0 / np.sqrt(np.maximum(left, 1e-300))
+        self.left_out: Floats = B * self.unit
+        self.penalty = base.penalty * self.unit**2
+        self.b = (base.b - B.T @ c) * self.unit
+        self.diagonal = np.ones(left.size)
         self.dense = base.dense
 
     @cached_property
     def matrix(self) -> Floats:
         """G (N, N) as a low-rank change of the matrix of all rows."""
-        gram: Floats = self.base.matrix - self.left_out.T @ self.left_out
+        gram: Floats = self.left_out.T @ self.left_out
+        step = max(1, _BLOCK_BYTES // (8 * self.n_columns))
+        for first in range(0, self.n_columns, step):  # in blocks, so that no second matrix is needed
+            part = slice(first, first + step)
+            scaled = self.unit[part, None] * self.unit  # d_i d_j first: then the matrix is symmetric to the last bit
+            scaled *= self.base.matrix[part]
+            np.subtract(scaled, gram[part], out=gram[part])
         np.fill_diagonal(gram, self.diagonal)
         return gram
+
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,), without forming the matrix."""
+        row: Floats = self.base.row(j) * (self.unit[j] * self.unit) - self.left_out[:, j] @ self.left_out
+        row[j] = self.diagonal[j]
+        return row
 
     @cached_property
     def _inside(self) -> Floats:
         return orthonormal_basis(np.delete(self._forced, self.rows, axis=0))
 
+    def _on_the_rest(self, columns: Floats, unit: Floats) -> Floats:
+        columns = np.delete(columns, self.rows, axis=1)
+        columns -= (columns @ self._inside) @ self._inside.T
+        columns *= unit[:, None]
+        return np.ascontiguousarray(columns)
+
     @cached_property
     def columns(self) -> Floats:  # type: ignore[override]
         """The columns on the remaining rows, forced columns projected out there."""
-        columns = np.delete(self.base.columns, self.rows, axis=1)
-        columns -= (columns @ self._inside) @ self._inside.T
-        return np.ascontiguousarray(columns)
+        return self._on_the_rest(self.base.columns, self.unit)
 
     @cached_property
     def target(self) -> Floats:  # type: ignore[override]
@@ -114,8 +168,7 @@ class HeldOutGram(Gram):
 
     def energy(self, support: NDArray[np.int64]) -> float:
         """E(S) by QR on the columns of S alone, on the remaining rows; infinite when S is singular."""
-        columns = np.delete(self.base.columns[support], self.rows, axis=1)
-        columns -= (columns @ self._inside) @ self._inside.T
+        columns = self._on_the_rest(self.base.columns[support], self.unit[support])
         return qr_energy(columns.T, self.target, self.penalty[support])
 
 
@@ -145,7 +198,7 @@ class LooGram(Gram):
                 f"row {row} is fitted exactly by what is always in the model, so it has no leave-one-out error; give "
                 "it weight 0, or leave out the column that only this row has."
             )
-        self.base = base
+        self.base, self.candidates = base, base.candidates
         self.columns, self.target, self.penalty = base.columns, base.target, base.penalty
         self.b, self.yy, self.diagonal, self.dense = base.b, base.yy, base.diagonal, base.dense
 

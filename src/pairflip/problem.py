@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairflip.gram import Gram, HeldOutGram, LooGram
 from pairflip.inputs import as_table, as_target, as_weights, find_columns
-from pairflip.least_squares import Floats, orthonormal_basis, qr_solve
+from pairflip.least_squares import Floats, qr_solve
+from pairflip.projection import Projected, check_range, is_nothing, project
 
 Center = Literal["fold", "global"] | None
 MEMORY_BUDGET = 256 * 2**20
-_CONSTANT = 1e-12  # a column this small beside its raw norm, after projection, is rounding error
+TRUSTED = 0.05
+"""A fold is had by subtraction if this fraction of every column and of the target is left: one digit lost at most."""
 
 
 @dataclass(frozen=True)
@@ -108,52 +110,46 @@ class SubsetProblem:
 
     def _project(self) -> None:
         """Fill `gram`, `candidates`, `scale`, and the forced columns."""
-        root = np.sqrt(self.sample_weight)
-        total = float(self.sample_weight.sum())
-        columns = np.array(self.X.T, order="C")
-        y = self.y.copy()
-        forced = self.X[:, self.always]
-        self._means, self._y_mean = np.zeros(self.n_columns), 0.0
-        if self.center is not None:
-            self._means = columns @ self.sample_weight / total
-            self._y_mean = float(y @ self.sample_weight) / total
-            columns -= self._means[:, None]
-            y -= self._y_mean
-            forced = forced - self._means[self.always]
-        if self.center == "fold":
-            forced = np.hstack([np.ones((self.n_rows, 1)), forced])
-        raw = np.einsum("mj,mj,m->j", self.X, self.X, self.sample_weight)
-        columns *= root
-        y *= root
-        self.forced = root[:, None] * forced
-        basis = orthonormal_basis(self.forced)
-        for _ in range(2):  # a second projection removes what rounding left of the first
-            columns -= (columns @ basis) @ basis.T
-            y -= basis @ (basis.T @ y)
-        norm2 = np.einsum("jm,jm->j", columns, columns)
-        keep = norm2 > _CONSTANT**2 * raw
-        keep[self.always] = False
-        yy = float(y @ y)
-        if yy <= _CONSTANT**2 * float(self.sample_weight @ self.y**2):
+        check_range(self.X, self.y, self.names)
+        means = (np.zeros(self.n_columns), 0.0) if self.center is None else None
+        whole = self._projected(np.arange(self.n_rows), means)
+        if is_nothing(whole.target, self.y, self.sample_weight):
             raise ValueError(
                 "y is constant (or explained by what is always in the model), so there is nothing to predict; "
                 "check that the target column is the right one."
             )
-        if not keep.any():
+        if not whole.candidates.size:
             raise ValueError(
                 f"none of the {self.n_columns} columns of X varies (beside what is always in the model); expected "
                 "at least one column that is not constant."
             )
-        self.candidates = np.flatnonzero(keep)
-        if not keep.all():
-            columns = columns[self.candidates]
-        self.scale = np.sqrt(norm2[self.candidates] + self.ridge)
-        columns /= self.scale[:, None]
-        n = self.candidates.size
-        self.gram = Gram(columns, y, self.ridge / self.scale**2, dense=8 * n * n <= self.memory_budget)
+        self._means, self._y_mean, self._powers = whole.means, whole.target_mean, whole.powers
+        self.forced, self.candidates, self.scale = whole.forced, whole.candidates, whole.scale
+        self.gram = self._gram(whole)
 
-    def held_out(self, rows: ArrayLike) -> HeldOutGram:
-        """The problem without some rows, as a low-rank change of the Gram matrix."""
+    def _projected(self, rows: NDArray[np.int64], means: tuple[Floats, float] | None) -> Projected:
+        """Some rows as a table of their own, centred on `means`, or on their own means."""
+        everything = rows.size == self.n_rows
+        return project(
+            self.X if everything else self.X[rows],
+            self.y if everything else self.y[rows],
+            self.sample_weight[rows],
+            always=self.always,
+            ridge=self.ridge,
+            intercept=self.center == "fold",
+            means=means,
+        )
+
+    def _gram(self, of: Projected) -> Gram:
+        dense = 8 * of.candidates.size**2 <= self.memory_budget
+        return Gram(of.columns, of.target, of.penalty, of.candidates, dense=dense)
+
+    def held_out(self, rows: ArrayLike) -> Gram:
+        """The problem without some rows: a low-rank change of the Gram matrix where that is accurate.
+
+        Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
+        leave rounding errors: then the remaining rows are a problem of their own, with candidates of their own.
+        """
         given = np.asarray(rows)
         index = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
         if index.size == 0 or index[0] < 0 or index[-1] >= self.n_rows:
@@ -161,7 +157,17 @@ class SubsetProblem:
             raise ValueError(f"held-out rows: {named}; expected at least one row number from 0 to {self.n_rows - 1}.")
         if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
-        return HeldOutGram(self.gram, self.forced, index)
+        fold = HeldOutGram(self.gram, self.forced, index)
+        return fold if fold.trust >= TRUSTED else self._remaining(index)
+
+    def _remaining(self, held_out: NDArray[np.int64]) -> Gram:
+        """The rows that are left as a problem of their own; a target that does not vary there is zero."""
+        rest = np.delete(np.arange(self.n_rows), held_out)
+        means = None if self.center == "fold" else (self._means, self._y_mean)
+        inside = self._projected(rest, means)
+        if is_nothing(inside.target, self.y[rest], self.sample_weight[rest]):
+            inside = replace(inside, target=np.zeros(rest.size))
+        return self._gram(inside)
 
     @cached_property
     def loo_gram(self) -> LooGram:
@@ -194,6 +200,7 @@ class SubsetProblem:
         norms[norms == 0] = 1.0
         z = np.linalg.lstsq(self.forced / norms, np.sqrt(self.sample_weight) * rest, rcond=None)[0] / norms
         intercept, always_coef = (float(z[0]), z[1:]) if self.center == "fold" else (0.0, z)
+        always_coef = always_coef / self._powers[self.always]
         intercept += self._y_mean - float(self._means[chosen] @ coef + self._means[self.always] @ always_coef)
         return Fit(chosen, coef, intercept, always_coef, energy)
 

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 import pairflip
 from pairflip.crossval.criteria import information_criteria
-from pairflip.crossval.curve import AnnealCurves, SizeCurve, StandIns
+from pairflip.crossval.curve import AnnealCurves, SizeCurve, StandIns, unchanged
+from pairflip.crossval.facts import table_facts
 from pairflip.crossval.identity import data_hash
 from pairflip.crossval.journal import Found
+from pairflip.crossval.loo_stack import loo_stack
 from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.scoring import HeldOutErrors, mean_and_error
 from pairflip.crossval.tasks import ALL_ROWS, Work
-from pairflip.crossval.walks import gram_of
+from pairflip.crossval.walks import temperatures
 from pairflip.double_flip import improve
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
@@ -28,8 +30,7 @@ from pairflip.settle import first_best, reaches
 
 Supports = NDArray[np.int64]
 _STAND_INS = 5
-_POOL = 20_000  # supports that folds show each other, at most
-_BETTER = 1e-9  # of y'y: by less than this, energies computed in two ways are equal
+_POOL = 5_000  # supports of the folds that are tried on all rows, at most
 
 
 @one_blas_thread()  # more would round differently
@@ -41,26 +42,27 @@ def assemble(
     engine: str,
     notes: Sequence[str],
     began: float,
-    share: bool,
     polish: bool,
     n_jobs: int | None,
 ) -> SizeCurve:
-    """The whole record; every number in it comes from X, y and the supports found."""
+    """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
     problem, folds = work.problem, work.folds
     errors = HeldOutErrors(problem, folds)
-    row, fold = folds.row, folds.fold
+    row, unit = folds.row, folds.unit
     weights = problem.sample_weight[row]
 
     def one(size: int) -> tuple[_Folds, Fit, float]:
-        inside = _of_size(work, found, errors, size, share)
-        return inside, *_final_fit(work, found, size, inside.pooled, polish)
+        inside = _of_size(work, found, errors, size)
+        return inside, *_final_fit(work, found, size, polish)
 
     with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
-        inside, fits, final_agreement = zip(*pool.map(one, work.sizes), strict=True)
+        results = list(pool.map(one, work.sizes))
+    results.insert(0, (_of_nothing(work, errors), problem.fit([]), 1.0))
+    inside, fits, final_agreement = zip(*results, strict=True)
     residuals = np.stack([of_size.residuals for of_size in inside])
-    cv_error, cv_error_se = mean_and_error(residuals**2, weights, fold)
+    cv_error, cv_error_se = mean_and_error(residuals**2, weights, unit)
     counts = np.stack([np.bincount(of_size.supports.ravel(), minlength=problem.n_columns) for of_size in inside])
-    sizes = np.array(work.sizes, dtype=np.int64)
+    sizes = np.array([0, *work.sizes], dtype=np.int64)
     energies = np.array([fit.energy for fit in fits])
     aic, bic, ebic = information_criteria(
         energies,
@@ -79,12 +81,13 @@ def assemble(
         cv_error_se=cv_error_se,
         energy_per_row=np.array([of_size.energy_per_row for of_size in inside]),
         selection_counts=counts,
-        stability=np.array([_stability(of_size.supports, c) for of_size, c in zip(inside, counts, strict=True)]),
+        stability=np.array([unchanged(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]),
         agreement=np.array([of_size.agreement for of_size in inside]),
-        chain_cv_error=np.stack([mean_and_error(of_size.chain_residuals**2, weights, fold)[0] for of_size in inside]),
+        chain_cv_error=np.stack([mean_and_error(of_size.chain_residuals**2, weights, unit)[0] for of_size in inside]),
         fold_supports=tuple(of_size.supports for of_size in inside),
         held_out_rows=row,
-        held_out_fold=fold,
+        held_out_fold=folds.fold,
+        held_out_unit=unit,
         observed=problem.y[row],
         weights=weights,
         predictions=problem.y[row] - residuals,
@@ -101,6 +104,7 @@ def assemble(
         stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
         annealing=_annealing(work, found),
         settings=settings,
+        facts=table_facts(problem),
         data_hash=data_hash(problem),
         engine=engine,
         version=pairflip.__version__,
@@ -111,91 +115,81 @@ def assemble(
 
 @dataclass(frozen=True)
 class _Folds:
-    """What the folds of one size say; `pooled` is the support that is best on all rows, if folds were shared."""
+    """What the folds of one size say."""
 
     supports: Supports
     residuals: Floats
     chain_residuals: Floats
     energy_per_row: float
     agreement: float
-    pooled: Supports | None
 
 
-def _of_size(work: Work, found: Found, errors: HeldOutErrors, size: int, share: bool) -> _Folds:
-    """Supports of the folds (the lowest training energy counts), their held-out residuals, and those of each chain."""
+def _of_size(work: Work, found: Found, errors: HeldOutErrors, size: int) -> _Folds:
+    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
     cells = [found.cell(size, f, work.chains) for f in range(len(work.folds))]
     supports, energies = np.stack([cell[0] for cell in cells]), np.stack([cell[1] for cell in cells])
-    yy = work.problem.gram.yy
-    best = np.array([first_best(e, yy) for e in energies])
+    best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
     folds = np.arange(len(work.folds))
     chosen, low = supports[folds, best], energies[folds, best]
-    pooled = None
-    if share and size < work.problem.gram.n_columns:
-        final, final_energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
-        behind = np.concatenate([(energies - low[:, None]).ravel(), final_energies - final_energies.min()])
-        pool = np.vstack([supports.reshape(-1, size), final])[np.argsort(behind, kind="stable")]
-        chosen, low, pooled = _shared(work, errors, pool, chosen, low)
-    rows = np.array([work.problem.rows_present - held.size for held in work.folds.left_out])
-    agreement = float(np.mean([np.mean(reaches(e, bound, yy)) for e, bound in zip(energies, low, strict=True)]))
+    agreed = [np.mean(reaches(e, bound, yy)) for e, bound, yy in zip(energies, low, errors.yy, strict=True)]
     by_chain = errors.residuals(supports)
     fold = work.folds.fold
     residuals = by_chain[best[fold], np.arange(fold.size)]
-    taken = np.flatnonzero(np.any(chosen != supports[folds, best], axis=1))
-    if taken.size:
-        shared = errors.residuals(chosen[:, None, :])[0]
-        residuals = np.where(np.isin(fold, taken), shared, residuals)
-    return _Folds(chosen, residuals, by_chain, float(np.mean(low / rows)), agreement, pooled)
+    return _Folds(chosen, residuals, by_chain, float(np.mean(low / _training_rows(work))), float(np.mean(agreed)))
 
 
-def _shared(
-    work: Work, errors: HeldOutErrors, pool: Supports, chosen: Supports, low: Floats
-) -> tuple[Supports, Floats, Supports]:
-    """Let every fold take the support of the pool with the lowest training energy there, if lower than its own.
+def _of_nothing(work: Work, errors: HeldOutErrors) -> _Folds:
+    """Size 0: the mean, or the forced columns alone."""
+    residuals = errors.without_columns()
+    supports = np.empty((len(work.folds), 0), dtype=np.int64)
+    chains = np.tile(residuals, (work.chains, 1))
+    return _Folds(supports, residuals, chains, float(np.mean(0.5 * errors.yy / _training_rows(work))), 1.0)
 
-    The pool is in the order of promise; a large one is cut. Returns supports and energies of the folds, and the support
-    of the pool that is best on all rows.
+
+def _training_rows(work: Work) -> NDArray[np.int64]:
+    return np.array([work.problem.rows_present - held.size for held in work.folds.left_out])
+
+
+def _final_fit(work: Work, found: Found, size: int, polish: bool) -> tuple[Fit, float]:
+    """The best support on all rows, polished by double flips, and the fraction of its chains that agree with it.
+
+    What the chains of the folds found is tried, too: here no row is held out.
     """
-    _, first = np.unique(pool, axis=0, return_index=True)
-    pool = pool[np.sort(first)[:_POOL]]
-    which, inside, best = errors.lowest(pool)
-    chosen, low = chosen.copy(), low.copy()
-    for f in np.flatnonzero(inside < low - _BETTER * work.problem.gram.yy).tolist():
-        energy = gram_of(work, f).energy(work.problem.slots(pool[which[f]]))
-        if energy < low[f]:
-            chosen[f], low[f] = pool[which[f]], energy
-    return chosen, low, pool[best]
-
-
-def _stability(fold_supports: Supports, counts: NDArray[np.int64]) -> float:
-    """Part of the folds whose support is that of the k columns selected most often."""
-    top = np.sort(np.argsort(-counts, kind="stable")[: fold_supports.shape[1]])
-    return float(np.mean(np.all(fold_supports == top, axis=1)))
-
-
-def _final_fit(work: Work, found: Found, size: int, pooled: Supports | None, polish: bool) -> tuple[Fit, float]:
-    """The best support on all rows, polished by double flips, and the part of the chains that agree with it."""
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
     own = energies
-    if pooled is not None:
-        supports, energies = np.vstack([supports, pooled]), np.append(energies, problem.energy(pooled))
+    if size < problem.gram.n_columns:
+        other = _best_of_folds(work, found, size)
+        supports, energies = np.vstack([supports, other]), np.append(energies, problem.energy(other))
     chosen = supports[first_best(energies, problem.gram.yy)]
     if polish and size < problem.gram.n_columns:
-        improved = improve(problem.gram, np.searchsorted(problem.candidates, supports), energies)
+        improved = improve(problem.gram, problem.gram.positions(supports), energies)
         if improved is not None:
             chosen = problem.candidates[improved[0]]
     fit = problem.fit(chosen)
     return fit, float(np.mean(reaches(own, fit.energy, problem.gram.yy)))
 
 
+def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
+    """Of the supports that chains of the folds ended in, the most frequent ones first, that lowest on all rows."""
+    every = np.array([s for (k, f, _), s in found.supports.items() if k == size and f != ALL_ROWS], dtype=np.int64)
+    pool, times = np.unique(every, axis=0, return_counts=True)
+    pool = pool[np.argsort(-times, kind="stable")[:_POOL]]
+    energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
+    return np.asarray(pool[int(np.argmin(energies))])
+
+
 def _annealing(work: Work, found: Found) -> AnnealCurves:
     """The course of the final annealings, as far as it was kept."""
     kept = {a: s for a, s in found.steps.items() if a[1] == ALL_ROWS}
     chains = max((chain + 1 for _, _, chain in kept), default=0)
-    both = np.full((2, len(work.sizes), chains, work.flips.size), np.nan)
+    steps_of = temperatures(work, work.problem.gram, work.sizes)
+    betas = np.full((1 + len(work.sizes), len(work.schedule)), np.nan)  # nothing was annealed at size 0
+    betas[1:] = [steps_of[size] for size in work.sizes]
+    both = np.full((2, len(betas), chains, len(work.schedule)), np.nan)
     for (size, _, chain), steps in kept.items():
-        both[:, work.sizes.index(size), chain] = steps
-    return AnnealCurves(betas=work.betas, energy=both[0], acceptance=both[1])
+        both[:, 1 + work.sizes.index(size), chain] = steps
+    return AnnealCurves(betas=betas, energy=both[0], acceptance=both[1])
 
 
 def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _STAND_INS) -> StandIns:

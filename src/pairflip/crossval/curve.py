@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
+def unchanged(fold_supports: Ints, support: Ints) -> float:
+    """Fraction of the folds that selected exactly `support`; each support is sorted."""
+    return float(np.mean(np.all(fold_supports == support, axis=1)))
+
+
 @dataclass(frozen=True)
 class StandIns:
     """Columns that could stand in for a chosen one: for each of `columns` (U,), the most correlated `others` (U, T).
@@ -56,11 +61,12 @@ class AnnealCurves:
 class SizeCurve:
     r"""Cross-validated error against the number of columns, and what was selected on the way.
 
-    S sizes, F folds, C chains a fold, N columns of X, P held-out predictions (leave-one-out: P = F = rows).
+    S sizes, F folds, C chains in a fold, N columns of X, P held-out predictions (leave-one-out: P = F = rows).
 
     Attributes
     ----------
     sizes : (S,)
+        0 is always among them: the mean of the other rows, or the forced columns alone.
     cv_error, cv_error_se : (S,)
         :math:`\frac{1}{2P} \sum (y_\mu - \hat y_\mu)^2` over held-out rows, each predicted by columns chosen
         without it, and its standard error. scikit-learn's mean squared error is twice that.
@@ -69,20 +75,21 @@ class SizeCurve:
     selection_counts : (S, N)
         In how many folds each column was selected.
     stability : (S,)
-        Part of the folds that selected exactly the k columns selected most often.
+        Fraction of the folds that selected exactly the columns of the final fit: unchanged when those rows are left
+        out. Noise passes this test, too; it says nothing about whether columns matter.
     agreement : (S,)
-        Part of the chains that reached the lowest energy of their fold; low means that the search is hard.
+        Fraction of the chains that reached the lowest energy of their fold; low means that the search is hard.
     chain_cv_error : (S, C)
         cv_error if each fold had had this one chain alone: how much results vary from run to run.
     fold_supports : S arrays (F, k)
         Columns selected in each fold.
-    held_out_rows, held_out_fold, observed, weights : (P,)
-        Row, its fold, its target, its weight.
+    held_out_rows, held_out_fold, held_out_unit, observed, weights : (P,)
+        Row, its fold, the independent unit it belongs to (its row, or its fold), its target, its weight.
     predictions : (S, P)
     supports, coefs : S arrays (k,)
         The final fit on all rows: columns and coefficients, in the units of the table.
     intercepts, energies, final_agreement : (S,)
-        Its constant, its energy, and the part of its chains that agree.
+        Its constant, its energy, and the fraction of its chains that agree.
     always, always_coefs : (A,), (S, A)
         Forced columns and their coefficients.
     aic, bic, ebic : (S,)
@@ -91,6 +98,8 @@ class SizeCurve:
         Correlated stand-ins of the chosen columns; curves of the final annealings.
     settings : dict
         All that determines the result; `data_hash` names the data.
+    facts : dict
+        What is plain to see in the table and matters for cross validation, see `crossval.facts`.
     """
 
     sizes: Ints
@@ -107,6 +116,7 @@ class SizeCurve:
     fold_supports: tuple[Ints, ...]
     held_out_rows: Ints
     held_out_fold: Ints
+    held_out_unit: Ints
     observed: Floats
     weights: Floats
     predictions: Floats
@@ -123,6 +133,7 @@ class SizeCurve:
     stand_ins: StandIns
     annealing: AnnealCurves
     settings: dict[str, Any]
+    facts: dict[str, Any]
     data_hash: str
     engine: str
     version: str

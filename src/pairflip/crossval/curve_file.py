@@ -14,9 +14,10 @@ import numpy as np
 
 from pairflip.crossval.curve import AnnealCurves, SizeCurve, StandIns
 
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, 2)  # version 0.1 wrote 1: without size 0, facts and units
 _KIND = "pairflip size curve"
-_WHOLE = {"sizes", "held_out_rows", "held_out_fold", "always", "columns", "others"}
+_WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
 
 
@@ -33,6 +34,8 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
 def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     """The curve of a record that `curve_to_json` made."""
     _check_kind(record)
+    if record["schema"] == 1:
+        record = {**record, "facts": {}, "held_out_unit": record["held_out_fold"]}
     n = len(record["names"])
     values: dict[str, Any] = {}
     for field in fields(SizeCurve):
@@ -93,8 +96,8 @@ def load_curve(path: str | os.PathLike[str]) -> SizeCurve:
 def _check_kind(record: Any) -> None:
     if not isinstance(record, dict) or record.get("kind") != _KIND:
         raise ValueError("this JSON file is not a pairflip size curve; expected one written by SizeCurve.save.")
-    if record.get("schema") != SCHEMA:
-        raise ValueError(f"the curve has schema {record.get('schema')}; this version of pairflip reads {SCHEMA}.")
+    if record.get("schema") not in READABLE:
+        raise ValueError(f"the curve has schema {record.get('schema')}; this version of pairflip reads 1 to {SCHEMA}.")
 
 
 def _plain(value: Any) -> Any:

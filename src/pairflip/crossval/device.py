@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import numpy as np
 from pairflip.crossval.loo_stack import loo_stack
 from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
-from pairflip.crossval.walks import Outcome, gram_of, halt, outcome, plans, run_batch
+from pairflip.crossval.walks import Outcome, gram_of, halt, no_steps, outcome, plans, run_batch
 from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram
+from pairflip.gram import Gram, HeldOutGram
 
 _LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small launches leave idle
 
@@ -94,16 +95,17 @@ def _prepare(
     on_cpu: list[tuple[int, Task]] = []
     for job, own in tasks.items():
         work = jobs[job][0]
-        grams = {fold: gram_of(work, fold) for fold in {task.fold for task in own}}
-        held: dict[tuple[int, bool], bool] = {}  # the folds of one problem are alike
-        for task, chains in zip(own, plans(work, own), strict=True):
-            key, gram = (task.size, task.fold == ALL_ROWS), grams[task.fold]
-            if key not in held:
-                held[key] = task.size < gram.n_columns and not engine.can_hold(gram, task.size)
-            if held[key]:
-                walks.append((job, task, gram, chains))
-            else:
-                on_cpu.append((job, task))
+        held: dict[tuple[int, bool, type], bool] = {}  # the folds of one problem are alike
+        for fold, of_fold in groupby(sorted(own, key=lambda task: task.fold), key=lambda task: task.fold):
+            gram, together = gram_of(work, fold), list(of_fold)
+            for task, chains in zip(together, plans(work, together, gram), strict=True):
+                key = task.size, task.fold == ALL_ROWS, type(gram)
+                if key not in held:
+                    held[key] = not engine.can_hold(gram, task.size)
+                if held[key] and task.size < gram.n_columns:
+                    walks.append((job, task, gram, chains))
+                else:
+                    on_cpu.append((job, task))
     return walks, on_cpu
 
 
@@ -125,8 +127,8 @@ def _launches(jobs: Sequence[Job]) -> Iterator[list[tuple[int, Task]]]:
 @one_blas_thread()
 def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Outcome]:
     """Outcomes of the walks of one size: leave-one-out folds together, by one stacked QR."""
-    single = [p for p in part if p[0].fold != ALL_ROWS and work.folds.left_out[p[0].fold].size == 1]
-    others = [p for p in part if p[0].fold == ALL_ROWS or work.folds.left_out[p[0].fold].size != 1]
+    single = [p for p in part if isinstance(p[1], HeldOutGram) and p[1].rows.size == 1]
+    others = [p for p in part if not (isinstance(p[1], HeldOutGram) and p[1].rows.size == 1)]
     outcomes = [outcome(work, task, gram, walked) for task, gram, walked in others]
     if not single:
         return outcomes
@@ -143,11 +145,11 @@ def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Ou
             here = np.flatnonzero((of >= chunk.start) & (of < chunk.stop))
             u, m = of[here] - chunk.start, row[here]
             target[here] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
-    better = inside[1] < inside[0] - 1e-10 * work.problem.gram.yy
+    yy = np.concatenate([np.repeat(gram.yy, t.last - t.first) for t, gram, _ in single])
+    better = inside[1] < inside[0] - 1e-10 * yy
     supports = np.where(better[:, None], best, last)
     energies = np.where(better, inside[1], inside[0])
-    nothing = np.empty((0, 2, work.flips.size))
     for (task, _, _), end in zip(single, ends, strict=True):
         chains = slice(end - (task.last - task.first), end)
-        outcomes.append(Outcome(task, supports[chains], energies[chains], nothing))
+        outcomes.append(Outcome(task, supports[chains], energies[chains], no_steps(work)))
     return outcomes

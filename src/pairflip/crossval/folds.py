@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ class Folds:
     rows: tuple[Rows, ...]
     left_out: tuple[Rows, ...]
     how: str
+    by_row: bool
+    """Whether rows are independent of each other, so that errors vary from row to row; else from fold to fold."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -37,6 +40,11 @@ class Folds:
         return np.repeat(np.arange(len(self.rows)), [r.size for r in self.rows])
 
     @property
+    def unit(self) -> NDArray[np.int64]:
+        """The independent unit, from 0 on, that each of them belongs to (P,): its row, or its fold."""
+        return np.unique(self.row, return_inverse=True)[1].astype(np.int64) if self.by_row else self.fold
+
+    @property
     def hash(self) -> str:
         """Digest of all folds."""
         digest = hashlib.sha256()
@@ -47,11 +55,11 @@ class Folds:
 
     def only(self, fold: int) -> Folds:
         """One fold alone."""
-        return Folds((self.rows[fold],), (self.left_out[fold],), self.how)
+        return Folds((self.rows[fold],), (self.left_out[fold],), self.how, self.by_row)
 
 
 def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -> Folds:
-    """Folds from "loo", a number of folds, a scikit-learn splitter, or (train, test) splits.
+    """Folds from "loo", "5x10", "blocks:5", a number of folds, a scikit-learn splitter, or (train, test) splits.
 
     Rows of weight zero are absent: they are never held out, and splitters do not see them. Rows that are in neither
     part of a split (a gap in time, say) are left out and not predicted.
@@ -62,25 +70,19 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -
         if groups.shape[:1] != (problem.n_rows,):
             raise ValueError(f"groups has shape {groups.shape}; expected one label for each of {problem.n_rows} rows.")
         groups = groups[present]
-    if cv is None or (isinstance(cv, str) and cv == "loo"):
+    cv = parse_cv("loo" if cv is None else cv)
+    if cv == "loo":
+        return _leave_one_out(problem, present, groups)
+    if isinstance(cv, Repeats):
+        return _repeated(cv, problem, present, groups)
+    if isinstance(cv, Blocks):
         if groups is not None:
-            from sklearn.model_selection import LeaveOneGroupOut
-
-            return _checked(_split(LeaveOneGroupOut(), problem, present, groups), "leave one group out", problem)
-        if present.size < 3:
-            raise ValueError(f"cv is 'loo', but there are {present.size} rows; expected at least three.")
-        single = tuple(present[:, None])
-        return Folds(single, single, "loo")
-    if isinstance(cv, (str, bool)):
-        raise ValueError(f"cv is {cv!r}; expected 'loo', a number of folds, a scikit-learn splitter, or splits.")
-    if isinstance(cv, (int, np.integer)):
-        from sklearn.model_selection import GroupKFold, KFold
-
-        if not 2 <= cv <= present.size:
-            raise ValueError(f"cv is {cv} folds; expected 2 to {present.size} (the number of rows).")
-        # Shuffled, because tables are often sorted; with a fixed seed, so that a curve does not depend on the day.
-        splitter = KFold(int(cv), shuffle=True, random_state=0) if groups is None else GroupKFold(int(cv))
-        return _checked(_split(splitter, problem, present, groups), f"{cv} folds", problem)
+            raise ValueError(f"cv is {str(cv)!r} and groups are given; expected one or the other.")
+        if not 2 <= cv.folds <= present.size:
+            raise ValueError(f"cv is {str(cv)!r}; expected 2 to {present.size} blocks (the number of rows).")
+        blocks = np.array_split(present, cv.folds)
+        splits = [(np.setdiff1d(present, block), block) for block in blocks]
+        return _checked(splits, f"{cv.folds} blocks of neighbouring rows", problem, by_row=False)
     if hasattr(cv, "split"):
         return _checked(_split(cv, problem, present, groups), " ".join(repr(cv).split()), problem)
     if isinstance(cv, Iterable):
@@ -89,7 +91,82 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -
         except (TypeError, ValueError):
             raise ValueError("cv is an iterable, but not of (training rows, held-out rows) pairs.") from None
         return _checked(splits, "given splits", problem)
-    raise TypeError(f"cv is {cv!r}; expected 'loo', a number of folds, a scikit-learn splitter, or splits.")
+    raise TypeError(f"cv is {cv!r}; expected {EXPECTED_CV}, a scikit-learn splitter, or splits.")
+
+
+EXPECTED_CV = "'loo', a number of folds such as 10, repeats of them such as '5x10', or 'blocks:5'"
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """k-fold cross validation, several times with other random folds."""
+
+    times: int
+    folds: int
+
+    def __str__(self) -> str:
+        return f"{self.times}x{self.folds}" if self.times > 1 else str(self.folds)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Folds of neighbouring rows, for tables in the order of time or place."""
+
+    folds: int
+
+    def __str__(self) -> str:
+        return f"blocks:{self.folds}"
+
+
+def parse_cv(cv: Any) -> Any:
+    """What a text or a number means: "loo", `Repeats` or `Blocks`; anything else as it is."""
+    if isinstance(cv, (bool, np.bool_)):
+        raise ValueError(f"cv is {cv}; expected {EXPECTED_CV}.")
+    if isinstance(cv, (int, np.integer)):
+        return Repeats(1, int(cv))
+    if not isinstance(cv, str) or cv == "loo":
+        return cv
+    repeats, blocks = re.fullmatch(r"(?:(\d{1,4})x)?(\d{1,7})", cv.strip()), re.fullmatch(r"blocks:(\d{1,7})", cv.strip())
+    if repeats and int(repeats[1] or 1) > 0:
+        return Repeats(int(repeats[1] or 1), int(repeats[2]))
+    if blocks:
+        return Blocks(int(blocks[1]))
+    raise ValueError(f"cv is {cv!r}; expected {EXPECTED_CV}.")
+
+
+def _leave_one_out(problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
+    if groups is not None:
+        from sklearn.model_selection import LeaveOneGroupOut
+
+        return _checked(_split(LeaveOneGroupOut(), problem, present, groups), "leave one group out", problem)
+    if present.size < 3:
+        raise ValueError(f"cv is 'loo', but there are {present.size} rows; expected at least three.")
+    single = tuple(present[:, None])
+    return Folds(single, single, "loo", by_row=True)
+
+
+def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
+    """Rows are shuffled, because tables are often sorted; with fixed seeds, so that a curve does not depend on the day.
+
+    Where repeats are asked for and there are no more rows (or groups) than folds, one is left out at a time: all
+    repeats would be the same.
+    """
+    from sklearn.model_selection import GroupKFold, KFold
+
+    how = f"{cv.folds} folds" + (f", {cv.times} times" if cv.times > 1 else "")
+    if cv.times > 1 and cv.folds >= (present.size if groups is None else np.unique(groups).size):
+        return _leave_one_out(problem, present, groups)
+    if groups is None:
+        if not 2 <= cv.folds <= present.size:
+            raise ValueError(f"cv is {cv.folds} folds; expected 2 to {present.size} (the number of rows).")
+        splitters = [KFold(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
+        splits = [split for splitter in splitters for split in _split(splitter, problem, present, None)]
+        return _checked(splits, how, problem, by_row=True)
+    if cv.times == 1:
+        return _checked(_split(GroupKFold(cv.folds), problem, present, groups), f"{how} of groups", problem)
+    splitters = [GroupKFold(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
+    splits = [split for splitter in splitters for split in _split(splitter, problem, present, groups)]
+    return _checked(splits, f"{how}, of groups", problem)
 
 
 def _numbers(rows: Any) -> Rows:
@@ -103,7 +180,10 @@ def _split(splitter: Any, problem: SubsetProblem, present: Rows, groups: Any) ->
     return ((present[train], present[test]) for train, test in splits)
 
 
-def _checked(splits: Iterable[tuple[Rows, Rows]], how: str, problem: SubsetProblem) -> Folds:
+def _checked(
+    splits: Iterable[tuple[Rows, Rows]], how: str, problem: SubsetProblem, by_row: bool | None = None
+) -> Folds:
+    """Folds of splits that make sense; errors vary by row (None: where a row is predicted more than once)."""
     weight = problem.sample_weight
     present = np.flatnonzero(weight > 0)
     rows, left_out = [], []
@@ -131,4 +211,6 @@ def _checked(splits: Iterable[tuple[Rows, Rows]], how: str, problem: SubsetProbl
         left_out.append(np.setdiff1d(present, learned))
     if len(rows) < 2:
         raise ValueError(f"cv gives {len(rows)} fold{'s' * (len(rows) != 1)}; expected at least two.")
-    return Folds(tuple(rows), tuple(left_out), how)
+    if by_row is None:
+        by_row = np.unique(np.concatenate(rows)).size < sum(r.size for r in rows)
+    return Folds(tuple(rows), tuple(left_out), how, by_row)

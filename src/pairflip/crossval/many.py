@@ -34,7 +34,6 @@ def select_many(
     engine: str | Engine = "auto",
     n_jobs: int | None = None,
     journal: str | os.PathLike[str] | None = None,
-    share: bool = True,
     polish: bool = True,
 ) -> Iterator[tuple[int, SizeCurve]]:
     """(problem, curve) for every problem as it is finished: what `select_size` gives for each alone.
@@ -59,10 +58,10 @@ def select_many(
 
         def finish(index: int) -> tuple[int, SizeCurve]:
             (work, _), (settings, _, found) = jobs[index], kept[index]
-            chosen = {**settings, "share": share, "polish": polish}
+            chosen = {**settings, "polish": polish}
             name = get_engine(engine).name if device is None else device.name
             curve = assemble(
-                work, found, settings=chosen, engine=name, notes=(), began=began, share=share, polish=polish, n_jobs=1
+                work, found, settings=chosen, engine=name, notes=(), began=began, polish=polish, n_jobs=1
             )
             found.clear()
             return index, curve

@@ -5,26 +5,27 @@ the rows H when the same support is fitted without them are
 
 .. math:: e^{(H)}_H = (I - h_{HH})^{-1} e_H .
 
-This is exact, so folds that chose the same support share one factorization.
+This is exact, so folds that chose the same support share one factorization. Where the held-out rows dwarf the others,
+so that it would lose digits, the support is fitted anew on the remaining rows.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.crossval.folds import Folds
 from pairflip.crossval.loo_stack import loo_stack
+from pairflip.gram import HeldOutGram
 from pairflip.least_squares import Floats, orthonormal_basis
 from pairflip.problem import SubsetProblem
+from pairflip.projection import powers_of_two
 
-_UNSEEN = 1e-8  # below this, what the held-out rows decide alone is refitted without them
+_UNSEEN = 1e-3  # a smaller part of a held-out row than this is left to the others: refit without it
 
 
 class HeldOutErrors:
-    """Residuals of held-out rows under supports fitted without them."""
+    """Residuals of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
 
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
         self._problem = problem
@@ -32,6 +33,9 @@ class HeldOutErrors:
         self._basis = orthonormal_basis(problem.forced)
         self._root = np.sqrt(problem.sample_weight)
         self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
+        fold_grams = [problem.held_out(rows) for rows in folds.left_out]
+        self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
+        self.yy = np.array([gram.yy for gram in fold_grams])
         ends = np.cumsum([rows.size for rows in folds.rows])
         self._places = [slice(end - rows.size, end) for end, rows in zip(ends, folds.rows, strict=True)]
 
@@ -50,7 +54,7 @@ class HeldOutErrors:
         for part, left, e, _ in loo_stack(self._problem, distinct):
             fold, chain = np.nonzero((which >= part.start) & (which < part.stop))
             at = which[fold, chain] - part.start, row[fold]
-            unseen = left[at] <= _UNSEEN
+            unseen = (left[at] <= _UNSEEN) | self._apart[fold]
             result[chain, fold] = e[at] / np.where(unseen, 1.0, left[at])
             for f, c in zip(fold[unseen], chain[unseen], strict=True):
                 result[c, f] = self._refit(distinct[which[f, c]], self._folds.left_out[f])[0]
@@ -61,43 +65,20 @@ class HeldOutErrors:
             q, e = self._factor(support)
             for fold, chain in zip(*np.nonzero(which == u), strict=True):
                 rows, place = self._folds.left_out[fold], self._places[fold]
-                residuals = self._block(support, rows, q[rows], e[rows])
+                if self._apart[fold]:
+                    residuals = self._refit(support, rows)
+                else:
+                    residuals = self._block(support, rows, q[rows], e[rows])
                 result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
 
-    def lowest(self, supports: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats, int]:
-        r"""Which of `supports` (U, k) is lowest in each fold (F,), its training energy, and the lowest on all rows.
-
-        .. math:: E^{(H)} = E - \tfrac12 e_H^T (I - h_{HH})^{-1} e_H ;
-
-        infinite where the held-out rows alone decide a coefficient.
-        """
-        which, low = np.zeros(len(self._folds), dtype=np.int64), np.full(len(self._folds), np.inf)
-        best, best_energy = 0, np.inf
-        for first, inside, whole in self.energies(supports):
-            at = np.argmin(inside, axis=0)
-            energy = inside[at, np.arange(low.size)]
-            which, low = np.where(energy < low, at + first, which), np.minimum(energy, low)
-            if whole.min() < best_energy:
-                best, best_energy = int(np.argmin(whole)) + first, float(whole.min())
-        return which, low, best
-
-    def energies(self, supports: NDArray[np.int64]) -> Iterator[tuple[int, Floats, Floats]]:
-        """Part by part: the first support of the part, energies (u, F) in the folds, and (u,) on all rows."""
-        if self._single:
-            row = self._folds.row
-            for part, left, e, energy in loo_stack(self._problem, supports):
-                seen = left[:, row] > _UNSEEN
-                share = e[:, row] ** 2 / np.where(seen, left[:, row], 1.0)
-                yield part.start, np.where(seen, energy[:, None] - 0.5 * share, np.inf), energy
-            return
-        for u, support in enumerate(supports):
-            q, e = self._factor(support)
-            whole, inside = self._problem.energy(support), np.empty((1, len(self._folds)))
-            for f, rows in enumerate(self._folds.left_out):
-                block = np.eye(rows.size) - q[rows] @ q[rows].T
-                seen = np.linalg.eigvalsh(block)[0] > _UNSEEN
-                inside[0, f] = whole - 0.5 * e[rows] @ np.linalg.solve(block, e[rows]) if seen else np.inf
-            yield u, inside, np.array([whole])
+    def without_columns(self) -> Floats:
+        """y minus prediction (P,) when nothing is chosen: by the mean and the forced columns of the other rows."""
+        nothing = np.empty(0, dtype=np.int64)
+        residuals = [
+            self._refit(nothing, left)[np.searchsorted(left, rows)]
+            for rows, left in zip(self._folds.rows, self._folds.left_out, strict=True)
+        ]
+        return np.asarray(np.concatenate(residuals) / self._root[self._folds.row])
 
     def _block(self, support: NDArray[np.int64], rows: NDArray[np.int64], q: Floats, e: Floats) -> Floats:
         """Weighted residuals of several rows held out together."""
@@ -127,9 +108,13 @@ class HeldOutErrors:
         """
         problem = self._problem
         columns = problem.X[:, np.concatenate([problem.always, support])]
-        table = np.column_stack([columns, problem.y])
+        powers = powers_of_two(np.delete(columns, rows, axis=0))
+        table = np.column_stack([columns / powers, problem.y])
         if problem.center is not None:
-            table -= np.average(table, axis=0, weights=problem.sample_weight)
+            seen = problem.sample_weight.copy()
+            if problem.center == "fold":
+                seen[rows] = 0.0  # the intercept makes up for any shift, and theirs might be large
+            table -= np.average(table, axis=0, weights=seen)
         if problem.center == "fold":
             table = np.column_stack([np.ones(problem.n_rows), table])
         table *= self._root[:, None]
@@ -137,7 +122,8 @@ class HeldOutErrors:
         kept = np.delete(table, rows, axis=0)
         used = [*_independent(kept[:, :first]), *range(first, first + support.size)]
         penalty = np.zeros((support.size, table.shape[1]))
-        penalty[:, first:-1] = np.sqrt(problem.ridge) * np.eye(support.size)
+        if problem.ridge:
+            penalty[:, first:-1] = np.diag(np.sqrt(problem.ridge) / powers[problem.always.size :])
         design = np.vstack([kept, penalty])
         norms = np.linalg.norm(design[:, used], axis=0)
         norms[norms == 0] = 1.0
@@ -158,14 +144,15 @@ def _independent(columns: Floats) -> list[int]:
     return used
 
 
-def mean_and_error(squares: Floats, weights: Floats, fold: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:
     r"""Half the mean square :math:`\frac12 \sum w r^2 / \sum w` (S,) of `squares` (S, P) and its standard error.
 
-    The error comes from the spread of the fold means: :math:`\sqrt{\sum_f W_f (m_f - m)^2 / (W (F - 1))}`.
+    The error comes from the spread of the means of independent units (rows, or groups of rows that belong together; a
+    row that is predicted several times counts once): :math:`\sqrt{\sum_u W_u (m_u - m)^2 / (W (U - 1))}`.
     """
-    n_folds = int(fold.max()) + 1
-    total = np.bincount(fold, weights, n_folds)
-    sums = np.stack([np.bincount(fold, weights * row, n_folds) for row in squares])
+    n_units = int(unit.max()) + 1
+    total = np.bincount(unit, weights, n_units)
+    sums = np.stack([np.bincount(unit, weights * row, n_units) for row in squares])
     mean = sums.sum(axis=1) / total.sum()
-    spread = (total * (sums / total - mean[:, None]) ** 2).sum(axis=1) / total.sum() / (n_folds - 1)
+    spread = (total * (sums / total - mean[:, None]) ** 2).sum(axis=1) / total.sum() / (n_units - 1)
     return 0.5 * mean, 0.5 * np.sqrt(spread)

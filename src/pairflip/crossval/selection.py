@@ -25,7 +25,6 @@ from pairflip.crossval.walks import Outcome
 from pairflip.engines import Engine, Tick, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
-from pairflip.forward import forward_energies, scale_of
 from pairflip.gram import Gram
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
@@ -47,10 +46,13 @@ def select_size(
     journal: str | os.PathLike[str] | None = None,
     progress: Show = None,
     groups: ArrayLike | None = None,
-    share: bool = True,
     polish: bool = True,
 ) -> SizeCurve:
     r"""Choose the number of columns by cross validation in which every fold gets its own annealing.
+
+    What a fold finds depends on its training rows alone: neither the columns that other folds found, nor the
+    temperatures, nor any scale come from the rows it is tested on. Size 0 (the mean, or the forced columns alone) is
+    always among the results.
 
     Parameters
     ----------
@@ -59,12 +61,13 @@ def select_size(
     sizes
         Numbers of columns to try; None: 1 to 10, or as many as the table allows.
     cv
-        ``"loo"`` (leave one row out, as in the paper), a number of folds (rows shuffled with a fixed seed), a
-        scikit-learn splitter, or an iterable of (training rows, held-out rows).
+        ``"loo"`` (leave one row out, as in the paper), a number of folds (rows shuffled with a fixed seed), ``"5x10"``
+        (10 folds, 5 times with other random folds), ``"blocks:5"`` (5 blocks of neighbouring rows, for tables in the
+        order of time), a scikit-learn splitter, or an iterable of (training rows, held-out rows).
     schedule
-        ``"auto"``, ``"paper"``, or a `Schedule`; its temperatures for a size are the same in every fold.
+        ``"auto"``, ``"paper"``, or a `Schedule`; what its unit means in a fold follows from the fold's training rows.
     chains
-        Walks for each size and fold, and for each final fit; the one with the lowest training energy counts. None: 2 to
+        Walks for each size and fold, and for each final fit; the one with the lowest training energy counts. None: 8 to
         16 in a fold, by the size of the table, and as many as `anneal` takes for the final fits.
     seed
         Same seed, same curve: on every engine, for any number of workers, after any resume.
@@ -80,27 +83,15 @@ def select_size(
         terminal, else a line a minute.
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
-    share
-        Whether a fold may take a support that the chains of other folds found, if its training energy there is lower
-        than that of the fold's own chains. It brings the folds closer to their exact optima at no cost; False keeps
-        every fold to its own annealing, as in the paper.
     polish
         Whether final fits are improved by exchanging two columns at once, as in `anneal`.
     """
     began = time.perf_counter()
     work, settings = plan_work(problem, sizes, cv, schedule, chains, seed, engine, groups)
     found, notes, walker = _walk(work, settings, journal, (1, 1), n_jobs, progress)
-    settings = {**settings, "share": bool(share), "polish": bool(polish)}
+    settings = {**settings, "polish": bool(polish)}
     return assemble(
-        work,
-        found,
-        settings=settings,
-        engine=walker,
-        notes=notes,
-        began=began,
-        share=bool(share),
-        polish=bool(polish),
-        n_jobs=n_jobs,
+        work, found, settings=settings, engine=walker, notes=notes, began=began, polish=bool(polish), n_jobs=n_jobs
     )
 
 
@@ -150,17 +141,13 @@ def plan_work(
     folds = as_folds(cv, problem, groups)
     wanted = check_sizes(problem, sizes, min(problem.rows_present - f.size for f in folds.left_out))
     gram = problem.gram
-    flips = plan.flips(gram.n_columns)
-    greedy = forward_energies(gram, wanted[-1]) if plan.unit == "greedy" else []
-    scales = [scale_of(greedy[: k + 1]) if greedy else 1.0 for k in wanted]
-    total = int(flips.sum())
+    total = int(plan.flips(gram.n_columns).sum())
     per_fold = fold_chains(gram, wanted[-1], total) if chains is None else check_chains(chains)
     work = Work(
         problem=problem,
         folds=folds,
         sizes=wanted,
-        betas=np.stack([plan.absolute_betas(scale) for scale in scales]),
-        flips=flips,
+        schedule=plan,
         chains=per_fold,
         final_chains=tuple(count_chains(chains, gram, k, total) for k in wanted),
         seed=seed,
@@ -187,9 +174,11 @@ def plan_work(
 
 
 def fold_chains(gram: Gram, k: int, flips: int) -> int:
-    """Chains a fold by default: what takes about 0.05 s by a cost model, fewer for small tables, at least 2."""
-    affordable = _CELL_NS / (flips * flip_nanoseconds(gram, k))
-    return int(np.clip(affordable, 2, np.clip(gram.n_columns // 8, 2, 16)))
+    """Chains in a fold by default: what takes about 0.05 s by a cost model, but at least 8 and at most 16.
+
+    With fewer, some folds miss their best columns, and the held-out error comes out too high.
+    """
+    return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(gram, k)), 8, 16))
 
 
 def check_sizes(problem: SubsetProblem, sizes: Iterable[int] | None, fewest_rows: int) -> tuple[int, ...]:
@@ -204,6 +193,8 @@ def check_sizes(problem: SubsetProblem, sizes: Iterable[int] | None, fewest_rows
         raise TypeError(f"sizes is {sizes!r}; expected several whole numbers, for instance range(1, 11).")
     wanted = []
     for size in sizes:
+        if isinstance(size, (int, np.integer)) and size == 0 and not isinstance(size, bool):
+            continue  # always there
         everything = isinstance(size, (int, np.integer)) and size == n and not isinstance(size, bool)
         wanted.append(n if everything else check_size(problem, size))
     if not wanted:

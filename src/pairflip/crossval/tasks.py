@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pairflip.crossval.folds import Folds
 from pairflip.engines.base import flip_nanoseconds
-from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
+from pairflip.schedule import Schedule
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -33,20 +33,25 @@ class Task:
 class Work:
     """All that a worker needs to know, sent to it once.
 
-    `betas` (S, steps) multiply energies, `flips` (steps,) are attempted at each; `chains` a fold, `final_chains` (S,)
-    on all rows. `token` tells one run from another.
+    `chains` walk each size in a fold, `final_chains` (S,) on all rows. What the schedule means in a fold, its
+    temperatures and numbers of flips, follows from the training rows of the fold (`walks.plans`). `token` tells one run
+    from another.
     """
 
     problem: SubsetProblem
     folds: Folds
     sizes: tuple[int, ...]
-    betas: Floats
-    flips: NDArray[np.int64]
+    schedule: Schedule
     chains: int
     final_chains: tuple[int, ...]
     seed: int
     engine: Any
     token: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def flips(self) -> NDArray[np.int64]:
+        """Attempted flips (steps,) of a chain on all rows."""
+        return self.schedule.flips(self.problem.gram.n_columns)
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""

@@ -80,7 +80,6 @@ def collect(
                 engine=engine,
                 n_jobs=n_jobs,
                 journal=None if journal is None else Path(journal) / f"supernova-chains{chains}",
-                share=False,
                 polish=False,
             )
         )

@@ -110,7 +110,6 @@ def cross_validate(
         engine=engine,
         n_jobs=n_jobs,
         journal=None if journal is None else Path(journal) / f"loo-N{N}",
-        share=False,
         polish=False,
     )
     for done, (index, curve) in enumerate(curves, start=1):

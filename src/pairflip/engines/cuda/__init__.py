@@ -65,9 +65,9 @@ class CudaEngine:
         _check(gram, k, free_bytes())
         n, size, room = gram.n_columns, size_class(k), order_bytes(gram.n_columns)
         compiled = kernels(size, room == 0)
-        vectors = {"b": cupy.asarray(gram.b), "diagonal": cupy.asarray(gram.diagonal)}
+        vectors = {"b": cupy.asarray(gram.b), "unit": cupy.asarray(gram.diagonal)}
         if isinstance(gram, HeldOutGram) and gram.left_out.shape[0] == 1:
-            vectors["left_out"] = cupy.asarray(gram.left_out)
+            vectors["unit"], vectors["left_out"] = cupy.asarray(gram.unit), cupy.asarray(gram.left_out)
         vectors["G"] = Matrices().of(gram)
         table = np.zeros(1, WALK)
         for name, vector in vectors.items():

@@ -102,14 +102,14 @@ struct Chain {
         s = flip_sum(s);
     }
 
-    // Gathers G_jS of eight columns j (shared->j of this warp), and b_j, G_jj and the left-out entry of lane's column.
+    // Gathers G_jS of eight columns j (shared->j of this warp), and b_j, d_j and the left-out entry of lane's column.
     __device__ __forceinline__ void gather(bool between) {
         const int *j = shared->j[warp];
         double mine = 0.0, value[2 * TC], ahead[2];
         const double *G = shared->walk.G;
         int column = j[q];
         if (c == 0) mine = shared->walk.b[column];
-        if (c == 1) mine = shared->walk.diagonal[column];
+        if (c == 1) mine = shared->walk.unit[column];
         if (c == 2 && shared->walk.left_out) mine = shared->walk.left_out[column];
 #pragma unroll
         for (int e = 0; e < 2 * TC; e++) {
@@ -128,14 +128,15 @@ struct Chain {
 #pragma unroll
         for (int e = 0; e < 2 * TC; e++) {
             int at = thread + e * THREADS, row = at / K8, m = at % K8;
-            shared->gathered[row * ROW + m] = value[e] - shared->column[warp][4 * row + 2] * shared->left_out[m];
+            const double *of_row = shared->column[warp] + 4 * row;
+            shared->gathered[row * ROW + m] = value[e] * (of_row[1] * shared->unit[m]) - of_row[2] * shared->left_out[m];
         }
         if (between) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 int at = thread + e * THREADS;
-                if (at < 64)
-                    shared->between[at] = ahead[e] - shared->column[warp][4 * (at >> 3) + 2] * shared->column[warp][4 * (at & 7) + 2];
+                const double *one = shared->column[warp] + 4 * ((at >> 3) & 7), *two = shared->column[warp] + 4 * (at & 7);
+                if (at < 64) shared->between[at] = ahead[e] * (one[1] * two[1]) - one[2] * two[2];
             }
         }
     }
@@ -205,15 +206,18 @@ struct Chain {
             for (int b = 0; b < T; b++) set(n, b, make_double2(0.0, 0.0));
         for (int m = lane; m < K8; m += 32) {
             shared->x[warp][m] = shared->diagonal[warp][m] = 0.0;
-            if (warp == 0) shared->left_out[m] = 0.0;
+            if (warp == 0) shared->unit[m] = shared->left_out[m] = 0.0;
         }
         energy = 0.5 * shared->walk.yy;
         while (found < k && at < N) {
             chain_sync();
             int j = order[at];
-            double a = shared->walk.left_out ? shared->walk.left_out[j] : 0.0, r = shared->walk.b[j], s = shared->walk.diagonal[j];
-            for (int m = thread; m < K8; m += THREADS)
-                shared->gathered[m] = m < found ? shared->walk.G[(size_t)j * N + order[m]] - a * shared->left_out[m] : 0.0;
+            double a = shared->walk.left_out ? shared->walk.left_out[j] : 0.0, d = shared->walk.unit[j];
+            double r = shared->walk.b[j], s = 1.0;
+            for (int m = thread; m < K8; m += THREADS) {
+                double g = m < found ? shared->walk.G[(size_t)j * N + order[m]] : 0.0;
+                shared->gathered[m] = g * (d * shared->unit[m]) - a * shared->left_out[m];
+            }
             chain_sync();
             double W[TC][2], r_part, s_part;
             project(W);
@@ -255,7 +259,7 @@ struct Chain {
                 border_P(shared->v[warp], s_inverse);
                 energy -= 0.5 * r * x_j;
                 if (thread == 0) {
-                    shared->left_out[found] = a;
+                    shared->unit[found] = d, shared->left_out[found] = a;
                     for (int m = at; m > found; m--) order[m] = order[m - 1];  // columns passed over stay behind
                     order[found] = (u16)j;
                 }
@@ -309,7 +313,7 @@ struct Chain {
             double W[TC][2], r_part, s_part;
             project(W);
             correlate(W, r_part, s_part);
-            double r = shared->column[warp][4 * q], s = shared->column[warp][4 * q + 1];
+            double r = shared->column[warp][4 * q], s = 1.0;
             if (NW == 1) {
                 r -= r_part;
                 s -= s_part;
@@ -398,7 +402,7 @@ struct Chain {
         double W[TC][2], r_part, s_part, w = 0.0;
         project(W);
         correlate(W, r_part, s_part);
-        double r = shared->column[warp][4 * q], s = shared->column[warp][4 * q + 1];
+        double r = shared->column[warp][4 * q], s = 1.0;
 #pragma unroll
         for (int n = 0; n < TC; n++) {
             if (slot == slot_of(n)) w = W[n][0];
@@ -432,7 +436,8 @@ struct Chain {
             if (hot) shares = shared->between[8 * chosen + q];
             else {
                 const int *j = shared->j[warp];
-                shares = shared->walk.G[(size_t)j[chosen] * N + j[q]] - shared->column[warp][4 * chosen + 2] * shared->column[warp][4 * q + 2];
+                const double *one = shared->column[warp] + 4 * chosen, *two = shared->column[warp] + 4 * q;
+                shares = shared->walk.G[(size_t)j[chosen] * N + j[q]] * (one[1] * two[1]) - one[2] * two[2];
             }
             double *u_i = shared->u[turn], *w_j = shared->w[turn], *v_j = shared->v[warp];
             __syncwarp();
@@ -526,6 +531,7 @@ struct Chain {
             if (thread == 0) {
                 order[k + (flip & 0xffff)] = order[i];
                 order[i] = (u16)shared->j[warp][chosen];
+                shared->unit[i] = shared->column[warp][4 * chosen + 1];
                 shared->left_out[i] = shared->column[warp][4 * chosen + 2];
             }
             if (warp == 0 && c == 0) shared->gathered[q * ROW + i] = shares;

@@ -15,7 +15,7 @@ from pairflip.gram import Gram, HeldOutGram
 
 SOURCES = ("algebra.cuh", "state.cuh", "chain.cuh", "walk.cu")
 WALK = np.dtype(
-    [(name, np.uint64) for name in ("G", "b", "diagonal", "left_out", "betas", "coldest", "ends", "energy")]
+    [(name, np.uint64) for name in ("G", "b", "unit", "left_out", "betas", "coldest", "ends", "energy")]
     + [(name, np.uint64) for name in ("final_energy", "accepted", "support", "best", "refreshes", "keys")]
     + [("yy", np.float64)]
     + [(name, np.int32) for name in ("N", "k", "steps", "unused")]
@@ -105,8 +105,11 @@ class Matrices:
         owner = root(gram)
         if id(owner) not in self._held:
             if isinstance(owner, HeldOutGram):
-                rows = cupy.asarray(owner.left_out)
-                self._held[id(owner)] = self.of(owner.base) - rows.T @ rows
+                rows, unit = cupy.asarray(owner.left_out), cupy.asarray(owner.unit)
+                matrix = unit[:, None] * unit
+                matrix *= self.of(owner.base)
+                matrix -= rows.T @ rows
+                self._held[id(owner)] = matrix
             elif owner.dense:
                 self._held[id(owner)] = cupy.asarray(owner.matrix)
             else:

@@ -103,12 +103,12 @@ class _Table:
         self._schedules: dict[tuple[int, int, int, int], tuple[int, int, int, float]] = {}
 
     def gram(self, gram: Gram) -> tuple[int, int, int]:
-        """Offsets of b, diagonal and left_out (-1 when nothing is left out on the fly)."""
+        """Offsets of b, unit and left_out (-1 when nothing is left out on the fly)."""
         if id(gram) not in self._grams:
-            add, left_out = self.doubles.add, -1
+            add, left_out, unit = self.doubles.add, -1, gram.diagonal
             if isinstance(gram, HeldOutGram) and gram.left_out.shape[0] == 1:
-                left_out = add(None, gram.left_out)
-            self._grams[id(gram)] = add(None, gram.b), add(None, gram.diagonal), left_out
+                left_out, unit = add(None, gram.left_out), gram.unit
+            self._grams[id(gram)] = add(None, gram.b), add(None, unit), left_out
         return self._grams[id(gram)]
 
     def schedule(self, gram: Gram, plan: WalkPlan) -> tuple[int, int, int, float]:
@@ -149,7 +149,7 @@ def run_group(
     table = np.zeros(len(pieces), WALK)
     addresses = {id(gram): matrices.of(gram).data.ptr for gram in {id(gram): gram for gram in grams}.values()}
     table["G"] = [addresses[id(gram)] for gram in grams]
-    for name, offset in zip(("b", "diagonal", "left_out"), of_gram, strict=True):
+    for name, offset in zip(("b", "unit", "left_out"), of_gram, strict=True):
         table[name] = np.where(offset < 0, 0, doubles.data.ptr + offset).astype(np.uint64)
     for name, offset, memory in zip(("betas", "coldest", "ends"), of_schedule, (doubles, doubles, wholes), strict=True):
         table[name] = (memory.data.ptr + offset).astype(np.uint64)

@@ -13,10 +13,11 @@ constexpr int LARGE = 16 * 1000000;          // sixteenths of a variance inflati
 constexpr float WORTH_REPAIR = 1000.0f;
 constexpr double QUIET_SWEEPS = 1.5;         // a survey costs about one and a half evaluations of every outside column
 
-// One (problem, fold, size, schedule): what all its chains share. G is that of all rows; `left_out` (or null) is the
-// row b of a left-out rank-one term: G_fold = G - b b^T.
+// One (problem, fold, size, schedule): what all its chains share. G is that of all rows, and has ones on its diagonal.
+// A fold that leaves out one row has columns of unit norm on the others: G_fold = G_ij d_i d_j - a_i a_j, with d in `unit`
+// (ones for a problem of its own) and a in `left_out` (or null).
 struct Walk {
-    const double *G, *b, *diagonal, *left_out, *betas, *coldest;
+    const double *G, *b, *unit, *left_out, *betas, *coldest;
     const long long *ends;
     double *energy, *final_energy;
     int *accepted, *support, *best, *refreshes;
@@ -48,7 +49,7 @@ struct Shared {
     double u[2][K8], w[2][K8]; // row i of P and W of the accepted flip, by turns
     double part[2][NW][8][4];  // sums over the slots of a warp
     double x[NW][K8], diagonal[NW][K8], inverse[NW][K8], v[NW][K8], column[NW][32];
-    double left_out[K8], lowest[K8], ceiling[K8];
+    double unit[K8], left_out[K8], lowest[K8], ceiling[K8];
     Draw draw[NW][32];         // those of a block of 32 that could be accepted
     double2 flip[2][4];        // numbers of the accepted flip
     Clock clock;

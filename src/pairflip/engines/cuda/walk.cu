@@ -139,7 +139,7 @@ flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scra
                 for (int e = 0; e < 2; e++) row[chain.slot_of(n) + e] = W[n][e];
             if (chain.c == 0) {
                 row[K8 + 2 + 2 * chain.warp] = r, row[K8 + 3 + 2 * chain.warp] = s;
-                if (chain.warp == 0) row[K8] = shared->column[0][4 * chain.q], row[K8 + 1] = shared->column[0][4 * chain.q + 1];
+                if (chain.warp == 0) row[K8] = shared->column[0][4 * chain.q], row[K8 + 1] = 1.0;
             }
         }
     }

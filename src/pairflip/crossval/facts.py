@@ -1,0 +1,58 @@
+r"""What is plain to see in a table and makes cross validation say too much: rows that are not independent of each other.
+
+Cross validation asks how well a row is predicted by the *other* rows. Where a row has a near copy among them (the day
+before in a time series, a duplicated line of a file), it answers another question than how new rows are predicted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pairflip.least_squares import Floats
+from pairflip.problem import SubsetProblem
+
+_CLEAR = 3.0  # standard errors from zero: one table in a thousand whose rows are in no order
+_STRONG = 0.3
+
+
+def table_facts(problem: SubsetProblem) -> dict[str, Any]:
+    """Facts by name, only those that apply.
+
+    ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
+    merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
+    ``two_values``: the two values of a target that has no others.
+    """
+    present = problem.sample_weight > 0
+    y = problem.y[present]
+    facts: dict[str, Any] = {}
+    r = autocorrelation(y)
+    if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not _is_sorted(y):
+        facts["autocorrelation"] = round(r, 3)
+    same = identical_rows(problem.X[present], y)
+    if same:
+        facts["identical_rows"] = same
+    values = np.unique(y)
+    if values.size == 2:
+        facts["two_values"] = values.tolist()
+    return facts
+
+
+def autocorrelation(y: Floats) -> float:
+    r"""Lag-one autocorrelation :math:`\sum_i (y_i - \bar y)(y_{i+1} - \bar y) / \sum_i (y_i - \bar y)^2`."""
+    d = y - y.mean()
+    return float(d[1:] @ d[:-1] / (d @ d))
+
+
+def _is_sorted(y: Floats) -> bool:
+    steps = np.diff(y)
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def identical_rows(X: Floats, y: Floats) -> int:
+    """How many rows equal an earlier one in every column and in the target."""
+    seen: set[bytes] = set()
+    for row, target in zip(X, y, strict=True):
+        seen.add(np.append(row, target).tobytes())
+    return int(y.size - len(seen))

@@ -1,0 +1,163 @@
+r"""From a table and a target to what is walked on: forced columns projected out, what remains scaled to unit norm.
+
+Two things use it: the problem of all rows, and a fold whose held-out rows dwarf the others, so that the fold cannot be
+had from all rows by subtraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import Floats, orthonormal_basis
+
+CONSTANT = 1e-12
+"""A column this small beside its raw norm, after projection, is rounding error."""
+_SMALLEST, _LARGEST = 1e-290, 1e300
+_SMALLEST_TARGET, _LARGEST_TARGET = 1e-140, 1e140
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Columns and target beside what is always in the model.
+
+    Attributes
+    ----------
+    columns : (n, M)
+        Candidate j as contiguous row j; with its ridge term it has norm 1.
+    target : (M,)
+        The projected target; exactly zero where nothing of it is left.
+    candidates : (n,)
+        Which columns of the table they are: those of which something is left.
+    scale : (n,)
+        What each was divided by, in the units of the table.
+    penalty : (n,)
+        Ridge term of each scaled column.
+    forced : (M, f)
+        The columns that were projected out, divided by their powers of two, rows times the root of their weights.
+    means, target_mean : (N,), float
+        What was subtracted first.
+    powers : (N,)
+        The powers of two that columns were divided by before anything was squared.
+    """
+
+    columns: Floats
+    target: Floats
+    candidates: NDArray[np.int64]
+    scale: Floats
+    penalty: Floats
+    forced: Floats
+    means: Floats
+    target_mean: float
+    powers: Floats
+
+
+def powers_of_two(X: Floats) -> Floats:
+    """For each column the power of two (N,) that brings its largest value near 1: dividing by it rounds nothing.
+
+    Squares of what is left neither overflow nor vanish.
+    """
+    largest = np.max(np.abs(X), axis=0, initial=0.0)
+    return np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)
+
+
+def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
+    """Refuse magnitudes for which coefficients or squared errors cannot be told as ordinary numbers."""
+    largest = np.max(np.abs(X), axis=0, initial=0.0)
+    odd = np.flatnonzero(((largest > 0) & (largest < _SMALLEST)) | (largest > _LARGEST))
+    if odd.size:
+        j = int(odd[0])
+        raise ValueError(
+            f"column {names[j]!r} has values of up to {largest[j]:.2g}, too {'small' if largest[j] < 1 else 'large'} to "
+            f"compute with; expected magnitudes between {_SMALLEST:g} and {_LARGEST:g}: express it in another unit."
+        )
+    top = float(np.max(np.abs(y)))
+    spread = float(np.max(y) / 2 - np.min(y) / 2)
+    if top > _LARGEST_TARGET or 0 < spread < _SMALLEST_TARGET:
+        size = top if top > _LARGEST_TARGET else spread
+        raise ValueError(
+            f"y has values of the order of {size:.1g}, and their squares are beyond what a computer can hold; expected "
+            f"magnitudes between {_SMALLEST_TARGET:g} and {_LARGEST_TARGET:g}: express y in another unit."
+        )
+
+
+def project(
+    X: Floats,
+    y: Floats,
+    weight: Floats,
+    *,
+    always: NDArray[np.int64],
+    ridge: float,
+    intercept: bool,
+    means: tuple[Floats, float] | None,
+) -> Projected:
+    """Take the forced columns out of X (M, N) and y (M,), and scale what remains.
+
+    Parameters
+    ----------
+    weight
+        Row weights (M,).
+    always
+        Forced columns of X.
+    ridge
+        Penalty on coefficients in the units of the table.
+    intercept
+        Whether a constant is one of the forced columns.
+    means
+        What to subtract from X and y first: given values, or None for the weighted means of these rows. With an
+        intercept this changes nothing but rounding.
+    """
+    powers, root = powers_of_two(X), np.sqrt(weight)
+    columns = np.array(X.T, order="C")
+    columns /= powers[:, None]
+    forced = X[:, always] / powers[always]
+    if means is None:
+        total = float(weight.sum())
+        small = columns @ weight / total
+        target_mean = float(y @ weight) / total
+        column_means = small * powers
+    else:
+        column_means, target_mean = means
+        small = column_means / powers
+    y = y - target_mean
+    raw = np.einsum("jm,jm,m->j", columns, columns, weight)
+    columns -= small[:, None]
+    forced -= small[always]
+    if intercept:
+        forced = np.hstack([np.ones((X.shape[0], 1)), forced])
+    columns *= root
+    y *= root
+    forced = root[:, None] * forced
+    basis = orthonormal_basis(forced)
+    for _ in range(2):  # a second projection removes what rounding left of the first
+        columns -= (columns @ basis) @ basis.T
+        y -= basis @ (basis.T @ y)
+    norm2 = np.einsum("jm,jm->j", columns, columns)
+    keep = norm2 > CONSTANT**2 * raw
+    keep[always] = False
+    candidates = np.flatnonzero(keep)
+    if not keep.all():
+        columns, norm2 = columns[candidates], norm2[candidates]
+    # In units of the divided column, so that neither overflows; a penalty beyond 1e200 times the column is no different.
+    penalty = np.minimum(ridge / powers[candidates] / powers[candidates], 1e200 * norm2) if ridge else 0.0 * norm2
+    norm = np.sqrt(norm2 + penalty)
+    columns /= norm[:, None]
+    return Projected(
+        columns=columns,
+        target=y,
+        candidates=candidates,
+        scale=norm * powers[candidates],
+        penalty=penalty / norm**2,
+        forced=forced,
+        means=column_means,
+        target_mean=target_mean,
+        powers=powers,
+    )
+
+
+def is_nothing(target: Floats, y: Floats, weight: Floats) -> bool:
+    """Whether what is left of y after projection is rounding error."""
+    return float(target @ target) <= CONSTANT**2 * float(weight @ y**2)
