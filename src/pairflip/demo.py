@@ -1,4 +1,4 @@
-"""The demonstration: how many columns of a real table to keep, by leaving out one row at a time."""
+"""The demonstration: how many columns of a real table to keep, by repeated cross validation."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pairflip.crossval import select_size
+from pairflip.crossval.folds import DEFAULT_CV
 from pairflip.datasets import load_diabetes_products
 from pairflip.problem import SubsetProblem
 from pairflip.tables import Table
 
 if TYPE_CHECKING:
     from pairflip.crossval import SizeCurve
-
-CHAINS = 4  # a demonstration: half a minute on two cores, with the sizes and columns of the default number
 
 
 def demo_table() -> Table:
@@ -28,4 +27,4 @@ def run_demo(
 ) -> SizeCurve:
     """Choose the number of columns of the table."""
     problem = SubsetProblem(table.X, table.y, names=table.names)
-    return select_size(problem, sizes, chains=CHAINS, seed=seed, n_jobs=n_jobs, progress=progress)
+    return select_size(problem, sizes, cv=DEFAULT_CV, seed=seed, n_jobs=n_jobs, progress=progress)

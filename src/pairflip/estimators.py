@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.annealing import Trace, anneal
 from pairflip.crossval import select_size
+from pairflip.crossval.folds import DEFAULT_CV
+from pairflip.crossval.verdict import recommended_size
 from pairflip.engines import Engine, RankTooSmall
 from pairflip.inputs import as_table
 from pairflip.least_squares import Floats
@@ -29,6 +31,8 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
     """What both estimators do: check the input, keep a support, predict with it."""
 
     fit_intercept: bool
+    always: Iterable[str | int]
+    ridge: float
     random_state: int | np.random.RandomState | None
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
@@ -43,15 +47,18 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
             y,
             names=getattr(self, "feature_names_in_", None),
             center="fold" if self.fit_intercept else None,
+            always=self.always,
             sample_weight=sample_weight,
+            ridge=self.ridge,
         )
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it."""
         best = problem.fit(support)
-        self.support_ = best.support
+        self.support_ = np.sort(np.concatenate([best.support, problem.always]))
         self.coef_ = np.zeros(problem.n_columns)
         self.coef_[best.support] = best.coef
+        self.coef_[problem.always] = best.always_coef
         self.intercept_ = best.intercept
         self.energy_ = best.energy
         return self
@@ -92,6 +99,10 @@ class AnnealedSubset(_SubsetRegressor):
         Independent walks; None: as many as take about a second on one core.
     fit_intercept : bool
         Whether to fit a constant beside the chosen columns.
+    always : names or indices of columns
+        Columns that are in the model whatever is chosen; they are not counted in k.
+    ridge : float
+        Penalty on the squares of the chosen coefficients, in the units of X.
     random_state : int, RandomState or None
         Seed; an int gives the same result every time, on every engine and any number of threads.
     n_jobs : int or None
@@ -104,8 +115,8 @@ class AnnealedSubset(_SubsetRegressor):
     coef_ : (n_features,)
         Coefficients, zero outside the support.
     intercept_ : float
-    support_ : (k,)
-        Indices of the chosen columns.
+    support_ : (k + forced,)
+        Indices of the chosen and the forced columns (`get_support()` gives the mask).
     energy_ : float
         Half the residual sum of squares on the training rows (weighted).
     trace_ : Trace or None
@@ -120,6 +131,8 @@ class AnnealedSubset(_SubsetRegressor):
         schedule: Schedule | Literal["auto", "paper"] = "auto",
         chains: int | None = None,
         fit_intercept: bool = True,
+        always: Iterable[str | int] = (),
+        ridge: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
@@ -128,6 +141,8 @@ class AnnealedSubset(_SubsetRegressor):
         self.schedule = schedule
         self.chains = chains
         self.fit_intercept = fit_intercept
+        self.always = always
+        self.ridge = ridge
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
@@ -151,7 +166,7 @@ class AnnealedSubset(_SubsetRegressor):
         n = int(problem.candidates.size)
         k = self.n_nonzero_coefs
         if k is None:
-            rows = int(np.count_nonzero(problem.sample_weight)) - int(self.fit_intercept)
+            rows = problem.rows_present - problem.forced.shape[1]
             return max(1, min(problem.n_columns // 10, n, rows))
         if isinstance(k, bool) or not isinstance(k, Integral):
             raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of columns from 1 to {n}.")
@@ -160,6 +175,13 @@ class AnnealedSubset(_SubsetRegressor):
         if k == n and not np.isfinite(problem.energy(problem.candidates)):
             raise RankTooSmall(n, int(np.linalg.matrix_rank(problem.gram.columns)))
         return int(k)
+
+
+_CHOICES = {
+    "auto": recommended_size,
+    "best": lambda curve: curve.best_size,
+    "one_se": lambda curve: curve.one_se_size,
+}
 
 
 class AnnealedSubsetCV(_SubsetRegressor):
@@ -175,16 +197,23 @@ class AnnealedSubsetCV(_SubsetRegressor):
     ----------
     sizes : iterable of int or None
         Numbers of columns to try; None: 1 to 10, or as many as the table allows.
-    cv : int, splitter, iterable of splits or None
-        None means leave one row out (with groups: one group).
-    choose : {"best", "one_se"}
-        The size with the lowest error, or the smallest one within one standard error of it.
+    cv : int, str, splitter, iterable of splits or None
+        None means ``"5x10"``: ten folds, five times with other random folds (with groups, groups stay together).
+        ``"loo"`` leaves one row (or group) out, as in the paper; ``"blocks:5"`` leaves out blocks of neighbouring rows,
+        for tables in the order of time.
+    choose : {"auto", "best", "one_se"}
+        ``"auto"``: the size that `print(model.curve_)` recommends, which is 0 (the mean) when nothing predicts clearly
+        better than that. Or the size with the lowest error, or the smallest one within one standard error of it.
     schedule : {"auto", "paper"} or Schedule
         How the walks are cooled down.
     chains : int or None
-        Walks for each size and fold; None: 2 to 16, by the size of the table.
+        Walks for each size and fold; None: 8 to 16, by the size of the table.
     fit_intercept : bool
         Whether to fit a constant beside the chosen columns (inside every fold).
+    always : names or indices of columns
+        Columns that are in the model whatever is chosen; they are not counted in the size.
+    ridge : float
+        Penalty on the squares of the chosen coefficients, in the units of X.
     random_state : int, RandomState or None
         Seed; an int gives the same result every time, on every engine and any number of workers.
     n_jobs : int or None
@@ -193,6 +222,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         What walks the chains.
     journal : path or None
         Folder in which finished work is kept; fitting the same again resumes.
+    verbose : int
+        1: say how long it will take, and show progress on standard error.
 
     Attributes
     ----------
@@ -200,8 +231,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         The number of columns chosen.
     coef_ : (n_features,)
     intercept_ : float
-    support_ : (n_nonzero_coefs_,)
-        Indices of the chosen columns.
+    support_ : (n_nonzero_coefs_ + forced,)
+        Indices of the chosen and the forced columns (`get_support()` gives the mask).
     energy_ : float
         Half the residual sum of squares on the training rows (weighted).
     curve_ : SizeCurve
@@ -218,14 +249,17 @@ class AnnealedSubsetCV(_SubsetRegressor):
         sizes: Iterable[int] | None = None,
         *,
         cv: Any = None,
-        choose: Literal["best", "one_se"] = "best",
+        choose: Literal["auto", "best", "one_se"] = "auto",
         schedule: Schedule | Literal["auto", "paper"] = "auto",
         chains: int | None = None,
         fit_intercept: bool = True,
+        always: Iterable[str | int] = (),
+        ridge: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
         journal: str | PathLike[str] | None = None,
+        verbose: int = 0,
     ) -> None:
         self.sizes = sizes
         self.cv = cv
@@ -233,35 +267,38 @@ class AnnealedSubsetCV(_SubsetRegressor):
         self.schedule = schedule
         self.chains = chains
         self.fit_intercept = fit_intercept
+        self.always = always
+        self.ridge = ridge
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
         self.journal = journal
+        self.verbose = verbose
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> AnnealedSubsetCV:
         """Choose size and columns of X (n_samples, n_features) for y (n_samples,); `groups` of rows stay together."""
-        if self.choose not in ("best", "one_se"):
-            raise ValueError(f"choose is {self.choose!r}; expected 'best' or 'one_se'.")
+        if self.choose not in _CHOICES:
+            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, _CHOICES))}.")
         if groups is not None:
             groups = process_routing(self, "fit", groups=groups).splitter.split["groups"]
         problem = self._problem(X, y, sample_weight, least_rows=4)
         self.curve_ = select_size(
             problem,
             self.sizes,
-            cv="loo" if self.cv is None else self.cv,
+            cv=DEFAULT_CV if self.cv is None else self.cv,
             schedule=self.schedule,
             chains=self.chains,
             seed=self._seed(),
             engine=self.engine,
             n_jobs=self.n_jobs,
             journal=self.journal,
-            progress=False,
+            progress="log" if self.verbose else False,
             groups=groups,
         )
         curve = self.curve_
-        self.n_nonzero_coefs_ = curve.best_size if self.choose == "best" else curve.one_se_size
+        self.n_nonzero_coefs_ = _CHOICES[self.choose](curve)
         order = np.argsort(curve.cv_error, kind="stable")
         self.cv_results_ = {
             "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],

@@ -5,21 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from pairflip.gram import Gram
-from pairflip.least_squares import SINGULAR
+from pairflip.least_squares import SINGULAR, Floats
 
 
-def forward_energies(gram: Gram, k: int) -> list[float]:
+def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
     r"""Energies that forward selection leaves with 0, 1, ..., k columns (fewer if no more are independent).
 
     Each step takes the column j with the largest :math:`r_j^2 / s_j` (what it shares with the residual over what of it
     is not in the chosen ones), which lowers the energy by half of that. With q the new row of the Cholesky factor,
 
     .. math:: q = (G_j - Q_{:j}^T Q) / \sqrt{s_j}, \quad r \to r - q r_j / \sqrt{s_j}, \quad s \to s - q^2 .
+
+    `b` (N,) and `yy` stand for another target than that of the problem.
     """
-    r, s = gram.b.copy(), gram.diagonal.copy()
+    r, s = (gram.b if b is None else b).copy(), gram.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, r.size))
-    energies = [0.5 * gram.yy]
+    energies = [0.5 * (gram.yy if yy is None else yy)]
     for _ in range(k):
         usable &= s > SINGULAR
         if not usable.any():

@@ -101,8 +101,10 @@ Sizes = Annotated[
                  rich_help_panel=_SEARCH),
 ]  # fmt: skip
 Cv = Annotated[
-    str, typer.Option(metavar="CV", help="loo: leave one row out; or a number of folds.", rich_help_panel=_SEARCH)
-]
+    str,
+    typer.Option(metavar="CV", help="5x10: ten folds, five times; loo: leave one row out; 10: ten folds; blocks:5: "
+                 "five blocks of neighbouring rows, for tables in the order of time.", rich_help_panel=_SEARCH),
+]  # fmt: skip
 ScheduleOption = Annotated[
     ScheduleName, typer.Option("--schedule", help="How the walks are cooled.", rich_help_panel=_SEARCH)
 ]
@@ -183,11 +185,12 @@ def check_jobs(jobs: int) -> int:
     return jobs
 
 
-def parse_cv(text: str) -> str | int:
-    """``loo`` or a number of folds."""
-    if text == "loo":
-        return text
+def check_cv(text: str) -> str:
+    """A kind of cross validation that `select_size` knows."""
+    from pairflip.crossval.folds import EXPECTED_CV, parse_cv
+
     try:
-        return int(text)
+        parse_cv(text)
     except ValueError:
-        raise ValueError(f"--cv is {text!r}; expected loo or a number of folds such as 10.") from None
+        raise ValueError(f"--cv is {text!r}; expected {EXPECTED_CV}.") from None
+    return text

@@ -29,10 +29,12 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The curve's record (`SizeCurve.load` reads it) and what is known of the table and the run."""
+        from pairflip.crossval.answer import answer_of
         from pairflip.crossval.curve_file import curve_to_json
 
         return {
             **curve_to_json(self.curve),
+            "verdict": answer_of(self.curve).to_json(self.curve),
             "table": table_record(self.table),
             "command": self.command,
             "run": dict(self.settings),

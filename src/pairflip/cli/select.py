@@ -37,7 +37,7 @@ def select(
     always: o.Always = None,
     ridge: o.Ridge = 0.0,
     sizes: o.Sizes = None,
-    cv: o.Cv = "loo",
+    cv: o.Cv = "5x10",
     schedule: o.ScheduleOption = o.ScheduleName.AUTO,
     chains: o.Chains = None,
     seed: o.Seed = 0,
@@ -64,7 +64,7 @@ def select(
         model = ModelOptions(center, always or (), ridge)
         search = {
             "sizes": o.parse_sizes(sizes),
-            "cv": o.parse_cv(cv),
+            "cv": o.check_cv(cv),
             "schedule": schedule.value_for_api,
             "chains": chains,
             "seed": seed,

@@ -28,32 +28,18 @@ def print_json(record: Any) -> None:
 
 
 def print_curve(curve: SizeCurve) -> None:
-    """The answer, then one line a size; names are made safe to show."""
-    from pairflip.crossval.summary import names
-    from pairflip.report.answer import answer_of
+    """The answer, then one line for each size; names are made safe to show."""
+    from pairflip.crossval.answer import answer_of
+    from pairflip.crossval.summary import HEADER, LEGEND, rows
 
     shown = replace(curve, names=[short(name) for name in curve.names])
     answer = answer_of(shown)
     for text in (answer.text, *answer.cautions):
         typer.echo(text)
         typer.echo()
-    rows = []
-    for at, size in enumerate(curve.sizes.tolist()):
-        mark = "*" if size == curve.best_size else "+" if size == curve.one_se_size else " "
-        numbers = (
-            f"{size}{mark}",
-            f"{curve.cv_error[at]:.5g}",
-            f"{curve.cv_error_se[at]:.2g}",
-            f"{curve.stability[at]:.0%}",
-            f"{curve.agreement[at]:.0%}",
-        )
-        rows.append((*numbers, names(shown, size)))
-    print_rows(("size ", "cv_error", "+-", "stable", "agree", "columns"), rows)
+    print_rows(HEADER, rows(shown))
     typer.echo()
-    typer.echo(
-        "* lowest cv_error, + smallest size within one standard error of it; stable: folds that selected the same "
-        "columns; agree: chains that reached the best energy."
-    )
+    typer.echo(LEGEND)
     for note in curve.notes:
         typer.echo(f"Note: {visible(note)}.")
 

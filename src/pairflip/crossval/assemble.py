@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairflip
+from pairflip.crossval.chance import shuffled_targets
 from pairflip.crossval.criteria import information_criteria
 from pairflip.crossval.curve import AnnealCurves, SizeCurve, StandIns, unchanged
 from pairflip.crossval.facts import table_facts
@@ -81,7 +82,9 @@ def assemble(
         cv_error_se=cv_error_se,
         energy_per_row=np.array([of_size.energy_per_row for of_size in inside]),
         selection_counts=counts,
-        stability=np.array([unchanged(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]),
+        stability=np.array(
+            [unchanged(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]
+        ),
         agreement=np.array([of_size.agreement for of_size in inside]),
         chain_cv_error=np.stack([mean_and_error(of_size.chain_residuals**2, weights, unit)[0] for of_size in inside]),
         fold_supports=tuple(of_size.supports for of_size in inside),
@@ -104,7 +107,7 @@ def assemble(
         stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
         annealing=_annealing(work, found),
         settings=settings,
-        facts=table_facts(problem),
+        facts={**table_facts(problem), "p_value": shuffled_targets(problem.gram, max(work.sizes))},
         data_hash=data_hash(problem),
         engine=engine,
         version=pairflip.__version__,

@@ -94,6 +94,8 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -
     raise TypeError(f"cv is {cv!r}; expected {EXPECTED_CV}, a scikit-learn splitter, or splits.")
 
 
+DEFAULT_CV = "5x10"
+"""What the command line and the estimator do unless told otherwise (docs/decisions/019-what-is-recommended.md)."""
 EXPECTED_CV = "'loo', a number of folds such as 10, repeats of them such as '5x10', or 'blocks:5'"
 
 
@@ -126,7 +128,10 @@ def parse_cv(cv: Any) -> Any:
         return Repeats(1, int(cv))
     if not isinstance(cv, str) or cv == "loo":
         return cv
-    repeats, blocks = re.fullmatch(r"(?:(\d{1,4})x)?(\d{1,7})", cv.strip()), re.fullmatch(r"blocks:(\d{1,7})", cv.strip())
+    repeats, blocks = (
+        re.fullmatch(r"(?:(\d{1,4})x)?(\d{1,7})", cv.strip()),
+        re.fullmatch(r"blocks:(\d{1,7})", cv.strip()),
+    )
     if repeats and int(repeats[1] or 1) > 0:
         return Repeats(int(repeats[1] or 1), int(repeats[2]))
     if blocks:

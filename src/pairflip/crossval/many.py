@@ -60,9 +60,7 @@ def select_many(
             (work, _), (settings, _, found) = jobs[index], kept[index]
             chosen = {**settings, "polish": polish}
             name = get_engine(engine).name if device is None else device.name
-            curve = assemble(
-                work, found, settings=chosen, engine=name, notes=(), began=began, polish=polish, n_jobs=1
-            )
+            curve = assemble(work, found, settings=chosen, engine=name, notes=(), began=began, polish=polish, n_jobs=1)
             found.clear()
             return index, curve
 

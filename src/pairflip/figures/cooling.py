@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pairflip.figures import numbers
-from pairflip.figures.labels import plural
 from pairflip.figures.style import COLOURS, label_axes, new_axes
+from pairflip.labels import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.figures.labels import column_labels, plural
+from pairflip.crossval.verdict import r_squared
+from pairflip.labels import column_labels, plural
 from pairflip.least_squares import Floats
 
 if TYPE_CHECKING:
@@ -188,26 +189,6 @@ def coefficient_paths(
     )
 
 
-def share_explained(curve: SizeCurve, size: int) -> float:
-    """Part of the variance of held-out targets that the predictions explain: 1 - residual / total sum of squares.
-
-    Below zero the predictions are worse than the mean of the target; NaN if the target does not vary.
-    """
-    y, w = curve.observed, curve.weights
-    if not w.sum() > 0:
-        return float("nan")
-    total = float(np.sum(w * (y - np.average(y, weights=w)) ** 2))
-    rest = float(np.sum(w * (y - curve.predictions[curve.at(size)]) ** 2))
-    return 1.0 - rest / total if total > 0 else float("nan")
-
-
-def exact_folds(curve: SizeCurve, size: int) -> int:
-    """How many folds selected exactly the columns of the final fit of this size."""
-    at = curve.at(size)
-    folds = np.sort(curve.fold_supports[at], axis=1)
-    return int(np.count_nonzero(np.all(folds == np.sort(curve.supports[at])[None, :], axis=1)))
-
-
 def shown_rows(curve: SizeCurve, limit: int) -> Ints:
     """Places of at most `limit` held-out predictions: evenly spread over the observed values, outliers kept."""
     total = curve.observed.size
@@ -236,7 +217,7 @@ def held_out(curve: SizeCurve, size: int | None = None, limit: int = 5000) -> Sc
         predicted=predicted[at],
         residual=residual[at],
         rmse=float(np.sqrt(np.average(residual**2, weights=w))) if w.sum() > 0 else float("nan"),
-        share_explained=share_explained(curve, size),
+        share_explained=r_squared(curve, size),
         cut=f"{at.size:,} of {total:,} held-out predictions"
         if at.size < total
         else f"all {total:,} held-out predictions",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairflip.figures.labels import number, percent, plural
 from pairflip.figures.numbers import held_out
 from pairflip.figures.style import COLOURS, QUIET, label_axes, new_axes
+from pairflip.labels import number, percent, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

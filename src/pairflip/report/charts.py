@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from pairflip.figures.labels import number, percent, plural, plus_minus
 from pairflip.figures.numbers import Cooling, CountMap, ErrorBars, Paths, Scatter
+from pairflip.labels import number, percent, plural, plus_minus
 from pairflip.report.svg import Chart, Scale, span
 
 NAMED = 7  # columns with a colour of their own in the paths

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairflip.crossval.answer import answer_of
+from pairflip.crossval.verdict import r_squared
 from pairflip.figures import numbers
-from pairflip.figures.labels import NOTHING, clean, column_labels, number, percent, plural, plus_minus, shorten
+from pairflip.labels import NOTHING, clean, column_labels, number, percent, plural, plus_minus, shorten
 from pairflip.least_squares import Floats
 from pairflip.report import charts
-from pairflip.report.answer import answer_of
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve
@@ -120,7 +121,7 @@ def _of_size(curve: SizeCurve, size: int, points: numbers.Scatter, cold: numbers
     columns = [support[i] for i in by_count]
     labels = column_labels(curve.names, columns)
     always = column_labels(curve.names, curve.always.tolist())
-    same = numbers.exact_folds(curve, size)
+    same = round(curve.stability[at] * curve.n_folds)
     share = points.share_explained
     marks = [w for w, k in (("best", curve.best_size), ("one-standard-error", curve.one_se_size)) if k == size]
     return {
@@ -196,7 +197,7 @@ def _size_rows(curve: SizeCurve, order: Sequence[int]) -> list[dict[str, Any]]:
         cells = [
             (str(k) + (f" ({', '.join(marks)})" if marks else ""), False),
             (plus_minus(curve.cv_error[s], curve.cv_error_se[s]), s == lowest["cv_error"]),
-            (percent(numbers.share_explained(curve, k)), False),
+            (percent(r_squared(curve, k)), False),
             (number(curve.energy_per_row[s], 3), False),
             (percent(curve.stability[s]), False),
             (percent(curve.agreement[s]), False),
