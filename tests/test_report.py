@@ -11,8 +11,8 @@ import pytest
 
 from _curves import ODD, make_curve, plain_names, unannealed
 from _errors import sentence_of
+from pairflip.crossval.answer import answer_of
 from pairflip.report import write_report
-from pairflip.report.answer import answer_of
 from pairflip.report.page import render
 
 CURVE = make_curve()

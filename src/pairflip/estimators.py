@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.annealing import Trace, anneal
-from pairflip.crossval import select_size
+from pairflip.crossval import SizeCurve, select_size
 from pairflip.crossval.folds import DEFAULT_CV
 from pairflip.crossval.verdict import recommended_size
 from pairflip.engines import Engine, RankTooSmall
@@ -167,7 +167,7 @@ class AnnealedSubset(_SubsetRegressor):
         k = self.n_nonzero_coefs
         if k is None:
             rows = problem.rows_present - problem.forced.shape[1]
-            return max(1, min(problem.n_columns // 10, n, rows))
+            return int(max(1, min(problem.n_columns // 10, n, rows)))
         if isinstance(k, bool) or not isinstance(k, Integral):
             raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of columns from 1 to {n}.")
         if not 1 <= k <= n:
@@ -177,7 +177,7 @@ class AnnealedSubset(_SubsetRegressor):
         return int(k)
 
 
-_CHOICES = {
+_CHOICES: dict[str, Callable[[SizeCurve], int]] = {
     "auto": recommended_size,
     "best": lambda curve: curve.best_size,
     "one_se": lambda curve: curve.one_se_size,

@@ -71,8 +71,8 @@ def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
     if odd.size:
         j = int(odd[0])
         raise ValueError(
-            f"column {names[j]!r} has values of up to {largest[j]:.2g}, too {'small' if largest[j] < 1 else 'large'} to "
-            f"compute with; expected magnitudes between {_SMALLEST:g} and {_LARGEST:g}: express it in another unit."
+            f"column {names[j]!r} has values of up to {largest[j]:.2g}, too {'small' if largest[j] < 1 else 'large'} "
+            f"to compute with; expected magnitudes between {_SMALLEST:g} and {_LARGEST:g}: express it in another unit."
         )
     top = float(np.max(np.abs(y)))
     spread = float(np.max(y) / 2 - np.min(y) / 2)
@@ -141,7 +141,7 @@ def project(
     candidates = np.flatnonzero(keep)
     if not keep.all():
         columns, norm2 = columns[candidates], norm2[candidates]
-    # In units of the divided column, so that neither overflows; a penalty beyond 1e200 times the column is no different.
+    # In units of the divided column, so that neither overflows; beyond 1e200 times the column all penalties are alike.
     penalty = np.minimum(ridge / powers[candidates] / powers[candidates], 1e200 * norm2) if ridge else 0.0 * norm2
     norm = np.sqrt(norm2 + penalty)
     columns /= norm[:, None]

@@ -1,6 +1,6 @@
-"""The answer in words: how many columns, which, how well they predict, and what to doubt. Written here and nowhere else.
+"""The answer in words: how many columns, which, how well they predict, and what to doubt.
 
-`print(curve)`, the command line, the page and result.json all show this.
+It is written here and nowhere else: `print(curve)`, the command line, the page and result.json all show this.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def answer_of(curve: SizeCurve) -> Answer:
     now = held_out(curve, size)
     details: list[Piece] = [
         (
-            f"On rows that were held out, {'it explains' if size == 1 else 'they explain'} {percent(now.r2)} of the variance "
-            f"of the target: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}.",
+            f"On rows that were held out, {'it explains' if size == 1 else 'they explain'} {percent(now.r2)} of the "
+            f"variance of the target: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}.",
             False,
         )
     ]
@@ -212,16 +212,16 @@ def _of_table(curve: SizeCurve) -> list[str]:
         if "autocorrelation" in facts:
             why = f"the target of a row is like that of the row before (autocorrelation {facts['autocorrelation']:.2f})"
         found.append(
-            f"The rows may not be independent: {why}. If they are in the order of time or place, rows held out at random "
-            "have near copies among the others, and all errors here are too low: leave out blocks of neighbouring rows "
-            "instead (--cv blocks:5, in Python cv='blocks:5')."
+            f"The rows may not be independent: {why}. If they are in the order of time or place, rows held out at "
+            "random have near copies among the others, and all errors here are too low: leave out blocks of "
+            "neighbouring rows instead (--cv blocks:5, in Python cv='blocks:5')."
         )
     if "identical_rows" in facts and "group" not in how.lower():
         copies = int(facts["identical_rows"])
         found.append(
-            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, target "
-            "included: a held-out row is then predicted from its own copy, and all errors here are too low. Keep one of "
-            "each, or give copies the same group (--groups)."
+            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
+            "target included: a held-out row is then predicted from its own copy, and all errors here are too low. "
+            "Keep one of each, or give copies the same group (--groups)."
         )
     if "two_values" in facts:
         low, high = facts["two_values"]

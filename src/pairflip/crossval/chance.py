@@ -1,10 +1,10 @@
 r"""Would shuffled targets be fitted as well? A test of the whole table against chance.
 
-The lowest of several cross-validated errors is low partly by luck, and how lucky one can be depends on the table: on its
-rows, its columns and how alike they are. Shuffling the target shows it on this very table. The statistic is what forward
-selection leaves, :math:`E_1, \dots, E_K`; of K levels the most unusual one counts, judged against the same of the
-shuffled targets, so that rows in no order and a target that has nothing to do with the columns give a p-value of at
-most p in a fraction p of all tables.
+The lowest of several cross-validated errors is low partly by luck, and how lucky one can be depends on the table: on
+its rows, its columns and how alike they are. Shuffling the target shows it on this very table. The statistic is what
+forward selection leaves, :math:`E_1, \dots, E_K`; of K levels the most unusual one counts, judged against the same of
+the shuffled targets, so that rows in no order and a target that has nothing to do with the columns give a p-value of
+at most p in a fraction p of all tables.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _path(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
 
 
 def _rank(left: Floats) -> float:
-    """p-value of the first row of (targets, levels): at each level its rank from below, then the rank of its best rank."""
+    """p-value of the first row of (targets, levels): its rank at each level, then the rank of its best rank."""
     ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in left.T])
     best = ranks.min(axis=0)
     return float(np.mean(best <= best[0]))

@@ -1,4 +1,4 @@
-r"""What is plain to see in a table and makes cross validation say too much: rows that are not independent of each other.
+r"""What is plain to see in a table and makes cross validation say too much: rows that depend on each other.
 
 Cross validation asks how well a row is predicted by the *other* rows. Where a row has a near copy among them (the day
 before in a time series, a duplicated line of a file), it answers another question than how new rows are predicted.

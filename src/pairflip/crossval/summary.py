@@ -27,14 +27,15 @@ def nothing_chosen(curve: SizeCurve) -> str:
 
 HEADER = ("size", "RMSE", "R2", "cv_error", "train", "agree", "BIC", "columns")
 LEGEND = (
-    "* lowest cv_error (half the mean squared error of held-out rows), + smallest size within one standard error of it; "
-    "R2 and RMSE on held-out rows; agree: chains that reached the best set of their fold (? below 30 %: search uncertain)."
+    "* lowest cv_error (half the mean squared error of held-out rows), + smallest size within one standard error of "
+    "it; R2 and RMSE on held-out rows; agree: chains that reached the best set of their fold (? below 30 %: search "
+    "uncertain)."
 )
 
 
 def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
     """The table of sizes as texts; the size with the lowest error is marked *, the one-standard-error size +."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for at, size in enumerate(curve.sizes.tolist()):
         mark = "*" if size == curve.best_size else "+" if size == curve.one_se_size else " "
         now = held_out(curve, size)

@@ -39,7 +39,7 @@ def held_out(curve: SizeCurve, size: int) -> HeldOut:
 
 
 def r_squared(curve: SizeCurve, size: int) -> float:
-    """Fraction of the variance of held-out targets that is explained; below 0 the mean is better, NaN without variance."""
+    """Fraction of the variance of held-out targets that is explained; below 0 the mean is better."""
     y, w = curve.observed, curve.weights
     if not w.sum() > 0:
         return float("nan")
