@@ -32,8 +32,8 @@ def test_demo_answers_first_then_shows_the_table_then_the_files(demo):
     places = [done.stdout.index(text) for text in texts]
     assert places == sorted(places)
     rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()]
-    assert [row[0].rstrip("*+") for row in rows] == ["1", "3"]
-    assert [row[5:] for row in rows] == [["bmi"], ["bmi,", "bp,", "ltg"]]
+    assert [row[0].rstrip("*+") for row in rows] == ["0", "1", "3"]
+    assert [row[-1] for row in rows] == ["alone)", "bmi", "ltg"]
 
 
 def test_demo_without_a_terminal_is_silent_and_plain(demo):

@@ -30,7 +30,7 @@ def done(tmp_path_factory):
 def test_the_answer_comes_first_then_the_table_then_the_files(done):
     folder, result = done
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("Keep 2 columns: “a” and “d”. With 2 columns, predictions explain ")
+    assert lines[0].startswith("Keep 2 columns: “a” and “d”. On rows that were held out, they explain ")
     assert any(line.split()[:1] == ["2*"] and line.endswith("a, d") for line in lines)
     assert lines[-2:] == [
         f"Report: {folder / 'out' / 'report.html'}",
@@ -52,22 +52,23 @@ def test_the_result_folder_is_complete(done):
 def test_the_numbers_are_those_of_select_size(done):
     folder, _ = done
     y, X = planted()
-    curve = select_size(SubsetProblem(X, y, names=list("abcdef")), [1, 2, 3], chains=2)
+    curve = select_size(SubsetProblem(X, y, names=list("abcdef")), [1, 2, 3], cv="5x10", chains=2)
     out = folder / "out"
     saved = SizeCurve.load(out / "result.json")
     np.testing.assert_array_equal(saved.cv_error, curve.cv_error)
     frame = pd.read_csv(out / "curve.csv")
     np.testing.assert_allclose(frame["cv_error"], curve.cv_error, rtol=1e-12)
-    assert json.loads(frame["columns"][1]) == ["a", "d"]
-    assert frame["best"].tolist() == [False, True, False]
+    assert json.loads(frame["columns"][2]) == ["a", "d"]
+    assert frame["size"].tolist() == [0, 1, 2, 3]
+    assert frame["best"].tolist() == [False, False, True, False]
     counts = pd.read_csv(out / "selection_counts.csv")
-    assert counts.groupby("size")["folds"].sum().tolist() == [24, 48, 72]
+    assert counts.groupby("size")["folds"].sum().tolist() == [50, 100, 150]
     assert counts.query("size == 2")["column"].tolist()[:2] == ["a", "d"]
     coefs = pd.read_csv(out / "coefficients.csv", keep_default_na=False).query("size == 2")
     assert coefs["kind"].tolist() == ["intercept", "selected", "selected"]
-    np.testing.assert_allclose(coefs["coefficient"], [curve.intercepts[1], *curve.coefs[1]], rtol=1e-12)
+    np.testing.assert_allclose(coefs["coefficient"], [curve.intercepts[2], *curve.coefs[2]], rtol=1e-12)
     held_out = pd.read_csv(out / "predictions.csv")
-    assert held_out["row"].tolist() == [*range(1, 25)] * 3
+    assert held_out.groupby(["size", "row"]).size().tolist() == [5] * 24 * 4
     error = held_out.assign(e=(held_out["observed"] - held_out["predicted"]) ** 2 / 2).groupby("size")["e"].mean()
     np.testing.assert_allclose(error, curve.cv_error, rtol=1e-9)
 
@@ -75,7 +76,12 @@ def test_the_numbers_are_those_of_select_size(done):
 def test_result_json_says_where_it_comes_from(done):
     folder, _ = done
     record = json.loads((folder / "out" / "result.json").read_text())
-    assert record["schema"] == 1
+    assert record["schema"] == 2
+    assert record["verdict"]["predicts"]
+    assert record["verdict"]["columns"] == ["a", "d"]
+    assert record["verdict"]["size"] == 2
+    assert record["verdict"]["headline"] == "Keep 2 columns: “a” and “d”."
+    assert 0 < record["verdict"]["rmse"] < record["verdict"]["rmse_without_columns"]
     assert record["table"]["source"] == "small.csv"
     assert record["table"]["target"] == "y"
     assert record["command"].startswith("pairflip select ")
@@ -236,7 +242,7 @@ def test_what_was_left_out_is_said_and_kept(tmp_path, monkeypatch):
     table = json.loads((tmp_path / "out" / "result.json").read_text())["table"]
     assert [name for item in table["dropped"] for name in item["names"]] == ["e", "f", "colour", "s4"]
     rows = pd.read_csv(tmp_path / "out" / "predictions.csv")["row"].unique().tolist()
-    assert rows == [f"s{i}" for i in range(24) if i != 4]
+    assert sorted(rows) == sorted(f"s{i}" for i in range(24) if i != 4)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "colour" in page
     assert "s4" in page
@@ -327,9 +333,10 @@ def test_supernovae_in_time_and_colour_and_width_first(shared_data, tmp_path):
     assert result.returncode == 0, result.stderr
     record = json.loads(result.stdout)
     names = record["names"]
-    assert [names[j] for j in record["supports"][1]] == ["x1", "c"]
-    assert [names[j] for j in record["supports"][0]] == ["c"]
-    assert record["one_se_size"] == 2
+    assert [names[j] for j in record["supports"][2]] == ["x1", "c"]
+    assert [names[j] for j in record["supports"][1]] == ["c"]
+    assert record["verdict"]["predicts"]
+    assert {"x1", "c"} <= set(record["verdict"]["columns"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
     saved = tomllib.loads((tmp_path / "snia_74x276-pairflip" / "run.toml").read_text())

@@ -21,7 +21,7 @@ def select(problem=PROBLEM, **options):
 SIZES = {
     "empty": ([], ValueError, "sizes is empty; expected at least one number of columns"),
     "a generator of nothing": (iter(()), ValueError, "sizes is empty"),
-    "zero": ([0], ValueError, "k is 0; expected at least 1 column."),
+    "zero alone": ([0], ValueError, "sizes is empty; expected at least one number of columns"),
     "negative": ([2, -1], ValueError, "k is -1; expected at least 1 column."),
     "too large": ([1, 6], ValueError, "k is 6, but X has 5 candidate columns"),
     "a float": ([2.0], TypeError, "k is 2.0; expected a whole number of columns"),
@@ -73,9 +73,9 @@ def test_sizes_beyond_the_rank_of_one_fold():
 
 
 def test_sizes_are_sorted_and_taken_once():
-    assert select(sizes=[3, 1, 3, np.int32(2)]).sizes.tolist() == [1, 2, 3]
-    assert select(sizes=None).sizes.tolist() == [1, 2, 3, 4, 5]
-    assert select(WIDE, sizes=None).sizes.tolist() == [1, 2, 3]
+    assert select(sizes=[3, 1, 3, 0, np.int32(2)]).sizes.tolist() == [0, 1, 2, 3]
+    assert select(sizes=None).sizes.tolist() == [0, 1, 2, 3, 4, 5]
+    assert select(WIDE, sizes=None).sizes.tolist() == [0, 1, 2, 3]
 
 
 HALVES = [(np.arange(4), np.arange(4, 8)), (np.arange(4, 8), np.arange(4))]

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from pairflip import AnnealedSubsetCV, SubsetProblem, select_size
+from pairflip import AnnealedSubset, AnnealedSubsetCV, SubsetProblem, select_size
+from pairflip.crossval.verdict import recommended_size
 
 M, N = 40, 12
 
@@ -43,11 +44,11 @@ def test_scikit_learn_checks_of_the_default_estimator():
     assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
 
 
-def test_it_is_the_best_size_of_the_curve_fitted_on_all_rows(data):
+def test_it_is_the_recommended_size_of_the_curve_fitted_on_all_rows(data):
     X, y = data
     model = AnnealedSubsetCV(range(1, 7), random_state=3).fit(X, y)
-    curve = select_size(SubsetProblem(X, y), range(1, 7), seed=3)
-    assert model.n_nonzero_coefs_ == curve.best_size
+    curve = select_size(SubsetProblem(X, y), range(1, 7), cv="5x10", seed=3)
+    assert model.n_nonzero_coefs_ == recommended_size(curve) == curve.best_size
     assert np.array_equal(model.curve_.cv_error, curve.cv_error)
     plain = LinearRegression().fit(X[:, model.support_], y)
     assert model.support_.size == model.n_nonzero_coefs_
@@ -61,10 +62,10 @@ def test_scores_are_scikit_learns_mean_squared_errors(data):
     X, y = data
     model = AnnealedSubsetCV([2, N], cv=KFold(4), random_state=0).fit(X, y)
     by_hand = -cross_val_score(LinearRegression(), X, y, cv=KFold(4), scoring="neg_mean_squared_error")
-    assert -model.cv_results_["mean_test_score"][1] == pytest.approx(by_hand.mean())  # all columns: nothing to choose
-    assert model.cv_results_["se_test_score"][1] == pytest.approx(by_hand.std(ddof=1) / 2.0)
-    assert model.cv_results_["params"] == [{"n_nonzero_coefs": 2}, {"n_nonzero_coefs": N}]
-    assert sorted(model.cv_results_["rank_test_score"]) == [1, 2]
+    assert -model.cv_results_["mean_test_score"][2] == pytest.approx(by_hand.mean())  # all columns: nothing to choose
+    assert model.cv_results_["se_test_score"][2] == pytest.approx(by_hand.std(ddof=1) / 2.0)
+    assert model.cv_results_["params"] == [{"n_nonzero_coefs": k} for k in (0, 2, N)]
+    assert sorted(model.cv_results_["rank_test_score"]) == [1, 2, 3]
 
 
 def test_the_one_standard_error_rule_takes_no_more_columns(data):
@@ -72,7 +73,7 @@ def test_the_one_standard_error_rule_takes_no_more_columns(data):
     best = AnnealedSubsetCV(range(1, 9), random_state=0).fit(X, y)
     thrifty = clone(best).set_params(choose="one_se").fit(X, y)
     assert thrifty.n_nonzero_coefs_ == best.curve_.one_se_size <= best.n_nonzero_coefs_
-    with pytest.raises(ValueError, match="expected 'best' or 'one_se'"):
+    with pytest.raises(ValueError, match="expected 'auto', 'best', 'one_se'"):
         AnnealedSubsetCV(choose="least").fit(X, y)
 
 
@@ -89,11 +90,55 @@ def test_in_a_pipeline_with_names_and_as_a_selector(data):
     assert cross_val_score(pipe, frame, y, cv=3).min() > 0.9
 
 
-def test_leave_one_row_out_is_the_default(data):
+@pytest.mark.parametrize(
+    ("cv", "folds", "how"),
+    [
+        (None, 50, "10 folds, 5 times"),
+        ("loo", M, "loo"),
+        ("2x4", 8, "4 folds, 2 times"),
+        ("blocks:5", 5, "5 blocks of neighbouring rows"),
+    ],
+)
+def test_kinds_of_cross_validation(data, cv, folds, how):
     X, y = data
-    curve = AnnealedSubsetCV([3], random_state=0).fit(X, y).curve_
-    assert curve.n_folds == M
-    assert curve.settings["cv"] == "loo"
+    curve = AnnealedSubsetCV([3], cv=cv, random_state=0).fit(X, y).curve_
+    assert curve.n_folds == folds
+    assert curve.settings["cv"] == how
+
+
+def test_noise_is_predicted_by_its_mean():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(M, N)), rng.normal(size=M)
+    model = AnnealedSubsetCV([1, 2, 3], random_state=0).fit(X, y)
+    assert model.n_nonzero_coefs_ == 0
+    assert model.support_.size == 0
+    assert np.allclose(model.predict(X), y.mean())
+    assert clone(model).set_params(choose="best").fit(X, y).n_nonzero_coefs_ == model.curve_.best_size
+
+
+@pytest.mark.parametrize(
+    "estimator", [AnnealedSubsetCV([1, 2, 3], cv=5, random_state=0), AnnealedSubset(3, random_state=0)]
+)
+def test_forced_columns_and_ridge(data, estimator):
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(N)])
+    model = clone(estimator).set_params(always=["c7"], ridge=0.5).fit(frame, y)
+    support = [j for j in model.support_ if j != 7]
+    fit = SubsetProblem(X, y, always=[7], ridge=0.5).fit(support)
+    assert 7 in model.support_
+    assert model.get_support()[7]
+    assert model.coef_[support] == pytest.approx(fit.coef)
+    assert model.coef_[7] == pytest.approx(fit.always_coef[0])
+    assert model.predict(frame) == pytest.approx(fit.intercept + X @ model.coef_)
+
+
+def test_verbose_shows_progress(data, capsys, monkeypatch):
+    X, y = data
+    monkeypatch.setattr("pairflip.crossval.progress._LOG_SECONDS", 0.0)
+    AnnealedSubsetCV([1], cv=3, chains=2, random_state=0).fit(X, y)
+    assert capsys.readouterr().err == ""
+    AnnealedSubsetCV([1], cv=3, chains=2, random_state=0, verbose=1).fit(X, y)
+    assert "chains" in capsys.readouterr().err
 
 
 def test_groups_stay_together_with_and_without_metadata_routing(data, groups):

@@ -171,7 +171,7 @@ def test_seed_dependence_is_read_off_the_errors(data):
     from types import SimpleNamespace
 
     def curve(*errors):
-        return SimpleNamespace(cv_error=np.array(errors), sizes=np.array([1, 2, 3]))
+        return SimpleNamespace(cv_error=np.array([9.0, *errors]))  # size 0 first
 
     assert Runs(1, (0, 1), (curve(3.0, 2.0, 1.0), curve(3.0, 2.0, 1.1))).first_that_varies() == 3
     assert Runs(1, (0, 1), (curve(3.0, 2.0, 1.0), curve(3.0, 2.0, 1.0))).first_that_varies() is None

@@ -84,7 +84,7 @@ def select(
         _check_places(folder, force, journal)
         loaded = load(given)
         curve = _whole(loaded.problem(model, quiet), loaded.groups, search, journal, merge or [])
-        used = {**context.params, "sizes": o.written_sizes(curve.sizes.tolist())}
+        used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"])}
         finish(curve, loaded.table, command, _settings(context, used), folder, force, as_json)
 
 

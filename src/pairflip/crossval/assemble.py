@@ -154,18 +154,18 @@ def _training_rows(work: Work) -> NDArray[np.int64]:
 
 
 def _final_fit(work: Work, found: Found, size: int, polish: bool) -> tuple[Fit, float]:
-    """The best support on all rows, polished by double flips, and the fraction of its chains that agree with it.
+    """The best support on all rows, and the fraction of its chains that agree with it.
 
-    What the chains of the folds found is tried, too: here no row is held out.
+    Polished: what the chains of the folds found is tried, too (no row is held out here), and double flips.
     """
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
-    own = energies
-    if size < problem.gram.n_columns:
+    own, polish = energies, polish and size < problem.gram.n_columns
+    if polish:
         other = _best_of_folds(work, found, size)
         supports, energies = np.vstack([supports, other]), np.append(energies, problem.energy(other))
     chosen = supports[first_best(energies, problem.gram.yy)]
-    if polish and size < problem.gram.n_columns:
+    if polish:
         improved = improve(problem.gram, problem.gram.positions(supports), energies)
         if improved is not None:
             chosen = problem.candidates[improved[0]]

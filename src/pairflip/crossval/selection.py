@@ -84,7 +84,8 @@ def select_size(
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     polish
-        Whether final fits are improved by exchanging two columns at once, as in `anneal`.
+        Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
+        Nothing held out depends on it.
     """
     began = time.perf_counter()
     work, settings = plan_work(problem, sizes, cv, schedule, chains, seed, engine, groups)

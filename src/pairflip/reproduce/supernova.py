@@ -36,8 +36,8 @@ class Runs:
 
     @property
     def loo_error(self) -> Floats:
-        """(seeds, sizes)."""
-        return np.stack([curve.cv_error for curve in self.curves])
+        """(seeds, sizes), without size 0."""
+        return np.stack([curve.cv_error[1:] for curve in self.curves])
 
     def spread(self) -> Floats:
         """(largest - smallest) / mean over the seeds, for each size."""
@@ -47,7 +47,7 @@ class Runs:
     def first_that_varies(self) -> int | None:
         """Smallest size whose LOO error depends on the seed by more than a part `SPREAD`; None: no size."""
         varies = np.flatnonzero(self.spread() > SPREAD)
-        return None if varies.size == 0 else int(self.curves[0].sizes[varies[0]])
+        return None if varies.size == 0 else SIZES[int(varies[0])]
 
 
 def read_problem(path: str | os.PathLike[str]) -> SubsetProblem:
@@ -99,11 +99,12 @@ def table1(results: Sequence[Runs]) -> list[dict[str, Any]]:
             "loo_error_se": curve.cv_error_se[at],
             "agreement": curve.agreement[at],
             "stability": curve.stability[at],
-            "paper_other_data": PAPER_LOO[at],
+            "paper_other_data": PAPER_LOO[at - 1],
         }
         for runs in results
         for seed, curve in zip(runs.seeds, runs.curves, strict=True)
         for at, k in enumerate(curve.sizes)
+        if k > 0
     ]
 
 
@@ -121,7 +122,7 @@ def table2(results: Sequence[Runs]) -> list[dict[str, Any]]:
         }
         for runs in results
         for seed, curve in zip(runs.seeds, runs.curves, strict=True)
-        for k in curve.sizes
+        for k in SIZES
         for rank, (name, times) in enumerate(curve.top_columns(int(k), 5), start=1)
     ]
 

@@ -113,9 +113,9 @@ def cross_validate(
         polish=False,
     )
     for done, (index, curve) in enumerate(curves, start=1):
-        cooling[index] = curve.annealing.energy[:, 0] / M
-        reached[index] = curve.energies / M
-        loo[index] = curve.cv_error
+        cooling[index] = curve.annealing.energy[1:, 0] / M  # the first size is 0
+        reached[index] = curve.energies[1:] / M
+        loo[index] = curve.cv_error[1:]
         if done % every == 0:
             say(f"N = {N}: {done} of {n} problems cross-validated")
     return Walks(N, M, tuple(problems), tuple(sizes), np.array(SCHEDULE.betas), cooling, reached, loo)
