@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairflip.annealing import Trace, anneal
 from pairflip.crossval import select_size
 from pairflip.engines import Engine, RankTooSmall
-from pairflip.inputs import as_table
+from pairflip.inputs import as_table, refuse_date_target, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.schedule import Schedule
@@ -32,6 +32,8 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
     random_state: int | np.random.RandomState | None
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
+        refuse_dates(X)
+        refuse_date_target(y)
         try:
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=least_rows)
         except ValueError as error:
