@@ -21,6 +21,10 @@ def _show(names: Sequence[str], at: Iterable[int], most: int = 5) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+def _values(count: int) -> str:
+    return f"{count} value{'s' * (count != 1)}"
+
+
 def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
     """X as a finite (M, N) float64 array and its column names (of the data frame, or ``x0, x1, ...``)."""
     if hasattr(X, "toarray"):
@@ -58,7 +62,7 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
     if not finite.all():
         bad = np.flatnonzero(~finite.all(axis=0)).tolist()
         raise ValueError(
-            f"X contains NaN or infinity in column {_show(labels, bad)} ({int((~finite).sum())} values); expected "
+            f"X contains NaN or infinity in column {_show(labels, bad)} ({_values(int((~finite).sum()))}); expected "
             "finite numbers: drop these rows or columns, or impute them."
         )
     return table, labels
@@ -140,7 +144,7 @@ def as_target(y: ArrayLike, n_rows: int) -> Floats:
         raise ValueError(f"y has shape {target.shape} but X has {n_rows} rows; expected one target value per row.")
     bad = int((~np.isfinite(target)).sum())
     if bad:
-        raise ValueError(f"y contains NaN or infinity ({bad} values); expected finite numbers: drop these rows.")
+        raise ValueError(f"y contains NaN or infinity ({_values(bad)}); expected finite numbers: drop these rows.")
     return target
 
 

@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pairflip.tables.changes import Change
-from pairflip.tables.errors import TableError, listed, perhaps, quoted
+from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
 from pairflip.tables.raw import MISSING_WORDS, Raw
 
 if TYPE_CHECKING:
@@ -74,7 +74,10 @@ def read_npz(path: Path) -> Raw:
         raise TableError(f"{path.name!r} has X of shape {X.shape}; expected a table of shape (rows, columns).")
     names = [str(name) for name in arrays.get("names", [f"x{j}" for j in range(X.shape[1])])]
     if len(names) != X.shape[1]:
-        raise TableError(f"{path.name!r} has {len(names)} names for {X.shape[1]} columns of X; expected as many.")
+        raise TableError(
+            f"{path.name!r} has {counted(len(names), 'name')} for {counted(X.shape[1], 'column')} of X; expected as "
+            "many."
+        )
     frame = pd.DataFrame(X)
     if y is not None:
         if y.shape not in ((len(X),), (len(X), 1)):
@@ -131,7 +134,8 @@ def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
     rows = None
     called = ""
     notes = []
-    if not isinstance(frame.index, pd.RangeIndex):
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None and frame.index.start == 0
+    if not numbered:  # years are a range, too
         rows = [str(name) for name in frame.index]
         called = str(frame.index.name or "")
         notes = [Change("column", "saved as the index, taken as names of the rows", (called,))]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DIGITS = re.compile(r"\s*[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?\s*")
 KINDS = ("text", "dates", "decimal commas", "commas in numbers", "decimal points", "points in numbers")
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_MARK = {",": "commas", ".": "points"}
 FEW = 50  # values that say what a column of words holds; only numbers are looked at to the last one
 
 
@@ -57,10 +58,9 @@ def _all(column: pd.Series[Any], types: tuple[type, ...]) -> bool:
 def written_numbers(column: pd.Series[Any], marks: Marks) -> Floats | None:
     """A column of words as the numbers they are with these marks, missing as NaN; None where one is not a number."""
     values = np.full(len(column), np.nan)
-    present = column.notna().to_numpy()
-    for at in np.flatnonzero(present).tolist():
-        word = column.iat[at]
-        number = marks.number(word) if isinstance(word, str) else None
+    words = column.to_numpy(object)
+    for at in np.flatnonzero(column.notna().to_numpy()).tolist():
+        number = marks.number(words[at]) if isinstance(words[at], str) else None
         if number is None:
             return None
         values[at] = number
@@ -69,11 +69,14 @@ def written_numbers(column: pd.Series[Any], marks: Marks) -> Floats | None:
 
 def possible_marks(column: pd.Series[Any]) -> list[Marks]:
     """Marks with which every word of the column is a number; none for text and dates."""
-    some = column[column.notna()].iloc[:FEW]
-    if not readings(word for word in some if isinstance(word, str)):
+    present = column[column.notna()]
+    if not readings(word for word in present.iloc[:FEW] if isinstance(word, str)):
         return []
-    words = [value for value in column[column.notna()] if isinstance(value, str)]
-    return readings(words) if words else []
+    words = [value for value in present if isinstance(value, str)]
+    others = (value for value in present if not isinstance(value, str))
+    if not words or not all(is_number(value) and not isinstance(value, bool) for value in others):
+        return []
+    return readings(words)
 
 
 def describe(column: pd.Series[Any], marks: Marks = READINGS[0]) -> str:
@@ -87,12 +90,15 @@ def describe(column: pd.Series[Any], marks: Marks = READINGS[0]) -> str:
     if words and all(map(is_date, words)):
         return "dates"
     possible = possible_marks(column)
-    mark, name = (",", "comma") if marks.decimal == "." else (".", "point")
     if possible and marks not in possible:
-        return f"decimal {name}s" if all(each.decimal == mark for each in possible) else f"{name}s in numbers"
+        _, word = first_odd(column, marks)
+        mark = next(each for each in ",." if each in word and (each != marks.decimal or word.count(each) > 1))
+        return (
+            f"{_MARK[mark]} in numbers" if any(each.decimal != mark for each in possible) else f"decimal {_MARK[mark]}"
+        )
     grouped = marks.thousands is not None and any(marks.thousands in word for word in words)
     if grouped and all(DIGITS.fullmatch(word) for word in words):
-        return "commas in numbers" if marks.thousands == "," else "points in numbers"
+        return f"{_MARK[str(marks.thousands)]} in numbers"
     return "text"
 
 

@@ -84,7 +84,7 @@ def _separate(lines: list[str], forced: str | None, cut: bool) -> tuple[str, lis
     if not separates or even == 0:
         records = _records(lines, SPACES, cut)
         separates, even, *_ = _plausibility(records)
-        if separates and even > 0.5:
+        if separates and even >= 0.5:
             return SPACES, records
     return best
 

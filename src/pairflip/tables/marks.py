@@ -46,8 +46,9 @@ class Marks:
     @property
     def options(self) -> tuple[str, ...]:
         """What asks for these marks on the command line."""
-        decimal = () if self.decimal == "." else (f"--decimal {self.decimal}",)
-        return decimal if self.thousands is None else (*decimal, f"--thousands {self.thousands}")
+        decimal = () if self.decimal == "." else ("--decimal ,",)
+        thousands = {None: (), ",": ("--thousands ,",), ".": ("--thousands '.'",)}  # a full stop may follow
+        return (*decimal, *thousands[self.thousands])
 
     def instead_of(self, given: Marks) -> str:
         """How to change the options from `given` to these: ``with --decimal , and without --thousands ,``."""

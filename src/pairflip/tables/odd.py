@@ -9,12 +9,12 @@ import numpy as np
 
 from pairflip.tables.errors import TableError, counted, listed, quoted
 from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
-from pairflip.tables.marks import READINGS, Marks, both_readings, simplest
+from pairflip.tables.marks import READINGS, Marks, both_readings, readings, simplest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LONGEST = 235  # characters of a sentence that is still read
+LONGEST = 245  # characters of a sentence that is still read
 MANY = 20  # columns looked into; a sentence shows fewer
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
@@ -23,7 +23,7 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
     """The error of a target that is not numbers."""
     column = frame[at]
     kind = describe(column, marks or READINGS[0])
-    row, value = first_odd(column, marks or READINGS[0])
+    row, value = _telling(column, marks or READINGS[0])
     fix = "choose another --target or encode it" if kind in WORDS else how_to_read(frame, at, marks)
     return TableError(
         f"The target {quoted(name)} holds {kind} (row {row + 1:,}: {quoted(value)}); expected numbers: {fix}."
@@ -37,17 +37,23 @@ def odd_columns(
     kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
     words = [j for j, kind in kinds.items() if kind in WORDS]
     fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
-    if words:
-        fixes.append(_for_words(frame, words, names, alone=len(bad) == 1, rows_are_named=rows_are_named))
+    label = None if rows_are_named else next((j for j in words if _may_name_rows(frame[j], first=j == 0)), None)
+    index = None if label is None else f"--index {quoted(names[label])}"
+    if words and fixes:
+        fixes.append(
+            f"{index} takes row names, --drop-text leaves text out" if index else "--drop-text leaves text out"
+        )
+    elif words:
+        fixes.append(_about_words(len(bad), index))
     end = f"; expected numbers: {'; '.join(fixes)}."
-    count = f"{counted(len(bad), 'column')} of the table"
     if len(set(kinds.values())) == 1:
-        row, value = first_odd(frame[bad[0]], marks or READINGS[0])
-        start = f"{count} {'holds' if len(bad) == 1 else 'hold'} {kinds[bad[0]]}: "
+        row, value = _telling(frame[bad[0]], marks or READINGS[0])
+        verb = "holds" if len(bad) == 1 else "hold"
+        start = f"{counted(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
         end = f" (row {row + 1:,}: {quoted(value)})" + end
         shown = [quoted(names[j]) for j in kinds]
     else:
-        start = f"{count} are not numbers: "
+        start = f"{counted(len(bad), 'column')} are not numbers: "
         shown = [f"{quoted(names[j])} ({kind})" for j, kind in kinds.items()]
     return TableError(start + _as_many_as_fit(shown, len(bad), LONGEST - len(start) - len(end)) + end)
 
@@ -77,7 +83,7 @@ def how_to_read(frame: pd.DataFrame, at: int, marks: Marks | None) -> str:
         given = marks.thousands or ","
         return f"write groups of three digits after each {quoted(given)}, as in 1{given}490, or correct {quoted(value)}"
     if len(possible) == 1:
-        return f"read it {possible[0].instead_of(marks)}"
+        return f"read the table {possible[0].instead_of(marks)}"
     return both_readings(value, possible, marks)
 
 
@@ -94,6 +100,14 @@ def _settled(frame: pd.DataFrame, at: int, marks: Marks) -> list[Marks]:
     return left or own
 
 
+def _telling(column: pd.Series[Any], marks: Marks) -> tuple[int, str]:
+    """Position and text of the first value that is not a number, if possible of one that has a single meaning."""
+    for at, value in enumerate(column.to_numpy(object)):
+        if isinstance(value, str) and not is_number(value, marks) and len(simplest(readings([value]))) == 1:
+            return at, value
+    return first_odd(column, marks)
+
+
 def _has_fractions(frame: pd.DataFrame) -> bool:
     """Whether numbers were read that have a fraction: then the decimal mark they were read with is the right one."""
     for j, dtype in enumerate(frame.dtypes):
@@ -105,19 +119,14 @@ def _has_fractions(frame: pd.DataFrame) -> bool:
     return False
 
 
-def _for_words(
-    frame: pd.DataFrame, words: Sequence[int], names: Sequence[str], *, alone: bool, rows_are_named: bool
-) -> str:
+def _about_words(count: int, index: str | None) -> str:
     """What to do about columns of text and dates."""
-    it = "it" if alone else "them"
-    leave_out = f"leave {it} out with --drop-text, or encode {it}"
-    labels = [] if rows_are_named else [j for j in words if _may_name_rows(frame[j], first=j == 0)]
-    if not labels:
-        return leave_out
-    index = f"--index {quoted(names[labels[0]])}"
-    if alone:
-        return f"take it as row names with {index}, or {leave_out}"
-    return f"take row names from one with {index}, and {leave_out.replace(', or', ' or')}"
+    if count == 1:
+        leave_out = "leave it out with --drop-text, or encode it"
+        return leave_out if index is None else f"take it as row names with {index}, or {leave_out}"
+    if index is None:
+        return "leave them out with --drop-text, or encode them"
+    return f"take one as row names with {index} and leave the others out with --drop-text, or encode them"
 
 
 def _may_name_rows(column: pd.Series[Any], first: bool) -> bool:

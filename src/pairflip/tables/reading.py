@@ -78,7 +78,7 @@ def _check_options(file: Path, suffix: str, sheet: str | None, decimal: str | No
     if thousands == (decimal or "."):
         raise TableError(
             f"--thousands and the decimal mark are both {quoted(thousands)}; expected two marks: --thousands , "
-            "alone, or --decimal , --thousands . together."
+            "alone, or --decimal , --thousands '.' together."
         )
     if sheet is not None and suffix not in EXCEL:
         raise TableError(f"--sheet is given but {file.name!r} is not an Excel workbook; expected .xlsx: leave it out.")
@@ -90,6 +90,8 @@ def _plain_file_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
+        if error.encoding.startswith("utf-16"):
+            raise TableError(f"{file.name!r} is damaged UTF-16 text; expected a whole file: save it again.") from None
         byte = error.object[error.start : error.start + 1].hex()
         raise TableError(
             f"{file.name!r} is not UTF-8 text (byte 0x{byte}); expected UTF-8: save it as 'CSV UTF-8', or convert it "

@@ -56,7 +56,7 @@ def _refuse_commas(path: Path, layout: Layout) -> None:
     if 2 * len(commas) > len(first):
         raise TableError(
             f"{path.name!r} holds decimal commas (row 1: {quoted(commas[0])}); expected decimal points: "
-            "read it with --decimal ,."
+            "read the table with --decimal ,."
         )
 
 
@@ -113,7 +113,7 @@ def _parse(path: Path, layout: Layout, decimal: str, as_text: list[int], only: l
                 na_values=list(MISSING_WORDS),
                 converters=dict.fromkeys(as_text, _marked),
                 skipinitialspace=True,
-                low_memory=False,  # one type a column, and half the memory
+                low_memory=False,  # one type per column, and half the memory
                 engine="c",
                 **options,
             )
