@@ -58,16 +58,21 @@ DATA = {
         "expected numbers",
     ),
     "only text": ({"X": np.full((M, 2), "a")}, "text", "'x0', 'x1'", "expected numbers"),
-    "dates": ({"X": FRAME.assign(a=pd.date_range("2020", periods=M))}, "non-numeric", "'a'", "expected"),
-    "NaN in y": ({"y": changed(y, 2, np.nan)}, "y contains NaN", "1 values", "expected finite"),
+    "dates": (
+        {"X": FRAME.assign(a=pd.date_range("2020", periods=M))},
+        "X holds dates or durations in column ",
+        "'a'",
+        "expected",
+    ),
+    "NaN in y": ({"y": changed(y, 2, np.nan)}, "y contains NaN", "(1 value)", "expected finite"),
     "infinity in y": ({"y": changed(y, [2, 4], np.inf)}, "y contains NaN or infinity", "2 values"),
-    "text in y": ({"y": ["a"] * M}, "y holds text", "expected one number a row"),
+    "text in y": ({"y": ["a"] * M}, "y holds text", "expected one number per row"),
     "one row": ({"X": X[:1], "y": y[:1]}, "X has 1 row", "expected at least two rows"),
     "no columns": ({"X": X[:, :0]}, "X has no columns", "expected at least one"),
     "one-dimensional X": ({"X": X[:, 0]}, "shape (20,)", "expected a table"),
     "three-dimensional X": ({"X": X[None]}, "shape (1, 20, 8)", "expected a table"),
     "sparse X": ({"X": csr_array(X)}, "sparse", "expected a dense table", "toarray()"),
-    "y too short": ({"y": y[:-1]}, "(19,)", "20 rows", "expected one target value a row"),
+    "y too short": ({"y": y[:-1]}, "(19,)", "20 rows", "expected one target value per row"),
     "two targets": ({"y": np.column_stack([y, y])}, "(20, 2)", "20 rows", "expected one target value"),
 }
 
@@ -93,7 +98,7 @@ NOTHING_TO_DO = {
     "one weight": ({"sample_weight": np.eye(M)[3]}, "sample_weight", "at least two rows"),
     "negative weight": ({"sample_weight": changed(np.ones(M), 3, -1)}, "sample_weight", "negative", ">= 0"),
     "NaN weight": ({"sample_weight": changed(np.ones(M), 3, np.nan)}, "sample_weight", "finite"),
-    "too few weights": ({"sample_weight": np.ones(3)}, "(3,)", "20 rows", "one weight a row"),
+    "too few weights": ({"sample_weight": np.ones(3)}, "(3,)", "20 rows", "one weight per row"),
 }
 
 

@@ -126,7 +126,7 @@ BAD_USAGE = {
     "too small": (["demo", "--sizes", "0"], "--sizes is '0'; expected"),
     "backwards": (["demo", "--sizes", "5-2"], "--sizes is '5-2'; expected"),
     "far too large": (["demo", "--sizes", "1-99999999999"], "--sizes is"),
-    "negative seed": (["demo", "--seed", "-1"], "'--seed'"),
+    "negative seed": (["demo", "--seed", "-1"], "--seed is -1; expected a whole number, at least 0."),
     "no threads": (["demo", "--sizes", "1", "--jobs", "0"], "--jobs is 0; expected"),
     "seed too large": (["demo", "--sizes", "1", "--seed", str(2**64)], f"seed is {2**64}"),
     "missing value": (["fit", "x.csv"], "--k"),

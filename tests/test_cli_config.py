@@ -67,13 +67,13 @@ def test_fit_takes_a_file_too(folder):
 BAD = {
     "unknown key": ('targt = "y"', "unknown key 'targt'; perhaps target"),
     "nothing like it": ("qqqqqq = 1", "unknown key 'qqqqqq'; expected some of data, target"),
-    "no TOML": ("target: y", "is no TOML file"),
+    "no TOML": ("target: y", "is not a TOML file"),
     "a table": ('[select]\ntarget = "y"', "unknown key 'select'"),
     "a table of a known name": ("[sizes]\na = 1", "[sizes]"),
     "no flag": ('drop-text = "yes"', 'drop-text = "yes"; expected true or false'),
     "no list": ("drop = 5", "drop = 5; expected a list of texts"),
-    "no number": ("seed = true", "seed = true; expected a text or a number"),
-    "bad number": ('seed = "many"', "'--seed'"),
+    "no number": ("seed = true", "seed = true; expected a whole number, at least 0"),
+    "bad number": ('seed = "many"', "--seed is 'many' in 'run.toml'; expected a whole number, at least 0."),
     "bad sizes": ('sizes = [1, "two"]', "expected numbers of columns"),
     "config in config": ('config = "other.toml"', "unknown key 'config'"),
 }

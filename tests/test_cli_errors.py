@@ -5,11 +5,23 @@ import json
 import os
 import resource
 import shutil
+from enum import Enum
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 from _cli import QUICK, assert_refused, invoke, planted, run, small_table, tree, without_figures, write_csv
+from pairflip.cli import app
+from pairflip.cli.usage import annotation, option_name
+
+COMMANDS = {
+    "select": ["small.csv", "-t", "y"],
+    "fit": ["small.csv", "-t", "y"],
+    "theory": [],
+    "demo": [],
+    "reproduce": ["fig1", "--out", "results"],
+}
 
 
 @pytest.fixture
@@ -61,7 +73,7 @@ BAD_DATA = {
     "empty file": (text("t.csv", ""), [], ["'t.csv'", "empty"]),
     "header only": (text("t.csv", "y,a,b\n"), [], ["no rows"]),
     "one row": (text("t.csv", HEAVY), [], ["1 row", "at least two"]),
-    "wrong target": (lambda _: "small.csv", ["-t", "Y2"], ["--target 'Y2' is no column"]),
+    "wrong target": (lambda _: "small.csv", ["-t", "Y2"], ["--target 'Y2' is not a column"]),
     "no target": (lambda _: "small.csv", ["-t", None], ["No target is given", "--target"]),
     "all-missing column": (column(b=""), [], ["'b'", "--missing"]),
     "text column": (column(b="red"), [], ["'b'", "--drop-text"]),
@@ -69,7 +81,12 @@ BAD_DATA = {
     "constant target": (column(y="1"), [], ["'y'", "every row"]),
     "no numeric column": (column(**dict.fromkeys("abcdef", "red")), ["--drop-text"], ["expected"]),
     "nothing varies": (column(**dict.fromkeys("abcdef", 1)), [], ["none of the 6 columns"]),
-    "sizes beyond the columns": (lambda _: "small.csv", ["--sizes", "1-7"], ["7", "6"]),
+    "sizes beyond the columns": (lambda _: "small.csv", ["--sizes", "1-7"], ["(--sizes) holds 7", "from 1 to 6."]),
+    "sizes far beyond the columns": (
+        lambda _: "small.csv",
+        ["--sizes", "1-1000"],
+        ["sizes (--sizes) holds 1000, but the table has 6 candidate columns that vary; expected sizes from 1 to 6."],
+    ),
     "sizes beyond the rows": (
         text("t.csv", "y,a,b,c,d,e\n1,2,3,5,6,2\n2,1,5,1,9,1\n4,4,1,2,1,1\n"),
         ["--sizes", "4"],
@@ -78,6 +95,17 @@ BAD_DATA = {
     "unreadable Parquet": (unreadable_parquet, [], ["t.parquet"]),
     "unknown kind of file": (text("t.doc", "x"), [], ["'t.doc' has the suffix .doc"]),
     "not text": (lambda folder: (folder / "t.csv").write_bytes(b"y,\xff\xfe\n1,2\n3,4\n") and "t.csv", [], ["'t.csv'"]),
+    "thousands mark": (lambda _: "small.csv", ["--thousands", "x"], ["--thousands is 'x'; expected '.' or ','."]),
+    "one mark for both": (
+        lambda _: "small.csv",
+        ["--thousands", "."],
+        ["--thousands and the decimal mark are both '.'"],
+    ),
+    "commas of two meanings": (
+        text("t.csv", "y;a\n1;1,499\n2;2,500\n"),
+        [],
+        ["1 column of the table holds commas in numbers: 'a'", "1499 with --thousands , or as 1.499 with --decimal ,."],
+    ),
     "decimal mark": (lambda _: "small.csv", ["--decimal", ";"], ["--decimal is ';'"]),
     "a sheet of no workbook": (lambda _: "small.csv", ["--sheet", "one"], ["--sheet"]),
     "wrong folds": (lambda _: "small.csv", ["--cv", "many"], ["--cv is 'many'"]),
@@ -86,7 +114,7 @@ BAD_DATA = {
     "wrong always": (lambda _: "small.csv", ["--always", "aa"], ["--always 'aa'", "perhaps 'a'"]),
     "wrong weights": (lambda _: "small.csv", ["--weights", "w"], ["--weights 'w'"]),
     "negative weights": (column(b="-1"), ["--weights", "b"], ["sample_weight"]),
-    "wrong groups": (lambda _: "small.csv", ["--groups", "site"], ["--groups 'site' is no column"]),
+    "wrong groups": (lambda _: "small.csv", ["--groups", "site"], ["--groups 'site' is not a column"]),
     "groups are the target": (lambda _: "small.csv", ["--groups", "y"], ["--groups and --target"]),
     "negative ridge": (lambda _: "small.csv", ["--ridge", "-1"], ["ridge is -1"]),
     "shard without journal": (lambda _: "small.csv", ["--shard", "1/2"], ["--shard", "--journal"]),
@@ -98,8 +126,16 @@ BAD_DATA = {
         ["'nothing' is no journal"],
     ),
     "journal in the result": (lambda _: "small.csv", ["--journal", "o/j", "--out", "o"], ["result folder"]),
-    "wrong center": (lambda _: "small.csv", ["--center", "left"], ["'--center'", "fold"]),
-    "wrong missing": (lambda _: "small.csv", ["--missing", "guess"], ["'--missing'", "drop-rows"]),
+    "wrong center": (
+        lambda _: "small.csv",
+        ["--center", "left"],
+        ["--center is 'left'; expected 'fold', 'global' or 'none'."],
+    ),
+    "wrong missing": (
+        lambda _: "small.csv",
+        ["--missing", "guess"],
+        ["--missing is 'guess'; expected 'drop-rows' or 'drop-columns'."],
+    ),
     "no drop": (lambda _: "small.csv", ["--drop", "/(/"], ["--drop '/(/'"]),
 }
 
@@ -241,3 +277,109 @@ def test_names_reach_the_terminal_as_text_in_errors_too(folder):
     assert "\x07" not in result.stderr
     shutil.copy("small.csv", "\x1b[31m.csv")
     assert "\x1b" not in invoke("select", "\x1b[31m.csv", "-t", "z").stderr
+
+
+def wrong_values():
+    """(command, option) for every option that takes a number or one of some words."""
+    for command in COMMANDS:
+        for parameter in get_command(app).commands[command].params:
+            kind, _ = annotation(get_command(app).commands[command], parameter)
+            if parameter.name != "config" and (kind in (int, float) or issubclass(kind, Enum)):
+                yield pytest.param(command, option_name(parameter), id=f"{command} {option_name(parameter)}")
+
+
+@pytest.mark.parametrize(("command", "option"), list(wrong_values()))
+def test_wrong_values_of_options_in_our_own_words(folder, command, option):
+    arguments = [*COMMANDS[command], option, "wrong"]
+    result = invoke(command, *arguments)
+    assert_refused(result, f"{option} is 'wrong'; expected ")
+    assert_own_words(result)
+    assert tree(folder) == ["small.csv"]
+
+
+def assert_own_words(result):
+    for phrase in ("Invalid value", "Value error", "Input should", "unable to parse", "<class", "valid path"):
+        assert phrase not in result.stderr
+
+
+BAD_USAGE = {
+    "below the least": (
+        ["select", "small.csv", "--chains", "0"],
+        "--chains is 0; expected a whole number, at least 1.",
+    ),
+    "no size": (["fit", "small.csv"], "--k is missing; expected a whole number, at least 1."),
+    "no result": (["report"], "SAVED is missing; expected a result folder, its result.json, or a file of"),
+    "nothing to reproduce": (["reproduce"], "WHAT is missing; expected fig1, fig2"),
+    "spaces": (
+        ["select", "small.csv", "-t", "gene", "1"],
+        "'1' was not expected here; put names with spaces in quotes",
+    ),
+    "too many": (["doctor", "now"], "'now' was not expected here."),
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), BAD_USAGE.values(), ids=BAD_USAGE)
+def test_bad_usage_in_our_own_words(folder, arguments, expected):
+    result = invoke(*arguments)
+    assert_refused(result, expected)
+    assert_own_words(result)
+
+
+BAD_CONFIG = {
+    "a text for a number": ('seed = "x"', "--seed is 'x' in 'c.toml'; expected a whole number, at least 0."),
+    "a fraction": ("seed = 1.5", "has seed = 1.5; expected a whole number, at least 0."),
+    "too small": ("chains = 0", "--chains is 0 in 'c.toml'; expected a whole number, at least 1."),
+    "truth": ("ridge = true", "has ridge = true; expected a number."),
+    "not a number": ("seed = nan", "expected a whole number"),
+    "infinite": ("jobs = inf", "expected a whole number"),
+    "no word of them": ("missing = 3", "--missing is 3 in 'c.toml'; expected 'drop-rows' or 'drop-columns'."),
+    "no name of a folder": ("journal = 3", "has journal = 3; expected the name of a file or folder in quotes."),
+    "no sizes": ("sizes = []", "has sizes = []; expected numbers of columns."),
+    "sizes of text": ('sizes = [1, "x"]', 'has sizes = [1, "x"]; expected numbers of columns.'),
+    "a date": ("seed = 2020-01-01", "expected a whole number, at least 0."),
+    "thousands": ('thousands = "x"', "--thousands is 'x'; expected '.' or ','."),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), BAD_CONFIG.values(), ids=BAD_CONFIG)
+def test_wrong_values_in_a_file_of_options(folder, line, expected):
+    (folder / "c.toml").write_text(line + "\n")
+    result = invoke("select", "small.csv", "-t", "y", "--config", "c.toml")
+    assert_refused(result, expected)
+    assert_own_words(result)
+
+
+def thousands(folder):
+    """A table of whole numbers from 1,000 to 9,999 and a target of 0 and 1."""
+    rng = np.random.default_rng(0)
+    rows = [[int(a > 5000), f"{a:,}", b] for a, b in rng.integers(1000, 10000, size=(24, 2)).tolist()]
+    write_csv(folder / "t.csv", ["y", "a", "b"], rows)
+    return ["t.csv", "-t", "y", *QUICK]
+
+
+def test_thousands_through_select_fit_and_run_toml(folder):
+    table = thousands(folder)
+    assert_refused(invoke("select", *table), "reads as", "with --thousands , or as", "with --decimal ,.")
+    result = invoke("select", *table, "--sizes", "1", "--thousands", ",", "--out", "one")
+    assert result.exit_code == 0, result.stderr
+    assert 'thousands = ","' in (folder / "one" / "run.toml").read_text()
+    again = invoke("select", "--config", "one/run.toml", "--out", "two", "--json")
+    assert again.exit_code == 0, again.stderr
+    ours, theirs = (json.loads((folder / name / "result.json").read_text()) for name in ("one", "two"))
+    assert ours["table"]["hash"] == theirs["table"]["hash"]
+    fitted = json.loads(invoke("fit", *table, "--k", "1", "--thousands", ",", "--json").stdout)
+    assert fitted["columns"] == ["a"]
+    assert 0 < fitted["coefficients"][0] < 1e-3  # for each of thousands, not for each thousand
+
+
+def test_what_was_read_in_one_of_two_ways_is_said(folder):
+    result = invoke("select", *thousands(folder), "--sizes", "1", "--decimal", ",", "--out", "one")
+    page = (folder / "one" / "report.html").read_text()
+    for remark in (
+        "with commas that may mark thousands (as in 1,499), read as decimal commas",
+        "has two values only, 0 and 1",
+    ):
+        assert remark in result.stderr
+        assert remark in page
+    assert invoke("report", "one").exit_code == 0
+    assert "may mark thousands" in (folder / "one" / "report.html").read_text()

@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from _errors import sentence_of
-from pairflip import SubsetProblem
+from pairflip import AnnealedSubset, AnnealedSubsetCV, SubsetProblem, anneal
 from pairflip.inputs import as_table
 
 M, N = 10, 4
@@ -33,7 +33,7 @@ def text_in(*columns):
 BAD_X = {
     "one NaN": (
         changed(GOOD_X, (2, 1), np.nan),
-        ["X contains NaN or infinity", "'x1'", "1 values", "impute"],
+        ["X contains NaN or infinity", "'x1'", "(1 value)", "impute"],
     ),
     "infinity": (changed(GOOD_X, (0, 3), -np.inf), ["X contains NaN or infinity", "'x3'"]),
     "NaN in a frame": (FRAME.replace(FRAME.iloc[0, 1], np.nan), ["NaN", "'bmi'"]),
@@ -42,7 +42,7 @@ BAD_X = {
     "text": (text_in("bmi"), ["non-numeric", "'bmi'", "drop these columns or encode them"]),
     "two text columns": (text_in("bmi", "pressure"), ["'bmi', 'pressure'"]),
     "only text": (np.full((M, 2), "a"), ["non-numeric", "'x0', 'x1'"]),
-    "dates": (np.array([["2020-01-01"], ["2020-01-05"]], dtype="M8[D]"), ["non-numeric", "'x0'"]),
+    "dates": (np.array([["2020-01-01"], ["2020-01-05"]], dtype="M8[D]"), ["dates or durations in column 'x0'"]),
     "one-dimensional": (GOOD_X[:, 0], ["X has shape (10,)", "(rows, columns)", "reshape(-1, 1)"]),
     "three-dimensional": (GOOD_X[None], ["X has shape (1, 10, 4)"]),
     "a number": (3.0, ["X has shape ()"]),
@@ -54,12 +54,12 @@ BAD_X = {
 }
 
 BAD_Y = {
-    "NaN": (changed(GOOD_Y, 2, np.nan), ["y contains NaN or infinity", "1 values"]),
+    "NaN": (changed(GOOD_Y, 2, np.nan), ["y contains NaN or infinity", "(1 value)"]),
     "infinity": (changed(GOOD_Y, [1, 2], np.inf), ["y contains NaN or infinity", "2 values"]),
     "text": (["yes"] * M, ["y holds text"]),
     "too short": (GOOD_Y[:-1], ["y has shape (9,)", "X has 10 rows"]),
     "too long": (np.zeros(M + 1), ["y has shape (11,)", "X has 10 rows"]),
-    "two targets": (np.zeros((M, 2)), ["y has shape (10, 2)", "one target value a row"]),
+    "two targets": (np.zeros((M, 2)), ["y has shape (10, 2)", "one target value per row"]),
     "missing": (None, ["y has shape ()"]),
     "complex": (GOOD_Y * 1j, ["Complex data not supported", "y holds complex"]),
     "constant": (np.full(M, 0.1), ["y is constant", "target column"]),
@@ -160,3 +160,61 @@ def test_other_number_types_become_float64(dtype):
 def test_one_weight_for_all_rows():
     problem = SubsetProblem(GOOD_X, GOOD_Y, sample_weight=2.0)
     assert problem.energy([1]) == pytest.approx(2 * SubsetProblem(GOOD_X, GOOD_Y).energy([1]))
+
+
+DAYS = pd.date_range("2020-01-01", periods=M)
+DATED = {
+    "a column of datetime64": (FRAME.assign(day=DAYS), "column 'day'"),
+    "with a time zone": (FRAME.assign(day=DAYS.tz_localize("UTC")), "column 'day'"),
+    "durations": (FRAME.assign(day=DAYS - DAYS[0]), "column 'day'"),
+    "periods": (FRAME.assign(day=DAYS.to_period("D")), "column 'day'"),
+    "categories": (FRAME.assign(day=pd.Categorical(DAYS)), "column 'day'"),
+    "objects": (FRAME.assign(day=pd.Series([day.date() for day in DAYS], dtype=object)), "column 'day'"),
+    "objects of NumPy": (FRAME.assign(day=pd.Series(list(DAYS.to_numpy()), dtype=object)), "column 'day'"),
+    "one date among numbers": (FRAME.astype(object).replace(GOOD_X[3, 1], DAYS[0]), "column 'bmi'"),
+    "two columns": (FRAME.assign(day=DAYS, since=DAYS - DAYS[0]), "columns 'day', 'since'"),
+    "an array of dates": (np.column_stack([DAYS, DAYS]), "columns 'x0', 'x1'"),
+    "an array of durations": (np.column_stack([DAYS - DAYS[0]] * 2), "columns 'x0', 'x1'"),
+    "an array of objects": (FRAME.assign(day=DAYS).to_numpy(), "column 'x4'"),
+    "lists": ([[1.0, day.date()] for day in DAYS], "column 'x1'"),
+}
+ESTIMATORS = {
+    "AnnealedSubset": lambda X, y: AnnealedSubset(1, random_state=0).fit(X, y),
+    "AnnealedSubsetCV": lambda X, y: AnnealedSubsetCV([1], cv=2, random_state=0).fit(X, y),
+    "SubsetProblem": SubsetProblem,
+}
+
+
+@pytest.mark.parametrize("fit", ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize(("X", "where"), DATED.values(), ids=DATED)
+def test_dates_are_not_counted_silently(X, where, fit):
+    message = sentence_of(ValueError, lambda: fit(X, GOOD_Y))
+    assert message.startswith(f"X holds dates or durations in {where}; expected numbers only: drop ")
+    assert message.endswith("count the days since the first one.")
+
+
+@pytest.mark.parametrize("fit", ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize(
+    "y", [DAYS, DAYS - DAYS[0], [day.date() for day in DAYS]], ids=["dates", "durations", "objects"]
+)
+def test_a_target_of_dates_is_refused(y, fit):
+    message = sentence_of(ValueError, lambda: fit(FRAME, y))
+    assert message.startswith("y holds dates or durations; expected one number per row")
+
+
+def test_dates_in_polars():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": GOOD_X[:, 0], "day": [day.date() for day in DAYS], "at": DAYS.to_pydatetime()})
+    for fit in ESTIMATORS.values():
+        assert "columns 'day', 'at'; expected" in sentence_of(ValueError, lambda fit=fit: fit(frame, GOOD_Y))
+    assert SubsetProblem(frame.select("a"), GOOD_Y).names == ["a"]
+
+
+def test_weights_are_not_dates():
+    message = complaint(ValueError, GOOD_X, GOOD_Y, sample_weight=np.array(DAYS - DAYS[0], dtype=object))
+    assert "sample_weight holds text" in message
+
+
+def test_one_column_leaves_nothing_to_choose():
+    message = sentence_of(ValueError, lambda: anneal(SubsetProblem(GOOD_X[:, :1], GOOD_Y), 1))
+    assert message.startswith("k is 1, but X has only 1 candidate column that varies; expected at least 2")

@@ -40,7 +40,7 @@ TEXT = "a,who,when,y\n1,ann,2020-01-02,3\n2,bob,2020-01-03,4\n4,5,2020-01-04,6\n
 
 def test_text_is_named(refusal):
     message = refusal(TEXT)
-    assert "2 columns of the table hold text or dates: 'who', 'when' (row 1: 'ann')" in message
+    assert "2 columns are not numbers: 'who' (text), 'when' (dates); expected numbers" in message
     assert "--drop-text" in message
     assert "1 column of the table holds text: 'who'" in refusal(TEXT, drop=["when"])
     assert "1 column of the table holds dates: 'when' (row 1: '2020-01-02')" in refusal(TEXT, drop=["who"])
@@ -74,7 +74,9 @@ def test_truth_values_are_one_and_zero(read, words):
     table = read(text)
     assert table.X[:, 0].tolist() == [1, 0, 1]
     assert table.y.tolist() == [0, 1, 0]
-    assert said(table.notes) == [f"1 column of true and false, read as 1 and 0: '{name}'" for name in "ya"]
+    both = [f"1 column of true and false, read as 1 and 0: '{name}'" for name in "ya"]
+    assert said(table.notes)[:2] == both
+    assert said(table.notes)[2].startswith("the target 'y' has two values only, 0 and 1; it is treated as a number")
     table = read(text.replace(f"{yes},3", ",3"), missing="drop-rows")
     assert table.X[:, 0].tolist() == [1, 0]
     assert len(table.notes) == 2
@@ -213,7 +215,7 @@ def test_kinds_of_columns(values, numbers):
         (["1,5", "2,25", "-3,0e5"], "decimal commas"),
         (["1,5", "2"], "decimal commas"),
         (["1,5", "x"], "text"),
-        (["1,234.5"], "text"),
+        (["1,234.5"], "commas in numbers"),
         (["1,234", "12,345,678"], "commas in numbers"),
         (["0,234", "1,234"], "decimal commas"),
         (["2020-01-02", "2020-01-03T10:00:00Z"], "dates"),
@@ -237,3 +239,61 @@ def test_blocks_of_columns_keep_their_order():
     np.testing.assert_array_equal(X, values[:, at])
     assert names == [f"x{j}" for j in at]
     assert said(notes) == ["1 column of true and false, read as 1 and 0: 'x70'"]
+
+
+MIXED = "Area,Name,Day,y,z\n{}"
+PEOPLE = '"1,499",ann,2020-01-01,1,2\n"1,500",bob,2020-01-02,2,2\n"2,500",bob,2020-01-02,4,3\n'
+
+
+def test_every_odd_column_is_named_with_its_kind(refusal):
+    message = refusal(MIXED.format(PEOPLE))
+    assert "3 columns are not numbers: 'Area' (commas in numbers), 'Name' (text), 'Day' (dates); expected" in message
+    assert "1499 with --thousands , or as 1.499 with --decimal ,; --drop-text leaves text out." in message
+    names = [f"t{j}" for j in range(30)]
+    header = ",".join([*names, "day", "y"])
+    rows = "".join(",".join(["x"] * 30 + ["2020-01-01", str(i)]) + "\n" for i in range(3))
+    message = refusal(f"{header}\n{rows}", drop=["/t[5-9]|t../"])
+    assert "6 columns are not numbers: 't0' (text), 't1' (text), 't2' (text), 't3' (text)" in message
+    assert "'t4' (text), 'day' (dates); expected" in message
+    assert " more (row 1: 'x'); expected" in refusal(f"{header}\n{rows}")
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("who,a,y\nann,1,2\nann,2,4\nbob,5,6\n", "take it as row names with --index 'who', or leave it out"),
+        ("a,y,who\n1,2,ann\n2,4,bob\n5,6,cid\n", "take it as row names with --index 'who', or leave it out"),
+        ("a,y,when\n1,2,2020-01-01\n2,4,2020-01-02\n5,6,2020-01-03\n", "--index 'when'"),
+        (
+            "who,a,y,how\nann,1,2,x\nbob,2,4,x\ncid,5,6,z\n",
+            "row names with --index 'who' and leave the others out with",
+        ),
+        ("who,a,y\nann,1,2\nbob,2,4\n", ", or leave it out with --drop-text, or encode it."),
+        ('who,a,y\nann,"1,499",2\nbob,2,4\n', "--index 'who' takes row names, --drop-text leaves text out."),
+    ],
+)
+def test_a_column_of_names_may_be_the_index(refusal, read, text, fix):
+    assert fix in refusal(text)
+    if "and leave the others" not in fix and "1,499" not in text:
+        column = "when" if "when" in text else "who"
+        assert read(text, index=column).names == ["a"]
+
+
+def test_the_index_is_not_suggested_in_vain(refusal):
+    assert "--index" not in refusal("a,y,who\n1,2,ann\n2,4,ann\n5,6,cid\n")
+    assert "--index" not in refusal("who,id,a,y\nann,7,1,2\nbob,8,2,4\n", index="id")
+    assert "--index" not in refusal(",who,a,y\nr,ann,1,2\ns,bob,2,4\n")
+    assert "--index" not in refusal(GOOD.replace("7,9", "x7,9"))  # a slip among numbers
+
+
+def test_a_target_of_two_values_is_noted(read):
+    text = "a,y\n1,0\n2,1\n5,1\n7,0\n"
+    note = read(text).notes[0]
+    assert (note.what, note.names) == ("target", ("y",))
+    assert str(note).startswith(
+        "the target 'y' has two values only, 0 and 1; it is treated as a number, so predictions "
+    )
+    assert "-1 and 2.5" in said(read(text.replace(",0", ",-1").replace(",1\n", ",2.5\n")).notes)[0]
+    assert read(text.replace("7,0", "7,2")).notes == []
+    assert read("a,y\n1,0\n2,1\n").notes == []  # two rows can have no more
+    assert len(read(text.replace("7,0", ",3"), missing="drop-rows").notes) == 1

@@ -70,7 +70,7 @@ def test_a_name_goes_before_an_expression():
 
 def test_spaces_around_a_name_may_be_left_out():
     assert select(NAMES, "Weight").target == 4
-    assert "is no column" in refusal("b", names=[" a", "a ", "y"])
+    assert "is not a column" in refusal("b", names=[" a", "a ", "y"])
     assert "perhaps" in refusal("a", names=[" a", "a ", "y"])
 
 
@@ -81,14 +81,18 @@ def test_spaces_around_a_name_may_be_left_out():
         (("Y",), {}, "perhaps 'y'."),
         (("gene1",), {}, "perhaps 'gene_1' or 'gene_2'."),
         (("zzzz",), {}, "it has 'id', 'gene_1', 'gene_2' and 3 more."),
-        (("",), {}, "--target '' is no column"),
-        (("y",), {"drop": ["agee"]}, "--drop 'agee' is no column of the table; expected one of its columns: perhaps"),
+        (("",), {}, "--target '' is not a column"),
+        (
+            ("y",),
+            {"drop": ["agee"]},
+            "--drop 'agee' is not a column of the table; expected one of its columns: perhaps",
+        ),
         (("y",), {"keep": ["agee"]}, "--keep 'agee'"),
         (("y",), {"keep": ["/^x/"]}, "--keep '/^x/' matches no column"),
-        (("y",), {"drop": ["/(/"]}, "is no regular expression (missing ), unterminated subpattern)"),
+        (("y",), {"drop": ["/(/"]}, "is not a regular expression (missing ), unterminated subpattern)"),
         (("y",), {"drop": ["y"]}, "--drop names the target"),
         (("y",), {"drop": ["/./"]}, "--keep and --drop leave no column"),
-        (("y" * 300,), {}, "is no column"),
+        (("y" * 300,), {}, "is not a column"),
         (("y",), {"drop": ["/" + "z" * 300 + "/"]}, "matches no column"),
     ],
 )

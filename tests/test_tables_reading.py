@@ -85,7 +85,7 @@ def test_gzip(write, name):
 def test_decimal_commas(write):
     path = write("a;b;y\n1;2,5;3\n4;5,5;7\n7;9,5;9\n")
     assert_is_the_table(read_table(path, "y", decimal=","))
-    assert "(row 1: '2,5'); expected numbers: read it with --decimal ,." in refusal(path)
+    assert "(row 1: '2,5'); expected numbers: read the table with --decimal ,." in refusal(path)
     assert "--decimal ," in refusal(path, target="b")
     assert "--decimal ," in refusal(path, drop_text=True, keep=["b"])
     most = write("a;y\n1,5;2,5\n3,5;4,5\n", "most.csv")
@@ -173,16 +173,20 @@ def test_separators_at_the_end_of_the_lines(write):
         ('a,b,y\n1,2,3\n"1,2,3\n4,5,6\n', "never closed"),
         ("a,b,y\n1,2,3\n4,5,\xe9".encode("latin1"), "not UTF-8 text (byte 0xe9)"),
         ("a,\xe9,y\n1,2,3\n4,5,6".encode("latin1"), "not UTF-8 text (byte 0xe9)"),
-        (ROWS.encode("utf-16"), "UTF-16"),
+        (ROWS.encode("utf-16")[:-1], "damaged UTF-16 text"),
+        (ROWS.encode("utf-32"), "UTF-32"),
+        ("\ufeff".encode("utf-16-be"), "is empty"),
         (bytes(range(256)) * 20, "binary data"),
         (np.random.default_rng(0).bytes(5000), "binary data"),
         (b"PK\x03\x04abc", "rename it"),
         (b"PAR1abc", ".parquet"),
         (gzip.compress(ROWS.encode())[:-12], "cut off or damaged"),
-        ("a b y\n1 2 3\n4 5 6\n", "separate columns by commas, not spaces"),
+        ("body mass y\n1 2\n4 5\n", "separate columns by commas or tabs, and quote names with spaces"),
+        ("a b y\n1 2 3\n4 5\n7 8 9\n", "2 fields in row 2 but 3 columns (separated by spaces)"),
+        ("a b y\n1 2 3\n4 5 6 7\n", "write NA for what is missing, and text with spaces in quotes"),
         ("# made by hand\n" + ROWS, "remove what stands above the row of column names"),
         ('"a,b,y\n1,2,3\n4,5,6\n', "never closed"),
-        ('a,y\n"1,234",3\n"2,345",6\n', "if they are decimal commas, or remove them"),
+        ('a,y\n"1,234",3\n"2,345",6\n', "reads as 1234 with --thousands , or as 1.234 with --decimal ,."),
     ],
 )
 def test_bad_text(write, content, says):
@@ -253,7 +257,7 @@ def test_bad_npz(tmp_path, write):
         ({}, "no arrays"),
         ({"X": Y}, "shape (3,)"),
         ({"X": X, "y": Y[:2]}, "y of shape (2,)"),
-        ({"X": X, "names": ["a"]}, "1 names for 2 columns"),
+        ({"X": X, "names": ["a"]}, "1 name for 2 columns"),
         ({"X": X.astype(object)}, "without Python objects"),
         ({"X": X[:1], "y": Y[:1]}, "has 1 row"),
         ({"X": X + 1j, "y": Y}, "hold text"),
@@ -367,7 +371,30 @@ def test_notes_of_several_sheets(tmp_path):
         frame().to_excel(book, sheet_name="two", index=False)
     table = read_table(tmp_path / "data.xlsx", "y")
     assert table.names == ["a", "a (2)"]
-    assert str(table.notes[0]) == "1 sheet read, the first of several: 'one'"
+    assert str(table.notes[0]) == "sheet 'one' was read; the other is 'two': --sheet"
+    assert table.notes[0].names == ("one",)
+    assert not [note for note in read_table(tmp_path / "data.xlsx", "y", sheet="one").notes if note.what == "sheet"]
+
+
+def test_errors_name_the_other_sheets(tmp_path):
+    needs("openpyxl")
+    import pandas as pd
+
+    path = tmp_path / "data.xlsx"
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"a": [1, 2], "b": [3, 4]}).to_excel(book, sheet_name="about", index=False)
+        frame().to_excel(book, sheet_name="numbers", index=False)
+        frame().to_excel(book, sheet_name="more", index=False)
+    others = "; sheet 'about' was read; the others are 'numbers', 'more': --sheet."
+    for options in ({}, {"target": None}, {"target": "a", "keep": ["c"]}, {"target": "a", "drop": ["b"]}):
+        assert refusal(path, **options).endswith(others)
+    assert "--sheet" not in refusal(path, sheet="about")
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame().to_excel(book, sheet_name="void", index=False)
+        frame().to_excel(book, sheet_name="numbers", index=False)
+    assert "empty sheet 'void'; expected a header and rows; sheet 'void' was read; the other is 'numbers'" in refusal(
+        path
+    )
 
 
 def wide(path, n_rows, n_columns):

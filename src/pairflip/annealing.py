@@ -131,10 +131,15 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
         raise TypeError(f"k is {k!r}; expected a whole number of columns, at least 1 and below {n}.")
     if k < 1:
         raise ValueError(f"k is {k}; expected at least 1 column.")
+    if n == 1:
+        raise ValueError(
+            f"k is {k}, but X has only 1 candidate column that varies; expected at least 2, so that there is something "
+            "to choose."
+        )
     if k >= n:
         raise ValueError(
-            f"k is {k}, but X has {n} candidate column{'s' * (n != 1)} that vary; expected k below {n} "
-            "(with all columns there is nothing to choose)."
+            f"k is {k}, but X has {n} candidate columns that vary; expected k below {n} (with all columns there is "
+            "nothing to choose)."
         )
     return int(k)
 

@@ -21,7 +21,7 @@ from pairflip.crossval import SizeCurve, select_size
 from pairflip.crossval.folds import DEFAULT_CV
 from pairflip.crossval.verdict import recommended_size
 from pairflip.engines import Engine, RankTooSmall
-from pairflip.inputs import as_table
+from pairflip.inputs import as_table, refuse_date_target, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.schedule import Schedule
@@ -36,6 +36,8 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
     random_state: int | np.random.RandomState | None
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
+        refuse_dates(X)
+        refuse_date_target(y)
         try:
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=least_rows)
         except ValueError as error:

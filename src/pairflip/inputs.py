@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,11 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairflip.least_squares import Floats
 
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_POLARS_DATES = ("Date", "Datetime", "Duration", "Time")
+
 
 def _show(names: Sequence[str], at: Iterable[int], most: int = 5) -> str:
     listed = list(at)
     text = ", ".join(repr(names[j]) for j in listed[:most])
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def _values(count: int) -> str:
+    return f"{count} value{'s' * (count != 1)}"
 
 
 def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
@@ -32,15 +40,18 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
     n_rows, n_columns = raw.shape
     labels = [f"x{j}" for j in range(n_columns)] if names is None else [str(c) for c in names]
     if len(labels) != n_columns:
-        raise ValueError(f"names has {len(labels)} entries but X has {n_columns} columns; expected one name a column.")
+        raise ValueError(
+            f"names has {len(labels)} entries but X has {n_columns} columns; expected one name per column."
+        )
     if n_columns == 0:
         raise ValueError("X has no columns; expected at least one candidate column.")
     if n_rows < 2:
         raise ValueError(f"X has {n_rows} row{'s' * (n_rows != 1)}; expected at least two rows (n_samples >= 2).")
     if np.iscomplexobj(raw):
         raise ValueError("Complex data not supported: X holds complex numbers; expected real ones.")
+    refuse_dates(X, labels)
     try:
-        table = _numbers(raw)
+        table = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError):
         bad = [j for j in range(n_columns) if not _is_numeric(raw[:, j])]
         raise ValueError(
@@ -51,24 +62,70 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
     if not finite.all():
         bad = np.flatnonzero(~finite.all(axis=0)).tolist()
         raise ValueError(
-            f"X contains NaN or infinity in column {_show(labels, bad)} ({int((~finite).sum())} values); expected "
+            f"X contains NaN or infinity in column {_show(labels, bad)} ({_values(int((~finite).sum()))}); expected "
             "finite numbers: drop these rows or columns, or impute them."
         )
     return table, labels
 
 
+def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:
+    """Refuse dates and durations in X, of which NumPy would count days or nanoseconds; other faults pass."""
+    if hasattr(X, "toarray"):
+        return
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame: column by column, or numbers would become objects
+        names = [str(c) for c in X.columns] if names is None else names
+        bad = [j for j, dtype in enumerate(X.dtypes) if _is_date_type(dtype) or _has_date_objects(X, j, dtype)]
+    else:
+        raw = _as_array(X)
+        if raw is None or raw.ndim != 2 or raw.dtype.kind not in "mMO":
+            return
+        bad = [j for j in range(raw.shape[1]) if _holds_dates(raw[:, j])]
+        names = [f"x{j}" for j in range(raw.shape[1])] if names is None else names
+    if bad:
+        columns, them = ("column", "it") if len(bad) == 1 else ("columns", "them")
+        raise ValueError(
+            f"X holds dates or durations in {columns} {_show(names, bad)}; expected numbers only: drop {them}, or "
+            "count the days since the first one."
+        )
+
+
+def refuse_date_target(y: Any) -> None:
+    """The same for the target."""
+    raw = _as_array(y)
+    if raw is not None and _holds_dates(raw.reshape(-1)):
+        raise ValueError("y holds dates or durations; expected one number per row, such as days since the first one.")
+
+
+def _as_array(values: Any) -> NDArray[Any] | None:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths, for instance
+        return None
+
+
+def _is_date_type(dtype: Any) -> bool:
+    """Of pandas, which has kinds as NumPy has, or of polars, which has names such as ``Datetime(time_unit='us')``."""
+    return getattr(dtype, "kind", "") in ("m", "M") or str(dtype).partition("(")[0] in _POLARS_DATES
+
+
+def _has_date_objects(frame: Any, j: int, dtype: Any) -> bool:
+    if getattr(dtype, "kind", "O") != "O":
+        return False
+    return _holds_dates(np.asarray(frame.iloc[:, j] if hasattr(frame, "iloc") else frame[:, j]))
+
+
+def _holds_dates(values: NDArray[Any]) -> bool:
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "mM"
+    return any(isinstance(value, _DATES) or type(value).__name__ == "Period" for value in values)
+
+
 def _is_numeric(column: NDArray[Any]) -> bool:
     try:
-        _numbers(column)
+        np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _numbers(raw: NDArray[Any]) -> Floats:
-    if raw.dtype.kind in "mM":  # numpy would count the days, or the nanoseconds
-        raise TypeError("dates are no numbers")
-    return np.asarray(raw, dtype=np.float64)
 
 
 def as_target(y: ArrayLike, n_rows: int) -> Floats:
@@ -76,17 +133,18 @@ def as_target(y: ArrayLike, n_rows: int) -> Floats:
     raw = np.asarray(y)
     if np.iscomplexobj(raw):
         raise ValueError("Complex data not supported: y holds complex numbers; expected real ones.")
+    refuse_date_target(raw)
     try:
         target = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("y holds text or other non-numeric values; expected one number a row.") from None
+        raise ValueError("y holds text or other non-numeric values; expected one number per row.") from None
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     if target.shape != (n_rows,):
-        raise ValueError(f"y has shape {target.shape} but X has {n_rows} rows; expected one target value a row.")
+        raise ValueError(f"y has shape {target.shape} but X has {n_rows} rows; expected one target value per row.")
     bad = int((~np.isfinite(target)).sum())
     if bad:
-        raise ValueError(f"y contains NaN or infinity ({bad} values); expected finite numbers: drop these rows.")
+        raise ValueError(f"y contains NaN or infinity ({_values(bad)}); expected finite numbers: drop these rows.")
     return target
 
 
@@ -95,13 +153,13 @@ def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
     if weights is None:
         return np.ones(n_rows)
     raw = np.asarray(weights)
-    if np.iscomplexobj(raw) or not _is_numeric(raw):
+    if np.iscomplexobj(raw) or _holds_dates(raw.reshape(-1)) or not _is_numeric(raw):
         raise ValueError("sample_weight holds text, complex or other non-numeric values; expected numbers >= 0.")
     w = np.asarray(raw, dtype=np.float64)
     if w.ndim == 0:
         w = np.full(n_rows, float(w))
     if w.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {w.shape} but X has {n_rows} rows; expected one weight a row.")
+        raise ValueError(f"sample_weight has shape {w.shape} but X has {n_rows} rows; expected one weight per row.")
     if not np.isfinite(w).all() or (w < 0).any():
         raise ValueError("sample_weight has negative or non-finite entries; expected finite numbers >= 0.")
     if np.count_nonzero(w) < 2:

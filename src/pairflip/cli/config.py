@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from pairflip.cli.usage import annotation, expected_words
+
 
 def use_config(context: typer.Context, value: Path | None) -> Path | None:
     """Take the file's values as defaults of the other options (called before they are read)."""
@@ -17,27 +19,29 @@ def use_config(context: typer.Context, value: Path | None) -> Path | None:
     from pairflip.cli.errors import plain_errors
 
     with plain_errors():
-        context.default_map = read_config(value, context.command.params)
+        context.default_map = read_config(value, context.command)
     return value
 
 
-def read_config(path: Path, parameters: Any) -> dict[str, Any]:
-    """Values by the name of their parameter; a key that is no option is an error."""
+def read_config(path: Path, command: Any) -> dict[str, Any]:
+    """Values by the name of the parameter of `command`; a key that is not an option is an error."""
     import tomllib
 
-    known = {_key(p): p for p in parameters if p.name not in ("config", "help")}
+    known = {_key(p): p for p in command.params if p.name not in ("config", "help")}
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(f"--config {str(path)!r} cannot be read ({error.strerror}); expected a TOML file.") from None
     except ValueError as error:
-        raise ValueError(f"--config {str(path)!r} is no TOML file ({error}); expected lines like seed = 0.") from None
+        raise ValueError(
+            f"--config {str(path)!r} is not a TOML file ({error}); expected lines like seed = 0."
+        ) from None
     values: dict[str, Any] = {}
     for key, value in given.items():
         name = key.replace("_", "-")
         if name not in known:
             raise ValueError(_unknown(path, key, list(known)))
-        values[known[name].name] = _checked(path, key, value, known[name])
+        values[known[name].name] = _checked(path, key, value, known[name], command)
     return values
 
 
@@ -55,8 +59,10 @@ def _unknown(path: Path, key: str, known: list[str]) -> str:
     return f"--config {str(path)!r} has the unknown key {key!r}; {hint}."
 
 
-def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
-    """A value of the kind that its option takes."""
+def _checked(path: Path, key: str, value: Any, parameter: Any, command: Any) -> Any:
+    """A value of the kind that its option takes; what a text means is found out with the options typed."""
+    kind, info = annotation(command, parameter)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if isinstance(value, Mapping):
         raise ValueError(f"--config {str(path)!r} has a table [{key}]; expected lines like {key} = ... at the top.")
     if getattr(parameter, "is_flag", False):
@@ -66,13 +72,17 @@ def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
         wanted = "a list of texts"
         fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
     elif key == "sizes" and isinstance(value, list):
-        wanted, fits = "numbers of columns", all(type(item) is int for item in value)
-        value = ",".join(map(str, value))
+        wanted, fits = "numbers of columns", value != [] and all(type(item) is int for item in value)
+    elif kind in (int, float):
+        wanted = str(expected_words(kind, info))
+        fits = isinstance(value, str) or (number and (kind is float or value == value // 1))
+    elif kind is Path:
+        wanted, fits = f"{expected_words(kind, info)} in quotes", isinstance(value, str)
     else:
-        wanted, fits = "a text or a number", isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        wanted, fits = "a text or a number", isinstance(value, str) or number
     if not fits:
         raise ValueError(f"--config {str(path)!r} has {key} = {json.dumps(value, default=str)}; expected {wanted}.")
-    return value
+    return ",".join(map(str, value)) if key == "sizes" and isinstance(value, list) else value
 
 
 def config_text(settings: Mapping[str, Any], comment: str) -> str:

@@ -29,6 +29,7 @@ class TableOptions:
     missing: Missing | None = None
     sheet: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
     weights: str | None = None
     groups: str | None = None
 
@@ -59,7 +60,9 @@ class Loaded:
         for name in model.always:
             if name not in table.names:
                 hint = perhaps(name, table.names, "check the name.")
-                raise ValueError(f"--always {quoted(name)} is no column to choose from; expected one of them: {hint}")
+                raise ValueError(
+                    f"--always {quoted(name)} is not a column to choose from; expected one of them: {hint}"
+                )
         problem = SubsetProblem(
             table.X,
             table.y,
@@ -104,6 +107,7 @@ def _read(options: TableOptions, **changes: Any) -> Table:
         "missing": None if options.missing is None else options.missing.value_for_api,
         "sheet": options.sheet,
         "decimal": options.decimal,
+        "thousands": options.thousands,
         **changes,
     }
     table = read_table(options.data, options.target, **settings)
@@ -139,7 +143,7 @@ def _take_out(table: Table, name: str) -> tuple[Table, Floats]:
 
     if name not in table.names:
         hint = perhaps(name, table.names, "check the name and the column.")
-        raise ValueError(f"--weights {quoted(name)} is no column of numbers of the table; expected one: {hint}")
+        raise ValueError(f"--weights {quoted(name)} is not a column of numbers of the table; expected one: {hint}")
     at = table.names.index(name)
     weights = table.X[:, at].copy()
     names = [other for j, other in enumerate(table.names) if j != at]

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from pairflip.cli.names import one_line
+from pairflip.cli.usage import usage_sentence
 
 DEBUG = "PAIRFLIP_DEBUG"
 
@@ -123,5 +124,5 @@ def _show_usage_error(error: Any) -> int:
     else:
         context = getattr(error, "ctx", None)
         path = "pairflip" if context is None else context.command_path
-        say(f"{message.rstrip()} ({path} --help shows what can be given.)")
+        say(f"{usage_sentence(error) or message.rstrip()} ({path} --help shows what can be given.)")
     return int(error.exit_code)

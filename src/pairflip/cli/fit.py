@@ -32,6 +32,7 @@ def fit(
     missing: o.MissingValues = None,
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
+    thousands: o.Thousands = None,
     weights: o.Weights = None,
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
@@ -56,7 +57,9 @@ def fit(
 
         if out is not None and out.exists() and not force:
             raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
-        given = TableOptions(data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, weights)
+        given = TableOptions(
+            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
+        )
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
         trace = anneal(

@@ -52,7 +52,7 @@ class Missing(StrEnum):
 
 Data = Annotated[
     Path | None,
-    typer.Argument(help="Table: .csv, .tsv, .txt (also .gz), .parquet, .feather, .arrow, .npz or .xlsx."),
+    typer.Argument(help="Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz or .xlsx."),
 ]
 Target = Annotated[
     str | None, typer.Option("--target", "-t", metavar="NAME", help="Column to predict.", rich_help_panel=_TABLE)
@@ -78,6 +78,11 @@ Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of a work
 Decimal = Annotated[
     str | None, typer.Option(metavar="MARK", help="Decimal mark of a text table: . or ,", rich_help_panel=_TABLE)
 ]
+Thousands = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", help="Mark between thousands in a text table: , (1,499) or . (1.499,5).",
+                 rich_help_panel=_TABLE),
+]  # fmt: skip
 Weights = Annotated[str | None, typer.Option(metavar="NAME", help="Column of row weights.", rich_help_panel=_TABLE)]
 Groups = Annotated[
     str | None,

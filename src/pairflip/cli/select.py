@@ -31,6 +31,7 @@ def select(
     missing: o.MissingValues = None,
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
+    thousands: o.Thousands = None,
     weights: o.Weights = None,
     groups: o.Groups = None,
     center: o.CenterOption = o.Center.FOLD,
@@ -59,7 +60,7 @@ def select(
     command = shlex.join(["pairflip", *(context.obj or [])])
     with plain_errors(_interrupted(command, journal)):
         given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, weights, groups
+            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups
         )
         model = ModelOptions(center, always or (), ridge)
         search = {

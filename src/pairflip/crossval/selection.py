@@ -192,14 +192,19 @@ def check_sizes(problem: SubsetProblem, sizes: Iterable[int] | None, fewest_rows
         raise TypeError(f"sizes is {sizes}; expected several sizes, for instance range(1, {sizes + 1}) or [{sizes}].")
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
         raise TypeError(f"sizes is {sizes!r}; expected several whole numbers, for instance range(1, 11).")
-    wanted = []
-    for size in sizes:
-        if isinstance(size, (int, np.integer)) and size == 0 and not isinstance(size, bool):
-            continue  # always there
-        everything = isinstance(size, (int, np.integer)) and size == n and not isinstance(size, bool)
-        wanted.append(n if everything else check_size(problem, size))
-    if not wanted:
+    given = [size for size in sizes if isinstance(size, bool) or size != 0]  # size 0 is always there
+    if not given:
         raise ValueError("sizes is empty; expected at least one number of columns, for instance range(1, 11).")
+    allowed = f"from 1 to {max(1, n if problem.ridge > 0 else min(n, room))}"
+    for size in given:
+        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
+            raise TypeError(f"sizes (--sizes) holds {size!r}; expected whole numbers of columns {allowed}.")
+    if min(given) < 1:
+        raise ValueError(f"sizes (--sizes) holds {min(given)}; expected numbers of columns {allowed}.")
+    if max(given) > n:
+        columns = "1 candidate column that varies" if n == 1 else f"{n} candidate columns that vary"
+        raise ValueError(f"sizes (--sizes) holds {max(given)}, but the table has {columns}; expected sizes {allowed}.")
+    wanted = [n if size == n else check_size(problem, size) for size in given]
     largest = max(wanted)
     if largest > room and problem.ridge == 0:
         forced = problem.forced.shape[1]

@@ -1,6 +1,7 @@
 """Reading a table from a file: which columns, which rows, and what was left out.
 
 ``reading`` (path to columns) -> ``columns`` (target, candidates) -> ``cleaning`` (finite numbers) -> ``table``.
+What a column may hold is in ``kinds``, ``marks`` (commas and points) and ``dates``; what is said of it in ``odd``.
 """
 
 from pairflip.tables.changes import Change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pairflip.tables.changes import Change
-from pairflip.tables.errors import TableError, listed, perhaps, quoted
+from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
 from pairflip.tables.raw import MISSING_WORDS, Raw
 
 if TYPE_CHECKING:
@@ -73,11 +74,14 @@ def read_npz(path: Path) -> Raw:
         raise TableError(f"{path.name!r} has X of shape {X.shape}; expected a table of shape (rows, columns).")
     names = [str(name) for name in arrays.get("names", [f"x{j}" for j in range(X.shape[1])])]
     if len(names) != X.shape[1]:
-        raise TableError(f"{path.name!r} has {len(names)} names for {X.shape[1]} columns of X; expected as many.")
+        raise TableError(
+            f"{path.name!r} has {counted(len(names), 'name')} for {counted(X.shape[1], 'column')} of X; expected as "
+            "many."
+        )
     frame = pd.DataFrame(X)
     if y is not None:
         if y.shape not in ((len(X),), (len(X), 1)):
-            raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value a row.")
+            raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value per row.")
         frame = pd.concat([pd.Series(y.reshape(-1)), frame], axis=1)
         names = ["y", *names]
     return _from_frame(frame, names)
@@ -101,16 +105,26 @@ def read_excel(path: Path, sheet: str | None) -> Raw:
         options: dict[str, Any] = {"sheet_name": chosen, "header": None, "na_values": list(MISSING_WORDS)}
         header = pd.read_excel(book, nrows=1, **options)
         if header.empty:
-            raise TableError(f"{path.name!r} has an empty sheet {quoted(chosen)}; expected a header and rows.")
+            others = "" if sheet is not None or len(sheets) < 2 else f"; {about_sheets(chosen, sheets[1:])}"
+            raise TableError(f"{path.name!r} has an empty sheet {quoted(chosen)}; expected a header and rows{others}.")
         frame = pd.read_excel(book, skiprows=1, **options)
     names = ["" if pd.isna(name) else str(name) for name in header.iloc[0]]
     names += [""] * (frame.shape[1] - len(names))
-    notes = [Change("sheet", "read, the first of several", (chosen,))] if sheet is None and len(sheets) > 1 else []
+    several = tuple(sheets) if sheet is None and len(sheets) > 1 else ()
+    says = about_sheets(chosen, sheets[1:])
+    notes = [Change("sheet", "read, the first of several", (chosen,), says)] if several else []
     if len(names) > 1 and names[0] == "" and frame.shape[1]:
         rows = ["" if pd.isna(name) else str(name) for name in frame[0]]
         notes.append(Change("column", "without a name at the front, taken as names of the rows", ("",)))
-        return Raw(frame.iloc[:, 1:].set_axis(range(frame.shape[1] - 1), axis=1), names[1:], rows, notes)
-    return Raw(frame, names, None, notes)
+        frame = frame.iloc[:, 1:].set_axis(range(frame.shape[1] - 1), axis=1)
+        return Raw(frame, names[1:], rows, notes, sheets=several)
+    return Raw(frame, names, None, notes, sheets=several)
+
+
+def about_sheets(chosen: str, others: Sequence[str]) -> str:
+    """That a sheet was read which nobody had named."""
+    verb, them = ("is", "the other") if len(others) == 1 else ("are", "the others")
+    return f"sheet {quoted(chosen)} was read; {them} {verb} {listed(others)}: --sheet"
 
 
 def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
@@ -118,13 +132,16 @@ def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
 
     names = [str(name) for name in frame.columns] if names is None else names
     rows = None
+    called = ""
     notes = []
-    if not isinstance(frame.index, pd.RangeIndex):
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None and frame.index.start == 0
+    if not numbered:  # years are a range, too
         rows = [str(name) for name in frame.index]
-        notes = [Change("column", "saved as the index, taken as names of the rows", (str(frame.index.name or ""),))]
+        called = str(frame.index.name or "")
+        notes = [Change("column", "saved as the index, taken as names of the rows", (called,))]
         frame = frame.reset_index(drop=True)
     frame = frame.set_axis(range(frame.shape[1]), axis=1)
-    return Raw(frame, names, rows, notes)
+    return Raw(frame, names, rows, notes, index_name=called)
 
 
 def _unreadable(path: Path, kind: str) -> TableError:

@@ -14,17 +14,20 @@ class Change:
 
     Attributes
     ----------
-    what : {"column", "row", "sheet"}
+    what : {"column", "row", "sheet", "target"}
         What it was done to.
     why : str
         What was done, or for which reason, such as ``"hold text"``.
     names : tuple of str
         The columns or rows, all of them, as text.
+    says : str
+        The whole remark, without its full stop, where "2 columns hold text: 'a', 'b'" would not be good English.
     """
 
     what: str
     why: str
     names: tuple[str, ...]
+    says: str = ""
 
     @property
     def count(self) -> int:
@@ -32,7 +35,7 @@ class Change:
         return len(self.names)
 
     def __str__(self) -> str:
-        return f"{counted(self.count, self.what)} {self.why}: {listed(self.names)}"
+        return self.says or f"{counted(self.count, self.what)} {self.why}: {listed(self.names)}"
 
 
 def change(what: str, why: str, names: Iterable[str]) -> list[Change]:

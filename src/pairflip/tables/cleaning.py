@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.tables.changes import Change, change
 from pairflip.tables.errors import TableError, counted, listed, quoted
-from pairflip.tables.kinds import KINDS, as_numbers, describe, first_odd, is_boolean, is_plain, remedy
+from pairflip.tables.kinds import KINDS, as_numbers, describe, is_boolean, is_plain
+from pairflip.tables.marks import READINGS, Marks
+from pairflip.tables.odd import no_column_left, odd_columns, odd_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,21 +22,21 @@ MISSING = ("drop-rows", "drop-columns")
 TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of the table
 
 
-def as_target(column: pd.Series[Any], name: str) -> tuple[Floats, list[Change]]:
-    """Target as (M,) float64, NaN or infinite where it is missing."""
-    y = as_numbers(column)
+def as_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> tuple[Floats, list[Change]]:
+    """Column `at` as (M,) float64, NaN or infinite where it is missing; read with `marks`, if from a text table."""
+    y = as_numbers(frame[at])
     if y is None:
-        row, value = first_odd(column)
-        kind = describe(column)
-        fix = remedy(kind) or "choose another --target or encode it"
-        raise TableError(
-            f"The target {quoted(name)} holds {kind} (row {row + 1:,}: {quoted(value)}); expected numbers: {fix}."
-        )
-    return y, change("column", "of true and false, read as 1 and 0", [name] if is_boolean(column) else [])
+        raise odd_target(frame, at, name, marks)
+    return y, change("column", "of true and false, read as 1 and 0", [name] if is_boolean(frame[at]) else [])
 
 
 def as_candidates(
-    frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], drop_text: bool
+    frame: pd.DataFrame,
+    at: Sequence[int],
+    names: Sequence[str],
+    drop_text: bool,
+    marks: Marks | None = None,
+    rows_are_named: bool = False,
 ) -> tuple[Floats, list[str], list[Change], list[Change]]:
     """Columns `at` of the frame as (M, N) float64 in C order, their names, what was dropped, and notes.
 
@@ -46,17 +48,13 @@ def as_candidates(
     nonsense = [j for j, values in converted.items() if values is None]
     dropped: list[Change] = []
     if nonsense and not drop_text:
-        raise _not_numbers(odd, nonsense, names)
-    kinds = {j: describe(odd[j]) for j in nonsense}
+        raise odd_columns(frame, nonsense, names, marks, rows_are_named)
+    kinds = {j: describe(odd[j], marks or READINGS[0]) for j in nonsense}
     for kind in KINDS:
         dropped += change("column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind))
     left = [j for j in at if converted.get(j, True) is not None]
     if not left:
-        fix = next(filter(None, map(remedy, kinds.values())), "encode some as numbers")
-        raise TableError(
-            f"No column of numbers is left of {counted(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
-            f"expected at least one to choose from: {fix}."
-        )
+        raise no_column_left(frame, at, names, kinds, marks)
     X = np.empty((len(frame), len(left)))
     for start in range(0, len(left), TOGETHER):
         block = left[start : start + TOGETHER]
@@ -68,25 +66,6 @@ def as_candidates(
     booleans = [names[j] for j in left if j in odd and is_boolean(odd[j])]
     notes = change("column", "of true and false, read as 1 and 0", booleans)
     return X, [names[j] for j in left], dropped, notes
-
-
-def _not_numbers(columns: dict[int, pd.Series[Any]], bad: list[int], names: Sequence[str]) -> TableError:
-    kinds = [describe(columns[j]) for j in bad[:20]]
-    row, value = first_odd(columns[bad[0]])
-    hold = "holds" if len(bad) == 1 else "hold"
-    for j, kind in zip(bad, kinds, strict=False):
-        if fix := remedy(kind):
-            row, value = first_odd(columns[j])
-            return TableError(
-                f"{counted(len(bad), 'column')} of the table {hold} {kind} or text, as {quoted(names[j])} "
-                f"(row {row + 1:,}: {quoted(value)}); expected numbers: {fix}."
-            )
-    what = kinds[0] if len(set(kinds)) == 1 else "text or dates"
-    return TableError(
-        f"{counted(len(bad), 'column')} of the table {hold} {what}: "
-        f"{listed(names[j] for j in bad)} (row {row + 1:,}: {quoted(value)}); expected numbers: "
-        "leave them out with --drop-text, or encode them."
-    )
 
 
 def without_missing(

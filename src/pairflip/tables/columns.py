@@ -116,10 +116,10 @@ def _find(name: str, names: Sequence[str], option: str) -> int:
         return spaced[0]
     hint = perhaps(name, names, f"it has {listed(names)}.")
     if len(names) == 1 and " " in names[0].strip():
-        hint = f"it has {quoted(names[0])} only, so separate columns by commas, not spaces."
+        hint = f"it has {quoted(names[0])} only, so separate columns by commas or tabs, and quote names with spaces."
     elif len(names) > 1 and all(_is_number(each) for each in names):
         hint = "the first row holds numbers only, so add a row of names above it."
-    raise TableError(f"{option} {quoted(name)} is no column of the table; expected one of its columns: {hint}")
+    raise TableError(f"{option} {quoted(name)} is not a column of the table; expected one of its columns: {hint}")
 
 
 def _is_number(text: str) -> bool:
@@ -148,7 +148,7 @@ def _expression(written: str, names: Sequence[str], option: str) -> set[int]:
         pattern = re.compile(written[1:-1])
     except re.error as error:
         raise TableError(
-            f"{option} {quoted(written)} is no regular expression ({error.msg}); expected one like /^gene_/."
+            f"{option} {quoted(written)} is not a regular expression ({error.msg}); expected one like /^gene_/."
         ) from None
     found = {j for j, name in enumerate(names) if pattern.search(name)}
     if not found:

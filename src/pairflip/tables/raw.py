@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pairflip.tables.changes import Change
+from pairflip.tables.marks import Marks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +29,21 @@ class Raw:
         What the file itself sets apart as names of the rows.
     notes : list of Change
         What reading decided.
+    marks : Marks, or None
+        Decimal and thousands marks with which a text table was read; None where numbers are not written in letters.
+    either : list of int
+        Columns read with decimal commas of which every comma may as well mark thousands.
+    index_name : str
+        What the file calls the names of its rows, if it does.
+    sheets : tuple of str
+        Of a workbook of several sheets of which none was asked for: the one that was read, then the others.
     """
 
     frame: pd.DataFrame
     names: list[str]
     row_names: list[str] | None = None
     notes: list[Change] = field(default_factory=list)
+    marks: Marks | None = None
+    either: list[int] = field(default_factory=list)
+    index_name: str = ""
+    sheets: tuple[str, ...] = ()

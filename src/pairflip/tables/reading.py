@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pairflip.tables.binary_files import read_arrow, read_excel, read_npz, read_parquet
 from pairflip.tables.errors import TableError, perhaps, quoted, shown_path
+from pairflip.tables.marks import Marks
 from pairflip.tables.raw import Raw
 from pairflip.tables.text_files import read_text
 
@@ -19,7 +20,12 @@ EXCEL = (".xlsx", ".xlsm")
 
 
 def read_raw(
-    path: str | Path, *, sheet: str | None = None, decimal: str | None = None, index: str | None = None
+    path: str | Path,
+    *,
+    sheet: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    index: str | None = None,
 ) -> Raw:
     """Read the columns of a file, the format chosen by its suffix; `index` is a column to keep as text."""
     file = Path(path).expanduser()
@@ -27,11 +33,13 @@ def read_raw(
         _check_exists(file)
         name = file.name.lower().removesuffix(".gz")
         suffix = Path(name).suffix
-        _check_options(file, suffix, sheet, decimal)
+        _check_options(file, suffix, sheet, decimal, thousands)
         if suffix in TEXT:
-            return read_text(file, decimal, index)
+            return read_text(file, Marks(decimal or ".", thousands), index)
         if name != file.name.lower():
-            raise TableError(f"{file.name!r} is a compressed file of a kind not read; expected .csv.gz: unpack it.")
+            raise TableError(
+                f"{file.name!r} is a compressed file of a kind that is not read; expected .csv.gz: unpack it."
+            )
         if suffix in PARQUET:
             return read_parquet(file)
         if suffix in ARROW:
@@ -59,13 +67,21 @@ def _check_exists(file: Path) -> None:
     raise TableError(f"{shown_path(file)} does not exist; expected the file of a table: {hint}")
 
 
-def _check_options(file: Path, suffix: str, sheet: str | None, decimal: str | None) -> None:
-    if decimal not in (None, ".", ","):
-        raise TableError(f"--decimal is {quoted(decimal)}; expected '.' or ','.")
-    if decimal is not None and suffix not in TEXT:
-        raise TableError(f"--decimal is given but {file.name!r} is no text table; expected .csv or .tsv: leave it out.")
+def _check_options(file: Path, suffix: str, sheet: str | None, decimal: str | None, thousands: str | None) -> None:
+    for option, mark in (("--decimal", decimal), ("--thousands", thousands)):
+        if mark not in (None, ".", ","):
+            raise TableError(f"{option} is {quoted(mark)}; expected '.' or ','.")
+        if mark is not None and suffix not in TEXT:
+            raise TableError(
+                f"{option} is given but {file.name!r} is not a text table; expected .csv or .tsv: leave it out."
+            )
+    if thousands == (decimal or "."):
+        raise TableError(
+            f"--thousands and the decimal mark are both {quoted(thousands)}; expected two marks: --thousands , "
+            "alone, or --decimal , --thousands '.' together."
+        )
     if sheet is not None and suffix not in EXCEL:
-        raise TableError(f"--sheet is given but {file.name!r} is no Excel workbook; expected .xlsx: leave it out.")
+        raise TableError(f"--sheet is given but {file.name!r} is not an Excel workbook; expected .xlsx: leave it out.")
 
 
 @contextmanager
@@ -74,6 +90,8 @@ def _plain_file_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
+        if error.encoding.startswith("utf-16"):
+            raise TableError(f"{file.name!r} is damaged UTF-16 text; expected a whole file: save it again.") from None
         byte = error.object[error.start : error.start + 1].hex()
         raise TableError(
             f"{file.name!r} is not UTF-8 text (byte 0x{byte}); expected UTF-8: save it as 'CSV UTF-8', or convert it "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -12,9 +13,11 @@ from typing import Literal
 import numpy as np
 
 from pairflip.least_squares import Floats
+from pairflip.tables.binary_files import about_sheets
 from pairflip.tables.changes import Change, change
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
-from pairflip.tables.columns import select, visible_names
+from pairflip.tables.columns import Selection, select, visible_names
+from pairflip.tables.dates import in_order
 from pairflip.tables.errors import TableError, counted, quoted
 from pairflip.tables.raw import Raw
 from pairflip.tables.reading import read_raw
@@ -42,6 +45,8 @@ class Table:
         Columns and rows that the file has and X has not, and why.
     notes : list of Change
         What else a reader of the results should know of.
+    row_dates : bool
+        Whether the names of the rows are dates in increasing or decreasing order.
     """
 
     X: Floats
@@ -52,6 +57,7 @@ class Table:
     source: str
     dropped: list[Change] = field(default_factory=list)
     notes: list[Change] = field(default_factory=list)
+    row_dates: bool = False
 
     @cached_property
     def hash(self) -> str:
@@ -76,14 +82,16 @@ def read_table(
     missing: Literal["drop-rows", "drop-columns"] | None = None,
     sheet: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Table:
     """Read a table of candidates and a target.
 
     Parameters
     ----------
     path : str or Path
-        ``.csv``, ``.tsv``, ``.txt`` (with commas, semicolons, tabs or bars; also ``.gz``), ``.parquet``, ``.feather``,
-        ``.arrow``, ``.npz`` (arrays X, y, names), ``.xlsx``. Columns have names, in the first row of text tables.
+        ``.csv``, ``.tsv``, ``.txt``, ``.dat`` (with commas, semicolons, tabs, bars or runs of spaces, in UTF-8 or
+        UTF-16; also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (arrays X, y, names), ``.xlsx``. Columns
+        have names, in the first row of text tables.
     target : str
         Column to predict; in an ``.npz`` file with y it need not be given.
     drop, keep : lists of str
@@ -100,26 +108,30 @@ def read_table(
         Sheet of a workbook, the first one otherwise.
     decimal : {".", ","}, optional
         Decimal mark of a text table.
+    thousands : {",", "."}, optional
+        What stands between groups of three digits in a text table: ``1,499``, or ``1.499,5`` with ``decimal=","``.
 
     Raises
     ------
     TableError
         In one sentence, for anything that cannot be used without guessing.
     """
-    raw = read_raw(path, sheet=sheet, decimal=decimal, index=index)
+    raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index)
     source = Path(path).name
     raw, dropped = _without_blank_columns(raw)
-    n_rows = len(raw.frame)
-    if n_rows < 2:
-        raise TableError(f"{source!r} has {counted(n_rows, 'row')} below the header; expected at least two rows.")
-    if not raw.names:
-        raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
-    if target is None and source.lower().endswith(".npz") and raw.names[0] == "y":
-        target = "y"
-    names, notes = visible_names(raw.names)
-    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
-    y, target_notes = as_target(raw.frame[chosen.target], names[chosen.target])
-    X, left, text, candidate_notes = as_candidates(raw.frame, chosen.candidates, names, drop_text)
+    with _naming_sheets(raw):
+        n_rows = len(raw.frame)
+        if n_rows < 2:
+            raise TableError(f"{source!r} has {counted(n_rows, 'row')} below the header; expected at least two rows.")
+        if not raw.names:
+            raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
+        if target is None and source.lower().endswith(".npz") and raw.names[0] == "y":
+            target = "y"
+        names, notes = visible_names(raw.names)
+        chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
+    y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
+    named = chosen.index is not None or raw.row_names is not None
+    X, left, text, candidate_notes = as_candidates(raw.frame, chosen.candidates, names, drop_text, raw.marks, named)
     row_names = _row_names(raw, chosen.index)
     X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
     if (y == y[0]).all():
@@ -128,6 +140,7 @@ def read_table(
             "choose another --target."
         )
     constant = change("column", "of one value only, kept", (left[j] for j in np.flatnonzero((X[:1] == X).all(axis=0))))
+    called = raw.index_name if chosen.index is None else names[chosen.index]
     return Table(
         X=X,
         y=y,
@@ -136,8 +149,45 @@ def read_table(
         target=names[chosen.target],
         source=source,
         dropped=dropped + chosen.dropped + text + lost,
-        notes=raw.notes + notes + target_notes + candidate_notes + constant,
+        notes=raw.notes
+        + notes
+        + _commas(raw, names, chosen, left)
+        + target_notes
+        + candidate_notes
+        + constant
+        + _two_values(y, names[chosen.target]),
+        row_dates=named and in_order(row_names, called),
     )
+
+
+def _commas(raw: Raw, names: Sequence[str], chosen: Selection, left: Sequence[str]) -> list[Change]:
+    """Columns in use whose commas were read as decimal commas though they may mark thousands."""
+    used = {names[chosen.target], *left}
+    why = "with commas that may mark thousands (as in 1,499), read as decimal commas"
+    return change("column", why, (names[j] for j in raw.either if names[j] in used))
+
+
+def _two_values(y: Floats, target: str) -> list[Change]:
+    """A target of two values may be meant as two classes; two rows always have two values."""
+    values = np.unique(y)
+    if len(values) != 2 or len(y) < 3:
+        return []
+    says = (
+        f"the target {quoted(target)} has two values only, {values[0]:g} and {values[1]:g}; it is treated as a number, "
+        "so predictions are numbers and not classes"
+    )
+    return [Change("target", "of two values, treated as a number", (target,), says)]
+
+
+@contextmanager
+def _naming_sheets(raw: Raw) -> Iterator[None]:
+    """Where a workbook has several sheets and none was named, what is missing may be on another one."""
+    try:
+        yield
+    except TableError as error:
+        if not raw.sheets:
+            raise
+        raise TableError(f"{str(error).removesuffix('.')}; {about_sheets(raw.sheets[0], raw.sheets[1:])}.") from None
 
 
 def _without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
@@ -148,7 +198,8 @@ def _without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
     left = [j for j in range(len(raw.names)) if j not in set(blank)]
     frame = raw.frame[left].set_axis(range(len(left)), axis=1)
     dropped = change("column", "with neither name nor values dropped", (f"column {j + 1}" for j in blank))
-    return Raw(frame, [raw.names[j] for j in left], raw.row_names, raw.notes), dropped
+    either = [left.index(j) for j in raw.either]
+    return replace(raw, frame=frame, names=[raw.names[j] for j in left], either=either), dropped
 
 
 def _row_names(raw: Raw, index: int | None) -> list[str]:

@@ -1,0 +1,148 @@
+"""What is said of columns that are not numbers: which they are, what each holds, and the shortest fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.tables.errors import TableError, counted, listed, quoted
+from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
+from pairflip.tables.marks import READINGS, Marks, both_readings, readings, simplest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONGEST = 245  # characters of a sentence that is still read
+MANY = 20  # columns looked into; a sentence shows fewer
+WORDS = ("text", "dates")  # kinds that no option reads as numbers
+
+
+def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> TableError:
+    """The error of a target that is not numbers."""
+    column = frame[at]
+    kind = describe(column, marks or READINGS[0])
+    row, value = _telling(column, marks or READINGS[0])
+    fix = "choose another --target or encode it" if kind in WORDS else how_to_read(frame, at, marks)
+    return TableError(
+        f"The target {quoted(name)} holds {kind} (row {row + 1:,}: {quoted(value)}); expected numbers: {fix}."
+    )
+
+
+def odd_columns(
+    frame: pd.DataFrame, bad: Sequence[int], names: Sequence[str], marks: Marks | None, rows_are_named: bool
+) -> TableError:
+    """The error of columns `bad` that are not numbers; without names of the rows one of them may be these."""
+    kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
+    words = [j for j, kind in kinds.items() if kind in WORDS]
+    fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
+    label = None if rows_are_named else next((j for j in words if _may_name_rows(frame[j], first=j == 0)), None)
+    index = None if label is None else f"--index {quoted(names[label])}"
+    if words and fixes:
+        fixes.append(
+            f"{index} takes row names, --drop-text leaves text out" if index else "--drop-text leaves text out"
+        )
+    elif words:
+        fixes.append(_about_words(len(bad), index))
+    end = f"; expected numbers: {'; '.join(fixes)}."
+    if len(set(kinds.values())) == 1:
+        row, value = _telling(frame[bad[0]], marks or READINGS[0])
+        verb = "holds" if len(bad) == 1 else "hold"
+        start = f"{counted(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
+        end = f" (row {row + 1:,}: {quoted(value)})" + end
+        shown = [quoted(names[j]) for j in kinds]
+    else:
+        start = f"{counted(len(bad), 'column')} are not numbers: "
+        shown = [f"{quoted(names[j])} ({kind})" for j, kind in kinds.items()]
+    return TableError(start + _as_many_as_fit(shown, len(bad), LONGEST - len(start) - len(end)) + end)
+
+
+def no_column_left(
+    frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], kinds: dict[int, str], marks: Marks | None
+) -> TableError:
+    """The error of a table without any column of numbers."""
+    commas = [j for j, kind in kinds.items() if kind not in WORDS]
+    fix = how_to_read(frame, commas[0], marks) if commas else "encode some as numbers"
+    return TableError(
+        f"No column of numbers is left of {counted(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
+        f"expected at least one to choose from: {fix}."
+    )
+
+
+def how_to_read(frame: pd.DataFrame, at: int, marks: Marks | None) -> str:
+    """What to do about commas or points in the numbers of a column; where two readings are possible, both.
+
+    `marks` are those the table was read with; None where its file holds texts that no option can change.
+    """
+    if marks is None:
+        return "store them as numbers in the file"
+    possible = simplest(_settled(frame, at, marks))
+    _, value = first_odd(frame[at], marks)
+    if not possible:
+        given = marks.thousands or ","
+        return f"write groups of three digits after each {quoted(given)}, as in 1{given}490, or correct {quoted(value)}"
+    if len(possible) == 1:
+        return f"read the table {possible[0].instead_of(marks)}"
+    return both_readings(value, possible, marks)
+
+
+def _settled(frame: pd.DataFrame, at: int, marks: Marks) -> list[Marks]:
+    """Marks with which column `at` is numbers; of several those that fit the rest of the table, if any do."""
+    own = [each for each in possible_marks(frame[at]) if each != marks]
+    left = own
+    if _has_fractions(frame):
+        left = [each for each in left if each.decimal == marks.decimal]
+    texts = [j for j, dtype in enumerate(frame.dtypes) if not is_plain(dtype)]
+    for j in texts[:FEW]:
+        possible = possible_marks(frame[j])
+        left = [each for each in left if not possible or each in possible]
+    return left or own
+
+
+def _telling(column: pd.Series[Any], marks: Marks) -> tuple[int, str]:
+    """Position and text of the first value that is not a number, if possible of one that has a single meaning."""
+    for at, value in enumerate(column.to_numpy(object)):
+        if isinstance(value, str) and not is_number(value, marks) and len(simplest(readings([value]))) == 1:
+            return at, value
+    return first_odd(column, marks)
+
+
+def _has_fractions(frame: pd.DataFrame) -> bool:
+    """Whether numbers were read that have a fraction: then the decimal mark they were read with is the right one."""
+    for j, dtype in enumerate(frame.dtypes):
+        if is_plain(dtype) and dtype.kind == "f":
+            values = frame[j].to_numpy()
+            values = values[np.isfinite(values)]
+            if (values != np.rint(values)).any():
+                return True
+    return False
+
+
+def _about_words(count: int, index: str | None) -> str:
+    """What to do about columns of text and dates."""
+    if count == 1:
+        leave_out = "leave it out with --drop-text, or encode it"
+        return leave_out if index is None else f"take it as row names with {index}, or {leave_out}"
+    if index is None:
+        return "leave them out with --drop-text, or encode them"
+    return f"take one as row names with {index} and leave the others out with --drop-text, or encode them"
+
+
+def _may_name_rows(column: pd.Series[Any], first: bool) -> bool:
+    """Whether a column of words looks like names of the rows and not like numbers with a slip."""
+    present = column[column.notna()]
+    numbers = sum(is_number(value) for value in present.iloc[:FEW])
+    return 2 * numbers < min(len(present), FEW) and (first or bool(present.is_unique))
+
+
+def _as_many_as_fit(shown: Iterable[str], count: int, room: int) -> str:
+    """The first of `count` things, at most `room` characters of them, and how many more there are."""
+    text = ""
+    some = 0
+    for each in shown:
+        longer = f"{text}, {each}" if text else each
+        if text and len(longer) + len(f" and {count:,} more") > room:
+            break
+        text, some = longer, some + 1
+    return text + (f" and {count - some:,} more" if some < count else "")

@@ -1,0 +1,199 @@
+"""Commas and points in numbers: read as asked, checked, and where they have two meanings, both are named."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from _errors import sentence_of
+from pairflip.tables import TableError, read_table
+from pairflip.tables.kinds import KINDS, describe
+from pairflip.tables.marks import READINGS, Marks, readings, simplest
+
+POINT, GROUPS, COMMA, EUROPE = READINGS
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a table with semicolons of the columns a, b and the target y, from the texts of a and b."""
+
+    def reading(a, b="12345678", name="data.csv", **options):
+        rows = "".join(f"{one};{two};{at * at}\n" for at, (one, two) in enumerate(zip(a, b, strict=False)))
+        (tmp_path / name).write_text("a;b;y\n" + rows)
+        return read_table(tmp_path / name, **({"target": "y"} | options))
+
+    return reading
+
+
+@pytest.fixture
+def refusal(read):
+    return lambda a, *rest, **options: sentence_of(TableError, lambda: read(a, *rest, **options))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("1,499", [None, 1499, 1.499, 1.499]),
+        ("1.499", [1.499, 1.499, None, 1499]),
+        ("-12,5", [None, None, -12.5, -12.5]),
+        ("0,234", [None, None, 0.234, 0.234]),
+        ("1,234,567", [None, 1234567, None, None]),
+        ("1,234.5e3", [None, 1234500, None, None]),
+        ("1.234,5", [None, None, None, 1234.5]),
+        ("1,49", [None, None, 1.49, 1.49]),
+        ("1234,567", [None, None, 1234.567, 1234.567]),
+        ("1,2345", [None, None, 1.2345, 1.2345]),
+        ("1,23,456", [None] * 4),
+        (" +7 ", [7] * 4),
+        ("1e5", [1e5] * 4),
+        (",5", [None, None, 0.5, 0.5]),
+        ("inf", [np.inf] * 4),
+        ("", [None] * 4),
+        (",", [None] * 4),
+        ("1_000", [None] * 4),
+        ("12 kg", [None] * 4),
+    ],
+)
+def test_what_a_text_is_with_each_pair_of_marks(text, numbers):
+    assert [marks.number(text) for marks in READINGS] == numbers
+
+
+def test_readings_of_several_words():
+    assert simplest(readings(["1,499"])) == [GROUPS, COMMA]
+    assert simplest(readings(["1,499", "12,5"])) == [COMMA]
+    assert simplest(readings(["1,499", "12.5"])) == [GROUPS]
+    assert simplest(readings(["0,5", "1.499,5"])) == [EUROPE]
+    assert readings(["1,499", "1.2.3"]) == []
+    assert EUROPE.instead_of(COMMA) == "with --thousands '.'"
+    assert COMMA.instead_of(GROUPS) == "with --decimal , and without --thousands ,"
+    assert POINT.instead_of(COMMA) == "without --decimal ,"
+
+
+def test_every_column_of_numbers_has_a_kind():
+    words = ["1,499", "1.499", "12,5", "12.5", "1,234,567", "1.234.567", "1,234.5", "1.234,5", "7", ",5", "1,49"]
+    for marks in READINGS:
+        for column in itertools.permutations(words, 2):
+            if None in [marks.number(word) for word in column]:
+                assert describe(pd.Series(column), marks) in KINDS
+    assert describe(pd.Series(["1,234,567"]), COMMA) == "commas in numbers"
+    assert describe(pd.Series(["12.5"]), COMMA) == "decimal points"
+    assert describe(pd.Series(["1.499"]), COMMA) == "points in numbers"
+
+
+def test_thousands_are_read_when_asked_for(read):
+    table = read(["1,499", "12", "1,234,567", "-1,000.5", ""], thousands=",", missing="drop-rows")
+    np.testing.assert_array_equal(table.X[:, 0], [1499, 12, 1234567, -1000.5])
+    assert table.notes == []
+    np.testing.assert_array_equal(read(["1.499,5", "0,5"], decimal=",", thousands=".").X[:, 0], [1499.5, 0.5])
+    np.testing.assert_array_equal(read(["1.499", "2.500"], decimal=",", thousands=".").X[:, 0], [1499, 2500])
+    np.testing.assert_array_equal(read(["1,499", "2,500", "9,001"], target="a", thousands=",").y, [1499, 2500, 9001])
+    long = ["1", "123456789012345678901234567890"]
+    np.testing.assert_array_equal(read(long).X[:, 0], [float(each) for each in long])
+
+
+def test_thousands_in_every_kind_of_text_table(tmp_path):
+    for name, text in {
+        "quoted.csv": 'a,y\n"1,499",1\n"2,500",2\n',
+        "spaces.txt": " a     y\n 1,499 1\n 2,500 2\n",
+        "bars.txt": "a|y\n1,499|1\n2,500|2\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert read_table(tmp_path / name, "y", thousands=",").X[:, 0].tolist() == [1499, 2500]
+
+
+def test_two_meanings_are_both_named(refusal):
+    both = "'1,499' reads as 1499 with --thousands , or as 1.499 with --decimal ,."
+    assert refusal(["1,499", "2,500"]).endswith(both)
+    assert refusal(["1,499", "2,500"], target="a").endswith(both)
+    assert refusal(["7", "-1,499"]).endswith(
+        "'-1,499' reads as -1499 with --thousands , or as -1.499 with --decimal ,."
+    )
+    points = "'1.499' reads as 1.499 without --decimal , or as 1499 with --thousands '.'."
+    assert refusal(["1.499", "2.500"], decimal=",").endswith(points)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "fix"),
+    [
+        (["1,499", "12,5"], "12", "(row 2: '12,5'); expected numbers: read the table with --decimal ,."),
+        (["1,499", "0,499"], "12", "(row 2: '0,499'); expected numbers: read the table with --decimal ,."),
+        (["1,499", "1,234,567"], "12", "(row 2: '1,234,567'); expected numbers: read the table with --thousands ,."),
+        (["1,499", "12.5"], "12", "read the table with --thousands ,."),
+        (["1,499", "2,500"], ["0.25", "1"], "read the table with --thousands ,."),
+        (["1,499", "2,500"], ["0,25", "1"], "read the table with --decimal ,."),
+        (["1,499", "2,500"], ["1,000,000", "1"], "read the table with --thousands ,."),
+        (["1.499,5", "2"], "12", "read the table with --decimal , --thousands '.'."),
+        (["0,5", "0,7"], ["1.499,5", "2"], "read the table with --decimal , --thousands '.'."),
+        (["1,499"] * 60 + ["12,5"], "1" * 61, "read the table with --decimal ,."),
+    ],
+)
+def test_the_rest_of_the_table_settles_what_commas_mean(refusal, a, b, fix):
+    message = refusal(a, b)
+    assert message.endswith(fix)
+    assert "reads as" not in message
+
+
+def test_thousands_must_be_groups_of_three(refusal):
+    message = refusal(["1,499", "1,49"], thousands=",")
+    assert "(row 2: '1,49')" in message
+    assert message.endswith("with --decimal , and without --thousands ,.")
+    message = refusal(["1,499,000", "1,49"], thousands=",")
+    assert message.endswith("write groups of three digits after each ',', as in 1,490, or correct '1,49'.")
+    assert "(row 1: '1,234,567')" in refusal(["1,234,567", "2"], decimal=",")
+    assert "without --decimal ,." in refusal(["12.5", "2"], decimal=",")
+
+
+def test_marks_that_cannot_be(refusal):
+    for options in ({"thousands": "."}, {"thousands": ",", "decimal": ","}, {"thousands": ".", "decimal": "."}):
+        assert "are both" in refusal(["1", "2"], **options)
+    assert "--thousands is ' '; expected '.' or ','." in refusal(["1", "2"], thousands=" ")
+
+
+def test_thousands_of_other_files(tmp_path):
+    np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.arange(3))
+    message = sentence_of(TableError, lambda: read_table(tmp_path / "data.npz", thousands=","))
+    assert "--thousands is given but 'data.npz' is not a text table" in message
+
+
+def notes(table):
+    return [str(each) for each in table.notes]
+
+
+def test_decimal_commas_that_may_mark_thousands_are_noted(read):
+    noted = "1 column with commas that may mark thousands (as in 1,499), read as decimal commas: 'a'"
+    for a in (["1,499", "2,500", "9,001"], ["7", "2,000", ""], ["-1,499", "1,490", "1500"]):
+        table = read(a, decimal=",", missing="drop-rows")
+        assert notes(table) == [noted]
+    assert table.X[:2, 0].tolist() == [-1.499, 1.49]
+    assert noted in notes(read(["1,499", "2,500", "9,001"], target="a", decimal=","))
+    for a in (["1,499", "2,5", "9"], ["0,499", "2,500"], ["1234,567", "1"], ["1", "2"], ["1,4999", "2"]):
+        assert notes(read(a, decimal=",")) == []
+    assert notes(read(["1,499", "2,500"], decimal=",", drop=["a"])) == []
+
+
+def test_a_late_value_settles_it_without_a_note(read):
+    """Beyond the lines that are looked at first, only the text tells 2,500 from 2,5."""
+    late = ["1,499"] * 100
+    assert len(notes(read([*late, "2,500"], "1" * 101, decimal=",", drop=["b"]))) == 1
+    assert notes(read([*late, "2,5"], "1" * 101, decimal=",", drop=["b"])) == []
+
+
+def test_notes_beside_names_of_rows_and_blank_columns(tmp_path):
+    (tmp_path / "data.csv").write_text(";a;;b;y\nr;1;;1,499;1\ns;2;;2,500;5\n")
+    table = read_table(tmp_path / "data.csv", "y", decimal=",")
+    assert table.names == ["a", "b"]
+    assert notes(table)[-1].endswith("read as decimal commas: 'b'")
+
+
+def test_commas_in_a_workbook_are_no_matter_of_options(tmp_path):
+    pytest.importorskip("openpyxl")
+    pd.DataFrame({"a": ["1,499", "2,500"], "y": [1, 2]}).to_excel(tmp_path / "data.xlsx", index=False)
+    message = sentence_of(TableError, lambda: read_table(tmp_path / "data.xlsx", "y"))
+    assert "holds commas in numbers: 'a'" in message
+    assert message.endswith("store them as numbers in the file.")
+
+
+def test_marks_are_values():
+    assert Marks() == POINT
+    assert Marks(",", ".").options == ("--decimal ,", "--thousands '.'")
