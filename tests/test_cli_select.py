@@ -341,3 +341,17 @@ def test_supernovae_in_time_and_colour_and_width_first(shared_data, tmp_path):
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
     saved = tomllib.loads((tmp_path / "snia_74x276-pairflip" / "run.toml").read_text())
     assert saved["target"] == "target_M_B"
+
+
+def test_rows_named_by_dates_are_warned_of(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    y, X = planted()
+    rows = [[f"2024-01-{i + 1:02d}", *row] for i, row in enumerate(np.column_stack([y, X]).tolist())]
+    path = write_csv(tmp_path / "t.csv", ["day", "y", *"abcdef"], rows)
+    options = ["--target", "y", "--index", "day", "--sizes", "1,2", *QUICK]
+    result = invoke("select", path, *options, "--out", tmp_path / "out")
+    assert "the names of the rows are dates" in result.stdout
+    assert "dates" in json.loads((tmp_path / "out" / "result.json").read_text())["facts"]
+    blocks = invoke("select", path, *options, "--cv", "blocks:4", "--out", tmp_path / "blocks")
+    assert blocks.exit_code == 0, blocks.stderr
+    assert "the names of the rows are dates" not in blocks.stdout

@@ -16,7 +16,7 @@ from pairflip.least_squares import Floats, orthonormal_basis
 
 CONSTANT = 1e-12
 """A column this small beside its raw norm, after projection, is rounding error."""
-_SMALLEST, _LARGEST = 1e-290, 1e300
+_SMALLEST, _LARGEST = 1e-300, 1e305
 _SMALLEST_TARGET, _LARGEST_TARGET = 1e-140, 1e140
 
 

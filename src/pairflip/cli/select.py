@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,8 @@ def select(
         _check_places(folder, force, journal)
         loaded = load(given)
         curve = _whole(loaded.problem(model, quiet), loaded.groups, search, journal, merge or [])
+        if loaded.table.row_dates:
+            curve = replace(curve, facts={**curve.facts, "dates": True})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"])}
         finish(curve, loaded.table, command, _settings(context, used), folder, force, as_json)
 
