@@ -1,0 +1,143 @@
+"""Is what a selection says true? Draw tables from known populations, and count how often it was.
+
+`python -m benchmarks honesty` (half an hour on two cores; PAIRFLIP_DRAWS=5 for a look). The true error of a fit is known
+exactly, since rows are Gaussian with a known covariance C: (1/2) [(b - b0)' C (b - b0) + noise variance + intercept^2].
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+
+from pairflip import SubsetProblem, select_size
+from pairflip.crossval.verdict import predicts, recommended_size
+
+SIZES = range(1, 9)
+KINDS = ("loo", "10", "5x10")
+
+
+@dataclass(frozen=True)
+class Population:
+    """Rows x ~ N(0, C), y = x'b + noise: where tables are drawn from. `r2` is the best possible share explained."""
+
+    name: str
+    n_rows: int
+    n_columns: int
+    coef: Callable[[np.random.Generator], np.ndarray]
+    r2: float
+    correlation: float = 0.0
+
+    def covariance(self) -> np.ndarray:
+        """C_ij = correlation^|i - j|: neighbours are alike, as in spectra."""
+        lag = np.abs(np.subtract.outer(np.arange(self.n_columns), np.arange(self.n_columns)))
+        return np.where(lag == 0, 1.0, self.correlation**lag)
+
+    def draw(self, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """A table X, y, the true coefficients, and the noise variance."""
+        rng = np.random.default_rng([2016, seed, sum(self.name.encode())])
+        C = self.covariance()
+        X = rng.standard_normal((self.n_rows, self.n_columns)) @ np.linalg.cholesky(C).T
+        b = self.coef(rng)
+        signal = float(b @ C @ b)
+        noise = signal * (1.0 - self.r2) / self.r2 if self.r2 > 0 else 1.0
+        return X, X @ b + np.sqrt(noise) * rng.standard_normal(self.n_rows), b, noise
+
+
+def _few(n: int, k: int) -> Callable[[np.random.Generator], np.ndarray]:
+    """k columns of equal weight at random places."""
+
+    def coef(rng: np.random.Generator) -> np.ndarray:
+        b = np.zeros(n)
+        b[rng.choice(n, k, replace=False)] = rng.choice([-1.0, 1.0], k) if k else []
+        return b
+
+    return coef
+
+
+def _gauss(n: int, k: int) -> Callable[[np.random.Generator], np.ndarray]:
+    """The planted model: k columns with Gaussian weights."""
+
+    def coef(rng: np.random.Generator) -> np.ndarray:
+        b = np.zeros(n)
+        b[rng.choice(n, k, replace=False)] = rng.standard_normal(k)
+        return b
+
+    return coef
+
+
+SIGNAL = (
+    Population("three columns, 30 x 60", 30, 60, _few(60, 3), 0.7),
+    Population("three columns, 60 x 200", 60, 200, _few(200, 3), 0.6),
+    Population("planted 8, 60 x 120", 60, 120, _gauss(120, 8), 0.8),
+    Population("planted 6, 100 x 100", 100, 100, _gauss(100, 6), 0.5),
+    Population("neighbours 0.8, 60 x 100", 60, 100, _few(100, 4), 0.6, 0.8),
+    Population("neighbours 0.95, 100 x 150", 100, 150, _few(150, 3), 0.5, 0.95),
+)
+WEAK = (
+    Population("R2 0.3 in 1 of 50, 80 rows", 80, 50, _few(50, 1), 0.3),
+    Population("R2 0.3 in 1 of 200, 80 rows", 80, 200, _few(200, 1), 0.3),
+    Population("R2 0.5 in 2 of 100, 80 rows", 80, 100, _few(100, 2), 0.5),
+    Population("R2 0.5 in 3 of 100, 80 rows", 80, 100, _few(100, 3), 0.5),
+)
+NOISE = (
+    Population("noise 30 x 400", 30, 400, _few(400, 0), 0.0),
+    Population("noise 60 x 200", 60, 200, _few(200, 0), 0.0),
+    Population("noise 100 x 50", 100, 50, _few(50, 0), 0.0),
+)
+
+
+def one(population: Population, seed: int, cv: str) -> dict[str, object]:
+    """What one table's selection said and what was true, by size (0 first)."""
+    X, y, b, noise = population.draw(seed)
+    began = time.perf_counter()
+    curve = select_size(SubsetProblem(X, y), SIZES, cv=cv, seed=seed, progress=False)
+    C = population.covariance()
+    true = []
+    for at in range(curve.sizes.size):
+        off = -b.copy()
+        off[curve.supports[at]] += curve.coefs[at]
+        true.append(0.5 * float(off @ C @ off + noise + curve.intercepts[at] ** 2))
+    return {
+        "cv": curve.cv_error,
+        "true": np.array(true),
+        "best": curve.at(curve.best_size),
+        "one_se": curve.at(curve.one_se_size),
+        "recommended": curve.at(recommended_size(curve)),
+        "predicts": predicts(curve),
+        "p": curve.facts["p_value"],
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def report() -> None:
+    """Print one line for each population and kind of cross validation."""
+    draws = int(os.environ.get("PAIRFLIP_DRAWS", "40"))
+    populations = (*SIGNAL, *WEAK, *NOISE)
+    tasks = [(p, seed, cv) for seed in range(draws) for p in populations for cv in KINDS]
+    one(NOISE[2], 0, "10")  # compiles
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        found = dict(zip(tasks, Parallel(n_jobs=-1)(delayed(one)(*task) for task in tasks), strict=True))
+    print(f"honesty: {draws} tables of each population, sizes 1 to {SIZES[-1]}, default search; mean +- standard error")
+    for cv in KINDS:
+        print(f"\ncv = {cv}")
+        print(f"{'':30}{'called':>11}{'cv/true at':>14}{'  true error over the best of all sizes':<45}{'cv/true of'}")
+        print(
+            f"{'':30}{'predictive':>11}{'size 3':>14}{'recommended':>15}{'lowest':>14}{'one-SE':>14}{'recommended':>14}"
+        )
+        for p in populations:
+            print(f"{p.name:30}{line([found[p, seed, cv] for seed in range(draws)])}")
+
+
+def line(records: list[dict[str, object]]) -> str:
+    """What the tables of one population say."""
+    called = np.mean([r["predicts"] for r in records])
+    fixed = [r["cv"][3] / r["true"][3] for r in records]
+    over = {name: [r["true"][r[name]] / r["true"].min() for r in records] for name in ("recommended", "best", "one_se")}
+    told = [r["cv"][r["recommended"]] / r["true"][r["recommended"]] for r in records]
+    cells = [fixed, over["recommended"], over["best"], over["one_se"], told]
+    return f"{called:>11.0%}" + "".join(f"{f'{np.mean(c):.2f} +- {np.std(c) / len(c) ** 0.5:.2f}':>14}" for c in cells)
