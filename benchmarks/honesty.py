@@ -1,6 +1,6 @@
 """Is what a selection says true? Draw tables from known populations, and count how often it was.
 
-`python -m benchmarks honesty` (half an hour on two cores; PAIRFLIP_DRAWS=5 for a look). The true error of a fit is known
+`python -m benchmarks honesty` (an hour on two cores; PAIRFLIP_DRAWS=5 for a look). The true error of a fit is known
 exactly, since rows are Gaussian with a known covariance C: (1/2) [(b - b0)' C (b - b0) + noise variance + intercept^2].
 """
 

@@ -49,7 +49,8 @@ def test_a_finding_names_all_its_columns_first():
 def test_size_0_within_one_standard_error_of_the_difference_is_no_finding():
     curve = make_curve(names=NAMES[:24], planted=1, sizes=[1], noise=9.0)
     gain, error = difference(curve, 0, 1)
-    assert curve.best_size == 1 and 0 < gain < error
+    assert curve.best_size == 1
+    assert 0 < gain < error
     assert not predicts(curve)
     assert f"a difference of {gain / error:.1f} standard errors" in answer_of(curve).text
 
@@ -105,7 +106,8 @@ def test_forced_columns_are_named():
 def test_an_uncertain_search_is_told():
     curve = make_curve(names=NAMES[:24], planted=4)
     low = dataclasses.replace(curve, agreement=np.full(9, 0.29))
-    assert uncertain(low, 3) and not uncertain(curve, 3)
+    assert uncertain(low, 3)
+    assert not uncertain(curve, 3)
     answer = answer_of(low)
     assert answer.mood == "not"
     assert any("The search is uncertain at" in text and "29 %" in text for text in answer.cautions)

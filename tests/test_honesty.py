@@ -1,4 +1,4 @@
-"""What a selection says, on tables drawn again and again from known populations. Slow; `benchmarks/honesty.py` has more."""
+"""What a selection says, on tables drawn again and again from known populations (slow)."""
 
 import numpy as np
 import pytest

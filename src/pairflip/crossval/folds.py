@@ -95,7 +95,7 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -
 
 
 DEFAULT_CV = "5x10"
-"""What the command line and the estimator do unless told otherwise (docs/decisions/019-what-is-recommended.md)."""
+"""What the command line and the estimator do unless told otherwise (docs/decisions/020-what-is-recommended.md)."""
 EXPECTED_CV = "'loo', a number of folds such as 10, repeats of them such as '5x10', or 'blocks:5'"
 
 

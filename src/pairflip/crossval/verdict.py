@@ -1,7 +1,7 @@
 r"""What a curve supports: does anything predict, how many columns to recommend, and what errors to expect.
 
 Statistics only; the words are in `answer`. The rules were chosen by simulation (`python -m benchmarks honesty`,
-docs/decisions/019-what-is-recommended.md).
+docs/decisions/020-what-is-recommended.md).
 """
 
 from __future__ import annotations
