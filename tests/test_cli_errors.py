@@ -95,7 +95,7 @@ BAD_DATA = {
     "merge of no journal": (
         lambda _: "small.csv",
         ["--merge", "nothing", "--journal", "j"],
-        ["'nothing' is no journal"],
+        ["'nothing' is not a journal"],
     ),
     "journal in the result": (lambda _: "small.csv", ["--journal", "o/j", "--out", "o"], ["result folder"]),
     "wrong center": (lambda _: "small.csv", ["--center", "left"], ["'--center'", "fold"]),

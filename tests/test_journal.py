@@ -2,6 +2,8 @@
 
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +14,16 @@ import pytest
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.crossval import JournalError, merge_journals, run_shard
+from pairflip.crossval import JournalError, merge_journals, parallel, run_shard, select_many
+from pairflip.crossval import journal as journal_module
+from pairflip.crossval.journal import Journal, JournalWarning
+from pairflip.crossval.records import from_line, run_key, to_line
+from pairflip.crossval.selection import identify
 
 TESTS = Path(__file__).parent
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=4, sweeps=2, unit="greedy")
 OPTIONS = {"sizes": [1, 2], "schedule": SCHEDULE, "chains": 2, "seed": 7}
+MANY = {name: value for name, value in OPTIONS.items() if name != "seed"} | {"seeds": [7]}
 CHAINS = (9 + 1) * 2 * 2
 
 
@@ -73,7 +80,9 @@ def test_two_hundred_kill_points_lose_nothing(tmp_path):
     kill_points(tmp_path, 200, seed=2)
 
 
-# Broken lines ---------------------------------------------------------------------------------------------------------
+# Damaged lines --------------------------------------------------------------------------------------------------------
+
+ONE_DROPPED = ("1 line of the journal dropped (damaged, or of another run), the chains walked again",)
 
 
 def test_a_line_cut_off_anywhere_is_dropped_and_redone(expected, here):
@@ -94,32 +103,124 @@ def test_a_line_cut_off_anywhere_is_dropped_and_redone(expected, here):
         assert path.read_bytes() == others + ordinary[:length]  # another writer's file is never touched
 
 
+def changed(line, part, rng):
+    """A line with another digit somewhere in one of its entries; where there is none, with another byte."""
+    first = line.index(b'"' + part.encode() + b'":') + len(part) + 3
+    digits = [i for i in range(first, line.index(b',"', first)) if line[i] in b"0123456789"]
+    at = rng.choice(digits) if digits else first
+    other = rng.choice([d for d in b"0123456789" if d != line[at]])
+    return line[:at] + bytes([other]) + line[at + 1 :]
+
+
+@pytest.mark.parametrize("part", ["size", "fold", "chain", "support", "energy"])
+def test_a_changed_digit_never_changes_the_curve(expected, here, part):
+    rng = random.Random(part)
+    select("run")
+    (path,) = files("run")
+    lines = path.read_bytes().splitlines()
+    for at in rng.sample(range(len(lines)), 8):
+        for extra in files("run"):
+            extra.unlink()
+        path.write_bytes(b"\n".join([*lines[:at], changed(lines[at], part, rng), *lines[at + 1 :]]) + b"\n")
+        curve = select("run")
+        assert_same_curve(expected, curve, but=("seconds", "notes"))
+        assert curve.notes == ONE_DROPPED
+
+
+def test_a_changed_byte_never_changes_the_curve(expected, here):
+    rng = random.Random(0)
+    select("run")
+    (path,) = files("run")
+    whole = path.read_bytes()
+    for _ in range(60):
+        for extra in files("run"):
+            extra.unlink()
+        at = rng.randrange(len(whole) - 1)  # the last one is a line end
+        other = rng.choice([b for b in range(256) if b != whole[at]])
+        path.write_bytes(whole[:at] + bytes([other]) + whole[at + 1 :])
+        curve = select("run")
+        assert_same_curve(expected, curve, but=("seconds", "notes"))
+        assert len(curve.notes) == 1, (at, other)
+
+
+def sealed(folder, **changes):
+    """The line of the first ordinary chain with some entries replaced, sealed as if it had been written so."""
+    key = run_key(json.loads((Path(folder) / "manifest.json").read_text())["identity"])
+    line = next(line for line in lines_of(folder) if b'"fold":0' in line and b'"size":2' in line)
+    chain = from_line(line, key)
+    return line, to_line(chain._replace(**changes), key)
+
+
+WRONG = {
+    "energy": {"energy": 1e-3},
+    "support": {"support": [1, 2]},
+    "fold": {"address": (2, 1, 0)},
+    "a column twice": {"support": [0, 0]},
+    "no column": {"support": [0, 99]},
+    "too few columns": {"support": [0]},
+}
+
+
+@pytest.mark.parametrize("changes", WRONG.values(), ids=WRONG)
+def test_an_energy_that_is_not_that_of_the_support_is_not_believed(expected, here, changes):
+    select("run")
+    (path,) = files("run")
+    right, wrong = sealed("run", **changes)
+    lines = [line for line in lines_of("run") if line != right]
+    path.write_bytes(b"\n".join([*lines, wrong]) + b"\n")
+    curve = select("run")
+    assert_same_curve(expected, curve, but=("seconds", "notes"))
+    assert curve.notes == ONE_DROPPED
+
+
+def test_rounding_is_believed(expected, here):
+    """Another machine may round an energy differently; that is not damage."""
+    select("run")
+    (path,) = files("run")
+    right, _ = sealed("run")
+    _, near = sealed("run", energy=json.loads(right)["energy"] * (1 + 1e-13))
+    assert near != right
+    path.write_bytes(b"\n".join(near if line == right else line for line in lines_of("run")) + b"\n")
+    assert select("run").notes == ()
+
+
+def test_chains_of_another_target_are_not_taken_when_the_manifest_is_lost(expected, here):
+    X, y = table()
+    select("run", SubsetProblem(X, y[::-1]))
+    Path("run/manifest.json").unlink()
+    curve = select("run")
+    assert_same_curve(expected, curve, but=("seconds", "notes"))
+    assert curve.notes == (f"{CHAINS} lines{ONE_DROPPED[0].removeprefix('1 line')}",)
+
+
+def test_a_lost_manifest_loses_nothing(expected, here):
+    select("run")
+    Path("run/manifest.json").unlink()
+    assert_same_curve(expected, select("run"))
+    assert len(lines_of("run")) == CHAINS
+
+
+def test_damage_is_told_of_each_of_many_problems(here):
+    problems = [SubsetProblem(*table()), SubsetProblem(*table(1))]
+    first = dict(select_many(problems, **MANY, journal="run"))
+    with files("run/0001")[0].open("ab") as file:
+        file.write(b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":1.0}\n')
+    again = dict(select_many(problems, **MANY, journal="run"))
+    assert (again[0].notes, again[1].notes) == ((), ONE_DROPPED)
+    for index, curve in first.items():
+        assert_same_curve(curve, again[index], but=("seconds", "notes"))
+
+
 GARBAGE = [
     b"\x00\x00\x00\x00",
     b"\xff\xfe\xfa garbage \x80",
     b"[" * 5000,
     b"7",
-    b"null",
-    b"[]",
     b"{}",
-    b'{"size":1,"fold":0,"chain":0,"support":[9],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[-1],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0,1],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[true],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":NaN}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":-Infinity}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":"low"}',
-    b'{"size":1,"fold":"0","chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":[],"chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":0,"chain":[0],"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":0,"chain":"0","support":[0],"energy":0.0}',
-    b'{"size":1,"fold":0,"chain":2,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":9,"chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":-1,"chain":-1,"support":[0],"energy":0.0}',
-    b'{"size":3,"fold":0,"chain":0,"support":[0,1,2],"energy":0.0}',
-    b'{"size":true,"fold":0,"chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":null,"chain":0,"support":[0],"energy":0.0,"steps":[[1],[2,3]]}',
-    b'{"size":1,"fold":null,"chain":0,"support":[0],"energy":0.0,"steps":"x"}',
+    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":1.0}',
+    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":1.0,"check":"0123456789ab"}',
+    b'"check":"0123456789ab"}',
+    b',"check":"0123456789ab"}',
 ]
 
 
@@ -130,7 +231,90 @@ def test_a_line_of_garbage_is_dropped(expected, tmp_path, line):
         file.write(line + b"\n")
     curve = select(tmp_path)
     assert_same_curve(expected, curve, but=("seconds", "notes"))
-    assert curve.notes == ("1 broken line of the journal dropped, the chains walked again",)
+    assert curve.notes == ONE_DROPPED
+
+
+# More or less of the same ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "chains"),
+    [
+        ({"sizes": [1, 2, 3]}, (9 + 1) * 3 * 2),
+        ({"sizes": [3]}, (9 + 1) * 3 * 2),
+        ({"chains": 3}, (9 + 1) * 2 * 3),
+        ({"sizes": [2]}, CHAINS),
+        ({"chains": 1}, CHAINS),
+    ],
+    ids=["more sizes", "another size", "more chains", "fewer sizes", "fewer chains"],
+)
+def test_a_journal_can_be_extended_and_used_in_part(here, changes, chains):
+    select("run")
+    before = set(lines_of("run"))
+    alone = select(None, **changes)
+    assert_same_curve(alone, select("run", **changes))
+    assert before <= set(lines_of("run"))
+    assert len(lines_of("run")) == len(set(lines_of("run"))) == chains  # nothing was walked twice
+    assert_same_curve(select(None), select("run"))  # what was added is ignored, not damage
+
+
+# A folder that goes away ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="removes a file that is open")
+@pytest.mark.parametrize("after", [0, 3, CHAINS])
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_a_run_whose_journal_is_removed_goes_on_and_says_so_once(expected, here, monkeypatch, after, seconds):
+    monkeypatch.setattr(journal_module, "_SYNC_SECONDS", seconds)
+    monkeypatch.setattr(parallel, "_BATCH_NS", 1.0)
+    write, written = Journal.write, []
+
+    def removed(journal, outcomes):
+        if len(written) == after:
+            shutil.rmtree("run")
+        write(journal, outcomes)
+        written.append(1)
+        if len(written) == after == CHAINS:
+            shutil.rmtree("run")
+
+    monkeypatch.setattr(Journal, "write", removed)
+    with pytest.warns(JournalWarning) as warned:
+        curve = select("run")
+    assert [str(w.message) for w in warned] == [
+        "journal 'run' was removed or renamed during the run; the run goes on, but it cannot be resumed."
+    ]
+    assert_same_curve(expected, curve, but=("seconds", "notes"))
+    assert curve.notes == ("the journal was removed during the run, which cannot be resumed",)
+    assert not Path("run").exists()
+
+
+def test_another_current_folder_is_not_a_lost_journal(expected, here, monkeypatch):
+    write = Journal.write
+    Path("elsewhere").mkdir()
+
+    def moved(journal, outcomes):
+        write(journal, outcomes)
+        if Path("elsewhere").exists():
+            os.chdir("elsewhere")
+
+    monkeypatch.setattr(Journal, "write", moved)
+    assert_same_curve(expected, select("run"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
+def test_the_manifest_is_on_the_disk_before_any_chain(here, monkeypatch):
+    fsync, synced = os.fsync, []
+
+    def spy(handle):
+        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    select("run")
+    assert synced[0].startswith(".manifest.json.")
+    assert synced[1:3] == ["run", here.absolute().name]
+    assert synced[3] == "run"  # the name of the file of chains
+    assert synced[4].startswith("tasks-")
 
 
 def test_other_files_in_the_folder_do_no_harm(expected, tmp_path):
@@ -174,12 +358,19 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(expected, here, room, n_
     assert len({line for line in lines_of("run") if line in whole}) == len(whole)
 
 
-def test_a_folder_that_cannot_be_made(here):
-    Path("file").write_text("")
-    for where in ("file", "file/run"):
-        message = sentence_of(JournalError, lambda where=where: select(where))
-        assert repr(where) in message
-        assert "cannot be written" in message
+def test_a_file_in_the_place_of_the_folder(here):
+    Path("file").write_text("mine")
+    message = sentence_of(JournalError, lambda: select("file"))
+    assert message == "journal 'file' is a file; expected a folder, or the name of a new one."
+    message = sentence_of(JournalError, lambda: select("file/run"))
+    assert message == "journal 'file/run' is below 'file', which is a file; expected a folder, or the name of a new one."
+    assert Path("file").read_text() == "mine"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="a folder that root may not write")
+def test_a_folder_that_cannot_be_written(here):
+    Path("locked").mkdir(mode=0o500)
+    assert "'locked/run' cannot be written" in sentence_of(JournalError, lambda: select("locked/run"))
 
 
 # Foreign journals -----------------------------------------------------------------------------------------------------
@@ -198,8 +389,6 @@ FOREIGN = {
     "names": ({"problem": SubsetProblem(*table(), names=list("abcde"))}, "data = ", "data = "),
     "weights": ({"problem": SubsetProblem(*table(), sample_weight=np.arange(1.0, 10))}, "data = ", "data = "),
     "seed": ({"seed": 8}, "seed = 7", "seed = 8"),
-    "chains": ({"chains": 3}, "chains = 2", "chains = 3"),
-    "sizes": ({"sizes": [1, 2, 3]}, "sizes = [1, 2]", "sizes = [1, 2, 3]"),
     "folds": ({"cv": 3}, 'cv = "loo"', 'cv = "3 folds"'),
     "center": ({"problem": SubsetProblem(*table(), center=None)}, 'center = "fold"', "center = null"),
     "always": ({"problem": SubsetProblem(*table(), always=["x4"])}, "always = []", 'always = ["x4"]'),
@@ -246,13 +435,17 @@ def test_a_manifest_that_cannot_be_understood(here):
         assert "manifest.json' cannot be understood" in message
 
 
-def test_a_schema_from_the_future(here):
+@pytest.mark.parametrize("schema", [1, 3])
+def test_another_schema_is_refused(here, schema):
     select("run")
     manifest = json.loads(Path("run/manifest.json").read_text())
-    manifest["schema"] = 2
+    manifest["schema"] = schema
     Path("run/manifest.json").write_text(json.dumps(manifest))
     message = sentence_of(JournalError, lambda: select("run"))
-    assert message == "journal 'run' has schema 2, but this version of pairflip reads 1."
+    assert message == (
+        f"journal 'run' has schema {schema}, but this version of pairflip reads schema 2; name another folder to begin "
+        "anew."
+    )
 
 
 def test_a_task_file_that_cannot_be_read(here):
@@ -306,11 +499,19 @@ def test_journals_of_other_runs_are_not_merged(here):
     run_shard(SubsetProblem(*table()), **OPTIONS, journal="a", shard="1/2")
     run_shard(SubsetProblem(*table()), **{**OPTIONS, "seed": 9}, journal="b", shard="2/2")
     message = sentence_of(JournalError, lambda: merge_journals("all", ["a", "b"]))
-    assert "seed = 7" in message
-    assert "seed = 9" in message
-    assert "'c' is no journal" in sentence_of(JournalError, lambda: merge_journals("all", ["c"]))
+    assert message.startswith("journal 'b' was made with seed = 9, but journal 'a' has seed = 7")
+    assert "'c' is not a journal" in sentence_of(JournalError, lambda: merge_journals("all", ["a", "c"]))
+    run = identify(SubsetProblem(*table()), **{**OPTIONS, "seed": 9})
+    message = sentence_of(JournalError, lambda: merge_journals("all", ["b", "a"], run))
+    assert message.startswith("journal 'a' was made with seed = 7, but this run has seed = 9")
+    assert not Path("all").exists()
     Path("file").write_text("")
-    assert "cannot be written" in sentence_of(JournalError, lambda: merge_journals("file", ["a"]))
+    assert "'file' is a file" in sentence_of(JournalError, lambda: merge_journals("file", ["a"]))
+    select("all")
+    before = lines_of("all")
+    message = sentence_of(JournalError, lambda: merge_journals("all", ["b"]))
+    assert message.startswith("journal 'all' was made with seed = 7, but journal 'b' has seed = 9")
+    assert lines_of("all") == before
 
 
 def test_merging_again_takes_what_was_added(here, expected):

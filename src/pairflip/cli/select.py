@@ -119,10 +119,12 @@ def _whole(
     shards: list[Path],
 ) -> SizeCurve:
     from pairflip.crossval import merge_journals, select_size
+    from pairflip.crossval.selection import identify
 
     if shards:
         assert journal is not None
-        merge_journals(journal, shards)
+        chosen = {name: value for name, value in search.items() if name not in ("n_jobs", "progress")}
+        merge_journals(journal, shards, identify(problem, groups=groups, **chosen))
     return select_size(problem, journal=journal, groups=groups, **search)
 
 
