@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.finish import finish
+from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
     from pairflip.crossval import SizeCurve
@@ -57,7 +59,7 @@ def select(
     Example: pairflip select data.csv --target y
     """
     command = shlex.join(["pairflip", *(context.obj or [])])
-    with plain_errors(_interrupted(command, journal)):
+    with plain_errors(partial(interrupted, journal, command)):
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, weights, groups
         )
@@ -93,12 +95,6 @@ def default_folder(data: Path | None) -> Path:
     name = Path("table" if data is None else data.name)
     stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
     return Path(f"{stem}-pairflip")
-
-
-def _interrupted(command: str, journal: Path | None) -> str:
-    if journal is None:
-        return "interrupted; nothing was kept and nothing was written (--journal DIR keeps finished work)."
-    return f"interrupted; finished work is kept in {str(journal)!r}. Resume with: {command}"
 
 
 def _check_places(folder: Path, force: bool, journal: Path | None) -> None:

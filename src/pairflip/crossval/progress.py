@@ -15,6 +15,7 @@ from pairflip.crossval.journal import Found
 from pairflip.crossval.scoring import HeldOutErrors
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
 from pairflip.crossval.walks import Outcome
+from pairflip.interrupt import interrupted
 from pairflip.settle import first_best
 
 Show = bool | Literal["log"] | None
@@ -120,14 +121,10 @@ class SelectionProgress:
             self._say(f"resumed: {self._kept} chains were in the journal, {self._total} remain")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._context.__exit__(kind, *rest)  # type: ignore[arg-type]
-        if kind is not None and issubclass(kind, KeyboardInterrupt) and self._kind != "none":
-            how = "nothing was kept; give a journal folder to be able to resume"
-            if self._journal is not None:
-                done, where = self._kept + self._done, os.fspath(self._journal)
-                how = f"{done} finished chains are kept in {where!r}; run the same again to resume"
-            self._say(f"interrupted: {how}")
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._context.__exit__(kind, error, traceback)
+        if isinstance(error, KeyboardInterrupt) and not error.args:  # the last line of its traceback says what is kept
+            error.args = (interrupted(self._journal, "the same call"),)
 
     def advance(self, outcomes: Sequence[Outcome]) -> None:
         """Count finished tasks."""
