@@ -91,9 +91,7 @@ def test_without_a_journal_nothing_is_kept(folder):
     code, out, err = interrupt([*ARGUMENTS, "--quiet"], folder, lambda: time.monotonic() > began + 2)
     assert code == 130
     assert out == ""
-    assert err == (
-        "pairflip: interrupted; nothing was kept and nothing was written (a journal keeps finished work).\n"
-    )
+    assert err == ("pairflip: interrupted; nothing was kept and nothing was written (a journal keeps finished work).\n")
     assert tree(folder) == ["a table.csv"]
 
 
@@ -144,11 +142,15 @@ def press():
 
 def test_an_error_that_ctrl_c_causes_is_still_ctrl_c(capfd):
     """Modules that are being loaded turn it into errors of their own."""
-    with pytest.raises(typer.Exit) as caught, plain_errors():
+
+    def load():
         try:
             press()
         except KeyboardInterrupt:
             raise ImportError("half a module") from None
+
+    with pytest.raises(typer.Exit) as caught, plain_errors():
+        load()
     assert caught.value.exit_code == 130
     assert capfd.readouterr().err == "pairflip: interrupted; nothing was kept and nothing was written.\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -161,13 +163,16 @@ def test_a_second_ctrl_c_does_not_wait(capfd, monkeypatch):
     def leave(code):
         raise Left(code)
 
-    monkeypatch.setattr(os, "_exit", leave)
-    with pytest.raises(typer.Exit), plain_errors(lambda: "interrupted."):
+    def tidy_up():
         try:
             press()
         finally:
             with pytest.raises(Left, match="130"):
                 press()
+
+    monkeypatch.setattr(os, "_exit", leave)
+    with pytest.raises(typer.Exit), plain_errors(lambda: "interrupted."):
+        tidy_up()
     assert capfd.readouterr().err.startswith("pairflip: interrupted.\n")
 
 

@@ -55,7 +55,9 @@ def test_fit_never_replaces_its_table(folder, untouched, data, out):
     (folder / "deep").mkdir()
     (folder / "link.csv").symlink_to("small.csv")
     (folder / "hard.csv").hardlink_to(folder / "small.csv")
-    assert_refused(untouched("fit", data, *FIT, "--out", out, "--force"), f"--out {str(Path(out))!r} is the table itself")
+    assert_refused(
+        untouched("fit", data, *FIT, "--out", out, "--force"), f"--out {str(Path(out))!r} is the table itself"
+    )
 
 
 def test_fit_never_replaces_a_packed_table(folder, untouched):

@@ -47,7 +47,12 @@ def local_cluster():
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, protocol="tcp://", host="127.0.0.1", dashboard_address=":0"
+            n_workers=3,
+            threads_per_worker=1,
+            processes=True,
+            protocol="tcp://",
+            host="127.0.0.1",
+            dashboard_address=":0",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

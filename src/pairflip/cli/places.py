@@ -30,7 +30,9 @@ def refuse_journal(journal: Path | None, folder: Path | None, data: Path | None)
         )
     if data is not None and place in (data.resolve(), data.resolve().parent, data.parent.resolve()):
         where = "the table" if place == data.resolve() else "the folder of the table"
-        raise ValueError(f"--journal {str(journal)!r} is {where}; expected a folder of its own, such as --journal work.")
+        raise ValueError(
+            f"--journal {str(journal)!r} is {where}; expected a folder of its own, such as --journal work."
+        )
 
 
 def same_file(one: Path, other: Path) -> bool:

@@ -59,11 +59,11 @@ def select_many(
 
         def finish(index: int) -> tuple[int, SizeCurve]:
             (work, _), (settings, book, found) = jobs[index], kept[index]
-            notes = () if book is None else book.notes
+            said = () if book is None else book.notes
             chosen = {**settings, "share": share, "polish": polish}
             name = get_engine(engine).name if device is None else device.name
             curve = assemble(
-                work, found, settings=chosen, engine=name, notes=notes, began=began, share=share, polish=polish, n_jobs=1
+                work, found, settings=chosen, engine=name, notes=said, began=began, share=share, polish=polish, n_jobs=1
             )
             found.clear()
             return index, curve

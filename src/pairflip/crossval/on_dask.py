@@ -55,7 +55,8 @@ class _Run:
         self._client, self._work, self._options = client, work, options
         self._data: Any = None
         self._times: Counter[Task] = Counter()
-        self._results = as_completed([], loop=client.loop, with_results=True, raise_errors=False)
+        ready: Any = as_completed  # it has no types
+        self._results = ready([], loop=client.loop, with_results=True, raise_errors=False)
         self._longest = 0.0
 
     def send(self, batches: Sequence[list[Task]]) -> None:

@@ -77,6 +77,16 @@ def _rounds(work: Work, pieces: list[list[Task]], n_jobs: int | None) -> Iterato
             yield from parallel(delayed(run_batch)(work, batch) for batch in pieces[first : first + step])
 
 
+def workers(n_jobs: int | None) -> int:
+    """How many tasks are worked on at a time: threads here, or those of a cluster."""
+    from joblib import cpu_count, effective_n_jobs
+    from joblib.parallel import get_active_backend
+
+    count = max(1, int(effective_n_jobs(n_jobs)))
+    here = getattr(get_active_backend(prefer="threads")[0], "uses_threads", False)
+    return min(count, int(cpu_count())) if here else count
+
+
 def local_threads(n_jobs: int | None) -> int:
     """Threads of this process for `n_jobs`: None is one, -1 all cores."""
     from joblib import cpu_count

@@ -253,7 +253,8 @@ def _walk(
         tasks = missing(work, found.done, shard)
         device = find_device(work.engine, [work]) if tasks else None
         notes += left_to_cpu(device, work)
-        with SelectionProgress(work, tasks, found, progress, journal) as show:
+        threads = 0 if device is not None else n_jobs
+        with SelectionProgress(work, tasks, found, progress, journal, threads) as show:
             for outcomes in _outcomes(device, work, tasks, n_jobs, show.tick):
                 if kept is not None:
                     kept.write(outcomes)
