@@ -65,6 +65,8 @@ class _Run:
 
         if not batches:
             return
+        if self._client.status == "closed":
+            raise _gave_up("is gone")
         self._times.update(batch[0] for batch in batches)
         if max(self._times.values()) > _ATTEMPTS:
             raise _gave_up(f"lost {len(batches)} batches of work {_ATTEMPTS} times")
