@@ -1,7 +1,9 @@
 """`--config run.toml`: the same names, the command line first, unknown keys refused, what was used is saved."""
 
 import json
+import os
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +59,43 @@ def test_what_was_used_is_saved_and_gives_the_same_again(folder):
     first, second = (json.loads((folder / name / "result.json").read_text()) for name in ("small-pairflip", "again"))
     assert first["cv_error"] == second["cv_error"]
     assert first["settings"] == second["settings"]
+
+
+@pytest.mark.parametrize("given", ["relative", "absolute"])
+def test_what_was_used_gives_the_same_from_any_folder(folder, monkeypatch, given):
+    (folder / "data").mkdir()
+    (folder / "results").mkdir()
+    (folder / "small.csv").rename(folder / "data" / "small.csv")
+    root = folder if given == "absolute" else Path()
+    places = [root / "data" / "small.csv", "--out", root / "results" / "first", "--journal", root / "work"]
+    options = ["-t", "y", "--sizes", "1-2", *QUICK, "--quiet", "--json"]
+    first = invoke("select", *places, *options)
+    assert first.exit_code == 0, first.stderr
+    moved = folder.with_name(folder.name + "-moved")  # data and results together
+    folder.rename(moved)
+    elsewhere = moved.with_name(moved.name + "-elsewhere")
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    (elsewhere / "link").symlink_to(moved / "results" / "first")
+    for number, config in enumerate((moved / "results" / "first", Path("..") / moved.name / "results/first", "link")):
+        again = invoke("select", "--config", Path(config) / "run.toml", "--out", f"{number}", "--json")
+        assert again.exit_code == 0, again.stderr
+        assert "0 remain" in again.stderr  # the journal was found
+        assert json.loads(again.stdout)["cv_error"] == json.loads(first.stdout)["cv_error"]
+    saved = tomllib.loads((moved / "results" / "first" / "run.toml").read_text())
+    assert saved["data"] == os.path.join("..", "..", "data", "small.csv")
+    assert saved["journal"] == os.path.join("..", "..", "work")
+    assert "out" not in saved
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["0", "1", "2", "link"]
+
+
+def test_paths_in_a_file_are_relative_to_it(folder, monkeypatch):
+    (folder / "deep").mkdir()
+    config(folder / "deep", 'data = "../small.csv"\ntarget = "y"\nsizes = "1"\nchains = 2\nout = "here"\n')
+    assert invoke("select", "--config", "deep/run.toml", "--quiet").exit_code == 0
+    assert (folder / "deep" / "here" / "result.json").exists()
+    assert invoke("select", "small.csv", "--config", "deep/run.toml", "--out", "there", "--quiet").exit_code == 0
+    assert (folder / "there" / "result.json").exists()  # what is typed is relative to where it is typed
 
 
 def test_fit_takes_a_file_too(folder):

@@ -123,7 +123,7 @@ BAD_DATA = {
     "merge of no journal": (
         lambda _: "small.csv",
         ["--merge", "nothing", "--journal", "j"],
-        ["'nothing' is no journal"],
+        ["'nothing' is not a journal"],
     ),
     "journal in the result": (lambda _: "small.csv", ["--journal", "o/j", "--out", "o"], ["result folder"]),
     "wrong center": (
@@ -227,7 +227,7 @@ def test_a_full_disk_leaves_the_older_result(folder):
 
 def test_a_journal_that_cannot_be_written(folder):
     result = invoke("select", "small.csv", "-t", "y", *QUICK, "--journal", "small.csv/j")
-    assert_refused(result, "journal 'small.csv/j' cannot be written")
+    assert_refused(result, "journal 'small.csv/j' is below 'small.csv', which is a file")
 
 
 def test_a_journal_of_other_settings(folder):
@@ -255,10 +255,12 @@ def test_bad_results_for_report(folder, saved, expected):
 
 def test_fit_writes_its_file_whole_or_not(folder):
     arguments = ["fit", "small.csv", "-t", "y", "--k", "2", *QUICK]
-    assert_refused(invoke(*arguments, "--out", "small.csv"), "exists", "--force")
+    shutil.copy("small.csv", "other.csv")
+    assert_refused(invoke(*arguments, "--out", "other.csv"), "exists", "--force")
     assert_refused(invoke(*arguments, "--out", "small.csv/x.csv"), "Cannot write the coefficients")
     assert_refused(invoke("fit", "small.csv", "-t", "y", "--k", "6"), "k is 6")
-    assert tree(folder) == ["small.csv"]
+    assert tree(folder) == ["other.csv", "small.csv"]
+    assert (folder / "other.csv").read_bytes() == (folder / "small.csv").read_bytes()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")

@@ -2,17 +2,22 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
+import typer
 
 from _cli import invoke, run, small_table, tree, without_figures
+from pairflip.cli.errors import plain_errors
 from pairflip.crossval import SizeCurve
+from pairflip.crossval.journal import JournalWarning
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
 
@@ -59,8 +64,9 @@ def test_with_a_journal_it_resumes(folder, monkeypatch):
     assert code == 130
     assert out == ""
     assert "Traceback" not in err
+    assert err.count("interrupted") == 1
     last = err.splitlines()[-1]
-    assert "finished work is kept in 'my journal'" in last
+    assert last.startswith("pairflip: interrupted; finished work is kept in 'my journal'. ")
     resume = shlex.split(last.partition("Resume with: ")[2])
     assert resume == ["pairflip", *ARGUMENTS, "--journal", journal.name]
     assert sorted(path.name for path in folder.iterdir()) == ["a table.csv", "my journal"]
@@ -85,10 +91,104 @@ def test_without_a_journal_nothing_is_kept(folder):
     code, out, err = interrupt([*ARGUMENTS, "--quiet"], folder, lambda: time.monotonic() > began + 2)
     assert code == 130
     assert out == ""
-    assert err == (
-        "pairflip: interrupted; nothing was kept and nothing was written (--journal DIR keeps finished work).\n"
-    )
+    assert err == ("pairflip: interrupted; nothing was kept and nothing was written (a journal keeps finished work).\n")
     assert tree(folder) == ["a table.csv"]
+
+
+START = """
+import sys
+from pairflip.__main__ import main
+
+sys.argv = ["pairflip", *sys.argv[1:]]
+print("ready", flush=True)
+sys.exit(main())
+"""
+EARLY = r"pairflip: interrupted; nothing was kept and nothing was written( \(a journal keeps finished work\))?\.\n"
+
+
+def early(folder, seconds):
+    """Ctrl-C so long after the first line of ours: (exit code, err)."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, *ARGUMENTS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        return process.returncode, err
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("count", [9, pytest.param(31, marks=pytest.mark.slow)])
+def test_from_the_first_moment_on_it_is_one_line(folder, count):
+    for seconds in np.linspace(0.0, 0.3, count).tolist():
+        code, err = early(folder, seconds)
+        assert (code, bool(re.fullmatch(EARLY, err))) == (130, True), (seconds, err)
+    assert tree(folder) == ["a table.csv"]
+
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+
+
+def test_an_error_that_ctrl_c_causes_is_still_ctrl_c(capfd):
+    """Modules that are being loaded turn it into errors of their own."""
+
+    def load():
+        try:
+            press()
+        except KeyboardInterrupt:
+            raise ImportError("half a module") from None
+
+    with pytest.raises(typer.Exit) as caught, plain_errors():
+        load()
+    assert caught.value.exit_code == 130
+    assert capfd.readouterr().err == "pairflip: interrupted; nothing was kept and nothing was written.\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_does_not_wait(capfd, monkeypatch):
+    class Left(BaseException):
+        pass
+
+    def leave(code):
+        raise Left(code)
+
+    def tidy_up():
+        try:
+            press()
+        finally:
+            with pytest.raises(Left, match="130"):
+                press()
+
+    monkeypatch.setattr(os, "_exit", leave)
+    with pytest.raises(typer.Exit), plain_errors(lambda: "interrupted."):
+        tidy_up()
+    assert capfd.readouterr().err.startswith("pairflip: interrupted.\n")
+
+
+def test_where_ctrl_c_is_ignored_it_stays_so(monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with plain_errors():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_our_warnings_are_one_line(capfd):
+    with plain_errors():
+        warnings.warn("journal 'j' was removed.", JournalWarning, stacklevel=1)
+    assert capfd.readouterr().err == "pairflip: journal 'j' was removed.\n"
 
 
 def test_a_run_that_ended_is_not_done_again(folder, monkeypatch):

@@ -174,7 +174,7 @@ def test_a_journal_that_is_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").write_text("mine")
     message = sentence_of(JournalError, lambda: select(journal="run"))
-    assert "journal 'run' cannot be written (File exists)" in message
+    assert "journal 'run' is a file; expected a folder" in message
     assert (tmp_path / "run").read_text() == "mine"
 
 

@@ -1,11 +1,13 @@
 """A real Dask scheduler with three worker processes over TCP: the same curve, also when one of them is killed."""
 
 import os
+import random
+import re
 import signal
 import threading
 import time
-from asyncio import CancelledError
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -14,10 +16,11 @@ import pytest
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.crossval import parallel
+from pairflip.crossval import on_dask, parallel
 from pairflip.crossval.tasks import Work
 
 distributed = pytest.importorskip("distributed", reason="needs pairflip[dask]")
+dask = pytest.importorskip("dask")
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=20, sweeps=20, unit="greedy")
 OPTIONS = {"sizes": [1, 2, 4], "schedule": SCHEDULE, "chains": 4, "seed": 7}
@@ -37,11 +40,22 @@ def expected():
 
 @contextmanager
 def local_cluster():
-    """A client of a scheduler with three worker processes."""
-    cluster = distributed.LocalCluster(
-        n_workers=3, threads_per_worker=1, processes=True, protocol="tcp://", host="127.0.0.1", dashboard_address=":0"
-    )
-    with cluster, distributed.Client(cluster) as client:
+    """A client of a scheduler with three worker processes, which are started again when they die.
+
+    A LocalCluster looks 15 s after each death, and gives up a worker that has just died again. Not here.
+    """
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(
+            n_workers=3,
+            threads_per_worker=1,
+            processes=True,
+            protocol="tcp://",
+            host="127.0.0.1",
+            dashboard_address=":0",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         client.wait_for_workers(3)
         yield client
 
@@ -65,7 +79,7 @@ def lines_of(folder):
 def test_three_workers(client, expected, small_batches):
     with joblib.parallel_config("dask"):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
-        assert_same_curve(expected, select_size(problem(), **OPTIONS))  # the second one scatters anew
+        assert_same_curve(expected, select_size(problem(), **OPTIONS))
 
 
 def test_a_batch_takes_seconds():
@@ -73,36 +87,36 @@ def test_a_batch_takes_seconds():
 
 
 def test_the_data_travel_once(client, expected, monkeypatch):
-    sent, scattered = [], []
-    scatter = client.scatter
+    held, data = [], []
+    submit, distribute = client.submit, client.map
 
-    def spy(data, **options):
-        scattered.append((type(data), options))
-        return scatter(data, **options)
+    def submitted(function, work, **options):
+        held.append((type(work), submit(function, work, **options)))
+        return held[-1][1]
 
-    monkeypatch.setattr(client, "scatter", spy)
-    submit = client.submit
-
-    def submitted(function, *args, tasks, **options):
-        sent.append(tasks)
-        return submit(function, *args, tasks=tasks, **options)
+    def mapped(function, futures, batches, **options):
+        data.extend(futures)
+        return distribute(function, futures, batches, **options)
 
     monkeypatch.setattr(client, "submit", submitted)
+    monkeypatch.setattr(client, "map", mapped)
     monkeypatch.setattr(parallel, "_REMOTE_BATCH_NS", 1e6)
     with joblib.parallel_config("dask"):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
-    assert [kind for kind, _ in scattered] == [Work]
-    assert scattered[0][1]["broadcast"] is True
-    assert len(sent) > 20
-    futures = {args[0].key for tasks in sent for _, args, _ in tasks}
-    assert len(futures) == 1  # every batch names the same data by key, and holds none
+    assert [kind for kind, _ in held] == [Work]
+    assert len(data) > 20
+    assert {future.key for future in data} == {held[0][1].key}  # every batch names the same data by key
 
 
-def test_the_data_are_forgotten_afterwards(client, expected, small_batches):
+def test_large_data_are_sent_without_a_warning(client, expected, recwarn):
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 kB"}), joblib.parallel_config("dask"):
+        assert_same_curve(expected, select_size(problem(), **OPTIONS))
+    assert [str(warning.message) for warning in recwarn if "large graph" in str(warning.message)] == []
+
+
+def test_the_data_are_forgotten_afterwards(client, small_batches):
     with joblib.parallel_config("dask"):
-        backend = joblib.parallel.get_active_backend()[0]
         select_size(problem(), **OPTIONS)
-        assert backend.data_futures == {}
     until = time.monotonic() + 10
     while time.monotonic() < until and any(client.has_what().values()):
         time.sleep(0.1)
@@ -148,36 +162,104 @@ def test_a_worker_is_killed_in_the_middle(client, expected, small_batches, tmp_p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
-def test_all_workers_are_killed_and_the_data_with_them(client, expected, small_batches, tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "_PATIENCE_S", 10.0)
+def test_all_workers_are_killed_and_the_data_with_them(client, expected, small_batches, tmp_path):
     assert_same_curve(expected, killed_in_the_middle(client, tmp_path, count=3))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("when", ["before the data", "with the data", "with the batches"])
+def test_workers_are_killed_at_the_very_start(client, expected, small_batches, monkeypatch, count, when):
+    client.wait_for_workers(3)
+    victims = list(client.run(os.getpid).values())[:count]
+    submit, distribute = client.submit, client.map
+
+    def kill():
+        while victims:
+            os.kill(victims.pop(), signal.SIGKILL)
+
+    def submitted(*args, **options):
+        if when == "before the data":
+            kill()
+        future = submit(*args, **options)
+        if when == "with the data":
+            kill()
+        return future
+
+    def mapped(*args, **options):
+        futures = distribute(*args, **options)
+        kill()
+        return futures
+
+    monkeypatch.setattr(client, "submit", submitted)
+    monkeypatch.setattr(client, "map", mapped)
+    with joblib.parallel_config("dask"):
+        assert_same_curve(expected, select_size(problem(), **OPTIONS))
+    assert victims == []
+    client.wait_for_workers(3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
+def test_thirty_runs_in_which_workers_are_killed_at_random(client, expected, small_batches):
+    rng = random.Random(0)
+    for _ in range(30):
+        client.wait_for_workers(3)
+        victims = rng.sample(list(client.run(os.getpid).values()), rng.choice([1, 1, 2, 3]))
+        killer = threading.Timer(rng.uniform(0.0, 0.5), lambda v=victims: [os.kill(p, signal.SIGKILL) for p in v])
+        killer.start()
+        began = time.monotonic()
+        with joblib.parallel_config("dask"):
+            assert_same_curve(expected, select_size(problem(), **OPTIONS))
+        assert time.monotonic() - began < 60.0
+        killer.join()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
 def test_a_batch_that_dask_gives_up_is_handed_out_again(expected, tmp_path, monkeypatch):
-    """joblib would wait for it for ever."""
-    import dask
-
-    monkeypatch.setattr(parallel, "_PATIENCE_S", 5.0)
     monkeypatch.setattr(parallel, "_REMOTE_BATCH_NS", 1e7)
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster() as client:
         assert_same_curve(expected, killed_in_the_middle(client, tmp_path))
 
 
-def test_a_cluster_that_loses_everything_is_an_error(monkeypatch):
-    @contextmanager
-    def remote(_):
-        yield True, True
+def test_what_is_silent_for_long_is_handed_out_again(client, expected, small_batches, monkeypatch):
+    silent_until = time.monotonic() + 1.0
+    ready, sent = distributed.as_completed.has_ready, []
+    again = on_dask._Run._again
+    monkeypatch.setattr(
+        distributed.as_completed, "has_ready", lambda self: time.monotonic() > silent_until and ready(self)
+    )
+    monkeypatch.setattr(on_dask._Run, "_again", lambda self: (sent.append(len(self.out)), again(self)))
+    monkeypatch.setattr(on_dask._Run, "_seconds", lambda self, batch: 0.0)
+    monkeypatch.setattr(on_dask, "_LOOK_S", 0.0)
+    monkeypatch.setattr(on_dask, "_PATIENCE_S", 0.6)
+    with joblib.parallel_config("dask"):
+        assert_same_curve(expected, select_size(problem(), **OPTIONS))
+    assert len(sent) == 1
+    assert sent[0] > 20
 
-    def stream(*_):
-        yield from ()
-        raise CancelledError
 
-    monkeypatch.setattr(parallel, "_broadcast", remote)
-    monkeypatch.setattr(parallel, "_stream", stream)
-    message = sentence_of(RuntimeError, lambda: select_size(problem(), **OPTIONS))
-    assert "the cluster lost 1 batches of work 3 times" in message
+def test_a_cluster_that_loses_everything_is_an_error(client, small_batches, monkeypatch):
+    def lost(run):
+        return [(SimpleNamespace(key=key), distributed.CancelledError()) for key in list(run.out)]
+
+    monkeypatch.setattr(on_dask._Run, "wait", lost)
+    with joblib.parallel_config("dask"):
+        message = sentence_of(RuntimeError, lambda: select_size(problem(), **OPTIONS))
+    assert re.match(r"the cluster lost \d+ batches of work 3 times; see to its workers", message)
+
+
+def test_a_cluster_without_workers_is_an_error(client, small_batches, monkeypatch):
+    cores = iter([{"one": 1}])  # joblib asks first
+    monkeypatch.setattr(client, "ncores", lambda: next(cores, {}))
+    monkeypatch.setattr(distributed.as_completed, "has_ready", lambda _: False)
+    monkeypatch.setattr(on_dask, "_LOOK_S", 0.0)
+    monkeypatch.setattr(on_dask, "_PATIENCE_S", 0.1)
+    with joblib.parallel_config("dask"):
+        message = sentence_of(RuntimeError, lambda: select_size(problem(), **OPTIONS))
+    assert message.startswith("the cluster has had no workers for 0 s; see to its workers")
 
 
 def test_an_error_on_a_worker_is_the_error_of_the_run(client, small_batches):

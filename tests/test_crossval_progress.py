@@ -5,13 +5,17 @@ import json
 import os
 import sys
 
+import joblib
 import numpy as np
 import pytest
 
+from _cli import invoke, small_table, without_figures
 from _curves_equal import assert_same_curve
 from pairflip import Schedule, SubsetProblem, select_size
 from pairflip.crossval import parallel, run_shard
 from pairflip.crossval import progress as progress_module
+from pairflip.crossval.tasks import Work
+from pairflip.progress import expected_time
 from test_interrupt import LIMIT, interrupt
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=10, sweeps=4, unit="greedy")
@@ -65,6 +69,69 @@ def test_a_resumed_log_says_so_and_counts_what_is_there(capfd, often, tmp_path):
     assert f"best size so far {curve.best_size} " in lines[-1]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "threads", "words"),
+    [
+        (0.5, 2, None),
+        (0.7, 1, "1 to 2 s on 1 thread"),
+        (20.0, 2, "20 to 60 s on 2 threads"),
+        (44.0, 2, "40 s to 2 min on 2 threads"),
+        (500.0, 8, "8 to 20 min on 8 threads"),
+        (5000.0, 8, "80 min to 4 h on 8 threads"),
+        (40_000.0, 2, "11 to 30 h on 2 threads"),
+    ],
+)
+def test_a_duration_is_no_more_precise_than_it_is_known(seconds, threads, words):
+    assert expected_time(seconds, threads) == (None if words is None else f"this takes about {words}")
+
+
+def slow(monkeypatch, seconds):
+    """A cost model by which every chain takes so long."""
+    monkeypatch.setattr(Work, "nanoseconds", lambda self, size, chains: chains * seconds * 1e9)
+
+
+def test_the_expected_duration_comes_first(monkeypatch, often, capfd, tmp_path):
+    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 4)
+    slow(monkeypatch, 1.0)
+    select_size(problem(), **OPTIONS, progress="log", n_jobs=2, journal=tmp_path)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == "pairflip: this takes about 40 s to 2 min on 2 threads"  # 78 chains
+    assert "chains, " in lines[1]
+    select_size(problem(), **{**OPTIONS, "sizes": [1, 2, 3, 4]}, progress="log", journal=tmp_path)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0].startswith("pairflip: resumed: ")
+    assert lines[1] == "pairflip: this takes about 30 to 80 s on 1 thread"  # 26 chains remain
+    select_size(problem(), **OPTIONS, progress="log", journal=tmp_path)
+    assert "takes about" not in capfd.readouterr().err
+
+
+def test_the_duration_is_not_that_of_less_than_a_chain(monkeypatch, often, capfd):
+    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 64)
+    slow(monkeypatch, 10.0)
+    select_size(problem(), sizes=[1], cv=2, schedule=SCHEDULE, chains=1, progress="log", n_jobs=64)
+    assert "this takes about 10 to 30 s on 64 threads" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("changes", [{"progress": None}, {"progress": False}, {"engine": "reference"}])
+def test_no_duration_where_nothing_is_shown_or_known(monkeypatch, often, capfd, changes):
+    slow(monkeypatch, 1.0)
+    select_size(problem(), **{**OPTIONS, "sizes": [1], "cv": 2, "progress": "log", **changes})
+    assert "takes" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_the_command_line_says_it_without_a_terminal(monkeypatch, tmp_path, quiet):
+    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 4)
+    without_figures(monkeypatch)
+    slow(monkeypatch, 1.0)
+    table = small_table(tmp_path / "t.csv")
+    options = ["--sizes", "1", "--cv", "3", "--chains", "2", "--jobs", "2", *["--quiet"] * quiet]
+    result = invoke("select", table, "-t", "y", *options, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    first = "pairflip: this takes about 4 to 12 s on 2 threads"
+    assert result.stderr.splitlines()[:1] == ([] if quiet else [first])
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -110,7 +177,8 @@ sweeps = 20_000 if long else 100
 schedule = Schedule.geometric(1.0, 30.0, steps=10, sweeps=sweeps, unit="greedy")
 try:
     select_size(problem, [2, 3, 5], "loo", schedule, 8, **options)
-except KeyboardInterrupt:
+except KeyboardInterrupt as error:
+    print(error)
     for thread in threading.enumerate():
         if thread is not threading.main_thread():
             thread.join(0.4)
@@ -132,7 +200,9 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(options, tmp_path):
     journal = str(tmp_path / "run")
     code, out, err, seconds = interrupt(INTERRUPTED, json.dumps({**options, "journal": journal}), after=0.3)
     assert code == 0, err
-    assert json.loads(out) == ["MainThread"]
+    words, threads = out.splitlines()
+    assert json.loads(threads) == ["MainThread"]
+    assert words == f"interrupted; finished work is kept in {journal!r}. Resume with: the same call"
     assert seconds < LIMIT + 0.4
     assert "Traceback" not in err
     assert "Warning" not in err
@@ -140,10 +210,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(options, tmp_path):
     assert all(json.loads(line) for line in kept)
     if "long" not in options:
         assert kept
-    if "progress" in options:
-        words = f"interrupted: {len(kept)} finished chains are kept in {journal!r}; run the same again to resume"
-        assert " ".join(err.split()).endswith(words)
-    else:
+    assert "interrupted" not in err  # the exception says it, once
+    if "progress" not in options:
         assert err == ""
 
 
@@ -173,8 +241,9 @@ def test_without_a_journal_it_says_what_to_do_next_time(monkeypatch, often, capf
         raise KeyboardInterrupt
 
     monkeypatch.setattr(progress_module.SelectionProgress, "advance", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         select_size(problem(), **OPTIONS, progress="log")
-    assert capfd.readouterr().err == (
-        "pairflip: interrupted: nothing was kept; give a journal folder to be able to resume\n"
+    assert str(caught.value) == (
+        "interrupted; nothing was kept and nothing was written (a journal keeps finished work)."
     )
+    assert capfd.readouterr().err == ""

@@ -85,7 +85,7 @@ def test_unknown_names_raise_attribute_error():
 
 
 def test_help_of_the_command_line_loads_nothing_heavy():
-    done = python("import sys; sys.argv = ['pairflip', '--help']; import pairflip.__main__")
+    done = python("import sys; sys.argv = ['pairflip', '--help']; from pairflip.__main__ import main; main()")
     assert done.returncode == 0, done.stderr
     assert "demo" in done.stdout
     code = (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.crossval import JournalError, merge_journals, run_shard
+from pairflip.crossval import JournalError, merge_journals, parallel, run_shard
+from pairflip.crossval import journal as journal_module
+from pairflip.crossval.journal import Journal, JournalWarning
+from pairflip.crossval.selection import identify
 
 TESTS = Path(__file__).parent
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=4, sweeps=2, unit="greedy")
@@ -73,64 +77,87 @@ def test_two_hundred_kill_points_lose_nothing(tmp_path):
     kill_points(tmp_path, 200, seed=2)
 
 
-# Broken lines ---------------------------------------------------------------------------------------------------------
+# More or less of the same ---------------------------------------------------------------------------------------------
 
 
-def test_a_line_cut_off_anywhere_is_dropped_and_redone(expected, here):
+@pytest.mark.parametrize(
+    ("changes", "chains"),
+    [
+        ({"sizes": [1, 2, 3]}, (9 + 1) * 3 * 2),
+        ({"sizes": [3]}, (9 + 1) * 3 * 2),
+        ({"chains": 3}, (9 + 1) * 2 * 3),
+        ({"sizes": [2]}, CHAINS),
+        ({"chains": 1}, CHAINS),
+    ],
+    ids=["more sizes", "another size", "more chains", "fewer sizes", "fewer chains"],
+)
+def test_a_journal_can_be_extended_and_used_in_part(here, changes, chains):
     select("run")
-    (path,) = files("run")
-    lines = path.read_bytes().splitlines(keepends=True)
-    ordinary = next(line for line in lines if b"steps" not in line)
-    others = b"".join(line for line in lines if line is not ordinary)
-    for length in range(len(ordinary)):
-        for extra in files("run"):
-            extra.unlink()
-        path.write_bytes(others + ordinary[:length])
+    before = set(lines_of("run"))
+    alone = select(None, **changes)
+    assert_same_curve(alone, select("run", **changes))
+    assert before <= set(lines_of("run"))
+    assert len(lines_of("run")) == len(set(lines_of("run"))) == chains  # nothing was walked twice
+    assert_same_curve(select(None), select("run"))  # what was added is ignored, not damage
+
+
+# A folder that goes away ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="removes a file that is open")
+@pytest.mark.parametrize("after", [0, 3, CHAINS])
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_a_run_whose_journal_is_removed_goes_on_and_says_so_once(expected, here, monkeypatch, after, seconds):
+    monkeypatch.setattr(journal_module, "_SYNC_SECONDS", seconds)
+    monkeypatch.setattr(parallel, "_BATCH_NS", 1.0)
+    write, written = Journal.write, []
+
+    def removed(journal, outcomes):
+        if len(written) == after:
+            shutil.rmtree("run")
+        write(journal, outcomes)
+        written.append(1)
+        if len(written) == after == CHAINS:
+            shutil.rmtree("run")
+
+    monkeypatch.setattr(Journal, "write", removed)
+    with pytest.warns(JournalWarning) as warned:
         curve = select("run")
-        assert_same_curve(expected, curve, but=("seconds", "notes"))
-        whole = length == len(ordinary) - 1  # only the newline is missing
-        assert len(curve.notes) == (0 < length < len(ordinary) - 1)
-        assert len(lines_of("run")) == CHAINS + (length > 0) - whole
-        assert path.read_bytes() == others + ordinary[:length]  # another writer's file is never touched
-
-
-GARBAGE = [
-    b"\x00\x00\x00\x00",
-    b"\xff\xfe\xfa garbage \x80",
-    b"[" * 5000,
-    b"7",
-    b"null",
-    b"[]",
-    b"{}",
-    b'{"size":1,"fold":0,"chain":0,"support":[9],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[-1],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0,1],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[true],"energy":1.0}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":NaN}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":-Infinity}',
-    b'{"size":1,"fold":0,"chain":0,"support":[0],"energy":"low"}',
-    b'{"size":1,"fold":"0","chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":[],"chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":0,"chain":[0],"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":0,"chain":"0","support":[0],"energy":0.0}',
-    b'{"size":1,"fold":0,"chain":2,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":9,"chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":-1,"chain":-1,"support":[0],"energy":0.0}',
-    b'{"size":3,"fold":0,"chain":0,"support":[0,1,2],"energy":0.0}',
-    b'{"size":true,"fold":0,"chain":0,"support":[0],"energy":0.0}',
-    b'{"size":1,"fold":null,"chain":0,"support":[0],"energy":0.0,"steps":[[1],[2,3]]}',
-    b'{"size":1,"fold":null,"chain":0,"support":[0],"energy":0.0,"steps":"x"}',
-]
-
-
-@pytest.mark.parametrize("line", GARBAGE, ids=range(len(GARBAGE)))
-def test_a_line_of_garbage_is_dropped(expected, tmp_path, line):
-    run_shard(SubsetProblem(*table()), **OPTIONS, journal=tmp_path, shard="1/2")
-    with files(tmp_path)[0].open("ab") as file:
-        file.write(line + b"\n")
-    curve = select(tmp_path)
+    assert [str(w.message) for w in warned] == [
+        "journal 'run' was removed or renamed during the run; the run goes on, but it cannot be resumed."
+    ]
     assert_same_curve(expected, curve, but=("seconds", "notes"))
-    assert curve.notes == ("1 broken line of the journal dropped, the chains walked again",)
+    assert curve.notes == ("the journal was removed during the run, which cannot be resumed",)
+    assert not Path("run").exists()
+
+
+def test_another_current_folder_is_not_a_lost_journal(expected, here, monkeypatch):
+    write = Journal.write
+    Path("elsewhere").mkdir()
+
+    def moved(journal, outcomes):
+        write(journal, outcomes)
+        if Path("elsewhere").exists():
+            os.chdir("elsewhere")
+
+    monkeypatch.setattr(Journal, "write", moved)
+    assert_same_curve(expected, select("run"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
+def test_the_manifest_is_on_the_disk_before_any_chain(here, monkeypatch):
+    fsync, synced = os.fsync, []
+
+    def spy(handle):
+        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    select("run")
+    assert synced[0].startswith(".manifest.json.")
+    assert synced[1:3] == ["run", here.absolute().name]
+    assert synced[3] == "run"  # the name of the file of chains
+    assert synced[4].startswith("tasks-")
 
 
 def test_other_files_in_the_folder_do_no_harm(expected, tmp_path):
@@ -174,12 +201,21 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(expected, here, room, n_
     assert len({line for line in lines_of("run") if line in whole}) == len(whole)
 
 
-def test_a_folder_that_cannot_be_made(here):
-    Path("file").write_text("")
-    for where in ("file", "file/run"):
-        message = sentence_of(JournalError, lambda where=where: select(where))
-        assert repr(where) in message
-        assert "cannot be written" in message
+def test_a_file_in_the_place_of_the_folder(here):
+    Path("file").write_text("mine")
+    message = sentence_of(JournalError, lambda: select("file"))
+    assert message == "journal 'file' is a file; expected a folder, or the name of a new one."
+    message = sentence_of(JournalError, lambda: select("file/run"))
+    assert (
+        message == "journal 'file/run' is below 'file', which is a file; expected a folder, or the name of a new one."
+    )
+    assert Path("file").read_text() == "mine"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="a folder that root may not write")
+def test_a_folder_that_cannot_be_written(here):
+    Path("locked").mkdir(mode=0o500)
+    assert "'locked/run' cannot be written" in sentence_of(JournalError, lambda: select("locked/run"))
 
 
 # Foreign journals -----------------------------------------------------------------------------------------------------
@@ -198,8 +234,6 @@ FOREIGN = {
     "names": ({"problem": SubsetProblem(*table(), names=list("abcde"))}, "data = ", "data = "),
     "weights": ({"problem": SubsetProblem(*table(), sample_weight=np.arange(1.0, 10))}, "data = ", "data = "),
     "seed": ({"seed": 8}, "seed = 7", "seed = 8"),
-    "chains": ({"chains": 3}, "chains = 2", "chains = 3"),
-    "sizes": ({"sizes": [1, 2, 3]}, "sizes = [1, 2]", "sizes = [1, 2, 3]"),
     "folds": ({"cv": 3}, 'cv = "loo"', 'cv = "3 folds"'),
     "center": ({"problem": SubsetProblem(*table(), center=None)}, 'center = "fold"', "center = null"),
     "always": ({"problem": SubsetProblem(*table(), always=["x4"])}, "always = []", 'always = ["x4"]'),
@@ -246,13 +280,17 @@ def test_a_manifest_that_cannot_be_understood(here):
         assert "manifest.json' cannot be understood" in message
 
 
-def test_a_schema_from_the_future(here):
+@pytest.mark.parametrize("schema", [1, 3])
+def test_another_schema_is_refused(here, schema):
     select("run")
     manifest = json.loads(Path("run/manifest.json").read_text())
-    manifest["schema"] = 2
+    manifest["schema"] = schema
     Path("run/manifest.json").write_text(json.dumps(manifest))
     message = sentence_of(JournalError, lambda: select("run"))
-    assert message == "journal 'run' has schema 2, but this version of pairflip reads 1."
+    assert message == (
+        f"journal 'run' has schema {schema}, but this version of pairflip reads schema 2; name another folder to begin "
+        "anew."
+    )
 
 
 def test_a_task_file_that_cannot_be_read(here):
@@ -306,11 +344,19 @@ def test_journals_of_other_runs_are_not_merged(here):
     run_shard(SubsetProblem(*table()), **OPTIONS, journal="a", shard="1/2")
     run_shard(SubsetProblem(*table()), **{**OPTIONS, "seed": 9}, journal="b", shard="2/2")
     message = sentence_of(JournalError, lambda: merge_journals("all", ["a", "b"]))
-    assert "seed = 7" in message
-    assert "seed = 9" in message
-    assert "'c' is no journal" in sentence_of(JournalError, lambda: merge_journals("all", ["c"]))
+    assert message.startswith("journal 'b' was made with seed = 9, but journal 'a' has seed = 7")
+    assert "'c' is not a journal" in sentence_of(JournalError, lambda: merge_journals("all", ["a", "c"]))
+    run = identify(SubsetProblem(*table()), **{**OPTIONS, "seed": 9})
+    message = sentence_of(JournalError, lambda: merge_journals("all", ["b", "a"], run))
+    assert message.startswith("journal 'a' was made with seed = 7, but this run has seed = 9")
+    assert not Path("all").exists()
     Path("file").write_text("")
-    assert "cannot be written" in sentence_of(JournalError, lambda: merge_journals("file", ["a"]))
+    assert "'file' is a file" in sentence_of(JournalError, lambda: merge_journals("file", ["a"]))
+    select("all")
+    before = lines_of("all")
+    message = sentence_of(JournalError, lambda: merge_journals("all", ["b"]))
+    assert message.startswith("journal 'all' was made with seed = 7, but journal 'b' has seed = 9")
+    assert lines_of("all") == before
 
 
 def test_merging_again_takes_what_was_added(here, expected):

@@ -7,8 +7,7 @@ first use.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # of typing, which takes longer to load than the rest: Ctrl-C is ours only from then on
 
 __version__ = "0.1.0"
 
@@ -42,6 +41,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from pairflip import datasets, figures, testing, theory
     from pairflip.annealing import Trace, anneal
     from pairflip.crossval import SizeCurve, select_size
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name in _HOME:
         value = getattr(import_module(f"pairflip.{_HOME[name]}"), name)
     elif name in _MODULES:

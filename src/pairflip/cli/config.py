@@ -1,8 +1,12 @@
-"""Options from a TOML file: the same names as on the command line, which goes first."""
+"""Options from a TOML file: the same names as on the command line, which goes first.
+
+Paths in the file are relative to the folder of the file, so a `run.toml` works from any folder.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,8 @@ from typing import Any
 import typer
 
 from pairflip.cli.usage import annotation, expected_words
+
+_PATHS = ("data", "journal", "merge", "out")
 
 
 def use_config(context: typer.Context, value: Path | None) -> Path | None:
@@ -41,8 +47,25 @@ def read_config(path: Path, command: Any) -> dict[str, Any]:
         name = key.replace("_", "-")
         if name not in known:
             raise ValueError(_unknown(path, key, list(known)))
-        values[known[name].name] = _checked(path, key, value, known[name], command)
+        checked = _checked(path, key, value, known[name], command)
+        values[known[name].name] = _beside(path, checked) if name in _PATHS else checked
     return values
+
+
+def _beside(config: Path, value: Any) -> Any:
+    """Paths as they are meant in a file: relative to its folder."""
+    if isinstance(value, list):
+        return [_beside(config, item) for item in value]
+    return str(config.parent / value) if isinstance(value, str) else value
+
+
+def path_from(folder: Path, path: Path) -> str:
+    """How a file in `folder` writes a path, so that both may be moved together; links on the way are followed."""
+    target = path.parent.resolve() / path.name
+    try:
+        return os.path.relpath(target, folder.resolve())
+    except ValueError:  # on another drive
+        return str(target)
 
 
 def _key(parameter: Any) -> str:

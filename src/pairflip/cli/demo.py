@@ -27,7 +27,7 @@ def demo(
     quiet: o.Quiet = False,
 ) -> None:
     """Choose columns of a real table: diabetes progression of 442 patients, 64 columns."""
-    with plain_errors("interrupted; nothing was kept and nothing was written."):
+    with plain_errors():
         wanted = o.parse_sizes(sizes)
         from pairflip.cli.result_folder import check_folder
         from pairflip.demo import demo_table, run_demo

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,6 +20,7 @@ from typer.core import TyperGroup
 
 from pairflip.cli.names import one_line
 from pairflip.cli.usage import usage_sentence
+from pairflip.interrupt import CODE, interrupted
 
 DEBUG = "PAIRFLIP_DEBUG"
 
@@ -28,39 +31,82 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def plain_errors(interrupted: str = "interrupted; nothing was written.") -> Iterator[None]:
-    """Turn what went wrong into one sentence and an exit code; `interrupted` is the sentence after Ctrl-C.
+def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
+    """Turn what went wrong into one sentence and an exit code; `sentence` gives that after Ctrl-C.
 
     With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown, too.
     """
+    with _interrupts(sentence) as pressed, _warnings():
+        try:
+            yield
+        except (typer.Exit, typer.Abort):
+            raise
+        except BaseException as error:
+            if pressed or isinstance(error, KeyboardInterrupt):  # what Ctrl-C hit may make an error of its own of it
+                code, message = CODE, sentence()
+            elif isinstance(error, Exception) and getattr(error, "errno", None) != errno.EPIPE:
+                _show_traceback()
+                code, message = _verdict(error)
+            else:  # the reader of our output has had enough
+                raise
+            say(message)
+            raise typer.Exit(code) from None
+
+
+def _verdict(error: Exception) -> tuple[int, str]:
+    """Exit code and sentence of an error."""
+    if isinstance(error, (ValueError, TypeError)):
+        return 2, str(error)
+    if isinstance(error, OSError):
+        where = f"{os.fsdecode(error.filename)!r}: " if error.filename is not None else ""
+        return 2, f"{where}{str(error.strerror or error).rstrip('.')}."
+    if isinstance(error, MemoryError):
+        return 1, "there is not enough memory for this; try fewer columns (--keep), or fewer chains or jobs at a time."
+    return 1, (
+        f"this is a bug: {type(error).__name__}: {error}. Please report it, with what {DEBUG}=1 in the environment "
+        "shows."
+    )
+
+
+@contextmanager
+def _interrupts(sentence: Callable[[], str]) -> Iterator[list[int]]:
+    """Ctrl-C raises KeyboardInterrupt, and is noted in the list; a second one does not wait for things to be tidied."""
+    pressed: list[int] = []
+
+    def press(number: int, _: Any) -> None:
+        pressed.append(number)
+        if len(pressed) > 1:
+            say(sentence())
+            os._exit(CODE)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _warnings() -> Iterator[None]:
+    """Our own warnings are one line on standard error, like all we say."""
+    show = warnings.showwarning
+
+    def plain(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category.__module__.partition(".")[0] == "pairflip":
+            say(str(message))
+        else:
+            show(message, category, *where, **more)
+
+    warnings.showwarning = plain
     try:
         yield
-    except (typer.Exit, typer.Abort):
-        raise
-    except KeyboardInterrupt:
-        say(interrupted)
-        raise typer.Exit(130) from None
-    except (ValueError, TypeError) as error:
-        _show_traceback()
-        say(str(error))
-        raise typer.Exit(2) from None
-    except OSError as error:
-        if error.errno == errno.EPIPE:  # the reader of our output has had enough
-            raise
-        _show_traceback()
-        where = f"{os.fsdecode(error.filename)!r}: " if error.filename is not None else ""
-        say(f"{where}{str(error.strerror or error).rstrip('.')}.")
-        raise typer.Exit(2) from None
-    except MemoryError:
-        say("there is not enough memory for this; try fewer columns (--keep), or fewer chains or jobs at a time.")
-        raise typer.Exit(1) from None
-    except Exception as error:
-        _show_traceback()
-        say(
-            f"this is a bug: {type(error).__name__}: {error}. Please report it, with what {DEBUG}=1 in the "
-            "environment shows."
-        )
-        raise typer.Exit(1) from None
+    finally:
+        warnings.showwarning = show
 
 
 def _show_traceback() -> None:
@@ -90,8 +136,8 @@ class PlainGroup(TyperGroup):
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra, obj=typed)
         except (KeyboardInterrupt, typer.Abort):  # before a command had begun
-            say("interrupted; nothing was written.")
-            code = 130
+            say(interrupted())
+            code = CODE
         except Exception as error:
             if not standalone_mode or not hasattr(error, "format_message"):
                 raise

@@ -10,6 +10,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
+from pairflip.cli.places import refuse_input
 
 if TYPE_CHECKING:
     from pairflip.annealing import Trace
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 
 K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this CSV file.")
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this .csv or .tsv file.")
 ]
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def fit(
@@ -55,8 +58,8 @@ def fit(
     with plain_errors():
         from pairflip.annealing import anneal
 
-        if out is not None and out.exists() and not force:
-            raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
+        if out is not None:
+            _check_out(out, data, force)
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
         )
@@ -77,6 +80,16 @@ def fit(
         if out is not None:
             _write_coefficients(record, out)
         _show(record, as_json)
+
+
+def _check_out(out: Path, data: Path | None, force: bool) -> None:
+    """Refuse, before any work, a file that cannot be what is written, or that would be lost."""
+    if out.suffix.lower() not in _DELIMITERS:
+        has = f"has the suffix {out.suffix}" if out.suffix else "has no suffix"
+        raise ValueError(f"--out {str(out)!r} {has}; expected a .csv or .tsv file, which is what is written.")
+    refuse_input(out, data, "the table")
+    if out.exists() and not force:
+        raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
 
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
@@ -117,7 +130,8 @@ def _write_coefficients(record: dict[str, Any], out: Path) -> None:
     from pairflip.figures.files import write_whole
 
     text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    delimiter = _DELIMITERS[out.suffix.lower()]
+    writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow(["column", "kind", "coefficient"])
     writer.writerows((name, kind, value) for value, name, kind in _rows(record))
     write_whole(out, text.getvalue().encode("utf-8", "backslashreplace"), "the coefficients")

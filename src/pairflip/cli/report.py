@@ -10,6 +10,7 @@ import typer
 
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.names import visible
+from pairflip.cli.places import refuse_input
 
 Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
 Out = Annotated[
@@ -29,11 +30,13 @@ def report(saved: Saved, out: Out = None, force: Force = False) -> None:
         from pairflip.crossval.curve_file import load_curve
 
         file = _result_file(saved)
+        place = file.with_name("report.html") if out is None else out
+        refuse_input(place, file, "the saved result")
         curve = load_curve(file)
         record = json.loads(file.read_text(encoding="utf-8"))
         if out is not None and out.exists() and not force:
             raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
-        page = write_page(curve, _known(record), file.with_name("report.html") if out is None else out)
+        page = write_page(curve, _known(record), place)
     typer.echo(f"Report: {visible(str(page))}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors, say
+from pairflip.interrupt import interrupted
 
 What = Annotated[str, typer.Argument(help="fig1, fig2, fig3, table1, table2, section3 or all.", metavar="WHAT")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Result folder.")]
@@ -46,8 +48,7 @@ def reproduce(
     Example: pairflip reproduce all --scale quick --out results
     """
     command = shlex.join(["pairflip", *(context.obj or [])])
-    kept = f"finished work is kept in {str(journal)!r}. Resume with: {command}" if journal else "nothing was kept"
-    with plain_errors(f"interrupted; {kept}."):
+    with plain_errors(partial(interrupted, journal, command)):
         from pairflip.cli.result_folder import check_folder, new_folder
         from pairflip.cli.shown import print_json
         from pairflip.engines import get_engine

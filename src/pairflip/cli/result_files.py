@@ -70,7 +70,10 @@ def write_files(result: Result, folder: Path) -> None:
     write_page(curve, record, folder / "report.html")
     save_figures(curve, folder / "figures")
     if result.settings:
-        comment = "The settings of this result. Again: pairflip select --config run.toml --out another-folder"
+        comment = (
+            "The settings of this result. Again: pairflip select --config run.toml --out another-folder\n"
+            "Paths are relative to the folder of this file."
+        )
         (folder / "run.toml").write_text(config_text(result.settings, comment), encoding="utf-8")
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from pairflip.cli import options as o
+from pairflip.cli.config import path_from
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.finish import finish
+from pairflip.cli.places import refuse_folder_of, refuse_journal
+from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
     from pairflip.crossval import SizeCurve
     from pairflip.problem import SubsetProblem
 
-_NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge")
+_NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
+_INPUTS = ("data", "journal")
 
 
 def select(
@@ -59,7 +64,9 @@ def select(
     Example: pairflip select data.csv --target y
     """
     command = shlex.join(["pairflip", *(context.obj or [])])
-    with plain_errors(_interrupted(command, journal)):
+    with plain_errors(partial(interrupted, journal, command)):
+        from pairflip.cli.result_folder import check_folder
+
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups
         )
@@ -77,19 +84,21 @@ def select(
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
             raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
+        folder = default_folder(data) if out is None else out
+        refuse_journal(journal, folder if shard is None else None, data)
         if shard is not None:
             assert journal is not None
             loaded = load(given)
             _one_part(loaded.problem(model, quiet), loaded.groups, search, journal, shard)
             return
-        folder = default_folder(data) if out is None else out
-        _check_places(folder, force, journal)
+        check_folder(folder, force)
+        refuse_folder_of(folder, data)
         loaded = load(given)
         curve = _whole(loaded.problem(model, quiet), loaded.groups, search, journal, merge or [])
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"])}
-        finish(curve, loaded.table, command, _settings(context, used), folder, force, as_json)
+        finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
 
 
 def default_folder(data: Path | None) -> Path:
@@ -97,22 +106,6 @@ def default_folder(data: Path | None) -> Path:
     name = Path("table" if data is None else data.name)
     stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
     return Path(f"{stem}-pairflip")
-
-
-def _interrupted(command: str, journal: Path | None) -> str:
-    if journal is None:
-        return "interrupted; nothing was kept and nothing was written (--journal DIR keeps finished work)."
-    return f"interrupted; finished work is kept in {str(journal)!r}. Resume with: {command}"
-
-
-def _check_places(folder: Path, force: bool, journal: Path | None) -> None:
-    from pairflip.cli.result_folder import check_folder
-
-    check_folder(folder, force)
-    if journal is not None and journal.absolute().is_relative_to(folder.absolute()):
-        raise ValueError(
-            f"--journal {str(journal)!r} is in the result folder {str(folder)!r}; expected a folder of its own."
-        )
 
 
 def _whole(
@@ -123,10 +116,12 @@ def _whole(
     shards: list[Path],
 ) -> SizeCurve:
     from pairflip.crossval import merge_journals, select_size
+    from pairflip.crossval.selection import identify
 
     if shards:
         assert journal is not None
-        merge_journals(journal, shards)
+        chosen = {name: value for name, value in search.items() if name not in ("n_jobs", "progress")}
+        merge_journals(journal, shards, identify(problem, groups=groups, **chosen))
     return select_size(problem, journal=journal, groups=groups, **search)
 
 
@@ -143,8 +138,9 @@ def _one_part(
     )
 
 
-def _settings(context: typer.Context, used: dict[str, Any]) -> dict[str, Any]:
-    """Options for run.toml, in the order of the help, as texts, numbers and lists of texts."""
+def _settings(context: typer.Context, used: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Options for run.toml in `folder`, in the order of the help, as texts, numbers and lists of texts."""
+    used = used | {name: path_from(folder, used[name]) for name in _INPUTS if used.get(name) is not None}
 
     def plain(value: Any) -> Any:
         if value is None or isinstance(value, (bool, int, float)):

@@ -57,10 +57,13 @@ def select_many(
         left = [sum(task.last - task.first for task in tasks) for _, tasks in jobs]
 
         def finish(index: int) -> tuple[int, SizeCurve]:
-            (work, _), (settings, _, found) = jobs[index], kept[index]
+            (work, _), (settings, book, found) = jobs[index], kept[index]
+            said = () if book is None else book.notes
             chosen = {**settings, "polish": polish}
             name = get_engine(engine).name if device is None else device.name
-            curve = assemble(work, found, settings=chosen, engine=name, notes=(), began=began, polish=polish, n_jobs=1)
+            curve = assemble(
+                work, found, settings=chosen, engine=name, notes=said, began=began, polish=polish, n_jobs=1
+            )
             found.clear()
             return index, curve
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError as FutureCancelledError
-from contextlib import contextmanager
-from multiprocessing import TimeoutError as NothingForLong
 from numbers import Integral
 from typing import Any
 
+from pairflip.crossval.on_dask import run_on_dask
 from pairflip.crossval.tasks import Task, Work, batches
 from pairflip.crossval.walks import Outcome, halt, run_batch
 from pairflip.engines.blas import one_blas_thread
@@ -18,8 +15,6 @@ from pairflip.engines.blas import one_blas_thread
 _BATCH_NS = 2e7  # threads: often enough for a smooth display, and little is lost when the run is killed
 _REMOTE_BATCH_NS = 3e9  # a cluster: seconds, so that the scheduler has little to do
 _ROUND = 8  # batches a worker
-_PATIENCE_S = 300.0  # nothing at all was finished for so long: what is out is lost
-_ATTEMPTS = 3
 
 
 def check_jobs(n_jobs: Any) -> None:
@@ -36,46 +31,31 @@ def run_all(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[l
         with one_blas_thread():
             _ = work.problem.gram.matrix  # formed once, before threads or other machines ask for it
     try:
-        yield from _attempts(work, tasks, n_jobs)
+        yield from _hand_out(work, tasks, n_jobs)
     except BaseException:
         halt(work)
         raise
 
 
-def _attempts(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
-    """Outcomes of all tasks; what a cluster lost (a batch that died with its workers, the data) is handed out anew."""
-    done: set[Task] = set()
-    for attempt in range(1, _ATTEMPTS + 1):
-        with _broadcast(work) as (remote, streams):
-            pieces = batches(work, tasks, _REMOTE_BATCH_NS if remote else _BATCH_NS)
-            left = [batch for batch in pieces if batch[0] not in done]
-            try:
-                for outcomes in _stream(work, left, n_jobs, remote) if streams else _rounds(work, left, n_jobs):
-                    done.update(outcome.task for outcome in outcomes)
-                    yield outcomes
-                return
-            except _losses(remote):
-                lost = sum(batch[0] not in done for batch in pieces)
-                if attempt == _ATTEMPTS:
-                    raise RuntimeError(
-                        f"the cluster lost {lost} batches of work {attempt} times; see to its workers (memory, time "
-                        "limits) and run the same again: with a journal, only the rest is done."
-                    ) from None
+def _hand_out(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
+    """To whatever joblib is configured for."""
+    from joblib.parallel import get_active_backend
+
+    backend: Any = get_active_backend(prefer="threads")[0]
+    here = getattr(backend, "uses_threads", False)
+    pieces = batches(work, tasks, _BATCH_NS if here else _REMOTE_BATCH_NS)
+    if hasattr(backend, "client") and hasattr(backend, "submit_kwargs"):  # that of Dask
+        yield from run_on_dask(backend, work, pieces)
+    elif here or getattr(backend, "supports_return_generator", False):
+        yield from _stream(work, pieces, n_jobs)
+    else:
+        yield from _rounds(work, pieces, n_jobs)
 
 
-def _losses(remote: bool) -> tuple[type[BaseException], ...]:
-    """What a cluster raises when work was lost; nothing of the kind happens to threads."""
-    return (CancelledError, FutureCancelledError, TimeoutError, NothingForLong) if remote else ()
-
-
-def _stream(work: Work, pieces: list[list[Task]], n_jobs: int | None, remote: bool) -> Iterator[list[Outcome]]:
+def _stream(work: Work, pieces: list[list[Task]], n_jobs: int | None) -> Iterator[list[Outcome]]:
     from joblib import Parallel, delayed
 
-    timeout = None
-    if remote:  # joblib waits for ever for a batch that Dask gave up
-        longest = max(sum(work.nanoseconds(task.size, task.last - task.first) for task in batch) for batch in pieces)
-        timeout = _PATIENCE_S + 20e-9 * longest
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", batch_size=1, timeout=timeout)
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", batch_size=1)
     results = parallel(delayed(run_batch)(work, batch) for batch in pieces)
     try:
         for outcomes in results:  # noqa: UP028  ("yield from" would close the results before we can)
@@ -97,25 +77,14 @@ def _rounds(work: Work, pieces: list[list[Task]], n_jobs: int | None) -> Iterato
             yield from parallel(delayed(run_batch)(work, batch) for batch in pieces[first : first + step])
 
 
-@contextmanager
-def _broadcast(work: Work) -> Iterator[tuple[bool, bool]]:
-    """Whether tasks leave this process, and whether results come one by one.
-
-    To Dask workers the data go once, to all of them: joblib alone would give them to one worker, and they would be
-    lost with it. Afterwards they are forgotten: joblib knows them by an address in memory that another object may get.
-    """
+def workers(n_jobs: int | None) -> int:
+    """How many tasks are worked on at a time: threads here, or those of a cluster."""
+    from joblib import cpu_count, effective_n_jobs
     from joblib.parallel import get_active_backend
 
-    backend: Any = get_active_backend(prefer="threads")[0]
-    known = getattr(backend, "data_futures", None)
-    if known is not None and hasattr(backend, "client"):
-        known[id(work)] = backend.client.scatter(work, broadcast=True, hash=False)
-    try:
-        here = getattr(backend, "uses_threads", False)
-        yield not here, here or getattr(backend, "supports_return_generator", False)
-    finally:
-        if known is not None:
-            known.pop(id(work), None)
+    count = max(1, int(effective_n_jobs(n_jobs)))
+    here = getattr(get_active_backend(prefer="threads")[0], "uses_threads", False)
+    return min(count, int(cpu_count())) if here else count
 
 
 def local_threads(n_jobs: int | None) -> int:

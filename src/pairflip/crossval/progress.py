@@ -12,9 +12,12 @@ from typing import Any, Literal
 import numpy as np
 
 from pairflip.crossval.journal import Found
+from pairflip.crossval.parallel import workers
 from pairflip.crossval.scoring import HeldOutErrors
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
 from pairflip.crossval.walks import Outcome
+from pairflip.interrupt import interrupted
+from pairflip.progress import expected_time
 from pairflip.settle import first_best
 
 Show = bool | Literal["log"] | None
@@ -79,12 +82,22 @@ class ErrorSoFar:
 
 
 class SelectionProgress:
-    """One display: a bar on a terminal, a line a minute in a log, or nothing."""
+    """One display: a bar on a terminal, a line a minute in a log, or nothing.
+
+    `n_jobs` are the threads or workers that do the tasks; 0 is a device, whose time is not foreseen.
+    """
 
     def __init__(
-        self, work: Work, tasks: Sequence[Task], found: Found, show: Show, journal: str | os.PathLike[str] | None
+        self,
+        work: Work,
+        tasks: Sequence[Task],
+        found: Found,
+        show: Show,
+        journal: str | os.PathLike[str] | None,
+        n_jobs: int | None,
     ) -> None:
         self._found = found
+        self._work, self._tasks, self._n_jobs = work, tasks, n_jobs
         self._journal = journal
         self._total = sum(task.last - task.first for task in tasks)
         self._kept = len(found.supports)
@@ -118,16 +131,25 @@ class SelectionProgress:
             self._bar_task = self._bar.add_task("", total=self._total, rate="?", note="")
         if self._kept and self._kind != "none":
             self._say(f"resumed: {self._kept} chains were in the journal, {self._total} remain")
+        if self._kind != "none":
+            self._say_duration()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._context.__exit__(kind, *rest)  # type: ignore[arg-type]
-        if kind is not None and issubclass(kind, KeyboardInterrupt) and self._kind != "none":
-            how = "nothing was kept; give a journal folder to be able to resume"
-            if self._journal is not None:
-                done, where = self._kept + self._done, os.fspath(self._journal)
-                how = f"{done} finished chains are kept in {where!r}; run the same again to resume"
-            self._say(f"interrupted: {how}")
+    def _say_duration(self) -> None:
+        """How long it may take, by the cost model, which knows the compiled engine on CPUs."""
+        if not self._tasks or self._n_jobs == 0 or self._work.engine not in ("auto", "numba"):
+            return
+        threads = workers(self._n_jobs)
+        chain = [self._work.nanoseconds(task.size, 1) for task in self._tasks]
+        total = sum(ns * (task.last - task.first) for ns, task in zip(chain, self._tasks, strict=True))
+        text = expected_time(1e-9 * max(total / threads, *chain), threads)
+        if text is not None:
+            self._say(text)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._context.__exit__(kind, error, traceback)
+        if isinstance(error, KeyboardInterrupt) and not error.args:  # the last line of its traceback says what is kept
+            error.args = (interrupted(self._journal, "the same call"),)
 
     def advance(self, outcomes: Sequence[Outcome]) -> None:
         """Count finished tasks."""

@@ -122,6 +122,20 @@ def run_shard(
     return len(found.supports)
 
 
+def identify(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | None = None,
+    cv: Any = "loo",
+    schedule: Schedule | Literal["auto", "paper"] = "auto",
+    chains: int | None = None,
+    seed: int = 0,
+    engine: str | Engine = "auto",
+    groups: ArrayLike | None = None,
+) -> dict[str, Any]:
+    """What the journal of `select_size` with the same arguments says of itself, for `merge_journals`."""
+    return identity(*plan_work(problem, sizes, cv, schedule, chains, seed, engine, groups))
+
+
 @one_blas_thread()  # more would round differently
 def plan_work(
     problem: SubsetProblem,
@@ -233,19 +247,19 @@ def _walk(
     context = nullcontext() if journal is None else Journal(journal, identity(work, settings))
     with context as kept:
         found = Found() if kept is None else kept.read(work)
-        if kept is not None and kept.dropped:
-            lines = f"{kept.dropped} broken line{'s' * (kept.dropped != 1)}"
-            notes.append(f"{lines} of the journal dropped, the chains walked again")
         tasks = missing(work, found.done, shard)
         device = find_device(work.engine, [work]) if tasks else None
         notes += left_to_cpu(device, work)
-        with SelectionProgress(work, tasks, found, progress, journal) as show:
+        threads = 0 if device is not None else n_jobs
+        with SelectionProgress(work, tasks, found, progress, journal, threads) as show:
             for outcomes in _outcomes(device, work, tasks, n_jobs, show.tick):
                 if kept is not None:
                     kept.write(outcomes)
                 for outcome in outcomes:
                     found.add(outcome)
                 show.advance(outcomes)
+    if kept is not None:
+        notes += kept.notes
     return found, notes, get_engine(work.engine).name if device is None else device.name
 
 

@@ -1,0 +1,126 @@
+"""Where results may be put: never onto what they are made from, and never into a file of another kind."""
+
+import csv
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from _cli import QUICK, assert_refused, invoke, small_table, tree, without_figures
+
+FIT = ["-t", "y", "-k", "2", *QUICK]
+SELECT = ["-t", "y", "--sizes", "1", *QUICK]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    without_figures(monkeypatch)
+    small_table(tmp_path / "small.csv")
+    return tmp_path
+
+
+@pytest.fixture
+def untouched(folder):
+    """Fails if a file that was there at the start of the test, or that it made, is changed by the command."""
+
+    def check(*arguments):
+        before = {name: (folder / name).read_bytes() for name in tree(folder) if (folder / name).is_file()}
+        result = invoke(*arguments)
+        assert {name: (folder / name).read_bytes() for name in tree(folder) if (folder / name).is_file()} == before
+        return result
+
+    return check
+
+
+@pytest.mark.parametrize("out", ["coef.xlsx", "coef.csv.gz", "coef.txt", "coef", "coef.parquet", ".csv"])
+def test_fit_writes_csv_into_csv_only(untouched, out):
+    assert_refused(untouched("fit", "small.csv", *FIT, "--out", out), f"--out {out!r} has", "expected a .csv or .tsv")
+
+
+@pytest.mark.parametrize(("out", "delimiter"), [("coef.csv", ","), ("coef.tsv", "\t"), ("COEF.CSV", ",")])
+def test_fit_writes_what_the_suffix_says(folder, out, delimiter):
+    assert invoke("fit", "small.csv", *FIT, "--out", out).exit_code == 0
+    with open(folder / out, newline="") as file:
+        rows = list(csv.reader(file, delimiter=delimiter))
+    assert rows[0] == ["column", "kind", "coefficient"]
+    assert [row[:2] for row in rows[1:]] == [["", "intercept"], ["a", "selected"], ["d", "selected"]]
+
+
+@pytest.mark.parametrize("out", ["small.csv", "./small.csv", "deep/../small.csv", "link.csv", "hard.csv"])
+@pytest.mark.parametrize("data", ["small.csv", "link.csv"])
+def test_fit_never_replaces_its_table(folder, untouched, data, out):
+    (folder / "deep").mkdir()
+    (folder / "link.csv").symlink_to("small.csv")
+    (folder / "hard.csv").hardlink_to(folder / "small.csv")
+    assert_refused(
+        untouched("fit", data, *FIT, "--out", out, "--force"), f"--out {str(Path(out))!r} is the table itself"
+    )
+
+
+def test_fit_never_replaces_a_packed_table(folder, untouched):
+    (folder / "small.csv.gz").write_bytes(gzip.compress((folder / "small.csv").read_bytes()))
+    assert_refused(untouched("fit", "small.csv.gz", *FIT, "--out", "small.csv.gz", "--force"), "has the suffix .gz")
+
+
+@pytest.fixture
+def result(folder):
+    assert invoke("select", "small.csv", *SELECT, "--out", "old").exit_code == 0
+    return folder / "old"
+
+
+def test_select_never_replaces_the_folder_of_its_table(folder, untouched, result):
+    """A table may have the name of one of our files."""
+    shutil.copy(folder / "small.csv", result / "curve.csv")
+    (folder / "link").symlink_to("old")
+    for data in ("old/curve.csv", "link/curve.csv", "./old/../old/curve.csv"):
+        refused = untouched("select", data, *SELECT, "--out", "old", "--force")
+        assert_refused(refused, f"--out 'old' holds the table {str(Path(data))!r}, which would be lost")
+
+
+@pytest.mark.parametrize("more", [[], ["--shard", "1/2"]])
+def test_a_journal_is_not_put_among_the_data(folder, untouched, more):
+    (folder / "data").mkdir()
+    shutil.move(folder / "small.csv", folder / "data" / "small.csv")
+    for journal in ("data", "./data/../data"):
+        refused = untouched("select", "data/small.csv", *SELECT, "--journal", journal, *more)
+        assert_refused(refused, f"--journal {str(Path(journal))!r} is the folder of the table")
+    refused = untouched("select", "data/small.csv", *SELECT, "--journal", "data/small.csv", *more)
+    assert_refused(refused, "--journal 'data/small.csv' is the table")
+    assert sorted(tree(folder)) == ["data", "data/small.csv"]
+
+
+def test_a_journal_that_is_a_file(folder, untouched):
+    (folder / "afile").write_text("mine")
+    refused = untouched("select", "small.csv", *SELECT, "--journal", "afile")
+    assert_refused(refused, "journal 'afile' is a file; expected a folder, or the name of a new one.")
+
+
+def test_a_journal_in_the_result_through_a_link(folder, untouched, result):
+    (folder / "link").symlink_to("old")
+    refused = untouched("select", "small.csv", *SELECT, "--out", "old", "--force", "--journal", "link/j")
+    assert_refused(refused, "--journal 'link/j' is in the result folder 'old'")
+
+
+def test_report_never_replaces_what_it_reads(folder, untouched, result):
+    (folder / "link.json").symlink_to("old/result.json")
+    for out in ("old/result.json", "./old/result.json", "link.json"):
+        refused = untouched("report", "old", "--out", out, "--force")
+        assert_refused(refused, f"--out {str(Path(out))!r} is the saved result itself, which would be lost")
+    shutil.copy(result / "result.json", folder / "report.html")
+    assert_refused(untouched("report", "report.html"), "is the saved result itself")
+
+
+def test_a_merge_of_a_wrong_journal_writes_nothing(folder, untouched):
+    base = ["select", "small.csv", *SELECT]
+    assert invoke(*base, "--journal", "right", "--shard", "1/2").exit_code == 0
+    assert invoke(*base, "--seed", "1", "--journal", "wrong", "--shard", "2/2").exit_code == 0
+    for sources in (["wrong"], ["right", "wrong"], ["wrong", "right"]):
+        merge = [word for source in sources for word in ("--merge", source)]
+        refused = untouched(*base, "--journal", "all", *merge, "--quiet")
+        assert_refused(refused, "journal 'wrong' was made with seed = 1, but this run has seed = 0")
+        assert not (folder / "all").exists()
+    done = invoke(*base, "--journal", "all", "--merge", "right", "--json", "--quiet")
+    assert json.loads(done.stdout)["settings"]["seed"] == 0
