@@ -120,14 +120,14 @@ def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[st
     """A column of numbers that can be compared at a glance: all with the same decimals, or all with an exponent.
 
     The largest has `digits` significant digits, the smallest at least `least`. Where that takes too many decimals, the
-    column has one exponent; where the numbers differ by more than four orders, each has its own and the same digits.
+    column has one exponent; where the numbers differ by more than three orders, each has its own and the same digits.
     """
     numbers = [float(v) for v in values]
     sizes = [abs(v) for v in numbers if math.isfinite(v) and v != 0]
     if not sizes:
         return ["0" if v == 0 else NOTHING for v in numbers]
     top, bottom = _power(max(sizes), digits), _power(min(sizes), least)
-    if top - bottom > 4:
+    if top - bottom > 3:
         return [_finite(v, f".{digits - 1}e") for v in numbers]
     if bottom < -4 or top > 6:
         decimals = max(digits - 1, least - 1 + top - bottom)

@@ -87,7 +87,7 @@ def _size_marks(chart: Chart, x: Scale, marks: list[Mark]) -> None:
     room = all(x(mark.size) + 7.6 * len(text) < chart.width for mark, text in zip(marks, texts, strict=True))
     for i, (mark, text) in enumerate(zip(marks, texts, strict=True)):
         upper = len(marks) > 1 and i == (0 if room else 1)
-        at, y = x(mark.size), chart.top - (22 if upper else 7)
+        at, y = x(mark.size), chart.top - (25 if upper else 10)
         look = "best" if mark.recommended else "one-se"
         chart.add("line", class_=f"mark {look}", x1=at, x2=at, y1=y + 4, y2=chart.bottom)
         to_right = room or at < 7.6 * len(text)
