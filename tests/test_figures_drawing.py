@@ -1,5 +1,6 @@
 """Drawing: on given axes or own ones, names as text, the same bytes each time, no state left behind."""
 
+import dataclasses
 import subprocess
 import sys
 import warnings
@@ -10,6 +11,7 @@ import pytest
 
 from _curves import make_curve, plain_names, unannealed
 from _errors import sentence_of
+from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal, figures
 
 CURVE = make_curve()
@@ -34,9 +36,48 @@ def test_draws_on_given_axes_and_on_its_own(name):
 def test_the_size_curve_shows_the_numbers():
     ax = figures.plot_size_curve(CURVE)
     drawn = next(line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == 8)
-    np.testing.assert_array_equal(drawn.get_ydata(), CURVE.cv_error)
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert f"best and one-standard-error size: {CURVE.best_size}" in legend
+    np.testing.assert_array_equal(drawn.get_xdata(), range(1, 9))
+    np.testing.assert_array_equal(drawn.get_ydata(), CURVE.cv_error[1:])
+    legend = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert {f"recommended: {CURVE.best_size}", "mean alone"} <= legend
+    line = next(line for line in ax.lines if line.get_label() == "mean alone")
+    assert line.get_ydata() == [CURVE.cv_error[0]] * 2
+    assert ax.get_yscale() == "linear"
+    assert figures.plot_size_curve(make_curve(noise=0.1)).get_yscale() == "log"
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_draws_curves_of_version_01_and_where_nothing_predicts(name):
+    plot = getattr(figures, name)
+    for curve in (without_size_0(CURVE), make_curve(rows=40, noise=8, seed=3, names=plain_names(24))):
+        assert plot(curve).get_xlabel()
+
+
+def test_a_wild_prediction_is_hollow_at_the_edge():
+    predictions = CURVE.predictions.copy()
+    predictions[4, 7] = 1e6
+    ax = figures.plot_predictions(dataclasses.replace(CURVE, predictions=predictions))
+    assert ax.get_ylim()[1] < 100
+    assert [len(line.get_xdata()) for line in ax.lines[1:]] == [59, 1]
+    assert "1 beyond the axes" in ax.get_title(loc="left")
+
+
+def test_a_curve_and_a_trace_plot_themselves():
+    code = (
+        "import matplotlib; matplotlib.use('Agg')\nfrom _curves import make_curve\nax = make_curve().plot()\n"
+        "import matplotlib.pyplot as plt\nprint(ax.get_ylabel(), plt.get_fignums() == [ax.figure.number])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=__file__.rsplit("/", 1)[0])
+    assert done.stdout.split() == ["cv_error", "True"], done.stderr
+    from matplotlib.figure import Figure
+
+    given = Figure().add_subplot()
+    assert CURVE.plot(given) is given
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 8))
+    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3, engine="reference")
+    other = Figure().add_subplot()
+    assert trace.plot(other) is other
 
 
 def test_the_heat_map_says_what_it_leaves_out():
@@ -52,7 +93,7 @@ def test_anneal_draws_a_trace_and_both_quantities():
     trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3, engine="reference")
     for quantity in ("energy", "acceptance"):
         ax = figures.plot_anneal(trace, quantity=quantity)
-        assert len(ax.lines) == 3
+        assert len(ax.lines) == 3 + (quantity == "energy")  # and the line of the best energy
         assert ax.xaxis_inverted()
     assert not figures.plot_anneal(unannealed(CURVE), size=8).lines
 

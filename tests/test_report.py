@@ -5,17 +5,23 @@ import json
 import os
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
 
 from _curves import ODD, make_curve, plain_names, unannealed
 from _errors import sentence_of
+from _older_curve import without_size_0
 from pairflip.crossval.answer import answer_of
+from pairflip.crossval.curve import StandIns
+from pairflip.crossval.verdict import held_out, recommended_size
+from pairflip.figures.numbers import size_to_show
 from pairflip.report import write_report
 from pairflip.report.page import render
 
 CURVE = make_curve()
+NOISE = make_curve(rows=40, noise=8, seed=0, names=plain_names(24))
 PAGE = render(CURVE, target="y", title="A title")
 VOID = {"meta", "input", "br"}
 
@@ -89,7 +95,7 @@ def test_odd_names_are_text():
 
 
 def test_a_long_name_is_whole_in_the_table_of_columns():
-    supports = tuple(np.arange(k) for k in range(1, 9))
+    supports = tuple(np.arange(k) for k in range(9))
     page = render(dataclasses.replace(CURVE, supports=supports))
     rows = [row[0] for row in data_of(page)["tables"][-1]["columns"]]
     assert ODD[5] in rows
@@ -98,19 +104,19 @@ def test_a_long_name_is_whole_in_the_table_of_columns():
 def test_the_issue_list_is_there():
     for head in (
         "The answer",
-        "Two warnings",
+        "What this cannot tell",
         "How many columns",
         "Which columns",
         "Correlated stand-ins",
         "How often each column was selected",
         "How coefficients change with size",
         "Held-out predictions",
-        "The search",
+        "How the search went",
         "What was done",
     ):
         assert head in TEXT
     assert "does not identify the true support" in TEXT
-    assert "must not be used to choose the size" in TEXT
+    assert "fixed-support" not in TEXT, "the number it warned of is not on the page"
     for fact in (
         CURVE.data_hash,
         "0.1.0",
@@ -129,7 +135,8 @@ def test_figures_have_text_alternatives_and_tables():
     assert len(charts) == 10  # three in two widths, two pairs
     assert all(len(a["aria-label"]) > 40 for a in charts)
     assert all(a.get("aria-hidden") == "true" for a in OUTLINE.all("svg") if a.get("role") != "img")
-    assert PAGE.count("<details") == PAGE.count("<summary") == 5
+    assert PAGE.count("<details") == PAGE.count("<summary") == 7
+    assert [a for a in OUTLINE.all("details") if "open" in a] == [{"open": None}], "only the settings are open"
     assert len(OUTLINE.all("figure")) == len(OUTLINE.all("figcaption")) == 5
 
 
@@ -138,7 +145,7 @@ def test_the_slider_is_a_labelled_range_with_a_live_output():
     assert slider["type"] == "range"
     assert {"for": "size"} in OUTLINE.all("label")
     assert OUTLINE.all("output")[0]["aria-live"] == "polite"
-    assert int(slider["value"]) == CURVE.sizes.tolist().index(CURVE.best_size)
+    assert int(slider["value"]) == CURVE.sizes.tolist().index(recommended_size(CURVE)) == 4
 
 
 def test_tables_of_every_size_hold_the_final_fits():
@@ -148,16 +155,18 @@ def test_tables_of_every_size_hold_the_final_fits():
         got = sorted(float(row[1]) for row in rows[:-1])
         np.testing.assert_allclose(got, np.sort(CURVE.coefs[at]), rtol=1e-3)
         assert rows[-1][0] == "(constant)"
+        decimals = {len(row[1].split(".")[1]) for row in rows if "e" not in row[1]}
+        assert len(decimals) <= 1, "numbers of a column can be compared"
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"cv_error_se": np.where(CURVE.sizes == CURVE.best_size, CURVE.cv_error_se, np.nan)},
-        {"aic": np.full(8, -np.inf), "bic": np.full(8, np.nan)},
-        {"agreement": np.full(8, np.nan), "final_agreement": np.full(8, np.nan)},
-        {"predictions": np.where(np.arange(60) == 3, np.nan, CURVE.predictions)},
-        {"observed": np.ones(60), "predictions": np.ones((8, 60))},
+        {"aic": np.full(9, -np.inf), "bic": np.full(9, np.nan)},
+        {"agreement": np.full(9, np.nan), "final_agreement": np.full(9, np.nan)},
+        {"predictions": np.where((np.arange(60) == 3) & (CURVE.sizes[:, None] == 7), np.nan, CURVE.predictions)},
+        {"observed": np.ones(60), "predictions": np.ones((9, 60))},
     ],
     ids=["se", "criteria", "agreement", "prediction", "constant target"],
 )
@@ -189,12 +198,17 @@ def test_the_same_curve_gives_the_same_page():
 
 def test_one_size_no_annealing_and_forced_columns():
     one = make_curve(sizes=[3], columns=5, planted=3)
-    page = render(unannealed(dataclasses.replace(one, always=np.array([4]), always_coefs=np.array([[1.5]]))))
+    curve = unannealed(dataclasses.replace(one, always=np.array([4]), always_coefs=np.array([[1.25], [1.5]])))
+    page = render(curve)
     text = " ".join(Outline(page).text)
     assert "No size needed annealing" in text
     assert "Always in the model" in text
-    assert data_of(page)["tables"][0]["columns"][-2][1:] == ["1.5", "always in"]
-    assert "disabled" in page
+    tables = data_of(page)["tables"]
+    assert tables[0]["name"] == "0 columns (forced columns alone)"
+    assert [row[2] for row in tables[0]["columns"]] == ["always in", "–"]
+    assert float(tables[1]["columns"][-2][1]) == 1.5
+    assert "disabled" not in page
+    assert " disabled>" in render(without_size_0(curve)), "one size: nothing to slide"
 
 
 def test_what_was_dropped_and_extra_facts_are_listed():
@@ -211,35 +225,167 @@ def test_long_settings_are_cut_and_say_so():
     assert re.search(r"\[3\.6, 14\.4, 57\.6, …, \S+\] \(40 values\)", " ".join(Outline(render(long)).text))
 
 
-def test_the_answer_is_two_sentences_with_the_numbers():
-    answer = answer_of(CURVE)
-    assert answer.text.startswith("Keep 4 columns: “<script>")
-    assert "87 % of the variance" in answer.text
-    assert "59 of 60 folds" in answer.text
-    assert answer.sure == "fairly"
+def section(page, class_):
+    return re.search(rf'<section class="{class_}[^>]*>.*?</section>', page, re.DOTALL)[0]
 
 
-def test_the_answer_names_both_sizes_when_they_differ():
-    curve = make_curve(columns=60, rows=100, sizes=range(1, 9), names=plain_names(60), noise=2.5)
-    assert curve.one_se_size < curve.best_size
-    assert "within one standard error" in answer_of(curve).text
+def test_the_answer_box_is_that_of_the_answer():
+    cautious = dataclasses.replace(CURVE, agreement=np.full(9, 0.1))
+    for curve, mood in ((CURVE, "fairly"), (cautious, "not"), (NOISE, "nothing")):
+        answer = answer_of(curve)
+        box = section(render(curve), "answer")
+        assert f'class="answer {mood}"' in box
+        assert answer.mood == mood
+        words = "".join(Outline(box).text)
+        for pieces in (answer.headline, answer.details):
+            assert "".join(text for text, _ in pieces) in words
+        assert box.count("<li>") == len(answer.cautions)
+        assert box.index("<strong>") < box.index("</strong>")
+    style = (files("pairflip.report") / "style.css").read_text(encoding="utf-8")
+    green = re.findall(r"^(\S.*?) \{[^}]*var\(--good-edge\)", style, re.MULTILINE)
+    assert green == [".answer.fairly"], "nothing is green but an answer without doubts"
 
 
-def test_the_answer_is_honest_when_unsure():
-    nothing = answer_of(make_curve(rows=40, noise=8, seed=3))
-    assert nothing.text.startswith("No set of columns predicts the target")
-    assert nothing.sure == "not"
-    edge = answer_of(make_curve(sizes=[1, 2]))
-    assert any("largest size tried (2)" in c for c in edge.cautions)
-    shaky = dataclasses.replace(CURVE, fold_supports=tuple(f * 0 for f in CURVE.fold_supports))
-    assert any("0 of 60 folds" in c for c in answer_of(shaky).cautions)
-    hard = dataclasses.replace(CURVE, final_agreement=np.zeros(8))
-    assert any(c.startswith("The search is hard: only 0 of ") for c in answer_of(hard).cautions)
+def test_where_nothing_predicts_the_page_shows_the_best_columns_tried_and_recommends_none():
+    page = render(NOISE)
+    data = data_of(page)
+    assert data["sizes"][data["shown"]] == size_to_show(NOISE) > 0
+    assert "recommended" not in " ".join(t["name"] for t in data["tables"])
+    assert "(recommended" not in " ".join(Outline(page).text)
+    assert data["tables"][0]["name"] == "0 columns (mean alone)"
+    assert data["tables"][0]["summary"].startswith("No columns (mean alone). Root mean square error ")
+    assert "worse than the mean" not in data["tables"][0]["summary"], "the mean is not compared with the mean"
+    assert data["tables"][0]["no_stand_ins"] == "No columns are chosen at this size."
 
 
-def test_many_names_are_counted_in_the_answer():
-    curve = make_curve(columns=40, sizes=[12], names=plain_names(40))
-    assert "and 5 more" in answer_of(curve).text
+def test_a_curve_of_version_01_still_has_a_page():
+    page = render(without_size_0(CURVE))
+    data = data_of(page)
+    assert data["sizes"] == list(range(1, 9))
+    assert "mean alone" not in " ".join(Outline(page).text)
+
+
+def cells(page, table):
+    body = re.search(rf'<table id="{table}".*?</table>', page, re.DOTALL)[0]
+    return [
+        [Outline(c).text[0] if Outline(c).text else "" for c in re.findall(r"<t[hd][^>]*>.*?</t[hd]>", row)]
+        for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL)
+    ]
+
+
+def test_the_table_of_sizes_has_few_columns_and_says_where_the_search_is_uncertain():
+    head, *rows = cells(PAGE, "t-sizes")
+    assert head == ["Size", "RMSE", "R2", "cv_error ± SE", "Unchanged", "Chains agree", "Remarks"]
+    assert [row[0] for row in rows] == ["0 (mean alone)", *map(str, range(1, 9))]
+    for row, size in zip(rows, CURVE.sizes.tolist(), strict=True):
+        now = held_out(CURVE, size)
+        assert float(row[1]) == pytest.approx(now.rmse, abs=6e-4)
+        assert float(row[2]) == pytest.approx(now.r2, abs=6e-3)
+        assert float(row[3].split(" ± ")[0]) == pytest.approx(CURVE.cv_error[CURVE.at(size)], abs=6e-4)
+    assert len({len(row[3]) for row in rows}) == 1, "the same decimals down the column"
+    assert rows[4][6] == "recommended; lowest error; one-SE size"
+    uncertain = [row[0] for row in rows if "search uncertain" in row[6]]
+    assert uncertain == [str(k) for k in CURVE.sizes if k and CURVE.agreement[CURVE.at(k)] < 0.3] == ["8"]
+    assert "unchanged when one row is left out" in TEXT
+    assert "trustworthy" not in TEXT
+    assert "Stability" not in TEXT
+    folds = render(dataclasses.replace(CURVE, n_folds=10, held_out_fold=np.arange(60) % 10))
+    assert "unchanged when a fold is left out" in folds
+
+
+def test_diagnostics_of_the_search_are_in_one_closed_section():
+    inside = re.search(r'<details class="search">.*?<table id="t-cooling".*?</table>', PAGE, re.DOTALL)[0]
+    for word in ("Run-to-run SD", "Energy", "accepted fraction"):
+        assert word in inside
+        assert word not in PAGE.replace(inside, "").split("<script")[0]
+
+
+def test_every_size_has_axes_of_its_own():
+    wild = CURVE.predictions.copy()
+    wild[8] += 500 * np.sin(np.arange(60))
+    data = data_of(render(dataclasses.replace(CURVE, predictions=wild)))
+    highest = [frames["prediction"]["y"][1] for frames in data["frames"]]
+    assert max(highest[:8]) < 15, "a bad size does not squeeze the others"
+    ends = [[chain[-1] for chain in cold["energy"]] for cold in data["cooling"]]
+    for frames, end in zip(data["frames"][1:], ends[1:], strict=True):
+        low, high = frames["energy"]["y"][:2]
+        assert frames["energy"]["y"][4] is True, "logarithmic"
+        assert low < min(end) <= max(end) < high
+        assert frames["energy"]["yt"][0][1] == "best"
+    assert data["frames"][0]["energy"]["xt"] == [], "nothing was annealed at size 0"
+
+
+def spectrum_curve(correlation, names):
+    """Column 10 is chosen; its stand-ins are 8, 9, 11, 12 and 20."""
+    curve = make_curve(names=names)
+    support, folds = np.array([10]), np.full((60, 1), 10)
+    folds[:5], folds[5:7] = 9, 20
+    known = StandIns(support, np.array([[9, 11, 8, 12, 20]]), np.array([correlation]))
+    supports = (curve.supports[0], support, *curve.supports[2:])
+    return dataclasses.replace(
+        curve,
+        supports=supports,
+        fold_supports=(curve.fold_supports[0], folds, *curve.fold_supports[2:]),
+        stand_ins=known,
+    )
+
+
+def stand_in_rows(curve):
+    return data_of(render(curve))["tables"][1]["stand_ins"]
+
+
+def test_neighbours_in_a_spectrum_are_one_window():
+    nm = [f"{2136 + 2 * j} nm" for j in range(24)]
+    curve = spectrum_curve([0.99, 0.98, 0.97, -0.91, 0.85], nm)
+    assert stand_in_rows(curve) == [
+        ["2156 nm", "2152 nm to 2160 nm or wider", "-0.910", "5 of 60"],
+        ["2156 nm", "2176 nm", "0.850", "2 of 60"],
+    ]
+    weak = spectrum_curve([0.9996, 0.95, 0.79, 0.5, 0.81], nm)
+    assert stand_in_rows(weak) == [
+        ["2156 nm", "2154 nm to 2158 nm", "0.950", "5 of 60"],
+        ["2156 nm", "2176 nm", "0.810", "2 of 60"],
+    ]
+    words = [f"{chr(97 + j)} content" for j in range(24)]
+    apart = stand_in_rows(spectrum_curve([0.9996, 0.95, 0.79, 0.5, 0.81], words))
+    assert [row[1:3] for row in apart] == [["j content", ">0.999"], ["l content", "0.950"], ["u content", "0.810"]]
+
+
+def test_no_stand_ins_is_one_line_and_no_table():
+    curve = spectrum_curve([0.8, 0.79, -0.8, 0.5, 0.1], plain_names(24))
+    table = data_of(render(curve))["tables"][1]
+    assert table["stand_ins"] == []
+    assert table["no_stand_ins"] == "None: no other column has a correlation above 0.8 or below -0.8 with a chosen one."
+    alone = dataclasses.replace(CURVE, stand_ins=StandIns(np.arange(0), np.zeros((0, 4), int), np.zeros((0, 4))))
+    assert '<div id="some-stand-ins" hidden>' in render(alone)
+
+
+def test_rows_have_their_names_or_numbers_from_1():
+    worst = int(np.argmax(np.abs(CURVE.observed - CURVE.predictions[4])))
+    data = data_of(PAGE)
+    assert data["tables"][4]["residuals"][0][0] == str(worst + 1)
+    assert data["rows"] == [str(row + 1) for row in range(60)]
+    assert "Row (from 1)" in TEXT
+    named = render(CURVE, row_names=[f"plant <{row}>" for row in range(60)])
+    assert data_of(named)["tables"][4]["residuals"][0][0] == f"plant <{worst}>"
+    assert "from 1" not in " ".join(Outline(named).text)
+    assert "59 names for a table of 60 rows" in sentence_of(ValueError, lambda: render(CURVE, row_names=["a"] * 59))
+
+
+def test_a_row_predicted_several_times_is_listed_once():
+    twice = {
+        name: np.tile(getattr(CURVE, name), 2) for name in ("held_out_rows", "held_out_unit", "observed", "weights")
+    }
+    shifted = np.hstack([CURVE.predictions, CURVE.predictions + 0.5])
+    fold = np.concatenate([np.arange(60), 60 + np.arange(60)])
+    page = render(dataclasses.replace(CURVE, predictions=shifted, held_out_fold=fold, n_folds=120, **twice))
+    rows = data_of(page)["tables"][4]["residuals"]
+    assert len({row[0] for row in rows}) == len(rows) == 25
+    at = int(rows[0][0]) - 1
+    assert float(rows[0][2]) == pytest.approx(CURVE.predictions[4, at] + 0.25, abs=6e-4)
+    text = " ".join(" ".join(Outline(page).text).split())
+    assert "2 times with other folds" in text
+    assert "mean of the 2 predictions of a row" in text
 
 
 def test_written_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -1,9 +1,13 @@
 """The report in a real browser (Chromium or Chrome, if one is installed)."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from _browser import Browser, find_browser
 from _curves import ODD, make_curve, plain_names, unannealed
+from _older_curve import without_size_0
 from pairflip.report import write_report
 
 PATH = find_browser()
@@ -15,6 +19,8 @@ CURVES = {
     "odd": lambda: unannealed(make_curve()),
     "wide": lambda: make_curve(columns=300, rows=200, sizes=range(1, 21), names=plain_names(300), noise=2.0),
     "unsure": lambda: make_curve(rows=40, sizes=range(1, 13), noise=8, seed=3),
+    "nothing": lambda: make_curve(rows=40, noise=8, seed=0, names=plain_names(24)),
+    "old": lambda: without_size_0(make_curve()),
     "one": lambda: unannealed(make_curve(sizes=[3], columns=5, planted=3)),
 }
 
@@ -66,6 +72,9 @@ def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path)
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
     assert page.run("innerWidth") == width
     assert page.run(MESS) == []
+    page.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    assert page.run(MESS) == []
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
     page.screenshot(tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 20_000
     page.close()
@@ -113,6 +122,10 @@ def test_the_slider_changes_the_table_by_keyboard(browser, pages):
     assert "5 columns" in page.run("document.querySelector('svg[data-role*=prediction]').getAttribute('aria-label')")
     assert (page.run(dots) != first[0], page.run(lines) != first[1]) == (True, True)
     page.press("Home")
+    assert page.run(COLUMNS) == ["(constant)"]
+    assert page.run("document.querySelector('#columns').textContent") == "Which columns: 0 columns (mean alone)"
+    assert page.run(lines) == ""
+    page.press("ArrowRight")
     assert len(page.run(COLUMNS)) == 2
     assert page.run("document.querySelector('#columns').textContent") == "Which columns: 1 column"
     page.press("End")  # the size that was not annealed
@@ -121,12 +134,57 @@ def test_the_slider_changes_the_table_by_keyboard(browser, pages):
     page.close()
 
 
+TICKS = "[...document.querySelectorAll('svg[data-role*=%s] .%s-ticks text')].map(t => t.textContent)"
+
+
+def test_axes_follow_the_slider(browser, tmp_path):
+    curve = make_curve(names=plain_names(24))
+    predictions = curve.predictions.copy()
+    predictions[5] += 2 * np.sin(np.arange(60))
+    predictions[5, 3] = 1e5
+    page = browser.open(write_report(dataclasses.replace(curve, predictions=predictions), tmp_path / "r.html").as_uri())
+    page.run("document.querySelector('.search').open = true")
+    before = {(role, axis): page.run(TICKS % (role, axis)) for role in ("prediction", "energy") for axis in "xy"}
+    assert before["energy", "y"][0] == "best"
+    page.run("document.getElementById('size').focus()")
+    page.press("ArrowRight")
+    after = {(role, axis): page.run(TICKS % (role, axis)) for role, axis in before}
+    assert after["prediction", "y"] != before["prediction", "y"]
+    assert after["energy", "y"][0] == "best"
+    assert page.run("document.querySelectorAll('svg[data-role*=prediction] .point.beyond').length") == 1
+    assert "1 prediction far outside" in page.run("document.querySelector('#pred-head + figure').textContent")
+    inside = """[...document.querySelectorAll('svg.panel')].every(svg => {
+      const frame = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll('.point, .chain')].every(mark => {
+        const box = mark.getBoundingClientRect();
+        return !box.width || (box.left > frame.left - 8 && box.right < frame.right + 8 && box.bottom < frame.bottom);
+      });
+    })"""
+    assert page.run(inside)
+    assert page.run(MESS) == []
+    page.press("ArrowLeft")
+    assert {key: page.run(TICKS % key) for key in before} == before
+    page.close()
+
+
+def test_stand_ins_are_a_table_or_one_line(browser, pages):
+    page = browser.open(pages["odd"])
+    shown = "[...document.querySelectorAll('#no-stand-ins, #some-stand-ins')].map(e => e.getClientRects().length > 0)"
+    assert page.run(shown) == [False, True]
+    page.run("document.getElementById('size').focus()")
+    page.press("Home")
+    assert page.run(shown) == [True, False]
+    page.close()
+
+
 def test_hover_shows_values(browser, pages):
     page = browser.open(pages["odd"])
     page.run("document.querySelector('circle.dot').scrollIntoView({block: 'center'})")
     box = page.run("document.querySelector('.wide circle.dot').getBoundingClientRect().toJSON()")
     page.hover(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    assert page.run("document.getElementById('tip').textContent").startswith("1 column: cv_error 0.359 ± 0.049")
+    assert page.run("document.getElementById('tip').textContent").startswith(
+        "1 column: cv_error 0.359 ± 0.049, RMSE 0.848"
+    )
     assert page.run("document.getElementById('tip').hidden") is False
     page.hover(2, 2)
     assert page.run("document.getElementById('tip').hidden") is True
@@ -137,7 +195,7 @@ def test_figures_have_text_alternatives(browser, pages):
     page = browser.open(pages["odd"])
     tree = page.call("Accessibility.getFullAXTree")["nodes"]
     images = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") in ("image", "img")]
-    assert len(images) == 7  # the narrow ones are not shown
+    assert len(images) == 5  # the narrow ones are not shown, and the search is closed
     assert all(len(text) > 40 for text in images)
     assert [n["name"]["value"] for n in tree if n.get("role", {}).get("value") == "slider"] == ["Size shown"]
     page.close()

@@ -23,6 +23,7 @@ from pairflip.settle import NOTHING, first_best, settle
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,18 @@ class Trace:
             f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, engine={self.engine!r}, "
             f"{self.seconds:.2g} s{', ' + self.note if self.note else ''})"
         )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the energy of each chain against temperature with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.figures.records import plot_trace
+
+        return plot_trace(self, ax)
+
+    def _repr_html_(self) -> str:
+        """What was found and its coefficients, for notebooks."""
+        from pairflip.report.notebook import trace_html
+
+        return trace_html(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row a chain and step: chain, step, beta, energy, acceptance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 NOTHING = "–"  # where there is no number
@@ -98,6 +98,67 @@ def plus_minus(value: float, error: float) -> str:
         unit = 10.0**-decimals
         return f"{round(value / unit) * unit:.0f} ± {round(error / unit) * unit:.0f}"
     return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def explained(r2: float) -> str:
+    """How a sentence says R2: below zero the mean predicts better, and by how much is of no use to a reader."""
+    r2 = float(r2)
+    if not math.isfinite(r2):
+        return "explained variance unknown (the target does not vary)"
+    return "worse than the mean" if r2 < 0 else f"explained {percent(r2)} of the variance"
+
+
+def r2_text(r2: float) -> str:
+    """R2 in a table: two decimals, down to -1."""
+    r2 = float(r2)
+    if not math.isfinite(r2):
+        return NOTHING
+    return "worse than the mean" if r2 < -1 else f"{r2:.2f}"
+
+
+def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[str]:
+    """A column of numbers that can be compared at a glance: all with the same decimals, or all with an exponent.
+
+    The largest has `digits` significant digits, the smallest at least `least`. Where that takes too many decimals, the
+    column has one exponent; where the numbers differ by more than three orders, each has its own and the same digits.
+    """
+    numbers = [float(v) for v in values]
+    sizes = [abs(v) for v in numbers if math.isfinite(v) and v != 0]
+    if not sizes:
+        return ["0" if v == 0 else NOTHING for v in numbers]
+    top, bottom = _power(max(sizes), digits), _power(min(sizes), least)
+    if top - bottom > 3:
+        return [_finite(v, f".{digits - 1}e") for v in numbers]
+    if bottom < -4 or top > 6:
+        decimals = max(digits - 1, least - 1 + top - bottom)
+        unit = 10.0**top
+        return [f"{v / unit:.{decimals}f}e{top:+03d}" if math.isfinite(v) else NOTHING for v in numbers]
+    return [_finite(v, f".{max(0, digits - 1 - top, least - 1 - bottom)}f") for v in numbers]
+
+
+def aligned_plus_minus(values: Sequence[float], errors: Sequence[float]) -> list[str]:
+    """``value ± error`` down a column with the same decimals: two digits of the smallest error, or exponents."""
+    pairs = [(float(v), float(e)) for v, e in zip(values, errors, strict=True)]
+    known = [e for v, e in pairs if math.isfinite(v) and math.isfinite(e) and e > 0]
+    if not known:
+        return aligned(values)
+    top = _power(max(abs(v) for v, _ in pairs if math.isfinite(v)) or max(known), 4)
+    decimals = 1 - _power(min(known), 2)
+    few = top + decimals <= 6 and -4 <= top <= 6 and decimals <= 9
+    value, error = (f".{max(0, decimals)}f",) * 2 if few else (".3e", ".1e")
+    return [
+        _finite(v, value) + (f" ± {e:{error}}" if math.isfinite(v) and math.isfinite(e) and e > 0 else "")
+        for v, e in pairs
+    ]
+
+
+def _power(value: float, digits: int) -> int:
+    """Power of ten of a positive number after rounding to `digits` digits."""
+    return int(f"{value:.{digits - 1}e}".split("e")[1])
+
+
+def _finite(value: float, form: str) -> str:
+    return f"{value:{form}}" if math.isfinite(value) else NOTHING
 
 
 def plural(count: int, word: str) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import xarray as xr
+    from matplotlib.axes import Axes
 
 Ints = NDArray[np.int64]
 
@@ -238,6 +239,18 @@ class SizeCurve:
         from pairflip.crossval.summary import summary
 
         return summary(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw cv_error against size with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.figures.records import plot_curve
+
+        return plot_curve(self, ax)
+
+    def _repr_html_(self) -> str:
+        """The answer, the figure and the table, for notebooks."""
+        from pairflip.report.notebook import curve_html
+
+        return curve_html(self)
 
     def __str__(self) -> str:
         return self.summary()

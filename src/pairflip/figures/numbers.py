@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.crossval.verdict import r_squared
+from pairflip.crossval.verdict import held_out as errors_of
+from pairflip.crossval.verdict import recommended_size
 from pairflip.labels import column_labels, plural
 from pairflip.least_squares import Floats
 
 if TYPE_CHECKING:
-    from pairflip.annealing import Trace
     from pairflip.crossval.curve import SizeCurve
 
 Ints = NDArray[np.int64]
@@ -22,31 +22,49 @@ Bools = NDArray[np.bool_]
 _LARGEST_KEPT = 20  # residuals that thinning never removes: outliers are what a reader looks for
 _UNLIKE_UNITS = 1000.0  # columns whose coefficients differ by more are drawn relative to their own largest one
 _NAMED = 7  # columns that a figure has colours for
+_TOO_UNLIKE = 20.0  # errors that differ by more need a logarithmic axis
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A size that a figure points at, why, and whether it is the recommended one."""
+
+    size: int
+    text: str
+    recommended: bool
 
 
 @dataclass(frozen=True)
 class ErrorBars:
-    """cv_error against size: `error`, `low`, `high`, `training` (S,); `limit` is the lowest error plus its error."""
+    """cv_error against size: `error`, `low`, `high`, `training` (S,), for sizes above 0.
+
+    `without` is the error of size 0, drawn as a line across all sizes and named by `without_text` (NaN: not known);
+    `limit` is the lowest error plus its standard error; `log`: errors span too much for a straight axis, and `axis`
+    is what it must hold.
+    """
 
     sizes: Ints
     error: Floats
     low: Floats
     high: Floats
     training: Floats
-    best_size: int
-    one_se_size: int
+    without: float
+    without_text: str
+    marks: list[Mark]
     limit: float
+    log: bool
+    axis: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class CountMap:
-    """Selection counts (S, R) of R columns, `share` of the folds, and whether the `final` fit has the column."""
+    """Selection counts (S, R) of R columns, `fraction` of the folds, and whether the `final` fit has the column."""
 
     sizes: Ints
     columns: Ints
     labels: list[str]
     counts: Ints
-    share: Floats
+    fraction: Floats
     final: Bools
     n_folds: int
     cut: str
@@ -72,7 +90,8 @@ class Paths:
 class Scatter:
     """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown.
 
-    `rmse` and `share_explained` are those of all rows, each by its weight.
+    `rmse` and `r2` are those of all rows, each by its weight. `axis` holds the observed values and those predictions
+    that are no further from them than they are from each other; `beyond` says how many of those shown are outside.
     """
 
     size: int
@@ -81,50 +100,103 @@ class Scatter:
     predicted: Floats
     residual: Floats
     rmse: float
-    share_explained: float
+    r2: float
+    axis: tuple[float, float]
+    residual_axis: tuple[float, float]
+    beyond: int
     cut: str
 
 
-@dataclass(frozen=True)
-class Cooling:
-    """Energy and acceptance (chains, steps) against `temperature` (steps,), hottest first; empty if not annealed."""
+def size_to_show(curve: SizeCurve) -> int:
+    """The recommended size; where nothing predicts, the size above 0 with the lowest error, since 0 has no columns."""
+    recommended = recommended_size(curve)
+    tried = [int(k) for k in np.sort(curve.sizes) if k > 0]
+    if recommended or not tried:
+        return recommended
+    return min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
 
-    size: int
-    temperature: Floats
-    energy: Floats
-    acceptance: Floats
-    cut: str
+
+def without_columns(curve: SizeCurve) -> str:
+    """What predicts at size 0."""
+    if curve.always.size:
+        return "forced columns alone"
+    return "mean alone" if curve.settings.get("center", "fold") is not None else "zero for every row"
+
+
+def left_out(curve: SizeCurve) -> str:
+    """What a fold leaves out."""
+    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
+    return "one row is left out" if alone else "a fold is left out"
+
+
+def size_words(curve: SizeCurve, size: int) -> list[str]:
+    """What is to be said of a size: recommended, lowest error, one-SE size."""
+    recommended = size > 0 and size == recommended_size(curve)
+    words = (("recommended", recommended), ("lowest error", size == curve.best_size))
+    return [word for word, holds in (*words, ("one-SE size", size == curve.one_se_size)) if holds]
+
+
+def marks(curve: SizeCurve) -> list[Mark]:
+    """Sizes to point at: the recommended one and a second one worth knowing; where nothing predicts, that shown."""
+    from pairflip.crossval.answer import answer_of
+
+    answer = answer_of(curve)
+    if not answer.predicts:
+        return [Mark(size_to_show(curve), "lowest with columns", False)]
+    second = answer.other_size
+    found = [Mark(answer.size, "recommended", True)]
+    if second is not None:
+        found.append(Mark(second, "lowest error" if second == curve.best_size else "one-SE size", False))
+    return sorted(found, key=lambda mark: mark.size)
 
 
 def error_bars(curve: SizeCurve) -> ErrorBars:
-    """cv_error with one standard error to either side, by size."""
-    order = np.argsort(curve.sizes, kind="stable")
-    error = curve.cv_error[order]
-    half = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)[order]
-    at = int(np.flatnonzero(curve.sizes[order] == curve.best_size)[0])
+    """cv_error with one standard error to either side, by size; size 0 apart."""
+    order = by_size(curve)
+    known = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)
+    error, half, training = curve.cv_error[order], known[order], curve.energy_per_row[order]
+    best = curve.at(curve.best_size)
+    without = float(curve.cv_error[curve.at(0)]) if 0 in curve.sizes else float("nan")
+    limit = float(curve.cv_error[best] + known[best])
+    errors = np.append(error, without)
+    errors = errors[np.isfinite(errors) & (errors > 0)]
+    log = bool(errors.size and errors.max() > _TOO_UNLIKE * errors.min())
+    shown = np.concatenate([error, [without, limit], error - half, error + half, training])
+    shown = shown[np.isfinite(shown)]
+    if log:  # what is far below all errors would push them together again
+        shown = shown[shown > errors.min() / 3]
     return ErrorBars(
         sizes=curve.sizes[order],
         error=error,
         low=error - half,
         high=error + half,
-        training=curve.energy_per_row[order],
-        best_size=curve.best_size,
-        one_se_size=curve.one_se_size,
-        limit=float(error[at] + half[at]),
+        training=training,
+        without=without,
+        without_text=without_columns(curve),
+        marks=marks(curve),
+        limit=limit,
+        log=log,
+        axis=(float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0),
     )
+
+
+def by_size(curve: SizeCurve) -> Ints:
+    """Places of the sizes above 0, the smallest first."""
+    order = np.argsort(curve.sizes, kind="stable")
+    return order[curve.sizes[order] > 0]
 
 
 def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
     """Columns selected in at least one fold, the most selected first, at most `limit` of them.
 
-    The columns of the final fits of the best and the one-standard-error size are among them whatever their counts.
+    The columns of the final fits of the sizes that figures point at are among them whatever their counts.
     """
-    order = np.argsort(curve.sizes, kind="stable")
+    order = by_size(curve)
     total = curve.selection_counts.sum(axis=0)
     ranked = np.argsort(-total, kind="stable")
     ranked = ranked[: int(np.count_nonzero(total))]
     ever = ranked.size
-    chosen = np.unique(np.concatenate([curve.supports[curve.at(k)] for k in (curve.best_size, curve.one_se_size)]))
+    chosen = np.unique(np.concatenate([curve.supports[curve.at(mark.size)] for mark in marks(curve)]))
     top = ranked[:limit]
     missing = chosen[~np.isin(chosen, top)]
     spare = top[~np.isin(top, chosen)]
@@ -139,7 +211,7 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
         columns=shown,
         labels=column_labels(curve.names, shown.tolist(), length),
         counts=counts,
-        share=counts / max(1, curve.n_folds),
+        fraction=counts / max(1, curve.n_folds),
         final=final.reshape(counts.shape),
         n_folds=curve.n_folds,
         cut=_cut_of_counts(shown.size, n_missing, ever),
@@ -147,7 +219,7 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
 
 
 def _cut_of_counts(shown: int, missing: int, ever: int) -> str:
-    """What part of the columns is shown; `missing` ones are not among the most selected but in a final fit."""
+    """Which of the columns are shown; `missing` ones are not among the most selected but in a final fit."""
     if shown - missing >= ever:
         return f"all {plural(ever, 'column')} selected in any fold"
     if missing:
@@ -160,12 +232,12 @@ def coefficient_paths(
 ) -> Paths:
     """Coefficients of the final fits against size.
 
-    Columns of the size `first` (None: the best one) come first, then those that are in the most sizes. `relative`
+    Columns of the size `first` (None: that to show) come first, then those that are in the most sizes. `relative`
     None: divide each column by its largest coefficient if those of the first seven differ more than thousandfold.
     """
-    order = np.argsort(curve.sizes, kind="stable")
+    order = by_size(curve)
     used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)
-    here = np.isin(used, curve.supports[curve.at(curve.best_size if first is None else first)])
+    here = np.isin(used, curve.supports[curve.at(size_to_show(curve) if first is None else first)])
     ranked = np.lexsort((used, -times, ~here))
     shown = used[ranked][:limit].astype(np.int64)
     coefs = np.full((order.size, shown.size), np.nan)
@@ -194,7 +266,7 @@ def shown_rows(curve: SizeCurve, limit: int) -> Ints:
     total = curve.observed.size
     if total <= limit:
         return np.arange(total)
-    residual = np.abs(curve.observed - curve.predictions[curve.at(curve.best_size)])
+    residual = np.abs(curve.observed - curve.predictions[curve.at(size_to_show(curve))])
     largest = np.argsort(-residual, kind="stable")[: min(_LARGEST_KEPT, limit // 2)]
     others = np.setdiff1d(np.argsort(curve.observed, kind="stable"), largest, assume_unique=True)
     others = others[np.argsort(curve.observed[others], kind="stable")]
@@ -203,66 +275,30 @@ def shown_rows(curve: SizeCurve, limit: int) -> Ints:
 
 
 def held_out(curve: SizeCurve, size: int | None = None, limit: int = 5000) -> Scatter:
-    """Held-out prediction against truth at a size (None: the best one), thinned to `limit` rows."""
-    size = curve.best_size if size is None else int(size)
+    """Held-out prediction against truth at a size (None: that to show), thinned to `limit` rows."""
+    size = size_to_show(curve) if size is None else int(size)
     predicted = curve.predictions[curve.at(size)]
-    residual = curve.observed - predicted
     at = shown_rows(curve, limit)
-    w = curve.weights
+    now = errors_of(curve, size)
     total = curve.observed.size
+    x, y = curve.observed[at], predicted[at]
+    residual = x - y
+    low, high = float(curve.observed.min()), float(curve.observed.max())
+    room = high - low if high > low else np.inf
+    inside = (y >= low - room) & (y <= high + room)
+    kept = y[inside]
     return Scatter(
         size=size,
         rows=curve.held_out_rows[at],
-        observed=curve.observed[at],
-        predicted=predicted[at],
-        residual=residual[at],
-        rmse=float(np.sqrt(np.average(residual**2, weights=w))) if w.sum() > 0 else float("nan"),
-        share_explained=r_squared(curve, size),
+        observed=x,
+        predicted=y,
+        residual=residual,
+        rmse=now.rmse,
+        r2=now.r2,
+        axis=(min(low, float(np.min(kept, initial=low))), max(high, float(np.max(kept, initial=high)))),
+        residual_axis=(float(np.min(residual[inside], initial=0.0)), float(np.max(residual[inside], initial=0.0))),
+        beyond=int(np.count_nonzero(np.isfinite(y) & ~inside)),
         cut=f"{at.size:,} of {total:,} held-out predictions"
         if at.size < total
         else f"all {total:,} held-out predictions",
-    )
-
-
-def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64, steps: int | None = None) -> Cooling:
-    """Energy and acceptance against temperature: of the final fit of a size (None: the best one), or of a `Trace`.
-
-    At most `chains` chains, evenly spread from the lowest to the highest last energy, and `steps` temperatures.
-    A start at (nearly) infinite temperature is left out, since no axis has room for it, and so is the end of a schedule
-    where no chain accepts a flip any more, but for its first steps.
-    """
-    from pairflip.crossval.curve import SizeCurve
-
-    if isinstance(source, SizeCurve):
-        size = source.best_size if size is None else int(size)
-        at = source.at(size)
-        betas, energy, acceptance = (
-            source.annealing.betas[at],
-            source.annealing.energy[at],
-            source.annealing.acceptance[at],
-        )
-    else:
-        size, betas, energy, acceptance = source.k, source.betas, source.energy, source.acceptance
-    step = np.flatnonzero(np.isfinite(betas) & (betas > 0))
-    while step.size > 1 and betas[step[1]] > 100 * betas[step[0]]:
-        step = step[1:]
-    moving = np.flatnonzero(np.nan_to_num(acceptance[:, step]).any(axis=0))
-    if moving.size:
-        step = step[: moving[-1] + 4]
-    if steps is not None and step.size > steps:
-        step = step[np.unique(np.linspace(0, step.size - 1, steps).round().astype(np.int64))]
-    alive = np.flatnonzero(np.isfinite(energy[:, step]).all(axis=1)) if step.size else np.arange(0)
-    shown = alive
-    if alive.size > chains:
-        ranked = alive[np.argsort(energy[alive, step[-1]], kind="stable")]
-        shown = np.sort(ranked[np.unique(np.linspace(0, alive.size - 1, chains).round().astype(np.int64))])
-    if shown.size == 0:
-        step = step[:0]
-    part = f"{shown.size} of {plural(alive.size, 'chain')}" if shown.size < alive.size else plural(alive.size, "chain")
-    return Cooling(
-        size=size,
-        temperature=1.0 / betas[step],
-        energy=energy[np.ix_(shown, step)],
-        acceptance=acceptance[np.ix_(shown, step)],
-        cut=part if shown.size else "no annealing: nothing to choose at this size",
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int = 40) -> Axes:
-    """Draw in what part of the folds each column was selected, by size; dots are the final fit on all rows.
+    """Draw in what fraction of the folds each column was selected, by size; dots are the final fit on all rows.
 
     The `limit` most selected columns are shown, the title says of how many.
     """
@@ -24,7 +24,7 @@ def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int =
     counts = count_map(curve, limit)
     rows, sizes = counts.columns.size, counts.sizes
     ax = new_axes(ax, width=min(12.0, 4.2 + 0.28 * sizes.size), height=min(14.0, 1.3 + 0.2 * rows))
-    image = ax.imshow(counts.share.T, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    image = ax.imshow(counts.fraction.T, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     at, column = np.nonzero(counts.final)
     ax.plot(at, column, linestyle="none", marker="o", markersize=3.5, color=COLOURS[1], markeredgecolor="white")
     every = -(-sizes.size // 20)
@@ -34,7 +34,7 @@ def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int =
     ax.tick_params(length=0)
     label_axes(ax, "size (number of columns)", "", counts.cut)
     bar = figure_of(ax).colorbar(image, ax=ax, shrink=min(1.0, 8 / max(8, rows)), pad=0.02)
-    bar.set_label(f"part of {plural(counts.n_folds, 'fold')}", fontsize=TEXT)
+    bar.set_label(f"fraction of {plural(counts.n_folds, 'fold')}", fontsize=TEXT)
     bar.ax.tick_params(labelsize=TEXT)
     bar.outline.set_visible(False)
     return ax

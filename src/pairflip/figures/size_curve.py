@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from pairflip.figures.numbers import error_bars
-from pairflip.figures.style import COLOURS, QUIET, TEXT, label_axes, new_axes, whole_ticks
+from pairflip.figures.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
 
 
 def plot_size_curve(curve: SizeCurve, ax: Axes | None = None) -> Axes:
-    """Draw cv_error with its standard errors against size; mark the best and the one-standard-error size.
+    """Draw cv_error with its standard errors against size; mark the recommended size and a second one worth knowing.
 
-    The dashed line is the lowest cv_error plus its standard error; the grey one is the training error, which falls with
-    every column and chooses nothing.
+    The line across is the error without any columns (the mean alone, or the forced columns alone). The dashed line is
+    the lowest cv_error plus its standard error; the dotted one is the training error, which falls with every column and
+    chooses nothing. The axis is logarithmic where errors differ more than twentyfold.
     """
     ax = new_axes(ax)
     bars = error_bars(curve)
+    if isfinite(bars.without):
+        ax.axhline(bars.without, color="black", linewidth=1, label=bars.without_text)
     ax.plot(bars.sizes, bars.training, color=QUIET, linewidth=1, linestyle=":", label="training error")
     ax.axhline(bars.limit, color=QUIET, linewidth=1, linestyle="--", label="lowest + 1 standard error")
     ax.errorbar(
@@ -36,15 +40,16 @@ def plot_size_curve(curve: SizeCurve, ax: Axes | None = None) -> Axes:
         label="cv_error ± 1 standard error",
     )
     at = {int(k): float(e) for k, e in zip(bars.sizes, bars.error, strict=True)}
-    same = bars.best_size == bars.one_se_size
     ring: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 1.8}
-    best = f"best{' and one-standard-error' if same else ''} size: {bars.best_size}"
-    ax.plot([bars.best_size], [at[bars.best_size]], marker="o", markersize=11, color=COLOURS[1], label=best, **ring)
-    if not same:
-        text = f"one-standard-error size: {bars.one_se_size}"
-        ax.plot(
-            [bars.one_se_size], [at[bars.one_se_size]], marker="s", markersize=10, color=COLOURS[2], label=text, **ring
-        )
+    for mark in bars.marks:
+        if mark.size in at:
+            look: dict[str, Any] = {"marker": "o", "markersize": 11, "color": COLOURS[1]}
+            if not mark.recommended:
+                look = {"marker": "s", "markersize": 10, "color": COLOURS[2]}
+            ax.plot([mark.size], [at[mark.size]], label=f"{mark.text}: {mark.size}", **look, **ring)
+    if bars.log:
+        plain_log(ax)
+        ax.set_ylim(bars.axis[0] / 1.2, bars.axis[1] * 1.2)
     label_axes(ax, "size (number of columns)", "cv_error")
     whole_ticks(ax)
     ax.legend(fontsize=TEXT, frameon=False)

@@ -47,3 +47,15 @@ def whole_ticks(ax: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
+
+
+def plain_log(ax: Axes) -> None:
+    """A logarithmic y axis with ticks at 1, 2 and 5 times powers of ten, written as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    from pairflip.labels import number
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    ax.yaxis.set_minor_formatter(NullFormatter())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from pairflip.figures.numbers import Cooling, CountMap, ErrorBars, Paths, Scatter
-from pairflip.labels import number, percent, plural, plus_minus
+from pairflip.figures.numbers import CountMap, ErrorBars, Mark, Paths
+from pairflip.labels import number, plural, plus_minus
 from pairflip.report.svg import Chart, Scale, span
 
 NAMED = 7  # columns with a colour of their own in the paths
@@ -15,53 +15,87 @@ _CROSS = [(0, -0.4), (0.6, -1), (1, -0.6), (0.4, 0), (1, 0.6), (0.6, 1), (0, 0.4
 _CROSS += [(-1, -0.6), (-0.6, -1)]
 
 
-def size_chart(bars: ErrorBars, wide: bool) -> Markup:
-    """cv_error against size, with error bars and the best and one-standard-error size."""
-    label = (
-        f"Line chart of cv_error against size, {bars.sizes[0]} to {bars.sizes[-1]} columns. Lowest at "
-        f"{plural(bars.best_size, 'column')}; smallest size within one standard error: {bars.one_se_size}."
+def size_chart(bars: ErrorBars, wide: bool, of: type[Chart] = Chart) -> Markup:
+    """cv_error against size, with error bars, the error without columns, and the sizes to point at.
+
+    `of` is the kind of chart: one that carries its own colours where there is no style sheet.
+    """
+    ends = (
+        f"{bars.sizes[0]} to {bars.sizes[-1]} columns" if bars.sizes.size > 1 else plural(int(bars.sizes[0]), "column")
     )
-    chart = _sized(wide, 360, 300, label)
+    label = f"Line chart of cv_error against size, {ends}. " + "".join(
+        f"{mark.text.capitalize()}: {plural(mark.size, 'column')}. " for mark in bars.marks
+    )
+    known = np.isfinite(bars.without)
+    if known:
+        label += f"The error with the {bars.without_text} is {number(bars.without, 3)}. "
+    chart = _sized(wide, 360, 300, label + "The table below the figure has the numbers.", of=of)
     x = chart.x_scale(*span(bars.sizes.tolist(), 0.04))
-    y = chart.y_scale(*span([*bars.low, *bars.high, *bars.training, bars.limit]))
-    chart.y_axis(y, y.ticks(6), "cv_error")
+    low, high = (bars.axis[0] / 1.15, bars.axis[1] * 1.15) if bars.log else span(bars.axis)
+    y = chart.y_scale(low, high, bars.log)
+
+    def up(value: float) -> float:
+        return y(max(low, value))  # a logarithmic axis ends above some training errors and whiskers
+
+    chart.y_axis(y, y.ticks(6), "cv_error (logarithmic)" if bars.log else "cv_error")
     sizes = x.whole_ticks(bars.sizes.tolist(), 12 if wide else 8)
     chart.x_axis(x, sizes, "size (number of columns)", [str(k) for k in sizes])
-    _size_marks(chart, x, bars.best_size, bars.one_se_size)
-    chart.add("line", class_="limit", x1=chart.left, x2=chart.right, y1=y(bars.limit), y2=y(bars.limit))
-    chart.add("polyline", class_="training", points=_points(x, y, bars.sizes, bars.training))
-    chart.add("polyline", class_="line c0", points=_points(x, y, bars.sizes, bars.error))
-    for k, error, low, high, training in zip(
+    _size_marks(chart, x, bars.marks)
+    chart.add("line", class_="limit", x1=chart.left, x2=chart.right, y1=up(bars.limit), y2=up(bars.limit))
+    shown = np.flatnonzero(np.isfinite(bars.training) & (bars.training >= low))
+    chart.add("polyline", class_="training", points=_points(x, y, bars.sizes[shown], bars.training[shown]))
+    if known:
+        at = up(bars.without)
+        tip = f"{bars.without_text}: cv_error {number(bars.without, 3)}, RMSE {number((2 * bars.without) ** 0.5, 3)}"
+        chart.add("line", class_="without", x1=chart.left, x2=chart.right, y1=at, y2=at, data_tip=tip)
+        # Above the line, where most errors are not; below it only when the line is the lowest thing in the figure.
+        above = bool(np.nanmin(np.append(bars.error, bars.without)) < bars.without)
+        chart.add(
+            "text",
+            bars.without_text,
+            class_="tick over",
+            x=chart.right,
+            y=at + (-5 if above else 15),
+            text_anchor="end",
+        )
+    floored = np.maximum(bars.error, low)
+    chart.add("polyline", class_="line c0", points=_points(x, y, bars.sizes, floored))
+    for k, error, least, most, training in zip(
         bars.sizes.tolist(), bars.error, bars.low, bars.high, bars.training, strict=True
     ):
         if not np.isfinite(error):
             continue
         at = x(k)
-        chart.add("path", class_="whisker c0", d=f"M{at:.2f} {y(low):.2f}V{y(high):.2f}M{at - 4:.2f} {y(low):.2f}h8")
-        chart.add("path", class_="whisker c0", d=f"M{at - 4:.2f} {y(high):.2f}h8")
-        tip = f"{plural(k, 'column')}: cv_error {plus_minus(error, high - error)}, training error {number(training, 3)}"
-        chart.add("circle", class_="dot c0", cx=at, cy=y(error), r=4.5, data_tip=tip)
+        cap = f"M{at - 4:.2f} {up(least):.2f}h8" if least >= low else ""
+        chart.add("path", class_="whisker c0", d=f"M{at:.2f} {up(least):.2f}V{up(most):.2f}{cap}")
+        chart.add("path", class_="whisker c0", d=f"M{at - 4:.2f} {up(most):.2f}h8")
+        tip = (
+            f"{plural(k, 'column')}: cv_error {plus_minus(error, most - error)}, RMSE {number((2 * error) ** 0.5, 3)}, "
+            f"training error {number(training, 3)}"
+        )
+        chart.add("circle", class_="dot c0", cx=at, cy=up(error), r=4.5, data_tip=tip)
     return chart.svg()
 
 
-def _size_marks(chart: Chart, x: Scale, best: int, one_se: int) -> None:
-    """Thin upright lines with a text in the two rows kept free above the plot."""
-    room = (
-        x(best) + 140 < chart.width
-    )  # else the texts stand left of their lines, and the best size takes the upper row
-    marks = [(one_se, "one-SE size", "one-se", 0 if room else 1), (best, "best size", "best", 1 if room else 0)]
-    if best == one_se:
-        marks = [(best, "best and one-SE size", "best", 1)]
-    for k, text, class_, row in marks:
-        at = x(k)
-        y = chart.top - 22 + 15 * row
-        chart.add("line", class_=f"mark {class_}", x1=at, x2=at, y1=y + 4, y2=chart.bottom)
-        to_right = at + 170 < chart.width if best == one_se else room or at < 140
+def _size_marks(chart: Chart, x: Scale, marks: list[Mark]) -> None:
+    """Thin upright lines with a text in the two rows kept free above the plot.
+
+    Texts stand right of their lines, or left of them where there is no room; the line of the upper one then never
+    crosses the lower text.
+    """
+    texts = [f"{mark.text}: {mark.size}" for mark in marks]
+    room = all(x(mark.size) + 7.6 * len(text) < chart.width for mark, text in zip(marks, texts, strict=True))
+    for i, (mark, text) in enumerate(zip(marks, texts, strict=True)):
+        upper = len(marks) > 1 and i == (0 if room else 1)
+        at, y = x(mark.size), chart.top - (25 if upper else 10)
+        look = "best" if mark.recommended else "one-se"
+        chart.add("line", class_=f"mark {look}", x1=at, x2=at, y1=y + 4, y2=chart.bottom)
+        to_right = room or at < 7.6 * len(text)
         where = {"x": at - 3, "text_anchor": "start"} if to_right else {"x": at + 3, "text_anchor": "end"}
-        chart.add("text", f"{text}: {k}", class_=f"tick {class_}", y=y, **where)
+        chart.add("text", text, class_=f"tick {look}", y=y, **where)
 
 
-def counts_chart(counts: CountMap, best: int, one_se: int, wide: bool) -> Markup:
+def counts_chart(counts: CountMap, marks: list[Mark], wide: bool) -> Markup:
     """Heat map: one row a column, one place a size, the darker the more folds selected it."""
     row = 19.0
     left = 236.0 if wide else 132.0
@@ -95,7 +129,7 @@ def counts_chart(counts: CountMap, best: int, one_se: int, wide: bool) -> Markup
                 y=y,
                 width=max(0.5, cell - gap),
                 height=row - 1,
-                fill_opacity=round(0.04 + 0.96 * float(counts.share[s, i]), 2),
+                fill_opacity=round(0.04 + 0.96 * float(counts.fraction[s, i]), 2),
                 data_tip=tip,
             )
             if counts.final[s, i]:
@@ -103,21 +137,13 @@ def counts_chart(counts: CountMap, best: int, one_se: int, wide: bool) -> Markup
     places = {int(k): s for s, k in enumerate(counts.sizes)}
     ticks = x.whole_ticks(list(places), int(max(4, (chart.right - chart.left) // 28)))
     chart.x_axis(x, [places[k] for k in ticks], "size (number of columns)", [str(k) for k in ticks])
-    marks = [("best", best)] if best == one_se else [("one-se", one_se), ("best", best)]
-    for class_, k in marks:
-        at = x(places[k])
-        text = "best, one-SE" if best == one_se else {"best": "best", "one-se": "one-SE"}[class_]
-        y = 20.0 if class_ == "one-se" else 34.0
-        chart.add("path", class_=f"flag {class_}", d=f"M{at - 4:.2f} {y + 1}h8l-4 6z")
-        near_end = at > chart.right - 60
-        chart.add(
-            "text",
-            text,
-            class_=f"tick {class_}",
-            x=at - 7 if near_end else at + 7,
-            y=y + 7,
-            text_anchor="end" if near_end else "start",
-        )
+    for i, mark in enumerate(marks):
+        at, y = x(places[mark.size]), 20.0 if i + 1 < len(marks) else 34.0
+        look = "best" if mark.recommended else "one-se"
+        chart.add("path", class_=f"flag {look}", d=f"M{at - 4:.2f} {y + 1}h8l-4 6z")
+        near_end = at + 7 + 7.4 * len(mark.text) > chart.width
+        side = {"x": at - 7 if near_end else at + 7, "text_anchor": "end" if near_end else "start"}
+        chart.add("text", mark.text, class_=f"tick {look}", y=y + 7, **side)
     return chart.svg()
 
 
@@ -158,86 +184,17 @@ def legend_mark(i: int) -> Markup:
     )
 
 
-def scatter_charts(points: Scatter, predictions: list[float], residuals: list[float]) -> tuple[Markup, Markup]:
-    """Prediction against truth and residual against prediction; axes hold all sizes, so that the slider compares."""
-    what = f"{plural(points.size, 'column')}, {points.cut}"
-    low, high = span([*points.observed.tolist(), *predictions])
-    label = f"Scatter plot of held-out predictions against observed values: {what}. "
-    chart = _panel(label + f"Explained {percent(points.share_explained)} of the variance.")
-    x, y = chart.x_scale(low, high), chart.y_scale(low, high)
-    chart.y_axis(y, y.ticks(5), "predicted (held out)")
-    ticks = x.ticks(5)
-    chart.x_axis(x, ticks, "observed")
-    chart.add("line", class_="zero", x1=x(low), x2=x(high), y1=y(low), y2=y(high))
-    for a, b in zip(points.observed, points.predicted, strict=True):
-        _point(chart, x, y, float(a), float(b))
-    right = _panel(f"Scatter plot of residuals (observed minus predicted) against held-out predictions: {what}.")
-    u, v = right.x_scale(*span(predictions)), right.y_scale(*span([*residuals, 0.0]))
-    right.y_axis(v, v.ticks(5), "observed - predicted")
-    right.x_axis(u, u.ticks(5), "predicted (held out)")
-    right.add("line", class_="zero", x1=right.left, x2=right.right, y1=v(0), y2=v(0))
-    for a, b in zip(points.predicted, points.residual, strict=True):
-        _point(right, u, v, float(a), float(b))
-    return (
-        chart.svg(role="prediction", x=x.record(), y=y.record()),
-        right.svg(role="residual", x=u.record(), y=v.record()),
-    )
-
-
-def _point(chart: Chart, x: Scale, y: Scale, a: float, b: float) -> None:
-    """A point; without a place it is hidden, so that the page's script can still count it."""
-    if np.isfinite(a) and np.isfinite(b):
-        chart.add("circle", class_="point", cx=x(a), cy=y(b), r=3)
-    else:
-        chart.add("circle", class_="point", r=3, visibility="hidden")
-
-
-def cooling_charts(curves: list[Cooling], shown: int) -> tuple[Markup, Markup]:
-    """Energy and acceptance against temperature of the size in place `shown`; axes hold all sizes, one was annealed."""
-    temperatures = np.concatenate([c.temperature for c in curves])
-    hot, cold = temperatures.max(), temperatures.min()
-    if not hot > cold:
-        hot, cold = hot * 2, cold / 2
-    drawn = []
-    for quantity, title in (("energy", "energy"), ("acceptance", "accepted part of the flips")):
-        now = curves[shown]
-        label = (
-            f"Line chart of {title} against temperature while cooling, {plural(now.size, 'column')}, {now.cut}. "
-            "The table below the figure has the numbers."
-        )
-        chart = _panel(label)
-        x = chart.x_scale(float(hot), float(cold), log=True)
-        values = np.concatenate([getattr(c, quantity).ravel() for c in curves])
-        y = chart.y_scale(*span(values.tolist() if quantity == "energy" else [*values.tolist(), 0.0], 0.03))
-        chart.y_axis(y, y.ticks(5), title)
-        ticks = x.ticks(5)
-        chart.x_axis(x, ticks, "temperature 1/β (cooling to the right)", [f"{t:g}" for t in ticks])
-        for chain in range(max(c.energy.shape[0] for c in curves)):
-            points = ""
-            if chain < now.energy.shape[0]:
-                points = _points(x, y, now.temperature, getattr(now, quantity)[chain])
-            chart.add("polyline", class_="chain", points=points)
-        at = {"x": (chart.left + chart.right) / 2, "y": (chart.top + chart.bottom) / 2, "text_anchor": "middle"}
-        hidden = "hidden" if now.temperature.size else "visible"
-        chart.add("text", "not annealed at this size", class_="tick none", visibility=hidden, **at)
-        drawn.append(chart.svg(role=quantity, x=x.record(), y=y.record()))
-    return drawn[0], drawn[1]
-
-
 def _variant(wide: bool) -> str:
     return "wide" if wide else "narrow"
 
 
-def _sized(wide: bool, height: float, narrow_height: float, label: str, top: float = 58) -> Chart:
+def _sized(
+    wide: bool, height: float, narrow_height: float, label: str, top: float = 58, of: type[Chart] = Chart
+) -> Chart:
     """A chart for a wide or for a narrow page."""
     if wide:
-        return Chart(820.0, height, (top, 16.0, 44.0, 64.0), label, "wide")
-    return Chart(350.0, narrow_height, (top, 10.0, 44.0, 56.0), label, "narrow")
-
-
-def _panel(label: str) -> Chart:
-    """One of two charts side by side (one below the other on a narrow page)."""
-    return Chart(400.0, 320.0, (30.0, 14.0, 44.0, 62.0), label, "panel")
+        return of(820.0, height, (top, 16.0, 44.0, 64.0), label, "wide")
+    return of(350.0, narrow_height, (top, 10.0, 44.0, 56.0), label, "narrow")
 
 
 def _points(x: Scale, y: Scale, a: np.ndarray, b: np.ndarray) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ def write_report(
     dropped: Iterable[str | tuple[str, str]] = (),
     command: str | None = None,
     extra: Mapping[str, object] | None = None,
+    row_names: Sequence[object] | None = None,
 ) -> Path:
     """Write a curve as one self-contained HTML page that opens offline, and return its path.
 
@@ -46,8 +47,10 @@ def write_report(
         The command that made it.
     extra
         More lines for "What was done", for example versions of other packages.
+    row_names
+        A name for each row of the table, in its order; None: rows are numbered from 1.
     """
-    html = render(curve, title=title, target=target, dropped=dropped, command=command, extra=extra)
+    html = render(curve, title=title, target=target, dropped=dropped, command=command, extra=extra, row_names=row_names)
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
@@ -59,7 +62,7 @@ def render(curve: SizeCurve, **options: Any) -> str:
     template, style, script = (
         (home / name).read_text(encoding="utf-8") for name in ("template.html.j2", "style.css", "report.js")
     )
-    defaults = {"title": None, "target": None, "dropped": (), "command": None, "extra": None}
+    defaults = {"title": None, "target": None, "dropped": (), "command": None, "extra": None, "row_names": None}
     content = page_content(curve, **{**defaults, **options})
     data = content.pop("data")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -7,14 +7,40 @@
     const f = log ? Math.log10 : (v) => v;
     return start + ((end - start) * (f(value) - f(low))) / (f(high) - f(low));
   };
+  const inside = (scale, value) => Math.min(Math.max(value, scale[0]), scale[1]);
   const charts = {};
   for (const svg of document.querySelectorAll("svg[data-role]")) {
-    charts[JSON.parse(svg.dataset.role)] = {
-      svg: svg,
-      x: JSON.parse(svg.dataset.x),
-      y: JSON.parse(svg.dataset.y),
-      label: svg.getAttribute("aria-label"),
-    };
+    charts[JSON.parse(svg.dataset.role)] = { svg: svg, label: svg.getAttribute("aria-label") };
+  }
+
+  function element(svg, name, attributes, text) {
+    const made = document.createElementNS(svg.namespaceURI, name);
+    for (const key of Object.keys(attributes)) made.setAttribute(key, attributes[key]);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  // Axes of a figure at the size shown: [low, high, start, end, log] of both scales, [value, text] of the ticks.
+  function axes(chart, frame) {
+    chart.x = frame.x;
+    chart.y = frame.y;
+    const left = frame.x[2], right = frame.x[3], bottom = frame.y[2];
+    const across = [], up = [];
+    for (const [value, text] of frame.xt) {
+      const at = place(frame.x, value).toFixed(1);
+      across.push(element(chart.svg, "line", { class: "axis", x1: at, x2: at, y1: bottom, y2: bottom + 4 }));
+      across.push(element(chart.svg, "text", { class: "tick", x: at, y: bottom + 17, "text-anchor": "middle" }, text));
+    }
+    for (const [value, text] of frame.yt) {
+      const at = place(frame.y, value);
+      up.push(element(chart.svg, "line", { class: "grid", x1: left, x2: right, y1: at.toFixed(1), y2: at.toFixed(1) }));
+      const beside = { class: "tick", x: left - 6, y: (at + 4).toFixed(1), "text-anchor": "end" };
+      up.push(element(chart.svg, "text", beside, text));
+    }
+    chart.svg.querySelector(".x-ticks").replaceChildren(...across);
+    chart.svg.querySelector(".y-ticks").replaceChildren(...up);
+    const level = chart.svg.querySelector(".level");
+    if (level) for (const end of ["y1", "y2"]) level.setAttribute(end, place(frame.y, 0).toFixed(1));
   }
 
   function fill(id, rows) {
@@ -40,8 +66,10 @@
       const known = xs[i] !== null && ys[i] !== null;
       dot.setAttribute("visibility", known ? "visible" : "hidden");
       if (!known) return;
-      dot.setAttribute("cx", place(chart.x, xs[i]).toFixed(1));
-      dot.setAttribute("cy", place(chart.y, ys[i]).toFixed(1));
+      const x = inside(chart.x, xs[i]), y = inside(chart.y, ys[i]);
+      dot.classList.toggle("beyond", x !== xs[i] || y !== ys[i]);
+      dot.setAttribute("cx", place(chart.x, x).toFixed(1));
+      dot.setAttribute("cy", place(chart.y, y).toFixed(1));
       const row = data.rows[i], a = data.observed[i], b = data.predicted[now][i];
       dot.dataset.tip = "row " + row + ": observed " + a + ", predicted " + b + ", residual " + (a - b).toPrecision(3);
     });
@@ -60,7 +88,7 @@
     for (const name of Object.keys(charts)) {
       const chart = charts[name];
       chart.svg.setAttribute("aria-label", chart.label.replace(/\d[\d,]* columns?\b/, texts.name)
-        .replace(/Explained .*$/, texts.fit));
+        .replace(/Fit: .*$/, "Fit: " + texts.fit));
     }
   }
 
@@ -75,6 +103,9 @@
     fill("t-stand-ins", texts.stand_ins);
     fill("t-residuals", texts.residuals);
     fill("t-cooling", texts.cooling);
+    document.getElementById("no-stand-ins").hidden = texts.stand_ins.length > 0;
+    document.getElementById("some-stand-ins").hidden = texts.stand_ins.length === 0;
+    for (const name of Object.keys(charts)) axes(charts[name], data.frames[index][name]);
     const predicted = data.predicted[index];
     points(charts.prediction, data.observed, predicted);
     points(charts.residual, predicted, predicted.map((p, i) => (p === null ? null : data.observed[i] - p)));

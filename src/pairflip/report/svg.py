@@ -49,9 +49,7 @@ class Scale:
         """Round values inside the scale, about `count` of them."""
         low, high = min(self.low, self.high), max(self.low, self.high)
         if self.log:
-            decades = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
-            every = max(1, math.ceil(len(decades) / count))
-            return [10.0**d for d in decades][::every]
+            return log_ticks(low, high, count)
         return round_ticks(low, high, count)
 
     def whole_ticks(self, values: Sequence[int], count: int = 10) -> list[int]:
@@ -82,6 +80,17 @@ def round_ticks(low: float, high: float, count: int) -> list[float]:
     step = round_step(high - low, count)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [0.0 if i == 0 else float(f"{i * step:.12g}") for i in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float, count: int) -> list[float]:
+    """Powers of ten from low to high; where there are fewer than three, twice and five times them as well."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+        found = [m * 10.0**d for d in decades for m in factors]
+        found = [float(f"{v:.3g}") for v in found if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+        if len(found) > 2:
+            break
+    return found[:: max(1, math.ceil(len(found) / count))] or [low]
 
 
 def span(values: Sequence[float], margin: float = 0.05) -> tuple[float, float]:
@@ -133,26 +142,34 @@ class Chart:
         """A scale over its height, upwards."""
         return Scale(low, high, self.bottom, self.top, log)
 
+    def draw(self, name: str, text: str | Markup | None = None, **attributes: object) -> Markup:
+        """An element of this chart; the style sheet knows what its class looks like."""
+        return tag(name, text, **attributes)
+
     def add(self, name: str, text: str | Markup | None = None, **attributes: object) -> None:
-        """Draw an element."""
-        self.elements.append(tag(name, text, **attributes))
+        """Draw an element and keep it."""
+        self.elements.append(self.draw(name, text, **attributes))
 
     def x_axis(self, scale: Scale, ticks: Sequence[float], title: str, texts: Sequence[str] | None = None) -> None:
-        """Axis, ticks and title below the plot."""
+        """Axis, ticks (a group, so that the page's script can draw them anew) and title below the plot."""
         self.add("line", class_="axis", x1=self.left, x2=self.right, y1=self.bottom, y2=self.bottom)
+        drawn = Markup("")
         for value, text in zip(ticks, texts or tick_texts(ticks), strict=True):
             at = scale(value)
-            self.add("line", class_="axis", x1=at, x2=at, y1=self.bottom, y2=self.bottom + 4)
-            self.add("text", text, class_="tick", x=at, y=self.bottom + 17, text_anchor="middle")
+            drawn += self.draw("line", class_="axis", x1=at, x2=at, y1=self.bottom, y2=self.bottom + 4)
+            drawn += self.draw("text", text, class_="tick", x=at, y=self.bottom + 17, text_anchor="middle")
+        self.add("g", drawn, class_="x-ticks")
         middle = (self.left + self.right) / 2
         self.add("text", title, class_="title", x=middle, y=self.bottom + 36, text_anchor="middle")
 
-    def y_axis(self, scale: Scale, ticks: Sequence[float], title: str) -> None:
+    def y_axis(self, scale: Scale, ticks: Sequence[float], title: str, texts: Sequence[str] | None = None) -> None:
         """Grid lines, ticks at the left and the title above the plot, where it reads without turning the head."""
-        for value, text in zip(ticks, tick_texts(ticks), strict=True):
+        drawn = Markup("")
+        for value, text in zip(ticks, texts or tick_texts(ticks), strict=True):
             at = scale(value)
-            self.add("line", class_="grid", x1=self.left, x2=self.right, y1=at, y2=at)
-            self.add("text", text, class_="tick", x=self.left - 6, y=at + 4, text_anchor="end")
+            drawn += self.draw("line", class_="grid", x1=self.left, x2=self.right, y1=at, y2=at)
+            drawn += self.draw("text", text, class_="tick", x=self.left - 6, y=at + 4, text_anchor="end")
+        self.add("g", drawn, class_="y-ticks")
         self.add("text", title, class_="title", x=4.0, y=14.0, text_anchor="start")
 
     def svg(self, **data: object) -> Markup:
