@@ -52,7 +52,7 @@ def test_what_was_used_is_saved_and_gives_the_same_again(folder):
     assert settings["sizes"] == "1-2"
     assert settings["drop"] == ["f"]
     assert settings["ridge"] == 1e-5
-    assert settings["cv"] == "loo"
+    assert settings["cv"] == "5x10"
     assert not {"config", "force", "json", "as-json", "quiet", "shard", "merge"} & settings.keys()
     again = invoke("select", "--config", saved, "--out", "again")
     assert again.exit_code == 0, again.stderr

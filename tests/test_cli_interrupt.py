@@ -71,7 +71,7 @@ def test_with_a_journal_it_resumes(folder, monkeypatch):
     assert resume == ["pairflip", *ARGUMENTS, "--journal", journal.name]
     assert sorted(path.name for path in folder.iterdir()) == ["a table.csv", "my journal"]
     kept = lines(journal)
-    total = 3 * 24 * 150 + 3 * 150
+    total = 3 * 50 * 150 + 3 * 150
     assert 200 < kept < total
     done = run(*resume[1:], folder=folder)
     assert done.returncode == 0, done.stderr

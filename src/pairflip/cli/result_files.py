@@ -91,6 +91,7 @@ def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
         path,
         title=f"{table['source']}: which columns predict {table['target']}" if table else None,
         target=table.get("target"),
+        row_names=table.get("row_names"),
         dropped=[str(item) for item in (*changes, *notes)],
         command=record.get("command"),
         extra=extra,
@@ -106,7 +107,7 @@ def selection_counts(curve: SizeCurve) -> pd.DataFrame:
         for size in curve.sizes.tolist()
         for name, count in curve.top_columns(size, len(curve.names))
     ]
-    return pd.DataFrame(rows, columns=["size", "column", "folds", "part"])
+    return pd.DataFrame(rows, columns=["size", "column", "folds", "fraction"])
 
 
 def coefficients(curve: SizeCurve) -> pd.DataFrame:

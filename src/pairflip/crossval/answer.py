@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pairflip.crossval.curve import SizeCurve
-from pairflip.crossval.verdict import CLEAR, difference, held_out, predicts, recommended_size, uncertain
-from pairflip.labels import column_labels, number, percent, plural
+from pairflip.crossval.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
+from pairflip.labels import column_labels, explained, number, percent, plural
 
 Piece = tuple[str, bool]
 _NAME_LENGTH = 48
@@ -85,7 +85,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     now = held_out(curve, size)
     details: list[Piece] = [
         (
-            f"On rows that were held out, {'it explains' if size == 1 else 'they explain'} {percent(now.r2)} of the "
+            f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the "
             f"variance of the target: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}.",
             False,
         )
@@ -104,19 +104,26 @@ def _nothing(curve: SizeCurve) -> Answer:
     tried = [int(k) for k in curve.sizes if k > 0]
     best = min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
     now = held_out(curve, best)
-    explains, is_ = ("it explains", "it is") if best == 1 else ("they explain", "they are")
-    how = f"{explains} {percent(now.r2)} of the variance" if now.r2 > 0 else f"{is_} worse than the mean"
+    how = "the error is no lower"
+    if 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]:
+        how = "the error is hardly lower"
     details: list[Piece] = [
         (f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else "", False),
         (f"{plural(best, 'column')} did best on rows that were held out (", False),
         *_names(curve, best),
         (f"), but {how}", False),
     ]
-    details.append((f": the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
+    details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
     details.append((f"{_chance(curve, best)}. Do not rely on these columns.", False))
     cautions = (*_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
+
+
+def _explains(curve: SizeCurve, size: int) -> str:
+    if curve.always.size:
+        return "all these together explain"
+    return "it explains" if size == 1 else "they explain"
 
 
 def _chance(curve: SizeCurve, best: int) -> str:
@@ -124,25 +131,24 @@ def _chance(curve: SizeCurve, best: int) -> str:
     if 0 not in curve.sizes:
         return ""
     gain, error = difference(curve, 0, best)
-    if gain <= 0:
+    if not gain > 0:
         return ""
     if gain <= CLEAR * error:
         return f", a difference of {gain / error:.1f} standard errors"
-    return f"; but of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
+    return f"; but of shuffled targets, {percent(curve.facts.get('p_value', 1.0))} are fitted as well"
 
 
 def _against_nothing(curve: SizeCurve) -> str:
     """The error of the mean, beside which every other is to be read."""
     if 0 not in curve.sizes:
         return " in the unit of the target"
-    alone = "with the forced columns alone" if curve.always.size else "with the mean alone"
-    return f", and {number(held_out(curve, 0).rmse, 3)} {alone}"
+    return f", and {number(held_out(curve, 0).rmse, 3)} with the {baseline(curve)}".replace("the zero", "zero")
 
 
 def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     """The other size: the one with the lowest error, or the smallest that is not clearly worse."""
     there = held_out(curve, other)
-    how = f"RMSE {number(there.rmse, 3)}, explained {percent(there.r2)}"
+    how = f"RMSE {number(there.rmse, 3)}, {explained(there.r2)}"
     if other > size:
         return [(f" {plural(other, 'column')} had the lowest error ({how}), but not clearly.", False)]
     verb = "is" if other == 1 else "are"

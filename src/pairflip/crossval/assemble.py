@@ -30,7 +30,7 @@ from pairflip.problem import Fit, SubsetProblem
 from pairflip.settle import first_best, reaches
 
 Supports = NDArray[np.int64]
-_STAND_INS = 5
+_STAND_INS = 20
 _POOL = 5_000  # supports of the folds that are tried on all rows, at most
 
 

@@ -6,8 +6,8 @@ import textwrap
 
 from pairflip.crossval.answer import answer_of
 from pairflip.crossval.curve import SizeCurve
-from pairflip.crossval.verdict import held_out, uncertain
-from pairflip.labels import clean, number, plus_minus
+from pairflip.crossval.verdict import baseline, held_out, uncertain
+from pairflip.labels import aligned, aligned_plus_minus, clean
 
 _SHOWN_NAMES = 6
 _WIDTH = 110
@@ -17,12 +17,7 @@ def names(curve: SizeCurve, size: int) -> str:
     """Names of the columns of a size, the first few."""
     chosen = [clean(name) for name in curve.columns(size)]
     more = f" and {len(chosen) - _SHOWN_NAMES} more" if len(chosen) > _SHOWN_NAMES else ""
-    return ", ".join(chosen[:_SHOWN_NAMES]) + more if chosen else nothing_chosen(curve)
-
-
-def nothing_chosen(curve: SizeCurve) -> str:
-    """What predicts at size 0."""
-    return "(what is always in alone)" if curve.always.size else "(the mean alone)"
+    return ", ".join(chosen[:_SHOWN_NAMES]) + more if chosen else f"({baseline(curve)})"
 
 
 HEADER = ("size", "RMSE", "R2", "cv_error", "train", "agree", "BIC", "columns")
@@ -36,16 +31,18 @@ LEGEND = (
 def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
     """The table of sizes as texts; the size with the lowest error is marked *, the one-standard-error size +."""
     lines: list[tuple[str, ...]] = []
-    for at, size in enumerate(curve.sizes.tolist()):
+    every = [held_out(curve, size) for size in curve.sizes.tolist()]
+    rmse, train = aligned([now.rmse for now in every]), aligned(curve.energy_per_row, 3)
+    error = aligned_plus_minus(curve.cv_error.tolist(), curve.cv_error_se.tolist())
+    for at, (size, now) in enumerate(zip(curve.sizes.tolist(), every, strict=True)):
         mark = "*" if size == curve.best_size else "+" if size == curve.one_se_size else " "
-        now = held_out(curve, size)
         lines.append(
             (
                 f"{size}{mark}",
-                number(now.rmse, 4),
+                rmse[at],
                 f"{now.r2:.2f}",
-                plus_minus(curve.cv_error[at], curve.cv_error_se[at]),
-                number(curve.energy_per_row[at], 3),
+                error[at],
+                train[at],
                 f"{curve.agreement[at]:.0%}{'?' if uncertain(curve, size) else ' '}",
                 f"{curve.bic[at]:.1f}",
                 names(curve, size),

@@ -97,6 +97,13 @@ def recommended_size(curve: SizeCurve) -> int:
     return int(np.min(curve.sizes[some & (curve.cv_error <= curve.cv_error[best] + curve.cv_error_se[best])]))
 
 
+def baseline(curve: SizeCurve) -> str:
+    """What predicts at size 0, in words."""
+    if curve.always.size:
+        return "forced columns alone"
+    return "mean alone" if curve.settings.get("center", "fold") is not None else "zero for every row"
+
+
 def uncertain(curve: SizeCurve, size: int) -> bool:
     """Whether so few chains agree at this size that better columns may have been missed."""
     return bool(curve.agreement[curve.at(size)] < UNCERTAIN)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.crossval.verdict import baseline, recommended_size
 from pairflip.crossval.verdict import held_out as errors_of
-from pairflip.crossval.verdict import recommended_size
 from pairflip.labels import column_labels, plural
 from pairflip.least_squares import Floats
 
@@ -116,13 +116,6 @@ def size_to_show(curve: SizeCurve) -> int:
     return min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
 
 
-def without_columns(curve: SizeCurve) -> str:
-    """What predicts at size 0."""
-    if curve.always.size:
-        return "forced columns alone"
-    return "mean alone" if curve.settings.get("center", "fold") is not None else "zero for every row"
-
-
 def left_out(curve: SizeCurve) -> str:
     """What a fold leaves out."""
     alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
@@ -172,7 +165,7 @@ def error_bars(curve: SizeCurve) -> ErrorBars:
         high=error + half,
         training=training,
         without=without,
-        without_text=without_columns(curve),
+        without_text=baseline(curve),
         marks=marks(curve),
         limit=limit,
         log=log,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.crossval.verdict import uncertain
+from pairflip.crossval.verdict import baseline, uncertain
 from pairflip.figures.cooling_numbers import Cooling
-from pairflip.figures.numbers import Scatter, size_words, without_columns
+from pairflip.figures.numbers import Scatter, size_words
 from pairflip.labels import NOTHING, aligned, column_labels, explained, number, percent, plural
 from pairflip.report.stand_ins import STRONG, stand_ins
 
@@ -48,7 +48,7 @@ def size_name(curve: SizeCurve, size: int) -> str:
     """``4 columns (recommended, lowest error)``, ``0 columns (mean alone)``."""
     words = [word for word in size_words(curve, size) if word != "one-SE size" or size != curve.best_size]
     if not size:
-        words = [without_columns(curve)]
+        words = [baseline(curve)]
     return plural(size, "column") + (f" ({', '.join(words)})" if words else "")
 
 
@@ -56,7 +56,7 @@ def _summary(curve: SizeCurve, size: int, points: Scatter, n_columns: int) -> st
     at = curve.at(size)
     error = f"Root mean square error {number(points.rmse, 3)} on held-out rows{_explained(curve, points)}."
     if not size:
-        return f"No columns ({without_columns(curve)}). {error}"
+        return f"No columns ({baseline(curve)}). {error}"
     same = round(curve.stability[at] * curve.n_folds)
     doubt = " The search is uncertain at this size." if uncertain(curve, size) else ""
     return f"{error} {same:,} of {plural(curve.n_folds, 'fold')} selected exactly these columns.{doubt}" + (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.crossval.verdict import held_out, uncertain
-from pairflip.figures.numbers import left_out, size_words, without_columns
+from pairflip.crossval.verdict import baseline, held_out, uncertain
+from pairflip.figures.numbers import left_out, size_words
 from pairflip.labels import NOTHING, aligned, aligned_plus_minus, percent, r2_text
 from pairflip.least_squares import Floats
 
@@ -47,7 +47,7 @@ def size_rows(curve: SizeCurve) -> list[SizeRow]:
     sizes = [int(k) for k in curve.sizes[order]]
     now = [held_out(curve, k) for k in sizes]
     columns = [
-        [str(k) if k else f"0 ({without_columns(curve)})" for k in sizes],
+        [str(k) if k else f"0 ({baseline(curve)})" for k in sizes],
         aligned(h.rmse for h in now),
         [r2_text(h.r2) for h in now],
         aligned_plus_minus(curve.cv_error[order].tolist(), curve.cv_error_se[order].tolist()),
