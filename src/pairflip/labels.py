@@ -113,7 +113,7 @@ def r2_text(r2: float) -> str:
     r2 = float(r2)
     if not math.isfinite(r2):
         return NOTHING
-    return "worse than the mean" if r2 < -1 else f"{r2:.2f}"
+    return "worse than the mean" if r2 < -1 else f"{r2:.2f}".replace("-0.00", "0.00")
 
 
 def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[str]:

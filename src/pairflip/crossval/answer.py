@@ -114,7 +114,7 @@ def _nothing(curve: SizeCurve) -> Answer:
         (f"), but {how}", False),
     ]
     details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
-    details.append((f"{_chance(curve, best)}. Do not rely on these columns.", False))
+    details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
     cautions = (*_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")

@@ -40,7 +40,7 @@ def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
             (
                 f"{size}{mark}",
                 rmse[at],
-                f"{now.r2:.2f}",
+                f"{now.r2:.2f}".replace("-0.00", "0.00"),
                 error[at],
                 train[at],
                 f"{curve.agreement[at]:.0%}{'?' if uncertain(curve, size) else ' '}",
