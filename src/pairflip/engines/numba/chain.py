@@ -8,7 +8,7 @@ import numpy as np
 
 from pairflip.engines.numba.algebra import extend
 from pairflip.engines.numba.compile import kernel
-from pairflip.engines.numba.draws import draw_start
+from pairflip.engines.numba.orthogonal import new_basis
 
 LANES = 8
 BLOCK = 1024
@@ -16,20 +16,24 @@ ROW_CACHE_BYTES = 32 * 2**20
 
 
 class System(NamedTuple):
-    """The problem as kernels see it: G (N, N), or columns (N, M) when G is too large (the other is empty)."""
+    """The problem as kernels see it: G (N, N), or columns (N, M) when G is too large (the other is empty).
+
+    `exact` holds the columns for delicate flips, once a chain has asked for them.
+    """
 
     G: Any
     columns: Any
     b: Any
     diagonal: Any
     yy: float
+    exact: Any
 
 
 class Chain(NamedTuple):
     """Memory of one chain, used again for the next one.
 
     `order` lists the support in its first k places and the columns outside it after. P, x belong to the
-    support; W (k, N), r, s to all columns (the table).
+    support; W (k, N), r, s to all columns (the table); `basis` is for delicate flips, once the chain met one.
     """
 
     order: Any
@@ -46,6 +50,7 @@ class Chain(NamedTuple):
     cached_rows: Any
     cached_column: Any
     cache_slot: Any
+    basis: Any
 
 
 def new_chain(k: int, n_columns: int, *, dense: bool) -> Chain:
@@ -70,6 +75,7 @@ def new_chain(k: int, n_columns: int, *, dense: bool) -> Chain:
         cached_rows=empty(cached, n_columns if cached else 0),
         cached_column=np.full(cached, -1, np.int64),
         cache_slot=np.full(n_columns if cached else 0, -1, np.int64),
+        basis=new_basis(0, 0, 0, ridge=False),
     )
 
 
@@ -112,18 +118,22 @@ def gram_row(system, chain, j):
 
 
 @kernel
-def start_chain(system, chain, key0, key1):
-    """First support: the first k columns of a random order that stay independent. Returns how many there are."""
+def start_chain(system, chain, random_order):
+    """First support: the first k columns of a random order that stay independent.
+
+    Returns how many there are, -1 when only the columns can tell.
+    """
     k, n = chain.x.size, chain.order.size
-    order, g, random_order = chain.order, np.empty(k), np.empty(n, np.int32)
-    draw_start(key0, key1, random_order)
+    order, g = chain.order, np.empty(k)
     found, rest = 0, k
     for c in random_order:
-        added = False
+        added = 0
         if found < k:
             for m in range(found):
                 g[m] = inner(system.G, system.columns, order[m], c)
             added = extend(chain.P, found, g, system.diagonal[c])
+        if added < 0:
+            return -1
         if added:
             order[found] = c
             found += 1
@@ -135,13 +145,13 @@ def start_chain(system, chain, key0, key1):
 
 @kernel
 def refresh(G, columns, b, diagonal, yy, order, P, x):
-    """P, x of the support from G, free of accumulated rounding; returns the energy, NaN if it is singular."""
+    """P, x of the support from G, free of accumulated rounding; returns the energy, NaN if it is too delicate."""
     k = x.size
     g = np.empty(k)
     for m in range(k):
         for l in range(m):
             g[l] = inner(G, columns, order[m], order[l])
-        if not extend(P, m, g, diagonal[order[m]]):
+        if extend(P, m, g, diagonal[order[m]]) != 1:
             return np.nan
     energy = yy
     for m in range(k):

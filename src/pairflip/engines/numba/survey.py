@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import accepts, flip_energy, is_singular
+from pairflip.engines.base import TIE
+from pairflip.engines.numba.algebra import BEYOND, DELICATE, accepts, flip_energy, inflation, rounding
 from pairflip.engines.numba.chain import (
     LANES,
     build_table,
@@ -16,6 +17,7 @@ from pairflip.engines.numba.chain import (
     refresh,
 )
 from pairflip.engines.numba.compile import entry
+from pairflip.engines.numba.orthogonal import factorize, inverse_from, stays_regular, weigh
 
 
 @entry
@@ -37,9 +39,15 @@ def survey(system, chain, by_table, delta):
         np.empty(LANES),
         np.empty(LANES),
     )
-    refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)
+    now = factorize(system.exact, chain.basis, order)
+    inflated, tie = np.sum(chain.basis.inflated) - (k - 1), TIE * system.yy
+    if inflated <= DELICATE:
+        refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)
+    else:
+        inverse_from(chain.basis, P, x)
+    tau = inflated * rounding(inflated, 0.0)
     support_columns = np.empty((k, system.columns.shape[1]))
-    if system.columns.size:
+    if system.G.size == 0:
         for m in range(k):
             copy_row(system.columns, order[m], support_columns, m)
     if by_table:
@@ -48,7 +56,7 @@ def survey(system, chain, by_table, delta):
         j = order[k + place]
         for q in range(LANES):
             ahead[q] = j
-        if system.columns.size:
+        if system.G.size == 0:
             gather_from_columns(system.columns, support_columns, ahead, LANES, ahead_columns, ahead_G)
         else:
             gather(system.G, order, ahead, LANES, k, ahead_G)
@@ -60,8 +68,14 @@ def survey(system, chain, by_table, delta):
                 ahead_W[0, m] = chain.W[m, j]
         for i in range(k):
             p, w = P[i, i], ahead_W[0, i]
-            energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w)
+            low, energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w, tau, system.yy)
             for m in range(k):
                 u[m] = P[i, m]
                 v[m] = ahead_W[0, m] - u[m] * w / p
-            delta[i, place] = np.inf if is_singular(P, k, u, v, i, p, s) else energy
+            v[i] = -1.0
+            worst = inflation(P, k, u, v, p, s)
+            if low == BEYOND or not worst <= DELICATE or inflated > DELICATE:
+                energy, alpha, s = weigh(system.exact, chain.basis, i, j, now)
+                if not stays_regular(chain.basis, i, j, alpha, s):
+                    energy = np.inf
+            delta[i, place] = 0.0 if abs(energy) <= tie else energy
