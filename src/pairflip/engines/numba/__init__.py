@@ -51,8 +51,7 @@ class NumbaEngine:
         chain = self._memory(gram, k)
         chain.order[:] = order
         delta = np.empty((k, gram.n_columns - k))
-        system, chain = _with_columns(gram, _system(gram), chain)
-        survey(system, chain, self.way == "table", delta)
+        survey(_system(gram), chain, *_for_judging(gram, k), self.way == "table", delta)
         return delta
 
     def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
@@ -119,16 +118,20 @@ class NumbaEngine:
         self, gram: Gram, system: Any, plan: Any, output: Any, first: int, last: int, budget: int,
         stop: list[bool], tick: Tick | None,
     ) -> None:  # fmt: skip
-        from pairflip.engines.numba.clock import NEEDS_COLUMNS, RANK_TOO_SMALL, new_clock
+        from pairflip.engines.numba.clock import RANK_TOO_SMALL, TO_BE_JUDGED, new_clock
+        from pairflip.engines.numba.delicate import Memory, judge
 
-        advance = _kernel(gram.objective)
-        chain, clock = self._memory(gram, output.support.shape[1]), new_clock(first, last)
+        advance, k = _kernel(gram.objective), output.support.shape[1]
+        chain, clock, judging = self._memory(gram, k), new_clock(first, last), None
         while clock.count[0] < last and not stop:
             status, flips = advance(system, chain, clock, plan, output, budget)
+            if status == TO_BE_JUDGED:
+                judging = judging or _for_judging(gram, k)
+                shared = Memory(*(getattr(chain, name) for name in Memory._fields))
+                status, more = judge(*judging, shared, clock, plan, output, gram.yy, budget)
+                flips += more
             if status == RANK_TOO_SMALL:
-                raise RankTooSmall(output.support.shape[1], int(output.support[clock.count[0], 0]), gram.objective)
-            if status == NEEDS_COLUMNS:
-                system, chain = _with_columns(gram, system, chain)
+                raise RankTooSmall(k, int(output.support[clock.count[0], 0]), gram.objective)
             if tick is not None:
                 tick(flips)
 
@@ -139,38 +142,37 @@ def table_nanoseconds(gram: Gram, k: int) -> float:
     return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
 
 
-def _with_columns(gram: Gram, system: Any, chain: Any) -> tuple[Any, Any]:
-    """The same with what delicate flips need: the columns, and memory for an orthonormal basis.
+def _for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
+    """What delicate flips need: the columns, and memory for an orthonormal basis.
 
-    Without the rows' own errors to look at, N + 1 rows carry all inner products: more are made fewer by one QR.
+    N + 1 rows carry all inner products, so that of more rows one QR leaves these (unless each row's error counts).
     """
     from pairflip.engines.numba.orthogonal import Exact, new_basis
 
-    k, ridge = chain.x.size, bool(gram.penalty.any())
-    leverage = gram.leverage if isinstance(gram, LooGram) else np.empty(0)
-    columns, target = gram.columns, gram.target
-    if not leverage.size and target.size > 2 * (gram.n_columns + 1):
+    columns, target, leverage = gram.columns, gram.target, np.empty(0)
+    if isinstance(gram, LooGram):
+        leverage = gram.leverage
+    elif target.size > 2 * (gram.n_columns + 1):
         triangle = np.linalg.qr(np.column_stack([columns.T, target]), mode="r")
         columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
+    ridge = bool(gram.penalty.any())
     root = np.sqrt(gram.penalty) if ridge else np.empty(0)
-    basis = new_basis(k, gram.n_columns, target.size, ridge=ridge)
-    return system._replace(exact=Exact(columns, target, root, leverage)), chain._replace(basis=basis)
+    return Exact(columns, target, root, leverage), new_basis(k, gram.n_columns, target.size, ridge=ridge)
 
 
 def _system(gram: Gram) -> Any:
     from pairflip.engines.numba.chain import System
-    from pairflip.engines.numba.orthogonal import nothing_exact
 
     none = np.empty((0, 0))
     if isinstance(gram, LooGram):
         from pairflip.engines.numba.loo_chain import LooSystem
 
         G = gram.matrix if gram.dense else none
-        rest = gram.diagonal, gram.yy, gram.target, gram.penalty, gram.leverage, nothing_exact()
+        rest = gram.diagonal, gram.yy, gram.target, gram.penalty, gram.leverage
         return LooSystem(G, gram.columns, gram.b, *rest)
     if gram.dense:
-        return System(gram.matrix, none, gram.b, gram.diagonal, gram.yy, nothing_exact())
-    return System(none, gram.columns, gram.b, gram.diagonal, gram.yy, nothing_exact())
+        return System(gram.matrix, none, gram.b, gram.diagonal, gram.yy)
+    return System(none, gram.columns, gram.b, gram.diagonal, gram.yy)
 
 
 def _kernel(objective: str) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 
 from pairflip.engines.numba.algebra import extend
 from pairflip.engines.numba.compile import kernel
-from pairflip.engines.numba.orthogonal import new_basis
 
 LANES = 8
 BLOCK = 1024
@@ -16,24 +15,20 @@ ROW_CACHE_BYTES = 32 * 2**20
 
 
 class System(NamedTuple):
-    """The problem as kernels see it: G (N, N), or columns (N, M) when G is too large (the other is empty).
-
-    `exact` holds the columns for delicate flips, once a chain has asked for them.
-    """
+    """The problem as kernels see it: G (N, N), or columns (N, M) when G is too large (the other is empty)."""
 
     G: Any
     columns: Any
     b: Any
     diagonal: Any
     yy: float
-    exact: Any
 
 
 class Chain(NamedTuple):
     """Memory of one chain, used again for the next one.
 
     `order` lists the support in its first k places and the columns outside it after. P, x belong to the
-    support; W (k, N), r, s to all columns (the table); `basis` is for delicate flips, once the chain met one.
+    support; W (k, N), r, s to all columns (the table).
     """
 
     order: Any
@@ -50,7 +45,6 @@ class Chain(NamedTuple):
     cached_rows: Any
     cached_column: Any
     cache_slot: Any
-    basis: Any
 
 
 def new_chain(k: int, n_columns: int, *, dense: bool) -> Chain:
@@ -75,7 +69,6 @@ def new_chain(k: int, n_columns: int, *, dense: bool) -> Chain:
         cached_rows=empty(cached, n_columns if cached else 0),
         cached_column=np.full(cached, -1, np.int64),
         cache_slot=np.full(n_columns if cached else 0, -1, np.int64),
-        basis=new_basis(0, 0, 0, ridge=False),
     )
 
 

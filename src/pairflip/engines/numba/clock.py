@@ -9,7 +9,7 @@ import numpy as np
 from pairflip.engines.numba.compile import kernel
 
 AUTO, SQUARE, TABLE = 0, 1, 2
-OK, RANK_TOO_SMALL, NEEDS_COLUMNS = 0, 1, 2
+OK, RANK_TOO_SMALL, TO_BE_JUDGED = 0, 1, 2
 
 
 class Plan(NamedTuple):
@@ -79,7 +79,7 @@ def book(count, value, energy, accepted, best, order, better, t, new_energy):
 
 
 @kernel
-def write_ends(chain, clock, plan, output):
+def write_ends(order, best, clock, plan, output):
     """Write where the chain ended; steps it froze before reaching keep the final energy."""
     count, value = clock.count, clock.value
     c = count[CHAIN]
@@ -89,8 +89,33 @@ def write_ends(chain, clock, plan, output):
     for a in range(plan.betas.size):
         output.energy[c, a] /= plan.ends[a] - (plan.ends[a - 1] if a else 0)
     output.final_energy[c] = value[ENERGY]
-    for m in range(chain.best.size):
-        output.support[c, m] = chain.order[m]
-        output.best_support[c, m] = chain.best[m]
+    for m in range(best.size):
+        output.support[c, m] = order[m]
+        output.best_support[c, m] = best[m]
     count[CHAIN] += 1
     count[T] = -1
+
+
+@kernel
+def pass_flips(clock, plan, output, n):
+    """Enter that n flips have passed; True when they were the chain's last."""
+    count, value = clock.count, clock.value
+    a = count[STEP]
+    count[T] += n
+    count[WIN_FLIPS] += n
+    if count[T] < plan.ends[a]:
+        return False
+    output.energy[count[CHAIN], a] += value[ENERGY] * (plan.ends[a] - count[MARK])
+    count[MARK] = plan.ends[a]
+    count[STEP] += 1
+    return count[STEP] == plan.betas.size
+
+
+@kernel
+def start_clock(clock, order, best, energy, inflated):
+    """Flip 0 of a chain whose first support stands in `order`."""
+    count, value = clock.count, clock.value
+    value[ENERGY], value[BEST], value[LOWEST], value[ERROR], value[INFLATED] = energy, energy, np.nan, 0.0, inflated
+    for m in range(best.size):
+        best[m] = order[m]
+    count[T] = 0

@@ -8,7 +8,6 @@ from pairflip.engines.base import BETTER, FROZEN, TIE
 from pairflip.engines.numba.algebra import BEYOND, DELICATE, EPSILON, accepts, exchange, inflation, rounding
 from pairflip.engines.numba.chain import BLOCK
 from pairflip.engines.numba.clock import (
-    BEST,
     CHAIN,
     ENERGY,
     ERROR,
@@ -17,19 +16,19 @@ from pairflip.engines.numba.clock import (
     JUDGED,
     LAST_CHAIN,
     LOWEST,
-    MARK,
-    NEEDS_COLUMNS,
     OK,
     QUIET,
     RANK_TOO_SMALL,
     STALE,
     STEP,
+    TO_BE_JUDGED,
     T,
     book,
+    pass_flips,
+    start_clock,
     write_ends,
 )
 from pairflip.engines.numba.compile import entry, kernel
-from pairflip.engines.numba.delicate import exact_energy, start_from_columns, walk_delicate
 from pairflip.engines.numba.draws import draw_flips, draw_start
 from pairflip.engines.numba.loo_chain import (
     entering,
@@ -39,12 +38,11 @@ from pairflip.engines.numba.loo_chain import (
     new_part,
     recomputed,
     refresh_loo,
-    restore_loo,
     ridge_part,
     start_loo,
     take_flip,
 )
-from pairflip.engines.numba.orthogonal import factorize, inflation_of, stays_regular, weigh
+from pairflip.engines.numba.orthogonal import build, energy_of, inflation_of, meet, stays_regular, weigh
 from pairflip.engines.numba.walk import DRIFT, inflation_at, is_delicate
 
 SAFE = 1e-4
@@ -146,11 +144,12 @@ def scan(system, chain, now, inflated, low, delta):
 
 
 @entry
-def survey(system, chain, by_table, delta):
+def survey(system, chain, exact, basis, by_table, delta):
     """Fill delta (k, N - k) with the change of E_loo of exchanging slot i with the column at place j outside."""
     k, outside = delta.shape
-    now, low, tie = factorize(system.exact, chain.basis, chain.order), np.full(delta.shape, BEYOND), TIE * system.yy
-    inflated = inflation_of(chain.basis)
+    build(exact, basis, chain.order[:k].copy(), False, chain.order)
+    now, low, tie = energy_of(exact, basis), np.full(delta.shape, BEYOND), TIE * system.yy
+    inflated = inflation_of(basis)
     if inflated <= DELICATE:
         now = recomputed(system, chain)
         scan(system, chain, now, inflated, low, delta)
@@ -158,8 +157,9 @@ def survey(system, chain, by_table, delta):
         for place in range(outside):
             j = chain.order[k + place]
             if low[i, place] == BEYOND:
-                delta[i, place], alpha, s = weigh(system.exact, chain.basis, i, j, now)
-                if not stays_regular(chain.basis, i, j, alpha, s):
+                meet(exact, basis, i, j, False)
+                delta[i, place], alpha, s = weigh(exact, basis, i, j, now)
+                if not stays_regular(basis, i, j, alpha, s):
                     delta[i, place] = np.inf
             elif low[i, place] == np.inf:
                 delta[i, place] = np.inf
@@ -170,47 +170,36 @@ def survey(system, chain, by_table, delta):
 @kernel
 def begin(system, chain, clock, plan, output):
     """Start the next chain; RANK_TOO_SMALL when fewer than k columns are independent and saturate no row."""
-    count, value = clock.count, clock.value
+    count = clock.count
     c, k = count[CHAIN], chain.x.size
     random_order = np.empty(chain.order.size, np.int32)
     draw_start(plan.keys[c, 0], plan.keys[c, 1], random_order)
     for field in range(STEP, LAST_CHAIN):
         count[field] = 0
     found = start_loo(system, chain, random_order)
-    if found < 0:
-        if system.exact.vectors.size == 0:
-            return NEEDS_COLUMNS
-        found = start_from_columns(system, chain, clock, random_order)
-    if found < k:
+    if 0 <= found < k:
         output.support[c, 0] = found
         return RANK_TOO_SMALL
-    if count[JUDGED]:
-        energy = exact_energy(system, chain, clock)
-        value[INFLATED] = inflation_of(chain.basis)
-    else:
-        energy = recomputed(system, chain)
-        value[INFLATED] = inflation_at(chain.P, k)
-        count[JUDGED] = 1 if value[INFLATED] > DELICATE else 0
-    value[ENERGY], value[BEST], value[LOWEST], value[ERROR] = energy, energy, np.nan, 0.0
-    for m in range(chain.best.size):
-        chain.best[m] = chain.order[m]
-    count[T] = 0
+    if found < 0 or inflation_at(chain.P, k) > DELICATE:
+        count[JUDGED] = 1
+        return TO_BE_JUDGED
+    start_clock(clock, chain.order, chain.best, recomputed(system, chain), inflation_at(chain.P, k))
     return OK
 
 
 @kernel
 def finish(system, chain, clock, plan, output):
     """End the chain with its energy computed anew."""
-    if clock.count[STALE] or clock.value[INFLATED] > DELICATE:
-        clock.value[ENERGY] = exact_energy(system, chain, clock)
-    else:
-        clock.value[ENERGY] = recomputed(system, chain)
-    write_ends(chain, clock, plan, output)
+    clock.value[ENERGY] = recomputed(system, chain)
+    write_ends(chain.order, chain.best, clock, plan, output)
 
 
 @entry
 def advance(system, chain, clock, plan, output, budget):
-    """Walk about `budget` flips on; returns (status, flips done, frozen ones included)."""
+    """Walk about `budget` flips on; returns (status, flips done, frozen ones included).
+
+    TO_BE_JUDGED means that `judge` must be called before the next call.
+    """
     count, value = clock.count, clock.value
     k, outside = chain.x.size, chain.order.size - chain.x.size
     total = plan.ends[-1]
@@ -221,8 +210,9 @@ def advance(system, chain, clock, plan, output, budget):
             status = begin(system, chain, clock, plan, output)
             if status != OK:
                 return status, done
-        if count[JUDGED] and system.exact.vectors.size == 0:
-            return NEEDS_COLUMNS, done
+        if count[STALE]:
+            value[ENERGY], value[ERROR] = recomputed(system, chain), 0.0
+            count[STALE], count[QUIET] = 0, 0
         t, a = count[T], count[STEP]
         if value[LOWEST] * plan.coldest[a] > FROZEN:
             done += total - t
@@ -230,25 +220,14 @@ def advance(system, chain, clock, plan, output, budget):
             continue
         n = min(BLOCK, plan.ends[a] - t)
         draw_flips(t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, chain.slot, chain.position, chain.uniform)
-        if count[JUDGED]:
-            n = walk_delicate(system, chain, clock, output, t, n, plan.betas[a])
-            if count[STALE] and not count[JUDGED]:
-                restore_loo(chain)
-                value[ERROR] = 0.0
-                count[STALE] = 0
-                count[QUIET] = 0
-        else:
-            n = walk_loo(system, chain, clock, output, t, n, plan.betas[a])
-            if np.isnan(value[LOWEST]) and not count[JUDGED] and count[QUIET] > k * outside <= budget:
-                scan(system, chain, recomputed(system, chain), value[INFLATED], low, delta)
-                lowest = low.min() - 1e-9 * system.yy
-                value[LOWEST], value[ERROR] = (lowest if lowest > TIE * system.yy else 0.0), 0.0
+        n = walk_loo(system, chain, clock, output, t, n, plan.betas[a])
+        if np.isnan(value[LOWEST]) and not count[JUDGED] and count[QUIET] > k * outside <= budget:
+            scan(system, chain, recomputed(system, chain), value[INFLATED], low, delta)
+            lowest = low.min() - 1e-9 * system.yy
+            value[LOWEST], value[ERROR] = (lowest if lowest > TIE * system.yy else 0.0), 0.0
         done += n
-        count[T] += n
-        if count[T] == plan.ends[a]:
-            output.energy[c, a] += value[ENERGY] * (plan.ends[a] - count[MARK])
-            count[MARK] = plan.ends[a]
-            count[STEP] += 1
-            if count[STEP] == plan.betas.size:
-                finish(system, chain, clock, plan, output)
+        if pass_flips(clock, plan, output, n):
+            finish(system, chain, clock, plan, output)
+        elif count[JUDGED]:
+            return TO_BE_JUDGED, done
     return OK, done

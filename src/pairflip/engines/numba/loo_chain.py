@@ -26,7 +26,6 @@ import numpy as np
 from pairflip.engines.numba.algebra import BEYOND, extend, surely_singular
 from pairflip.engines.numba.chain import BLOCK, inner, refresh
 from pairflip.engines.numba.compile import kernel
-from pairflip.engines.numba.orthogonal import inverse_from, new_basis, combine
 from pairflip.least_squares import SATURATED, SINGULAR
 
 
@@ -41,7 +40,6 @@ class LooSystem(NamedTuple):
     target: Any
     penalty: Any
     leverage: Any
-    exact: Any
 
 
 class LooChain(NamedTuple):
@@ -57,7 +55,6 @@ class LooChain(NamedTuple):
     A: Any
     e: Any
     h: Any
-    basis: Any
 
 
 def new_loo_chain(k: int, n_columns: int, n_rows: int) -> LooChain:
@@ -73,7 +70,6 @@ def new_loo_chain(k: int, n_columns: int, n_rows: int) -> LooChain:
         A=np.empty((k, n_rows)),
         e=np.empty(n_rows),
         h=np.empty(n_rows),
-        basis=new_basis(0, 0, 0, ridge=False),
     )
 
 
@@ -258,16 +254,3 @@ def take_flip(A, e, h, k, i, p, x_i, u, v, q, r, s):
 def recomputed(system, chain):
     """E_loo of the chain's support, and its state, recomputed."""
     return refresh_loo(system, chain.order, chain.P, chain.x, chain.A, chain.e, chain.h)
-
-
-@kernel
-def restore_loo(chain):
-    """P, x, A, e, h of the support from its basis."""
-    basis, A, k = chain.basis, chain.A, chain.x.size
-    inverse_from(basis, chain.P, chain.x)
-    for t in range(chain.e.size):
-        chain.e[t], chain.h[t] = basis.e[t], basis.leverage[t]
-    for m in range(k):
-        for t in range(chain.e.size):
-            A[m, t] = 0.0
-        combine(basis.Q, k, basis.T[m], 1.0, A[m])

@@ -11,7 +11,7 @@ contributes, and :math:`c = Q X_j`, :math:`q = X_j - Q^T c` (projected twice) fo
     \Delta E = \tfrac12 \left((h \cdot Q y)^2 - r'^2 / s'\right), \quad e = y - Q^T Q y .
 
 An accepted flip reflects the basis so that h becomes one of its vectors, m, and puts
-:math:`f = (q + c_m Q_m) / \sqrt{s'}` in its place: O(M k), and rounding grows with the square root of the inflation only.
+:math:`f = (q + c_m Q_m) / \sqrt{s'}` in its place: O(M k), and rounding grows with the square root of the inflation.
 The ridge is one more row for each slot, which holds :math:`\sqrt{\lambda_j}` of the column in that slot.
 """
 
@@ -33,7 +33,7 @@ TURN = 4.0
 class Exact(NamedTuple):
     """What is read here: `vectors` (N, M), `target` (M,), `root` (N,) of the ridge or (0,), `leverage` (M,) or (0,).
 
-    All are empty until a chain asks for them. `leverage` is there when the objective is the leave-one-out error.
+    `leverage` is there when the objective is the leave-one-out error.
     """
 
     vectors: Any
@@ -43,7 +43,10 @@ class Exact(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """Memory: Q, T and what follows from them; c, |q|^2 and q.e of the columns that this support has met."""
+    """Memory: Q, T and what follows from them; c, |q|^2 and q.e of the columns that this support has met.
+
+    `met` says with which version of the support, `loaded` which column's q and c are there.
+    """
 
     Q: Any
     T: Any
@@ -60,12 +63,8 @@ class Basis(NamedTuple):
     met_r: Any
     met: Any
     version: Any
+    loaded: Any
     tilted: Any
-
-
-def nothing_exact() -> Exact:
-    """Before any chain has asked."""
-    return Exact(np.empty((0, 0)), np.empty(0), np.empty(0), np.empty(0))
 
 
 def new_basis(k: int, n_columns: int, n_rows: int, *, ridge: bool) -> Basis:
@@ -79,7 +78,7 @@ def new_basis(k: int, n_columns: int, n_rows: int, *, ridge: bool) -> Basis:
         Q=empty(k, length), T=empty(k, k), Qy=empty(k), e=empty(length), leverage=empty(n_rows), inflated=empty(k),
         h=empty(k), q=empty(length), c=empty(k), a=empty(length),
         met_c=empty(n_columns, k), met_s=empty(n_columns), met_r=empty(n_columns),
-        met=np.zeros(n_columns, np.int64), version=np.zeros(1, np.int64), tilted=np.zeros(1),
+        met=np.zeros(n_columns, np.int64), version=np.zeros(1, np.int64), loaded=np.zeros(1, np.int64), tilted=np.zeros(1),
     )  # fmt: skip
 
 
@@ -93,6 +92,13 @@ def load(exact, j, slot, q):
         q[t] = 0.0
     if exact.root.size:
         q[n_rows + slot] = exact.root[j]
+
+
+@kernel
+def load_target(exact, q):
+    """The target into q."""
+    for t in range(q.size):
+        q[t] = exact.target[t] if t < exact.target.size else 0.0
 
 
 @kernel
@@ -184,71 +190,73 @@ def energy_of(exact, basis):
 
 
 @kernel
-def settle_basis(exact, basis):
-    """Q y, e and the leverages of a basis just computed; returns the energy."""
-    Q, Qy, e = basis.Q, basis.Qy, basis.e
-    k, n_rows = Qy.size, exact.target.size
-    for t in range(e.size):
-        e[t] = exact.target[t] if t < n_rows else 0.0
-    project_out(Q, k, e, Qy)
+def build(exact, basis, candidates, choose, order):
+    """Basis, e and leverages of the first k candidates; with `choose`, of the first k that may stand together.
+
+    The target is projected last. With `choose`, the columns found go to the front of `order` and the others behind them.
+    Returns how many were found.
+    """
+    Q, q, c, k = basis.Q, basis.q, basis.c, basis.Qy.size
+    found, rest = 0, k
+    for at in range(candidates.size + 1):
+        last = at == candidates.size
+        if last:
+            load_target(exact, q)
+        elif found == k:
+            if choose and rest < order.size:
+                order[rest] = candidates[at]
+                rest += 1
+            continue
+        else:
+            load(exact, candidates[at], found, q)
+        s = project_out(Q, found, q, c)
+        if last:
+            continue
+        if not choose or can_append(exact, basis, found, s):
+            append(basis, found, s)
+            order[found] = candidates[at]
+            found += 1
+        elif rest < order.size:
+            order[rest] = candidates[at]
+            rest += 1
+    for t in range(q.size):
+        basis.e[t] = q[t]
+    for m in range(k):
+        basis.Qy[m] = c[m]
     for t in range(exact.leverage.size):
         total = exact.leverage[t]
         for m in range(k):
             total += Q[m, t] * Q[m, t]
         basis.leverage[t] = total
     basis.tilted[0] = 0.0
-    basis.version[0] += 1
-    return energy_of(exact, basis)
-
-
-@kernel
-def factorize(exact, basis, order):
-    """The basis of a support from its columns; returns the energy."""
-    for m in range(basis.Qy.size):
-        load(exact, order[m], m, basis.q)
-        append(basis, m, project_out(basis.Q, m, basis.q, basis.c))
-    return settle_basis(exact, basis)
-
-
-@kernel
-def start_basis(exact, basis, random_order, order):
-    """The first k columns of a random order that stay independent, and their basis; returns how many there are."""
-    k, found, rest = basis.Qy.size, 0, basis.Qy.size
-    for j in random_order:
-        added = False
-        if found < k:
-            load(exact, j, found, basis.q)
-            s = project_out(basis.Q, found, basis.q, basis.c)
-            added = can_append(exact, basis, found, s)
-            if added:
-                append(basis, found, s)
-        if added:
-            order[found] = j
-            found += 1
-        elif rest < order.size:
-            order[rest] = j
-            rest += 1
+    new_version(basis)
     return found
 
 
 @kernel
-def meet(exact, basis, i, j):
-    """c, |q|^2, q.e of column j, and q itself if it had to be computed (with ridge it depends on the slot i)."""
-    if exact.root.size == 0 and exact.leverage.size == 0 and basis.met[j] == basis.version[0]:
+def new_version(basis):
+    """The support is another one: what columns met, and q, are not valid any more."""
+    basis.version[0] += 1
+    basis.loaded[0] = -1
+
+
+@kernel
+def meet(exact, basis, i, j, anew):
+    """c, |q|^2, q.e of column j for slot i; with `anew` (or ridge, where q depends on i, or leverages) also q and c."""
+    if not anew and exact.root.size == 0 and exact.leverage.size == 0 and basis.met[j] == basis.version[0]:
         return
     load(exact, j, i, basis.q)
     basis.met_s[j] = project_out(basis.Q, basis.Qy.size, basis.q, basis.c)
     basis.met_r[j] = dot(basis.q, basis.e)
     for m in range(basis.Qy.size):
         basis.met_c[j, m] = basis.c[m]
-    basis.met[j] = basis.version[0]
+    basis.met[j], basis.loaded[0] = basis.version[0], j
 
 
 @kernel
 def weigh(exact, basis, i, j, now):
-    """(Delta E, alpha, s') of taking column j into slot i; `now` is the energy. Infinite when it is singular."""
+    """(Delta E, alpha, s') of taking column j, just met, into slot i; `now` is E. Infinite when it is singular."""
     T, Qy, h, k = basis.T, basis.Qy, basis.h, basis.Qy.size
-    meet(exact, basis, i, j)
     norm, alpha, left = basis.inflated[i] ** 0.5, 0.0, 0.0
     for m in range(k):
         h[m] = T[i, m] / norm
@@ -290,12 +298,10 @@ def stays_regular(basis, i, j, alpha, s):
 
 
 @kernel
-def take(exact, basis, i, j):
-    """Put column j into slot i (h as `weigh` left it)."""
+def take(exact, basis, i):
+    """Put the column in q, c into slot i (h as `weigh` left it)."""
     Q, T, Qy, e, h, q, c, a = basis.Q, basis.T, basis.Qy, basis.e, basis.h, basis.q, basis.c, basis.a
-    k, n_rows, worst = Qy.size, basis.leverage.size, np.max(basis.inflated)
-    load(exact, j, i, q)
-    project_out(Q, k, q, c)
+    k, worst = Qy.size, np.max(basis.inflated)
     at = 0
     for m in range(k):
         if abs(h[m]) > abs(h[at]):
@@ -340,18 +346,7 @@ def take(exact, basis, i, j):
             T[i, at] = 1.0 / norm
         basis.inflated[l] = dot(T[l], T[l])
     basis.tilted[0] += TURN * EPSILON * max(worst, np.max(basis.inflated)) ** 0.5
-    basis.version[0] += 1
-
-
-@kernel
-def inverse_from(basis, P, x):
-    """P and x of the support."""
-    T, k = basis.T, x.size
-    for l in range(k):
-        x[l] = dot(T[l], basis.Qy)
-        for m in range(l + 1):
-            P[l, m] = dot(T[l], T[m])
-            P[m, l] = P[l, m]
+    new_version(basis)
 
 
 @kernel

@@ -16,8 +16,8 @@ from pairflip.engines.numba.chain import (
     project,
     refresh,
 )
-from pairflip.engines.numba.compile import entry
-from pairflip.engines.numba.orthogonal import factorize, inverse_from, stays_regular, weigh
+from pairflip.engines.numba.compile import entry, kernel
+from pairflip.engines.numba.orthogonal import build, energy_of, inflation_of, meet, stays_regular, weigh
 
 
 @entry
@@ -26,8 +26,18 @@ def decide(u, z):
     return accepts(u, z)
 
 
+@kernel
+def judged(exact, basis, i, j, now, tie):
+    """Delta E of one flip from the columns."""
+    meet(exact, basis, i, j, False)
+    delta, alpha, s = weigh(exact, basis, i, j, now)
+    if not stays_regular(basis, i, j, alpha, s):
+        return np.inf
+    return 0.0 if abs(delta) <= tie else delta
+
+
 @entry
-def survey(system, chain, by_table, delta):
+def survey(system, chain, exact, basis, by_table, delta):
     """Fill delta (k, N - k) with Delta E of exchanging slot i with the column at place j outside."""
     k, outside = delta.shape
     P, x, order = chain.P, chain.x, chain.order
@@ -39,12 +49,10 @@ def survey(system, chain, by_table, delta):
         np.empty(LANES),
         np.empty(LANES),
     )
-    now = factorize(system.exact, chain.basis, order)
-    inflated, tie = np.sum(chain.basis.inflated) - (k - 1), TIE * system.yy
+    build(exact, basis, order[:k].copy(), False, order)
+    now, inflated, tie = energy_of(exact, basis), inflation_of(basis), TIE * system.yy
     if inflated <= DELICATE:
         refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)
-    else:
-        inverse_from(chain.basis, P, x)
     tau = inflated * rounding(inflated, 0.0)
     support_columns = np.empty((k, system.columns.shape[1]))
     if system.G.size == 0:
@@ -68,14 +76,15 @@ def survey(system, chain, by_table, delta):
                 ahead_W[0, m] = chain.W[m, j]
         for i in range(k):
             p, w = P[i, i], ahead_W[0, i]
+            if inflated > DELICATE:
+                delta[i, place] = judged(exact, basis, i, j, now, tie)
+                continue
             low, energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w, tau, system.yy)
             for m in range(k):
                 u[m] = P[i, m]
                 v[m] = ahead_W[0, m] - u[m] * w / p
             v[i] = -1.0
             worst = inflation(P, k, u, v, p, s)
-            if low == BEYOND or not worst <= DELICATE or inflated > DELICATE:
-                energy, alpha, s = weigh(system.exact, chain.basis, i, j, now)
-                if not stays_regular(chain.basis, i, j, alpha, s):
-                    energy = np.inf
+            if low == BEYOND or not worst <= DELICATE:
+                energy = judged(exact, basis, i, j, now, tie)
             delta[i, place] = 0.0 if abs(energy) <= tie else energy

@@ -42,7 +42,6 @@ from pairflip.engines.numba.chain import (
 )
 from pairflip.engines.numba.clock import (
     AUTO,
-    BEST,
     CHAIN,
     ENERGY,
     ERROR,
@@ -51,9 +50,7 @@ from pairflip.engines.numba.clock import (
     JUDGED,
     LAST_CHAIN,
     LOWEST,
-    MARK,
     MODE,
-    NEEDS_COLUMNS,
     OK,
     QUIET,
     RANK_TOO_SMALL,
@@ -61,17 +58,19 @@ from pairflip.engines.numba.clock import (
     STALE,
     STEP,
     TABLE,
+    TO_BE_JUDGED,
     WIDTH,
     WIN_ACCEPTED,
     WIN_FLIPS,
     T,
     book,
+    pass_flips,
+    start_clock,
     write_ends,
 )
 from pairflip.engines.numba.compile import entry, kernel
-from pairflip.engines.numba.delicate import accepts_change, exact_energy, start_from_columns, walk_delicate
+from pairflip.engines.numba.delicate import accepts_change
 from pairflip.engines.numba.draws import draw_flips, draw_start
-from pairflip.engines.numba.orthogonal import inflation_of, inverse_from
 
 DRIFT = 1e-11
 """Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
@@ -261,41 +260,31 @@ def choose_way(system, chain, clock, plan):
 
 
 @kernel
+def recomputed(system, chain):
+    """Energy of the chain's support (and its P, x) recomputed from G."""
+    return refresh(system.G, system.columns, system.b, system.diagonal, system.yy, chain.order, chain.P, chain.x)
+
+
+@kernel
 def begin(system, chain, clock, plan, output):
     """Start the next chain; RANK_TOO_SMALL when fewer than k columns are independent."""
-    count, value = clock.count, clock.value
+    count = clock.count
     c, k = count[CHAIN], chain.x.size
     random_order = np.empty(chain.order.size, np.int32)
     draw_start(plan.keys[c, 0], plan.keys[c, 1], random_order)
     for field in range(STEP, LAST_CHAIN):
         count[field] = 0
+    count[MODE] = TABLE if plan.way == TABLE else SQUARE
+    count[WIDTH] = flips_ahead(k, 1.0, system.G.size == 0)
+    count[STALE] = 1  # there is no table yet
     found = start_chain(system, chain, random_order)
-    if found < 0:
-        if system.exact.vectors.size == 0:
-            return NEEDS_COLUMNS
-        found = start_from_columns(system, chain, clock, random_order)
-    if found < k:
+    if 0 <= found < k:
         output.support[c, 0] = found
         return RANK_TOO_SMALL
-    if count[JUDGED]:
-        energy = exact_energy(system, chain, clock)
-        value[INFLATED] = inflation_of(chain.basis)
-    else:
-        energy = refresh(
-            system.G, system.columns, system.b, system.diagonal, system.yy, chain.order, chain.P, chain.x
-        )
-        value[INFLATED] = inflation_at(chain.P, k)
-        count[JUDGED] = 1 if value[INFLATED] > DELICATE else 0
-    value[ENERGY], value[BEST], value[LOWEST], value[ERROR] = energy, energy, np.nan, 0.0
-    for m in range(chain.best.size):
-        chain.best[m] = chain.order[m]
-    count[T] = 0
-    count[MODE] = SQUARE
-    count[WIDTH] = flips_ahead(k, 1.0, system.G.size == 0)
-    if plan.way == TABLE:
-        count[MODE] = TABLE
-        if not count[STALE]:
-            build_table(system, chain)
+    if found < 0 or inflation_at(chain.P, k) > DELICATE:
+        count[JUDGED] = 1
+        return TO_BE_JUDGED
+    start_clock(clock, chain.order, chain.best, recomputed(system, chain), inflation_at(chain.P, k))
     return OK
 
 
@@ -310,33 +299,28 @@ def inflation_at(P, k):
 
 @kernel
 def come_back(system, chain, clock):
-    """After delicate flips: P, x and the table of a support that has changed meanwhile."""
-    count, value = clock.count, clock.value
-    if count[JUDGED] or not count[STALE]:
-        return
-    inverse_from(chain.basis, chain.P, chain.x)
-    value[ERROR] = 0.0
-    count[STALE] = 0
-    count[QUIET] = 0
-    if count[MODE] == TABLE:
+    """P, x and the table of a support that was flipped elsewhere."""
+    clock.value[ENERGY] = recomputed(system, chain)
+    clock.value[ERROR] = 0.0
+    clock.count[STALE] = 0
+    clock.count[QUIET] = 0
+    if clock.count[MODE] == TABLE:
         build_table(system, chain)
 
 
 @kernel
 def finish(system, chain, clock, plan, output):
     """End the chain with its energy computed anew."""
-    if clock.count[STALE] or clock.value[INFLATED] > DELICATE:
-        clock.value[ENERGY] = exact_energy(system, chain, clock)
-    else:
-        clock.value[ENERGY] = refresh(
-            system.G, system.columns, system.b, system.diagonal, system.yy, chain.order, chain.P, chain.x
-        )
-    write_ends(chain, clock, plan, output)
+    clock.value[ENERGY] = recomputed(system, chain)
+    write_ends(chain.order, chain.best, clock, plan, output)
 
 
 @entry
 def advance(system, chain, clock, plan, output, budget):
-    """Walk about `budget` flips on; returns (status, flips done, frozen ones included)."""
+    """Walk about `budget` flips on; returns (status, flips done, frozen ones included).
+
+    TO_BE_JUDGED means that `judge` must be called before the next call.
+    """
     count, value = clock.count, clock.value
     k, outside = chain.x.size, chain.order.size - chain.x.size
     total = plan.ends[-1]
@@ -347,8 +331,8 @@ def advance(system, chain, clock, plan, output, budget):
             status = begin(system, chain, clock, plan, output)
             if status != OK:
                 return status, done
-        if count[JUDGED] and system.exact.vectors.size == 0:
-            return NEEDS_COLUMNS, done
+        if count[STALE]:
+            come_back(system, chain, clock)
         t, a = count[T], count[STEP]
         if value[LOWEST] * plan.coldest[a] > FROZEN:
             done += total - t
@@ -356,10 +340,7 @@ def advance(system, chain, clock, plan, output, budget):
             continue
         n = min(BLOCK, plan.ends[a] - t)
         draw_flips(t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, chain.slot, chain.position, chain.uniform)
-        if count[JUDGED]:
-            n = walk_delicate(system, chain, clock, output, t, n, plan.betas[a])
-            come_back(system, chain, clock)
-        elif count[MODE] == SQUARE:
+        if count[MODE] == SQUARE:
             n = walk_square(system, chain, clock, output, t, n, plan.betas[a])
         else:
             n = walk_table(system, chain, clock, output, t, n, plan.betas[a])
@@ -370,14 +351,10 @@ def advance(system, chain, clock, plan, output, budget):
                     value[INFLATED], error, system.yy, TIE * system.yy,
                 )  # fmt: skip
         done += n
-        count[T] += n
-        count[WIN_FLIPS] += n
-        if not count[JUDGED]:
-            choose_way(system, chain, clock, plan)
-        if count[T] == plan.ends[a]:
-            output.energy[c, a] += value[ENERGY] * (plan.ends[a] - count[MARK])
-            count[MARK] = plan.ends[a]
-            count[STEP] += 1
-            if count[STEP] == plan.betas.size:
-                finish(system, chain, clock, plan, output)
+        over = pass_flips(clock, plan, output, n)
+        choose_way(system, chain, clock, plan)
+        if over:
+            finish(system, chain, clock, plan, output)
+        elif count[JUDGED]:
+            return TO_BE_JUDGED, done
     return OK, done
