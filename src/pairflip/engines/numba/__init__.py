@@ -58,7 +58,7 @@ class NumbaEngine:
         """Walk every chain of the plan, `n_jobs` chains at a time."""
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
-        _announce_compilation(gram.objective)
+        _announce_compilation(_kernel(gram.objective))
         shape = plan.chains, plan.betas.size
         result = WalkResult(
             energy=np.zeros(shape),
@@ -126,7 +126,9 @@ class NumbaEngine:
         while clock.count[0] < last and not stop:
             status, flips = advance(system, chain, clock, plan, output, budget)
             if status == TO_BE_JUDGED:
-                judging = judging or _for_judging(gram, k)
+                if judging is None:
+                    _announce_compilation(judge)
+                    judging = _for_judging(gram, k)
                 shared = Memory(*(getattr(chain, name) for name in Memory._fields))
                 status, more = judge(*judging, shared, clock, plan, output, gram.yy, budget)
                 flips += more
@@ -189,12 +191,13 @@ _announced: set[str] = set()
 _announcing = Lock()
 
 
-def _announce_compilation(objective: str) -> None:
+def _announce_compilation(kernel: Any) -> None:
     """Say on standard error, once, why the first fit on a machine takes long."""
+    name = f"{kernel.__module__.rsplit('.', 1)[1]}.{kernel.__name__}"
     with _announcing:
-        if objective in _announced:
+        if name in _announced:
             return
-        _announced.add(objective)
-    where, module = _kernel(objective).stats.cache_path, "loo" if objective == "loo" else "walk"
-    if where is None or not any(Path(where).glob(f"{module}.advance-*.nbi")):
+        _announced.add(name)
+    where = kernel.stats.cache_path
+    if where is None or not any(Path(where).glob(f"{name}-*.nbi")):
         print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)

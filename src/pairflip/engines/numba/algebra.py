@@ -37,7 +37,7 @@ BEYOND = -1e300
 
 @kernel
 def rounding(inflated, error):
-    r"""Relative error of :math:`G_{SS} P` for a support of this inflation (see decision 018 for the measured constants).
+    r"""Relative error of :math:`G_{SS} P` for a support of this inflation (decision 018 measures the constants).
 
     The first term is what forming P from G loses, `error` what the flips since then have added.
     """
@@ -81,12 +81,18 @@ def inflation(P, k, u, v, p, s):
 
 
 @kernel
-def surely_singular(v, k, s, error):
-    """Whether s' is below the limit whatever rounding did: it is off by `error` times the size of the coefficients."""
+def rounding_of_s(inflated, error):
+    """Error of s' where it is small, for each unit of the squared size of the coefficients v."""
+    return EPSILON * (20.0 + 0.004 * inflated) * (1.0 + 0.01 * inflated) + error
+
+
+@kernel
+def surely_singular(v, k, s, inflated, error):
+    """Whether s' is below the limit whatever rounding did."""
     size = k**0.5
     for m in range(k):
         size += v[m] * v[m]
-    return s + error * size <= SINGULAR
+    return s + rounding_of_s(inflated, error) * size <= SINGULAR
 
 
 @kernel
@@ -102,11 +108,12 @@ def extend(P, n, g, diagonal_j):
             total += P[m, l] * g[l]
         v[m] = total
         s -= total * g[m]
-    worst = 1.0 / s
+    worst, inflated = 1.0 / s, 1.0
     for m in range(n):
+        inflated += P[m, m] - 1.0
         worst = max(worst, P[m, m] + v[m] * v[m] / s)
     if s <= 0.0 or worst > 4.0 * DELICATE:
-        return 0 if surely_singular(v, n, s, rounding(DELICATE, 0.0)) else -1
+        return 0 if surely_singular(v, n, s, inflated, 0.0) else -1
     for m in range(n):
         a = v[m] / s
         for l in range(n):
@@ -193,7 +200,7 @@ def smallest_delta(P, x, W, r, s, outside, k, inflated, error, yy, tie):
     for m in range(k):
         for j in range(outside.size):
             size[j] += 2.0 * W[m, j] * W[m, j]
-    lowest, tau = np.inf, error * inflated
+    lowest, tau, unsure = np.inf, rounding(inflated, error) * inflated, rounding_of_s(inflated, error)
     edge = 2.0 * SINGULAR + 4.0 * tau
     for i in range(k):
         p, x_i = P[i, i], x[i]
@@ -203,7 +210,7 @@ def smallest_delta(P, x, W, r, s, outside, k, inflated, error, yy, tie):
             r_new, s_new = r[j] + a * w, s[j] + w * w / p
             x_j = r_new / max(s_new, edge)
             gain = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j)
-            unknown = 0.0 if s_new + error * (size[j] + spread * w * w) <= SINGULAR else -BEYOND
+            unknown = 0.0 if s_new + unsure * (size[j] + spread * w * w) <= SINGULAR else -BEYOND
             most = max(most, (gain if s_new > edge else unknown) * outside[j])
         lowest = min(lowest, 0.5 * (x_i * a - most))
     return lowest if lowest > tie else 0.0

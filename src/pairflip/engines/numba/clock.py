@@ -47,11 +47,12 @@ class Clock(NamedTuple):
 
 
 # Whole numbers: the chain, its flip and step; how flips are evaluated; flips since the last accepted one; flips and
-# acceptances of the window; the flip up to which energies are summed; flips evaluated together; whether flips are decided
-# from the columns now, whether the basis belongs to the support, whether P, x do not; the chain to end before.
+# acceptances of the window; the flip up to which energies are summed; flips evaluated together; whether flips are
+# decided from the columns now, whether the basis belongs to the support, whether P, x (and the table) do not; and the
+# chain to end before.
 CHAIN, T, STEP, MODE, QUIET, WIN_FLIPS, WIN_ACCEPTED, MARK, WIDTH, JUDGED, FACTORED, STALE, LAST_CHAIN = range(13)
-# Real ones: the energy, the best met, the lowest Delta E of all flips (NaN: not known), rounding since P was computed, and
-# the bound on the variance inflation of the support.
+# Real ones: the energy, the best met, the lowest Delta E of all flips (NaN: not known), rounding since P was
+# computed, and the bound on the variance inflation of the support.
 ENERGY, BEST, LOWEST, ERROR, INFLATED = range(5)
 
 

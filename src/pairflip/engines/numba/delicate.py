@@ -1,8 +1,8 @@
 """Delicate flips: how a chain decides from the columns.
 
 The Gram matrix decides a flip only where rounding cannot: when Delta E less its error is accepted but Delta E plus its
-error is not, or when the inflation would exceed DELICATE, the walk stops before that flip (JUDGED), and it is decided here, as
-the reference engine would. A chain stays here until its support is calm again; the walk then computes P anew.
+error is not, or when the inflation would exceed DELICATE, the walk stops before that flip (JUDGED), and it is decided
+here, as the reference engine would. A chain stays here until its support is calm again; the walk then computes P anew.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def judge(exact, basis, memory, clock, plan, output, yy, budget):
             if first:
                 draw_start(key0, key1, candidates)
             else:
-                candidates[:] = order[:k]
+                for m in range(k):
+                    candidates[m] = order[m]
                 output.refreshes[c] += 1
             found = build(exact, basis, candidates, first, order)
             if found < k:

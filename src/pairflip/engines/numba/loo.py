@@ -66,8 +66,7 @@ def walk_loo(system, chain, clock, output, t, n, beta):
     bounded, ceiling, plain = not np.any(penalty), 1.0, half_square(e)
     if value[LOWEST] > 0.0:
         ceiling = np.exp(-beta * value[LOWEST])
-    error = rounding(value[INFLATED], value[ERROR])
-    tau = error * value[INFLATED]
+    tau = rounding(value[INFLATED], value[ERROR]) * value[INFLATED]
     for f in range(n):
         if uniform[f] > ceiling:
             continue
@@ -86,7 +85,7 @@ def walk_loo(system, chain, clock, output, t, n, beta):
         new_part(columns, A, k, i, j, g, w, p, q)
         ridge = ridge_part(penalty, order, k, j, v)
         new_energy, r, s, least, amplified = loo_after(columns, A, e, h, i, j, x_i, p, q, ridge)
-        low = lowest_loo(value[ENERGY], new_energy, r, s, least, amplified, v, k, error, tau, yy)
+        low = lowest_loo(value[ENERGY], new_energy, r, s, least, amplified, v, k, value[INFLATED], value[ERROR], yy)
         if low == np.inf or (low > tie and not accepts(uniform[f], beta * low)):
             continue
         for m in range(k):
@@ -107,8 +106,7 @@ def walk_loo(system, chain, clock, output, t, n, beta):
             output.refreshes[count[CHAIN]] += 1
             new_energy = refresh_loo(system, order, P, x, A, e, h)
             value[ERROR] = 0.0
-        error = rounding(worst, value[ERROR])
-        tau = error * worst
+        tau = rounding(worst, value[ERROR]) * worst
         plain = half_square(e)
         book(count, value, energy, accepted, best, order, BETTER * yy, t + f, new_energy)
         count[QUIET] = -(f + 1)
@@ -125,7 +123,6 @@ def scan(system, chain, now, inflated, low, delta):
     g, u, v, q = np.empty(k), np.empty(k), np.empty(k), np.empty(chain.e.size)
     G, columns, penalty = system.G, system.columns, system.penalty
     P, x, A, e, h, order = chain.P, chain.x, chain.A, chain.e, chain.h, chain.order
-    error = rounding(inflated, 0.0)
     for i in range(k):
         p = P[i, i]
         for m in range(k):
@@ -137,7 +134,7 @@ def scan(system, chain, now, inflated, low, delta):
             ridge = ridge_part(penalty, order, k, j, v)
             energy, r, s, least, amplified = loo_after(columns, A, e, h, i, j, x[i], p, q, ridge)
             delta[i, place] = energy - now
-            low[i, place] = lowest_loo(now, energy, r, s, least, amplified, v, k, error, error * inflated, system.yy)
+            low[i, place] = lowest_loo(now, energy, r, s, least, amplified, v, k, inflated, 0.0, system.yy)
             v[i] = -1.0
             if not inflation(P, k, u, v, p, s) <= DELICATE and low[i, place] < np.inf:
                 low[i, place] = BEYOND

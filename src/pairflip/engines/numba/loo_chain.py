@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import BEYOND, extend, surely_singular
+from pairflip.engines.numba.algebra import BEYOND, extend, rounding, surely_singular
 from pairflip.engines.numba.chain import BLOCK, inner, refresh
 from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SATURATED, SINGULAR
@@ -128,13 +128,14 @@ def loo_after(columns, A, e, h, i, j, x_i, p, q, ridge):
 
 
 @kernel
-def lowest_loo(now, energy, r, s, least, amplified, v, k, error, tau, yy):
+def lowest_loo(now, energy, r, s, least, amplified, v, k, inflated, error, yy):
     """Lowest change of E_loo that a flip may have: infinite if it is surely refused, BEYOND if rounding hides it.
 
     e is off by tau |y| and h by tau, and E_loo multiplies both with the largest 1 / (1 - h).
     """
+    tau = rounding(inflated, error) * inflated
     if s <= 2.0 * SINGULAR + 4.0 * tau:
-        return np.inf if surely_singular(v, k, s, error) else BEYOND
+        return np.inf if surely_singular(v, k, s, inflated, error) else BEYOND
     if not least > SATURATED + 4.0 * tau:
         return np.inf if least <= SATURATED - 4.0 * tau else BEYOND
     return energy - now - tau * amplified**0.25 * (3.0 * energy + 1.5 * yy + (r / s) ** 2)

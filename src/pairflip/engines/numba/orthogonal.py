@@ -78,7 +78,8 @@ def new_basis(k: int, n_columns: int, n_rows: int, *, ridge: bool) -> Basis:
         Q=empty(k, length), T=empty(k, k), Qy=empty(k), e=empty(length), leverage=empty(n_rows), inflated=empty(k),
         h=empty(k), q=empty(length), c=empty(k), a=empty(length),
         met_c=empty(n_columns, k), met_s=empty(n_columns), met_r=empty(n_columns),
-        met=np.zeros(n_columns, np.int64), version=np.zeros(1, np.int64), loaded=np.zeros(1, np.int64), tilted=np.zeros(1),
+        met=np.zeros(n_columns, np.int64), version=np.zeros(1, np.int64), loaded=np.zeros(1, np.int64),
+        tilted=np.zeros(1),
     )  # fmt: skip
 
 
@@ -127,6 +128,15 @@ def combine(Q, n, c, sign, q):
 
 
 @kernel
+def row_dot(Q, m, b):
+    """Row m of Q . b"""
+    total = 0.0
+    for t in range(b.size):
+        total += Q[m, t] * b[t]
+    return total
+
+
+@kernel
 def project_out(Q, n, q, c):
     """Take the first n vectors of the basis out of q, twice; c gets the coordinates, the squared rest is returned."""
     again = np.empty(n)
@@ -134,10 +144,19 @@ def project_out(Q, n, q, c):
         c[m] = 0.0
     for _ in range(2):
         for m in range(n):
-            again[m] = dot(Q[m], q)
+            again[m] = row_dot(Q, m, q)
             c[m] += again[m]
         combine(Q, n, again, -1.0, q)
     return dot(q, q)
+
+
+@kernel
+def inflation_of(basis):
+    """Bound on the largest variance inflation factor: their sum less k - 1."""
+    total = 1.0
+    for m in range(basis.Qy.size):
+        total += basis.inflated[m] - 1.0
+    return total
 
 
 @kernel
@@ -193,7 +212,7 @@ def energy_of(exact, basis):
 def build(exact, basis, candidates, choose, order):
     """Basis, e and leverages of the first k candidates; with `choose`, of the first k that may stand together.
 
-    The target is projected last. With `choose`, the columns found go to the front of `order` and the others behind them.
+    The target comes last. With `choose`, the columns found go to the front of `order` and the others behind them.
     Returns how many were found.
     """
     Q, q, c, k = basis.Q, basis.q, basis.c, basis.Qy.size
@@ -301,7 +320,7 @@ def stays_regular(basis, i, j, alpha, s):
 def take(exact, basis, i):
     """Put the column in q, c into slot i (h as `weigh` left it)."""
     Q, T, Qy, e, h, q, c, a = basis.Q, basis.T, basis.Qy, basis.e, basis.h, basis.q, basis.c, basis.a
-    k, worst = Qy.size, np.max(basis.inflated)
+    k, worst = Qy.size, inflation_of(basis)
     at = 0
     for m in range(k):
         if abs(h[m]) > abs(h[at]):
@@ -316,7 +335,7 @@ def take(exact, basis, i):
         turn = scale * h[m]
         for t in range(a.size):
             Q[m, t] -= turn * a[t]
-        along = scale * dot(T[m], h)
+        along = scale * row_dot(T, m, h)
         for l in range(k):
             T[m, l] -= along * h[l]
         c[m] -= along_c * h[m]
@@ -339,17 +358,14 @@ def take(exact, basis, i):
             basis.leverage[t] += Q[at, t] * Q[at, t]
     for l in range(k):
         T[l, at] = 0.0
-        T[l, at] = -dot(T[l], c) / norm
+        T[l, at] = -row_dot(T, l, c) / norm
         if l == i:
             for m in range(k):
                 T[i, m] = 0.0
             T[i, at] = 1.0 / norm
-        basis.inflated[l] = dot(T[l], T[l])
-    basis.tilted[0] += TURN * EPSILON * max(worst, np.max(basis.inflated)) ** 0.5
+        size = 0.0
+        for m in range(k):
+            size += T[l, m] * T[l, m]
+        basis.inflated[l] = size
+    basis.tilted[0] += TURN * EPSILON * max(worst, inflation_of(basis)) ** 0.5
     new_version(basis)
-
-
-@kernel
-def inflation_of(basis):
-    """Bound on the largest variance inflation factor: their sum less k - 1."""
-    return np.sum(basis.inflated) - (basis.Qy.size - 1)

@@ -99,8 +99,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
         for m in range(k):
             copy_row(columns, order[m], support_columns, m)
     first, width = 0, count[WIDTH]
-    error = rounding(value[INFLATED], value[ERROR])
-    tau = error * value[INFLATED]
+    tau = rounding(value[INFLATED], value[ERROR]) * value[INFLATED]
     while first < n and not count[JUDGED]:
         lanes = min(width, n - first)
         for q in range(lanes):
@@ -127,7 +126,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
                 v[m] = ahead_W[q, m] - u[m] * (w / p)
                 g[m] = ahead_G[q, m]
             v[i] = -1.0
-            if low == BEYOND and surely_singular(v, k, s, error):
+            if low == BEYOND and surely_singular(v, k, s, value[INFLATED], value[ERROR]):
                 continue
             worst = inflation(P, k, u, v, p, s)
             if is_delicate(uniform[first + q], beta, low, delta, tie, worst):
@@ -158,8 +157,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
                 output.refreshes[count[CHAIN]] += 1
                 new_energy = refresh(G, columns, b, diagonal, yy, order, P, x)
                 value[ERROR], lanes = 0.0, q + 1
-            error = rounding(worst, value[ERROR])
-            tau = error * worst
+            tau = rounding(worst, value[ERROR]) * worst
             if by_columns:
                 copy_row(columns, order[i], support_columns, i)
             book(count, value, energy, accepted, best, order, better, t + first + q, new_energy)
@@ -184,8 +182,7 @@ def walk_table(system, chain, clock, output, t, n, beta):
     u, v, g = np.empty(k), np.empty(k), np.empty(k)
     if value[LOWEST] > 0.0:
         ceiling = np.exp(-beta * value[LOWEST])
-    error = rounding(value[INFLATED], value[ERROR])
-    tau = error * value[INFLATED]
+    tau = rounding(value[INFLATED], value[ERROR]) * value[INFLATED]
     for q in range(n):
         if uniform[q] > ceiling:
             continue
@@ -199,7 +196,7 @@ def walk_table(system, chain, clock, output, t, n, beta):
             u[m] = P[i, m]
             v[m] = W[m, j] - u[m] * (w / p)
         v[i] = -1.0
-        if low == BEYOND and surely_singular(v, k, s, error):
+        if low == BEYOND and surely_singular(v, k, s, value[INFLATED], value[ERROR]):
             continue
         worst = inflation(P, k, u, v, p, s)
         if is_delicate(uniform[q], beta, low, delta, tie, worst):
@@ -224,8 +221,7 @@ def walk_table(system, chain, clock, output, t, n, beta):
             new_energy = refresh(system.G, system.columns, system.b, system.diagonal, yy, order, P, x)
             value[ERROR] = 0.0
             build_table(system, chain)
-        error = rounding(worst, value[ERROR])
-        tau = error * worst
+        tau = rounding(worst, value[ERROR]) * worst
         book(count, value, energy, accepted, best, order, better, t + q, new_energy)
         count[QUIET] = -(q + 1)
         ceiling = 1.0
@@ -345,10 +341,9 @@ def advance(system, chain, clock, plan, output, budget):
         else:
             n = walk_table(system, chain, clock, output, t, n, plan.betas[a])
             if np.isnan(value[LOWEST]) and 4 * count[QUIET] > k * outside:
-                error = rounding(value[INFLATED], value[ERROR])
                 value[LOWEST] = smallest_delta(
                     chain.P, chain.x, chain.W, chain.r, chain.s, chain.outside, k,
-                    value[INFLATED], error, system.yy, TIE * system.yy,
+                    value[INFLATED], value[ERROR], system.yy, TIE * system.yy,
                 )  # fmt: skip
         done += n
         over = pass_flips(clock, plan, output, n)
