@@ -16,7 +16,7 @@ from pairflip.engines.numba.chain import (
     project,
     refresh,
 )
-from pairflip.engines.numba.compile import entry, kernel
+from pairflip.engines.numba.compile import entry
 from pairflip.engines.numba.orthogonal import build, energy_of, inflation_of, meet, stays_regular, weigh
 
 
@@ -24,16 +24,6 @@ from pairflip.engines.numba.orthogonal import build, energy_of, inflation_of, me
 def decide(u, z):
     """Whether the random number u accepts a flip of beta Delta E = z."""
     return accepts(u, z)
-
-
-@kernel
-def judged(exact, basis, i, j, now, tie):
-    """Delta E of one flip from the columns."""
-    meet(exact, basis, i, j, False)
-    delta, alpha, s = weigh(exact, basis, i, j, now)
-    if not stays_regular(basis, i, j, alpha, s):
-        return np.inf
-    return 0.0 if abs(delta) <= tie else delta
 
 
 @entry
@@ -75,16 +65,18 @@ def survey(system, chain, exact, basis, by_table, delta):
             for m in range(k):
                 ahead_W[0, m] = chain.W[m, j]
         for i in range(k):
-            p, w = P[i, i], ahead_W[0, i]
-            if inflated > DELICATE:
-                delta[i, place] = judged(exact, basis, i, j, now, tie)
-                continue
-            low, energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w, tau, system.yy)
-            for m in range(k):
-                u[m] = P[i, m]
-                v[m] = ahead_W[0, m] - u[m] * w / p
-            v[i] = -1.0
-            worst = inflation(P, k, u, v, p, s)
-            if low == BEYOND or not worst <= DELICATE:
-                energy = judged(exact, basis, i, j, now, tie)
+            hard, energy = inflated > DELICATE, 0.0
+            if not hard:
+                p, w = P[i, i], ahead_W[0, i]
+                low, energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w, tau, system.yy)
+                for m in range(k):
+                    u[m] = P[i, m]
+                    v[m] = ahead_W[0, m] - u[m] * w / p
+                v[i] = -1.0
+                hard = low == BEYOND or not inflation(P, k, u, v, p, s) <= DELICATE
+            if hard:
+                meet(exact, basis, i, j, False)
+                energy, alpha, s = weigh(exact, basis, i, j, now)
+                if not stays_regular(basis, i, j, alpha, s):
+                    energy = np.inf
             delta[i, place] = 0.0 if abs(energy) <= tie else energy
