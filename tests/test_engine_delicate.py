@@ -150,7 +150,7 @@ def same_answer(trace, other):
         pytest.param("aquatictox", 70, marks=slow),
         ("tecator", 6),
         ("tecator", 20),
-        pytest.param("gasoline", 10, marks=slow),
+        ("gasoline", 10),
     ],
 )
 def test_the_compiled_engine_answers_as_the_reference_on_real_tables(shared_data, name, k):
@@ -161,18 +161,20 @@ def test_the_compiled_engine_answers_as_the_reference_on_real_tables(shared_data
 
 
 @pytest.mark.parametrize(
-    ("name", "k"),
+    ("name", "k", "chains"),
     [
-        ("aquatictox", 17),
-        pytest.param("aquatictox", 33, marks=slow),
-        pytest.param("aquatictox", 70, marks=slow),
-        ("tecator", 6),
-        pytest.param("tecator", 20, marks=slow),
-        pytest.param("gasoline", 10, marks=slow),
+        ("aquatictox", 17, 8),
+        ("tecator", 20, 8),
+        pytest.param("aquatictox", 17, None, marks=slow),
+        pytest.param("aquatictox", 33, None, marks=slow),
+        pytest.param("aquatictox", 70, None, marks=slow),
+        pytest.param("tecator", 6, None, marks=slow),
+        pytest.param("tecator", 20, None, marks=slow),
+        pytest.param("gasoline", 10, None, marks=slow),
     ],
 )
-def test_all_ways_give_the_same_answer_on_real_tables(shared_data, name, k):
+def test_all_ways_give_the_same_answer_on_real_tables(shared_data, name, k, chains):
     problem = real_problem(shared_data, name)
-    auto, square, table = (anneal(problem, k, engine=NumbaEngine(way)) for way in WAYS)
+    auto, square, table = (anneal(problem, k, chains=chains, engine=NumbaEngine(way)) for way in WAYS)
     same_answer(square, auto)
     same_answer(table, auto)

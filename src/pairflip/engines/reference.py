@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, TIE, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import flip_draws, start_order
@@ -66,6 +67,10 @@ class ReferenceEngine:
 
     def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
         """Walk the chains one after the other."""
+        with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
+            return self._walk(gram, plan, tick)
+
+    def _walk(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
         steps = plan.betas.size
         energy = np.zeros((plan.chains, steps))
         accepted = np.zeros((plan.chains, steps), dtype=np.int64)

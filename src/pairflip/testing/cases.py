@@ -148,7 +148,7 @@ def _spectra(rng: np.random.Generator, M: int, N: int, noise: float) -> tuple[Fl
 
 
 def _twins(rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Columns, and for each a twin that differs by 1e-3 to 1e-7: inflations from 1e6 to 1e14, on both sides of the limit."""
+    """Columns, and for each a twin that differs by 1e-3 to 1e-7: inflations of 1e6 to 1e14, around the limit."""
     X, y = _table(rng, 25, 9)
     return np.hstack([X, X + 10.0 ** rng.uniform(-7, -3, size=9) * rng.normal(size=X.shape)]), y
 

@@ -155,7 +155,7 @@ def _for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
     if isinstance(gram, LooGram):
         leverage = gram.leverage
     elif target.size > 2 * (gram.n_columns + 1):
-        triangle = np.linalg.qr(np.column_stack([columns.T, target]), mode="r")
+        triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
         columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
     ridge = bool(gram.penalty.any())
     root = np.sqrt(gram.penalty) if ridge else np.empty(0)
