@@ -192,7 +192,8 @@ def anneal(
         Independent walks; the best one counts. None: as many as take about a second on one core, between 16
         and 512, fewer for tiny tables (the number depends on the problem alone, not on the machine).
     seed
-        Same seed, same result: on every engine, for any number of threads.
+        Same seed, same result: for any number of threads, and with engine "numba" or "reference", also on collinear
+        tables (on a GPU while no support's variance inflation exceeds about 1e5; decision record 018).
     engine
         ``"auto"``, ``"numba"`` or ``"reference"``.
     n_jobs

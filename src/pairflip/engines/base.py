@@ -19,6 +19,9 @@ FROZEN = 53.0 * float(np.log(2.0))
 r"""No flip with :math:`\beta \Delta E` above this can be accepted: the smallest u is :math:`2^{-53}`."""
 
 
+TIE = 1e-12
+"""A change of energy within this part of y'y is rounding: supports that span the same space have the same energy."""
+
 BETTER = 1e-9
 """A chain's best support is replaced when the energy is lower by this part of y'y (not by rounding)."""
 
@@ -67,7 +70,9 @@ def flip_nanoseconds(gram: Gram, k: int) -> float:
 
 
 class Engine(Protocol):
-    """A way to walk chains. All engines give the same chains for the same keys.
+    """A way to walk chains. Engines on the CPU give the same chains for the same keys (see decision 018).
+
+    Delta E within `TIE` y'y counts as zero, so that rounding decides nothing between supports of equal energy.
 
     An engine that can walk on more than the energy says so: ``objectives = ("energy", "loo")``.
     """

@@ -1,8 +1,8 @@
 r"""The paper's Algorithm 1, literally: least squares recomputed at every flip.
 
-Slow and obvious: the judge of every other engine. Two things differ from the printed algorithm: the
-acceptance is :math:`\min(1, e^{-\beta \Delta E})` (the paper prints max, a misprint), and a flip to a
-singular support is refused.
+Slow and obvious: the judge of every other engine. Three things differ from the printed algorithm: the
+acceptance is :math:`\min(1, e^{-\beta \Delta E})` (the paper prints max, a misprint), a flip to a
+singular support is refused, and a change of energy that is rounding counts as none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import BETTER, TIE, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import flip_draws, start_order
@@ -34,6 +35,11 @@ class ReferenceEngine:
             return 1.0
         return float(np.exp(-beta * delta)) if np.isfinite(delta) else 0.0  # 0 * inf is not a number
 
+    def change(self, gram: Gram, now: float, then: float) -> float:
+        """Delta E, zero when the two energies are equal but for rounding."""
+        delta = then - now
+        return 0.0 if abs(delta) <= TIE * gram.yy else delta
+
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
         ones, zeros = order[:k], order[k:]
@@ -43,7 +49,7 @@ class ReferenceEngine:
             for j, column in enumerate(zeros):
                 flipped = ones.copy()
                 flipped[i] = column
-                delta[i, j] = self.energy(gram, flipped) - now
+                delta[i, j] = self.change(gram, now, self.energy(gram, flipped))
         return delta
 
     def start(self, gram: Gram, k: int, key: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -61,6 +67,10 @@ class ReferenceEngine:
 
     def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
         """Walk the chains one after the other."""
+        with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
+            return self._walk(gram, plan, tick)
+
+    def _walk(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
         steps = plan.betas.size
         energy = np.zeros((plan.chains, steps))
         accepted = np.zeros((plan.chains, steps), dtype=np.int64)
@@ -81,7 +91,7 @@ class ReferenceEngine:
                         flipped = ones.copy()
                         flipped[i] = zeros[j]
                         then = self.energy(gram, flipped)
-                        if u <= self.acceptance(beta, then - now):
+                        if u <= self.acceptance(beta, self.change(gram, now, then)):
                             ones[i], zeros[j] = zeros[j], ones[i]
                             now = then
                             accepted[c, a] += 1

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from pairflip.testing.cases import Case, enumerated_cases, random_cases
+from pairflip.testing.cases import Case, delicate_cases, enumerated_cases, random_cases
 from pairflip.testing.conformance import (
     EngineConformance,
     check_acceptance,
     check_decisions,
+    check_delicate,
     check_detailed_balance,
     check_flip_energies,
     check_irreducible,
     check_long_walks,
     check_rank,
+    check_singular,
     check_stationarity,
     check_steps,
     check_tick,
@@ -31,16 +33,19 @@ __all__ = [
     "boltzmann",
     "check_acceptance",
     "check_decisions",
+    "check_delicate",
     "check_detailed_balance",
     "check_flip_energies",
     "check_irreducible",
     "check_long_walks",
     "check_rank",
+    "check_singular",
     "check_stationarity",
     "check_steps",
     "check_tick",
     "check_visits",
     "check_workers",
+    "delicate_cases",
     "enumerate_energies",
     "enumerated_cases",
     "make_plan",

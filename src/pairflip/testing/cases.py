@@ -141,6 +141,54 @@ _RECIPES: dict[str, Recipe] = {
 }
 
 
+def _spectra(rng: np.random.Generator, M: int, N: int, noise: float) -> tuple[Floats, Floats]:
+    """Columns (M, N) that five components explain but for `noise`, and a target that the components predict."""
+    parts, shapes = rng.normal(size=(M, 5)), np.cumsum(rng.normal(size=(5, N)), axis=1)
+    return parts @ shapes + noise * rng.normal(size=(M, N)), parts @ rng.normal(size=5) + 0.3 * rng.normal(size=M)
+
+
+def _twins(rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Columns, and for each a twin that differs by 1e-3 to 1e-7: inflations of 1e6 to 1e14, around the limit."""
+    X, y = _table(rng, 25, 9)
+    return np.hstack([X, X + 10.0 ** rng.uniform(-7, -3, size=9) * rng.normal(size=X.shape)]), y
+
+
+def _sums(rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Columns, twins of some, and sums of others: supports that span the same space have the same energy."""
+    X, y = _table(rng, 25, 8)
+    twins = X[:, :3] + 1e-4 * rng.normal(size=(25, 3))
+    return np.hstack([X, twins, X[:, [1]] + X[:, [4]], X[:, [2]] - X[:, [5]], 2.0 * X[:, [6]]]), y
+
+
+_DELICATE: dict[str, Recipe] = {
+    "spectra": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3)).gram, 8),
+    "spectra, less noise": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 2e-4)).gram, 9),
+    "spectra, weights, forced column": lambda rng: (
+        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), sample_weight=rng.exponential(size=30), always=[3]).gram,
+        7,
+    ),
+    "spectra, little ridge": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3), ridge=1e-6).gram, 8),
+    "spectra, two rows out": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3)).held_out([2, 9]), 8),
+    "spectra from the columns": lambda rng: (
+        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), memory_budget=0).gram,
+        8,
+    ),
+    "spectra, many rows": lambda rng: (SubsetProblem(*_spectra(rng, 90, 16, 1e-3)).gram, 8),
+    "twins": lambda rng: (SubsetProblem(*_twins(rng)).gram, 6),
+    "sums": lambda rng: (SubsetProblem(*_sums(rng)).gram, 6),
+}
+
+
+@cache
+def delicate_cases(each: int = 2) -> tuple[Case, ...]:
+    """Problems so collinear that the Gram matrix alone cannot decide flips, and problems with equal energies."""
+    return tuple(
+        Case(f"{name} #{seed}", *recipe(np.random.default_rng([2018, number, seed])))
+        for number, (name, recipe) in enumerate(_DELICATE.items())
+        for seed in range(each)
+    )
+
+
 @cache
 def random_cases(each: int = 3) -> tuple[Case, ...]:
     """`each` random problems of every kind, always the same ones."""

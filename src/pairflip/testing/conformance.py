@@ -24,7 +24,7 @@ from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys
 from pairflip.problem import SubsetProblem
-from pairflip.testing.cases import Case, enumerated_cases, random_cases
+from pairflip.testing.cases import Case, delicate_cases, enumerated_cases, random_cases
 from pairflip.testing.enumeration import boltzmann
 from pairflip.testing.transition import balance_error, states, stationarity_error, transition_matrix
 
@@ -60,7 +60,12 @@ def long_plan(case: Case) -> WalkPlan:
     return make_plan(case.gram, case.k, betas, flips, seed=2)
 
 
-_PLANS = {"decisions": decisions_plan, "blocks": blocks_plan, "long": long_plan}
+def cold_plan(case: Case) -> WalkPlan:
+    """So cold at the end that differences of energy of 1e-13 y'y would count, if they were not rounding."""
+    return make_plan(case.gram, case.k, [0.0, 30.0, 1e3, 1e6, 1e10, 1e14], 150, chains=2, seed=3)
+
+
+_PLANS = {"decisions": decisions_plan, "blocks": blocks_plan, "long": long_plan, "cold": cold_plan}
 
 
 @cache
@@ -154,6 +159,39 @@ def check_long_walks(engine: Engine, cases: Sequence[Case] | None = None) -> Non
     """Thousands of flips, freezing and warming up again, are those of the reference engine."""
     for case in random_cases()[::7] if cases is None else cases:
         _compare(engine, case, "long")
+
+
+def check_delicate(engine: Engine, cases: Sequence[Case] | None = None) -> None:
+    """Flip for flip the reference engine also where supports are nearly singular, and where energies are equal.
+
+    For engines that decide delicate flips from the columns (see decision 018); `EngineConformance` does not ask it.
+    """
+    for case in delicate_cases() if cases is None else cases:
+        _compare(engine, case, "decisions")
+        _compare(engine, case, "cold")
+
+
+def check_singular(engine: Engine, cases: Sequence[Case] | None = None) -> None:
+    """`flip_energies` are infinite where an inflation is clearly (10 times) above the limit, finite where below."""
+    for case in delicate_cases() if cases is None else cases:
+        order = _regular_order(case)
+        given = engine.flip_energies(case.gram, order.copy(), case.k)
+        for i in range(case.k):
+            for j, column in enumerate(order[case.k :]):
+                flipped = order[: case.k].copy()
+                flipped[i] = column
+                worst = _largest_inflation(case.gram, flipped)
+                where = f"{case.name}: a flip to inflation {worst:.1e} has Delta E {given[i, j]}"
+                _require(worst < 1e11 or given[i, j] == np.inf, where)
+                _require(worst > 1e9 or bool(np.isfinite(given[i, j])), where)
+
+
+def _largest_inflation(gram: Gram, support: NDArray[np.int64]) -> float:
+    """Largest variance inflation factor, by singular values."""
+    penalty = np.diag(np.sqrt(gram.penalty[support]))
+    _, s, vt = np.linalg.svd(np.vstack([gram.columns[support].T, penalty]), full_matrices=False)
+    with np.errstate(divide="ignore"):
+        return float(np.max(np.sum((vt.T / s) ** 2, axis=1)))
 
 
 def _compare(engine: Engine, case: Case, plan: str) -> None:

@@ -51,14 +51,14 @@ class NumbaEngine:
         chain = self._memory(gram, k)
         chain.order[:] = order
         delta = np.empty((k, gram.n_columns - k))
-        survey(_system(gram), chain, self.way == "table", delta)
+        survey(_system(gram), chain, *_for_judging(gram, k), self.way == "table", delta)
         return delta
 
     def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
         """Walk every chain of the plan, `n_jobs` chains at a time."""
-        from pairflip.engines.numba.walk import AUTO, SQUARE, TABLE, Output, Plan
+        from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
-        _announce_compilation(gram.objective)
+        _announce_compilation(_kernel(gram.objective))
         shape = plan.chains, plan.betas.size
         result = WalkResult(
             energy=np.zeros(shape),
@@ -118,14 +118,22 @@ class NumbaEngine:
         self, gram: Gram, system: Any, plan: Any, output: Any, first: int, last: int, budget: int,
         stop: list[bool], tick: Tick | None,
     ) -> None:  # fmt: skip
-        from pairflip.engines.numba.walk import RANK_TOO_SMALL, new_clock
+        from pairflip.engines.numba.clock import RANK_TOO_SMALL, TO_BE_JUDGED, new_clock
+        from pairflip.engines.numba.delicate import Memory, judge
 
-        advance = _kernel(gram.objective)
-        chain, clock = self._memory(gram, output.support.shape[1]), new_clock(first, last)
+        advance, k = _kernel(gram.objective), output.support.shape[1]
+        chain, clock, judging = self._memory(gram, k), new_clock(first, last), None
         while clock.count[0] < last and not stop:
             status, flips = advance(system, chain, clock, plan, output, budget)
+            if status == TO_BE_JUDGED:
+                if judging is None:
+                    _announce_compilation(judge)
+                    judging = _for_judging(gram, k)
+                shared = Memory(*(getattr(chain, name) for name in Memory._fields))
+                status, more = judge(*judging, shared, clock, plan, output, gram.yy, budget)
+                flips += more
             if status == RANK_TOO_SMALL:
-                raise RankTooSmall(output.support.shape[1], int(output.support[clock.count[0], 0]), gram.objective)
+                raise RankTooSmall(k, int(output.support[clock.count[0], 0]), gram.objective)
             if tick is not None:
                 tick(flips)
 
@@ -134,6 +142,24 @@ def table_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what an acceptance takes in the table, N columns at a time (a Gram row may have to be computed)."""
     n_rows = 0 if gram.dense else gram.columns.shape[1]
     return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
+
+
+def _for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
+    """What delicate flips need: the columns, and memory for an orthonormal basis.
+
+    N + 1 rows carry all inner products, so that of more rows one QR leaves these (unless each row's error counts).
+    """
+    from pairflip.engines.numba.orthogonal import Exact, new_basis
+
+    columns, target, leverage = gram.columns, gram.target, np.empty(0)
+    if isinstance(gram, LooGram):
+        leverage = gram.leverage
+    elif target.size > 2 * (gram.n_columns + 1):
+        triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
+        columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
+    ridge = bool(gram.penalty.any())
+    root = np.sqrt(gram.penalty) if ridge else np.empty(0)
+    return Exact(columns, target, root, leverage), new_basis(k, gram.n_columns, target.size, ridge=ridge)
 
 
 def _system(gram: Gram) -> Any:
@@ -165,12 +191,13 @@ _announced: set[str] = set()
 _announcing = Lock()
 
 
-def _announce_compilation(objective: str) -> None:
+def _announce_compilation(kernel: Any) -> None:
     """Say on standard error, once, why the first fit on a machine takes long."""
+    name = f"{kernel.__module__.rsplit('.', 1)[1]}.{kernel.__name__}"
     with _announcing:
-        if objective in _announced:
+        if name in _announced:
             return
-        _announced.add(objective)
-    where, module = _kernel(objective).stats.cache_path, "loo" if objective == "loo" else "walk"
-    if where is None or not any(Path(where).glob(f"{module}.advance-*.nbi")):
+        _announced.add(name)
+    where = kernel.stats.cache_path
+    if where is None or not any(Path(where).glob(f"{name}-*.nbi")):
         print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)

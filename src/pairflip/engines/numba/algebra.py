@@ -28,17 +28,37 @@ from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SINGULAR
 
 INFLATION = 1.0 / SINGULAR
+EPSILON = 2.0**-52
+DELICATE = 1e5
+"""Inflation above which flips are decided from the columns: the Gram matrix has lost too much there."""
+BEYOND = -1e300
+"""Lower bound on Delta E of a flip about which the Gram matrix says nothing (finite: times beta = 0 it is 0)."""
 
 
 @kernel
-def flip_energy(x_i, p, r_j, s_j, w):
-    """(Delta E, r', s') of taking a column with W_ij = w into a slot with x_i and P_ii = p."""
+def rounding(inflated, error):
+    r"""Relative error of :math:`G_{SS} P` for a support of this inflation (decision 018 measures the constants).
+
+    The first term is what forming P from G loses, `error` what the flips since then have added.
+    """
+    return EPSILON * (20.0 + 0.004 * inflated) + error
+
+
+@kernel
+def flip_energy(x_i, p, r_j, s_j, w, tau, yy):
+    r"""(lowest Delta E, Delta E, r', s') of taking a column with W_ij = w into a slot with x_i and P_ii = p.
+
+    `tau`, rounding times inflation, bounds the errors of :math:`x_i / \sqrt p`, r' (in units of |y|) and s', so
+    Delta E is off by at most :math:`\tau (\frac32 y^T y + x_j^2)`, where :math:`x_j = r' / s'`.
+    """
     p_inverse = 1.0 / p
     r = r_j + x_i * w * p_inverse
     s = s_j + w * w * p_inverse
-    if s <= SINGULAR:
-        return np.inf, r, s
-    return 0.5 * (x_i * x_i * p_inverse - r * r / s), r, s
+    x_j = r / s
+    delta = 0.5 * (x_i * x_i * p_inverse - r * x_j)
+    if s <= 2.0 * SINGULAR + 4.0 * tau:
+        return BEYOND, delta, r, s
+    return delta - tau * (1.5 * yy + x_j * x_j), delta, r, s
 
 
 @kernel
@@ -61,18 +81,26 @@ def inflation(P, k, u, v, p, s):
 
 
 @kernel
-def is_singular(P, k, u, v, i, p, s):
-    """Whether a variance inflation factor reaches the limit after the flip at slot i."""
-    worst = 1.0 / s
+def rounding_of_s(inflated, error):
+    """Error of s' where it is small, for each unit of the squared size of the coefficients v."""
+    return EPSILON * (20.0 + 0.004 * inflated) * (1.0 + 0.01 * inflated) + error
+
+
+@kernel
+def surely_singular(v, k, s, inflated, error):
+    """Whether s' is below the limit whatever rounding did."""
+    size = k**0.5
     for m in range(k):
-        if m != i:
-            worst = max(worst, P[m, m] - u[m] * u[m] / p + v[m] * v[m] / s)
-    return worst >= INFLATION
+        size += v[m] * v[m]
+    return s + rounding_of_s(inflated, error) * size <= SINGULAR
 
 
 @kernel
 def extend(P, n, g, diagonal_j):
-    """Border P, the inverse for n columns, by a column with inner products g (n,) and G_jj; False if singular."""
+    """Border P, the inverse for n columns, by a column with inner products g (n,) and G_jj.
+
+    Returns 1, or 0 if that is singular, or -1 if only the columns can tell (P is left as it was).
+    """
     v, s = np.empty(n), diagonal_j
     for m in range(n):
         total = 0.0
@@ -80,11 +108,12 @@ def extend(P, n, g, diagonal_j):
             total += P[m, l] * g[l]
         v[m] = total
         s -= total * g[m]
-    if s <= SINGULAR:
-        return False
+    worst, inflated = 1.0 / s, 1.0
     for m in range(n):
-        if P[m, m] + v[m] * v[m] / s >= INFLATION:
-            return False
+        inflated += P[m, m] - 1.0
+        worst = max(worst, P[m, m] + v[m] * v[m] / s)
+    if s <= 0.0 or worst > 4.0 * DELICATE:
+        return 0 if surely_singular(v, n, s, inflated, 0.0) else -1
     for m in range(n):
         a = v[m] / s
         for l in range(n):
@@ -92,7 +121,7 @@ def extend(P, n, g, diagonal_j):
         P[m, n] = -a
         P[n, m] = -a
     P[n, n] = 1.0 / s
-    return True
+    return 1
 
 
 @kernel
@@ -162,16 +191,26 @@ def update_ahead(W, r, s, G, h, first, last, k, g, u, v, i, p, x_i, r_new, s_new
 
 
 @kernel
-def smallest_delta(P, x, W, r, s, outside, k):
-    """Lowest Delta E of all flips; `outside` (N,) is 0 for columns of the support, 1 for the others."""
-    lowest = np.inf
+def smallest_delta(P, x, W, r, s, outside, k, inflated, error, yy, tie):
+    """Lowest Delta E that any flip may have, 0 when one is a tie; `outside` (N,) is 0 for columns of the support.
+
+    Flips that are surely singular do not count (as in `surely_singular`, with v bounded by W and P).
+    """
+    size = np.full(outside.size, k**0.5)
+    for m in range(k):
+        for j in range(outside.size):
+            size[j] += 2.0 * W[m, j] * W[m, j]
+    lowest, tau, unsure = np.inf, rounding(inflated, error) * inflated, rounding_of_s(inflated, error)
+    edge = 2.0 * SINGULAR + 4.0 * tau
     for i in range(k):
         p, x_i = P[i, i], x[i]
-        a, best = x_i / p, 0.0
+        a, most, spread = x_i / p, 0.0, 2.0 * (inflated + k) / p
         for j in range(outside.size):
             w = W[i, j]
             r_new, s_new = r[j] + a * w, s[j] + w * w / p
-            gain = r_new * r_new / max(s_new, SINGULAR) * outside[j]
-            best = max(best, gain if s_new > SINGULAR else 0.0)
-        lowest = min(lowest, 0.5 * (x_i * a - best))
-    return lowest
+            x_j = r_new / max(s_new, edge)
+            gain = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j)
+            unknown = 0.0 if s_new + unsure * (size[j] + spread * w * w) <= SINGULAR else -BEYOND
+            most = max(most, (gain if s_new > edge else unknown) * outside[j])
+        lowest = min(lowest, 0.5 * (x_i * a - most))
+    return lowest if lowest > tie else 0.0

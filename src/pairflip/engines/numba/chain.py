@@ -8,7 +8,6 @@ import numpy as np
 
 from pairflip.engines.numba.algebra import extend
 from pairflip.engines.numba.compile import kernel
-from pairflip.engines.numba.draws import draw_start
 
 LANES = 8
 BLOCK = 1024
@@ -112,18 +111,22 @@ def gram_row(system, chain, j):
 
 
 @kernel
-def start_chain(system, chain, key0, key1):
-    """First support: the first k columns of a random order that stay independent. Returns how many there are."""
+def start_chain(system, chain, random_order):
+    """First support: the first k columns of a random order that stay independent.
+
+    Returns how many there are, -1 when only the columns can tell.
+    """
     k, n = chain.x.size, chain.order.size
-    order, g, random_order = chain.order, np.empty(k), np.empty(n, np.int32)
-    draw_start(key0, key1, random_order)
+    order, g = chain.order, np.empty(k)
     found, rest = 0, k
     for c in random_order:
-        added = False
+        added = 0
         if found < k:
             for m in range(found):
                 g[m] = inner(system.G, system.columns, order[m], c)
             added = extend(chain.P, found, g, system.diagonal[c])
+        if added < 0:
+            return -1
         if added:
             order[found] = c
             found += 1
@@ -135,13 +138,13 @@ def start_chain(system, chain, key0, key1):
 
 @kernel
 def refresh(G, columns, b, diagonal, yy, order, P, x):
-    """P, x of the support from G, free of accumulated rounding; returns the energy, NaN if it is singular."""
+    """P, x of the support from G, free of accumulated rounding; returns the energy, NaN if it is too delicate."""
     k = x.size
     g = np.empty(k)
     for m in range(k):
         for l in range(m):
             g[l] = inner(G, columns, order[m], order[l])
-        if not extend(P, m, g, diagonal[order[m]]):
+        if extend(P, m, g, diagonal[order[m]]) != 1:
             return np.nan
     energy = yy
     for m in range(k):

@@ -23,10 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import extend
+from pairflip.engines.numba.algebra import BEYOND, extend, rounding, surely_singular
 from pairflip.engines.numba.chain import BLOCK, inner, refresh
 from pairflip.engines.numba.compile import kernel
-from pairflip.engines.numba.draws import draw_start
 from pairflip.least_squares import SATURATED, SINGULAR
 
 
@@ -112,22 +111,34 @@ def new_part(columns, A, k, i, j, g, w, p, q):
 
 @kernel
 def loo_after(columns, A, e, h, i, j, x_i, p, q, ridge):
-    """(E_loo, r', s', sum of (1 - h)^-4) after the flip; infinite when it is singular or a row is saturated."""
+    """(E_loo, r', s', smallest 1 - h, sum of (1 - h)^-4) after the flip."""
     x_p, p_inverse, r, s = x_i / p, 1.0 / p, 0.0, ridge
     for t in range(q.size):
         r += columns[j, t] * (e[t] + x_p * A[i, t])
         s += q[t] * q[t]
-    if s <= SINGULAR:
-        return np.inf, r, s, np.inf
-    x_j, s_inverse, energy, saturated, amplified = r / s, 1.0 / s, 0.0, 0.0, 0.0
+    x_j, s_inverse, energy, least, amplified = r / s, 1.0 / s, 0.0, 1.0, 0.0
     for t in range(q.size):
         rest = 1.0 - h[t] + A[i, t] * A[i, t] * p_inverse - q[t] * q[t] * s_inverse
         inverse = 1.0 / rest
         left_out = (e[t] + x_p * A[i, t] - x_j * q[t]) * inverse
         energy += left_out * left_out
         amplified += inverse * inverse * inverse * inverse
-        saturated += 1.0 if rest <= SATURATED else 0.0
-    return (np.inf if saturated > 0.0 else 0.5 * energy), r, s, amplified
+        least = min(least, rest)
+    return 0.5 * energy, r, s, least, amplified
+
+
+@kernel
+def lowest_loo(now, energy, r, s, least, amplified, v, k, inflated, error, yy):
+    """Lowest change of E_loo that a flip may have: infinite if it is surely refused, BEYOND if rounding hides it.
+
+    e is off by tau |y| and h by tau, and E_loo multiplies both with the largest 1 / (1 - h).
+    """
+    tau = rounding(inflated, error) * inflated
+    if s <= 2.0 * SINGULAR + 4.0 * tau:
+        return np.inf if surely_singular(v, k, s, inflated, error) else BEYOND
+    if not least > SATURATED + 4.0 * tau:
+        return np.inf if least <= SATURATED - 4.0 * tau else BEYOND
+    return energy - now - tau * amplified**0.25 * (3.0 * energy + 1.5 * yy + (r / s) ** 2)
 
 
 @kernel
@@ -183,19 +194,18 @@ def refresh_loo(system, order, P, x, A, e, h):
 
 
 @kernel
-def start_loo(system, chain, key0, key1):
+def start_loo(system, chain, random_order):
     """First support: the first k columns of a random order that stay independent and saturate no row.
 
-    Returns how many there are.
+    Returns how many there are, -1 when only the columns can tell.
     """
     columns, order, P = system.columns, chain.order, chain.P
     k, n, n_rows = chain.x.size, chain.order.size, chain.e.size
-    g, q, h_new, random_order = np.empty(k), np.empty(n_rows), np.empty(n_rows), np.empty(n, np.int32)
-    draw_start(key0, key1, random_order)
+    g, q, h_new = np.empty(k), np.empty(n_rows), np.empty(n_rows)
     h = system.leverage.copy()
     found, rest = 0, k
     for c in random_order:
-        added = False
+        added = 0
         if found < k:
             for t in range(n_rows):
                 q[t] = columns[c, t]
@@ -209,10 +219,12 @@ def start_loo(system, chain, key0, key1):
                 s -= v * g[m]
                 for t in range(n_rows):
                     q[t] -= v * columns[order[m], t]
-            if s > SINGULAR:
-                for t in range(n_rows):
-                    h_new[t] = h[t] + q[t] * q[t] / s
-                added = least_rest(h_new) > SATURATED and extend(P, found, g, system.diagonal[c])
+            for t in range(n_rows):
+                h_new[t] = h[t] + q[t] * q[t] / s
+            if not s > SINGULAR or least_rest(h_new) > SATURATED:
+                added = extend(P, found, g, system.diagonal[c])
+        if added < 0:
+            return -1
         if added:
             h[:] = h_new
             order[found] = c
@@ -240,6 +252,6 @@ def take_flip(A, e, h, k, i, p, x_i, u, v, q, r, s):
 
 
 @kernel
-def exact(system, chain):
+def recomputed(system, chain):
     """E_loo of the chain's support, and its state, recomputed."""
     return refresh_loo(system, chain.order, chain.P, chain.x, chain.A, chain.e, chain.h)

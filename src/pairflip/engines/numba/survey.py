@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import accepts, flip_energy, is_singular
+from pairflip.engines.base import TIE
+from pairflip.engines.numba.algebra import BEYOND, DELICATE, accepts, flip_energy, inflation, rounding
 from pairflip.engines.numba.chain import (
     LANES,
     build_table,
@@ -16,6 +17,7 @@ from pairflip.engines.numba.chain import (
     refresh,
 )
 from pairflip.engines.numba.compile import entry
+from pairflip.engines.numba.orthogonal import build, energy_of, inflation_of, meet, stays_regular, weigh
 
 
 @entry
@@ -25,7 +27,7 @@ def decide(u, z):
 
 
 @entry
-def survey(system, chain, by_table, delta):
+def survey(system, chain, exact, basis, by_table, delta):
     """Fill delta (k, N - k) with Delta E of exchanging slot i with the column at place j outside."""
     k, outside = delta.shape
     P, x, order = chain.P, chain.x, chain.order
@@ -37,9 +39,13 @@ def survey(system, chain, by_table, delta):
         np.empty(LANES),
         np.empty(LANES),
     )
-    refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)
+    build(exact, basis, order[:k].copy(), False, order)
+    now, inflated, tie = energy_of(exact, basis), inflation_of(basis), TIE * system.yy
+    if inflated <= DELICATE:
+        refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)
+    tau = inflated * rounding(inflated, 0.0)
     support_columns = np.empty((k, system.columns.shape[1]))
-    if system.columns.size:
+    if system.G.size == 0:
         for m in range(k):
             copy_row(system.columns, order[m], support_columns, m)
     if by_table:
@@ -48,7 +54,7 @@ def survey(system, chain, by_table, delta):
         j = order[k + place]
         for q in range(LANES):
             ahead[q] = j
-        if system.columns.size:
+        if system.G.size == 0:
             gather_from_columns(system.columns, support_columns, ahead, LANES, ahead_columns, ahead_G)
         else:
             gather(system.G, order, ahead, LANES, k, ahead_G)
@@ -59,9 +65,18 @@ def survey(system, chain, by_table, delta):
             for m in range(k):
                 ahead_W[0, m] = chain.W[m, j]
         for i in range(k):
-            p, w = P[i, i], ahead_W[0, i]
-            energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w)
-            for m in range(k):
-                u[m] = P[i, m]
-                v[m] = ahead_W[0, m] - u[m] * w / p
-            delta[i, place] = np.inf if is_singular(P, k, u, v, i, p, s) else energy
+            hard, energy = inflated > DELICATE, 0.0
+            if not hard:
+                p, w = P[i, i], ahead_W[0, i]
+                low, energy, _, s = flip_energy(x[i], p, ahead_r[0], ahead_s[0], w, tau, system.yy)
+                for m in range(k):
+                    u[m] = P[i, m]
+                    v[m] = ahead_W[0, m] - u[m] * w / p
+                v[i] = -1.0
+                hard = low == BEYOND or not inflation(P, k, u, v, p, s) <= DELICATE
+            if hard:
+                meet(exact, basis, i, j, False)
+                energy, alpha, s = weigh(exact, basis, i, j, now)
+                if not stays_regular(basis, i, j, alpha, s):
+                    energy = np.inf
+            delta[i, place] = 0.0 if abs(energy) <= tie else energy

@@ -4,24 +4,26 @@ While many flips are accepted, the next LANES flips are evaluated together from 
 one corrects those behind it, which is exact because random numbers are addressed. When few are accepted, a
 table of W, r, s for all columns makes a flip O(1) and an acceptance O(k N). When nothing has been accepted
 for long, the smallest Delta E of all flips tells which random numbers can accept anything at all: most flips
-then cost only their random number, and a chain for which none can is finished.
+then cost only their random number, and a chain for which none can is finished. Both ways know their rounding and stop
+before a flip that it might decide; see `delicate`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from pairflip.engines.base import BETTER, FROZEN
+from pairflip.engines.base import BETTER, FROZEN, TIE
 from pairflip.engines.numba.algebra import (
-    INFLATION,
+    BEYOND,
+    DELICATE,
+    EPSILON,
     accepts,
     exchange,
     flip_energy,
     inflation,
-    is_singular,
+    rounding,
     smallest_delta,
+    surely_singular,
     update_ahead,
     update_table,
 )
@@ -38,99 +40,57 @@ from pairflip.engines.numba.chain import (
     refresh,
     start_chain,
 )
+from pairflip.engines.numba.clock import (
+    AUTO,
+    CHAIN,
+    ENERGY,
+    ERROR,
+    FACTORED,
+    INFLATED,
+    JUDGED,
+    LAST_CHAIN,
+    LOWEST,
+    MODE,
+    OK,
+    QUIET,
+    RANK_TOO_SMALL,
+    SQUARE,
+    STALE,
+    STEP,
+    TABLE,
+    TO_BE_JUDGED,
+    WIDTH,
+    WIN_ACCEPTED,
+    WIN_FLIPS,
+    T,
+    book,
+    pass_flips,
+    start_clock,
+    write_ends,
+)
 from pairflip.engines.numba.compile import entry, kernel
-from pairflip.engines.numba.draws import draw_flips
+from pairflip.engines.numba.delicate import accepts_change
+from pairflip.engines.numba.draws import draw_flips, draw_start
 
-AUTO, SQUARE, TABLE = 0, 1, 2
-OK, RANK_TOO_SMALL = 0, 1
-EPSILON = 2.0**-52
 DRIFT = 1e-11
 """Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
 
 
-class Plan(NamedTuple):
-    """The plan as kernels see it: flip t of a step a with ends[a - 1] <= t < ends[a] has beta betas[a].
-
-    `coldest[a]` is the smallest beta from step a on; `table_cost` the price of an acceptance in the table in
-    units of an O(k^2) flip; `window` how many flips to watch before changing the way.
-    """
-
-    betas: Any
-    ends: Any
-    coldest: Any
-    keys: Any
-    way: int
-    table_cost: float
-    window: int
-
-
-class Output(NamedTuple):
-    """Where finished steps and chains are written (see `WalkResult`)."""
-
-    energy: Any
-    accepted: Any
-    support: Any
-    best_support: Any
-    final_energy: Any
-    refreshes: Any
-
-
-class Clock(NamedTuple):
-    """Where a chain stands between two calls: `count` whole numbers, `value` real ones, by the names below."""
-
-    count: Any
-    value: Any
-
-
-CHAIN, T, STEP, MODE, QUIET, WIN_FLIPS, WIN_ACCEPTED, MARK, WIDTH, LAST_CHAIN = range(10)
-ENERGY, BEST, LOWEST, ERROR = range(4)
-
-
-def new_clock(first: int, last: int) -> Clock:
-    """A clock for chains first, ..., last - 1, none of them started."""
-    count = np.zeros(10, np.int64)
-    count[CHAIN], count[T], count[LAST_CHAIN] = first, -1, last
-    return Clock(count, np.zeros(4))
-
-
 @kernel
-def book(count, value, energy, accepted, best, order, better, t, new_energy):
-    """Enter an accepted flip at time t into the step's sums and the clock, and keep the best support met."""
-    c, a = count[CHAIN], count[STEP]
-    accepted[c, a] += 1
-    energy[c, a] += value[ENERGY] * (t - count[MARK])
-    value[ENERGY] = new_energy
-    value[LOWEST] = np.nan
-    count[MARK] = t
-    count[WIN_ACCEPTED] += 1
-    if new_energy < value[BEST] - better:
-        value[BEST] = new_energy
-        for m in range(best.size):
-            best[m] = order[m]
-
-
-@kernel
-def confirm(G, columns, b, diagonal, yy, order, P, x, i, other, value, worst):
-    """Recompute P, x after the flip of order[i] and order[other]; take it back if it is singular after all.
-
-    Returns the energy, NaN when the flip was taken back.
-    """
-    energy = refresh(G, columns, b, diagonal, yy, order, P, x)
-    if np.isnan(energy):
-        order[i], order[other] = order[other], order[i]
-        value[ENERGY] = refresh(G, columns, b, diagonal, yy, order, P, x)
-    value[ERROR] = EPSILON * worst
-    return energy
+def is_delicate(u, beta, low, delta, tie, worst):
+    """Whether rounding might decide a flip that may be accepted, or the support would be badly conditioned."""
+    high = 2.0 * delta - low
+    return low == BEYOND or not worst <= DELICATE or not accepts_change(u, beta, high, tie)
 
 
 @kernel
 def walk_square(system, chain, clock, output, t, n, beta):
-    """Flips t, ..., t + n - 1 (drawn into the chain's block), LANES at a time from P."""
+    """Flips t, ..., t + n - 1 (drawn into the chain's block), LANES at a time from P; returns how many were done."""
     G, columns, b, diagonal, yy = system.G, system.columns, system.b, system.diagonal, system.yy
     order, P, x, best = chain.order, chain.P.copy(), chain.x.copy(), chain.best
     slot, position, uniform = chain.slot, chain.position, chain.uniform
     count, value, energy, accepted = clock.count, clock.value, output.energy, output.accepted
-    k, better, by_columns = x.size, BETTER * yy, columns.size > 0
+    k, better, tie, by_columns = x.size, BETTER * yy, TIE * yy, G.size == 0
     u, v, g, support_columns = np.empty(k), np.empty(k), np.empty(k), np.empty((k, columns.shape[1]))
     ahead, ahead_columns = np.empty(LANES, np.uint64), np.empty((LANES, columns.shape[1]))
     ahead_G, ahead_W = np.empty((LANES, k)), np.empty((LANES, k))
@@ -139,7 +99,8 @@ def walk_square(system, chain, clock, output, t, n, beta):
         for m in range(k):
             copy_row(columns, order[m], support_columns, m)
     first, width = 0, count[WIDTH]
-    while first < n:
+    tau = rounding(value[INFLATED], value[ERROR]) * value[INFLATED]
+    while first < n and not count[JUDGED]:
         lanes = min(width, n - first)
         for q in range(lanes):
             ahead[q] = order[k + position[first + q]]
@@ -157,19 +118,24 @@ def walk_square(system, chain, clock, output, t, n, beta):
             q += 1
             i, place = slot[first + q], position[first + q]
             p, x_i, w = P[i, i], x[i], ahead_W[q, i]
-            delta, r, s = flip_energy(x_i, p, ahead_r[q], ahead_s[q], w)
-            if not accepts(uniform[first + q], beta * delta):
+            low, delta, r, s = flip_energy(x_i, p, ahead_r[q], ahead_s[q], w, tau, yy)
+            if low > tie and not accepts(uniform[first + q], beta * low):
                 continue
             for m in range(k):
                 u[m] = P[i, m]
                 v[m] = ahead_W[q, m] - u[m] * (w / p)
                 g[m] = ahead_G[q, m]
             v[i] = -1.0
-            worst = inflation(P, k, u, v, p, s)
-            if worst >= INFLATION and is_singular(P, k, u, v, i, p, s):
+            if low == BEYOND and surely_singular(v, k, s, value[INFLATED], value[ERROR]):
                 continue
-            j, other = order[k + place], k + place
-            order[i], order[other] = j, order[i]
+            worst = inflation(P, k, u, v, p, s)
+            if is_delicate(uniform[first + q], beta, low, delta, tie, worst):
+                count[JUDGED], lanes = 1, q
+                break
+            j = order[k + place]
+            order[i], order[k + place] = j, order[i]
+            count[FACTORED] = 0
+            value[INFLATED] = worst
             value[ERROR] += EPSILON * worst
             if value[ERROR] < DRIFT:
                 exchange(P, x, k, u, v, i, p, r, s)
@@ -189,45 +155,56 @@ def walk_square(system, chain, clock, output, t, n, beta):
                 update_ahead(ahead_W, ahead_r, ahead_s, ahead_G, ahead_h, q + 1, lanes, k, g, u, v, i, p, x_i, r, s)
             else:
                 output.refreshes[count[CHAIN]] += 1
-                new_energy = confirm(G, columns, b, diagonal, yy, order, P, x, i, other, value, worst)
-                lanes = q + 1
+                new_energy = refresh(G, columns, b, diagonal, yy, order, P, x)
+                value[ERROR], lanes = 0.0, q + 1
+            tau = rounding(worst, value[ERROR]) * worst
             if by_columns:
                 copy_row(columns, order[i], support_columns, i)
-            if not np.isnan(new_energy):
-                book(count, value, energy, accepted, best, order, better, t + first + q, new_energy)
+            book(count, value, energy, accepted, best, order, better, t + first + q, new_energy)
         first += lanes
     for m in range(k):
         chain.x[m] = x[m]
         copy_row(P, m, chain.P, m)
+    return first
 
 
 @kernel
 def walk_table(system, chain, clock, output, t, n, beta):
-    """Flips t, ..., t + n - 1 by the table; those whose random number can accept nothing are passed over."""
+    """Flips t, ..., t + n - 1 by the table; those whose random number can accept nothing are passed over.
+
+    Returns how many were done.
+    """
     order, P, x, best = chain.order, chain.P, chain.x, chain.best
     slot, position, uniform = chain.slot, chain.position, chain.uniform
     W, W_r, W_s, outside = chain.W, chain.r, chain.s, chain.outside
     count, value, energy, accepted = clock.count, clock.value, output.energy, output.accepted
-    k, better, ceiling = x.size, BETTER * system.yy, 1.0
+    k, yy, better, tie, ceiling = x.size, system.yy, BETTER * system.yy, TIE * system.yy, 1.0
     u, v, g = np.empty(k), np.empty(k), np.empty(k)
     if value[LOWEST] > 0.0:
         ceiling = np.exp(-beta * value[LOWEST])
+    tau = rounding(value[INFLATED], value[ERROR]) * value[INFLATED]
     for q in range(n):
         if uniform[q] > ceiling:
             continue
         i, place = slot[q], position[q]
         j, p, x_i = order[k + place], P[i, i], x[i]
         w = W[i, j]
-        delta, r, s = flip_energy(x_i, p, W_r[j], W_s[j], w)
-        if not accepts(uniform[q], beta * delta):
+        low, delta, r, s = flip_energy(x_i, p, W_r[j], W_s[j], w, tau, yy)
+        if low > tie and not accepts(uniform[q], beta * low):
             continue
         for m in range(k):
             u[m] = P[i, m]
             v[m] = W[m, j] - u[m] * (w / p)
         v[i] = -1.0
-        worst = inflation(P, k, u, v, p, s)
-        if worst >= INFLATION and is_singular(P, k, u, v, i, p, s):
+        if low == BEYOND and surely_singular(v, k, s, value[INFLATED], value[ERROR]):
             continue
+        worst = inflation(P, k, u, v, p, s)
+        if is_delicate(uniform[q], beta, low, delta, tie, worst):
+            count[JUDGED] = 1
+            count[QUIET] += q
+            return q
+        count[FACTORED] = 0
+        value[INFLATED] = worst
         value[ERROR] += EPSILON * worst
         if value[ERROR] < DRIFT:
             G_j = gram_row(system, chain, j)
@@ -241,16 +218,15 @@ def walk_table(system, chain, clock, output, t, n, beta):
         else:
             order[i], order[k + place] = j, order[i]
             output.refreshes[count[CHAIN]] += 1
-            new_energy = confirm(
-                system.G, system.columns, system.b, system.diagonal, system.yy,
-                order, P, x, i, k + place, value, worst,
-            )  # fmt: skip
+            new_energy = refresh(system.G, system.columns, system.b, system.diagonal, yy, order, P, x)
+            value[ERROR] = 0.0
             build_table(system, chain)
-        if not np.isnan(new_energy):
-            book(count, value, energy, accepted, best, order, better, t + q, new_energy)
-            count[QUIET] = -(q + 1)
-            ceiling = 1.0
+        tau = rounding(worst, value[ERROR]) * worst
+        book(count, value, energy, accepted, best, order, better, t + q, new_energy)
+        count[QUIET] = -(q + 1)
+        ceiling = 1.0
     count[QUIET] += n
+    return n
 
 
 @kernel
@@ -266,7 +242,7 @@ def choose_way(system, chain, clock, plan):
     if count[WIN_FLIPS] < plan.window:
         return
     rate = count[WIN_ACCEPTED] / count[WIN_FLIPS]
-    count[WIDTH] = flips_ahead(chain.x.size, rate, system.columns.size > 0)
+    count[WIDTH] = flips_ahead(chain.x.size, rate, system.G.size == 0)
     price = rate * plan.table_cost if plan.way == AUTO else 2.0
     if count[MODE] == SQUARE and price < 1.0:
         count[MODE] = TABLE
@@ -280,70 +256,79 @@ def choose_way(system, chain, clock, plan):
 
 
 @kernel
-def exact_energy(system, chain):
+def recomputed(system, chain):
     """Energy of the chain's support (and its P, x) recomputed from G."""
     return refresh(system.G, system.columns, system.b, system.diagonal, system.yy, chain.order, chain.P, chain.x)
 
 
 @kernel
 def begin(system, chain, clock, plan, output):
-    """Start the next chain; False when fewer than k columns are independent."""
-    count, value = clock.count, clock.value
-    c = count[CHAIN]
-    found = start_chain(system, chain, plan.keys[c, 0], plan.keys[c, 1])
-    if found < chain.x.size:
-        output.support[c, 0] = found
-        return False
-    energy = exact_energy(system, chain)
-    value[ENERGY], value[BEST], value[LOWEST], value[ERROR] = energy, energy, np.nan, 0.0
-    for m in range(chain.best.size):
-        chain.best[m] = chain.order[m]
-    for field in range(T, LAST_CHAIN):
+    """Start the next chain; RANK_TOO_SMALL when fewer than k columns are independent."""
+    count = clock.count
+    c, k = count[CHAIN], chain.x.size
+    random_order = np.empty(chain.order.size, np.int32)
+    draw_start(plan.keys[c, 0], plan.keys[c, 1], random_order)
+    for field in range(STEP, LAST_CHAIN):
         count[field] = 0
-    count[MODE] = SQUARE
-    count[WIDTH] = flips_ahead(chain.x.size, 1.0, system.columns.size > 0)
-    if plan.way == TABLE:
-        count[MODE] = TABLE
-        build_table(system, chain)
-    return True
+    count[MODE] = TABLE if plan.way == TABLE else SQUARE
+    count[WIDTH] = flips_ahead(k, 1.0, system.G.size == 0)
+    count[STALE] = 1  # there is no table yet
+    found = start_chain(system, chain, random_order)
+    if 0 <= found < k:
+        output.support[c, 0] = found
+        return RANK_TOO_SMALL
+    if found < 0 or inflation_at(chain.P, k) > DELICATE:
+        count[JUDGED] = 1
+        return TO_BE_JUDGED
+    start_clock(clock, chain.order, chain.best, recomputed(system, chain), inflation_at(chain.P, k))
+    return OK
 
 
 @kernel
-def write_ends(chain, clock, plan, output):
-    """Write where the chain ended; steps it froze before reaching keep the final energy."""
-    count, value = clock.count, clock.value
-    c = count[CHAIN]
-    for a in range(count[STEP], plan.betas.size):
-        begin_step = plan.ends[a - 1] if a else 0
-        output.energy[c, a] += value[ENERGY] * (plan.ends[a] - max(begin_step, count[MARK]))
-    for a in range(plan.betas.size):
-        output.energy[c, a] /= plan.ends[a] - (plan.ends[a - 1] if a else 0)
-    output.final_energy[c] = value[ENERGY]
-    for m in range(chain.best.size):
-        output.support[c, m] = chain.order[m]
-        output.best_support[c, m] = chain.best[m]
-    count[CHAIN] += 1
-    count[T] = -1
+def inflation_at(P, k):
+    """Bound on the largest variance inflation factor, as `inflation` gives it after a flip."""
+    total = 0.0
+    for m in range(k):
+        total += P[m, m]
+    return total - (k - 1)
+
+
+@kernel
+def come_back(system, chain, clock):
+    """P, x and the table of a support that was flipped elsewhere."""
+    clock.value[ENERGY] = recomputed(system, chain)
+    clock.value[ERROR] = 0.0
+    clock.count[STALE] = 0
+    clock.count[QUIET] = 0
+    if clock.count[MODE] == TABLE:
+        build_table(system, chain)
 
 
 @kernel
 def finish(system, chain, clock, plan, output):
     """End the chain with its energy computed anew."""
-    clock.value[ENERGY] = exact_energy(system, chain)
-    write_ends(chain, clock, plan, output)
+    clock.value[ENERGY] = recomputed(system, chain)
+    write_ends(chain.order, chain.best, clock, plan, output)
 
 
 @entry
 def advance(system, chain, clock, plan, output, budget):
-    """Walk about `budget` flips on; returns (status, flips done, frozen ones included)."""
+    """Walk about `budget` flips on; returns (status, flips done, frozen ones included).
+
+    TO_BE_JUDGED means that `judge` must be called before the next call.
+    """
     count, value = clock.count, clock.value
     k, outside = chain.x.size, chain.order.size - chain.x.size
     total = plan.ends[-1]
     done = 0
     while done < budget and count[CHAIN] < count[LAST_CHAIN]:
         c = count[CHAIN]
-        if count[T] < 0 and not begin(system, chain, clock, plan, output):
-            return RANK_TOO_SMALL, done
+        if count[T] < 0:
+            status = begin(system, chain, clock, plan, output)
+            if status != OK:
+                return status, done
+        if count[STALE]:
+            come_back(system, chain, clock)
         t, a = count[T], count[STEP]
         if value[LOWEST] * plan.coldest[a] > FROZEN:
             done += total - t
@@ -352,19 +337,19 @@ def advance(system, chain, clock, plan, output, budget):
         n = min(BLOCK, plan.ends[a] - t)
         draw_flips(t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, chain.slot, chain.position, chain.uniform)
         if count[MODE] == SQUARE:
-            walk_square(system, chain, clock, output, t, n, plan.betas[a])
+            n = walk_square(system, chain, clock, output, t, n, plan.betas[a])
         else:
-            walk_table(system, chain, clock, output, t, n, plan.betas[a])
+            n = walk_table(system, chain, clock, output, t, n, plan.betas[a])
             if np.isnan(value[LOWEST]) and 4 * count[QUIET] > k * outside:
-                value[LOWEST] = smallest_delta(chain.P, chain.x, chain.W, chain.r, chain.s, chain.outside, k)
+                value[LOWEST] = smallest_delta(
+                    chain.P, chain.x, chain.W, chain.r, chain.s, chain.outside, k,
+                    value[INFLATED], value[ERROR], system.yy, TIE * system.yy,
+                )  # fmt: skip
         done += n
-        count[T] += n
-        count[WIN_FLIPS] += n
+        over = pass_flips(clock, plan, output, n)
         choose_way(system, chain, clock, plan)
-        if count[T] == plan.ends[a]:
-            output.energy[c, a] += value[ENERGY] * (plan.ends[a] - count[MARK])
-            count[MARK] = plan.ends[a]
-            count[STEP] += 1
-            if count[STEP] == plan.betas.size:
-                finish(system, chain, clock, plan, output)
+        if over:
+            finish(system, chain, clock, plan, output)
+        elif count[JUDGED]:
+            return TO_BE_JUDGED, done
     return OK, done

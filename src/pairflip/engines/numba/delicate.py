@@ -1,0 +1,136 @@
+"""Delicate flips: how a chain decides from the columns.
+
+The Gram matrix decides a flip only where rounding cannot: when Delta E less its error is accepted but Delta E plus its
+error is not, or when the inflation would exceed DELICATE, the walk stops before that flip (JUDGED), and it is decided
+here, as the reference engine would. A chain stays here until its support is calm again; the walk then computes P anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairflip.engines.base import BETTER, TIE
+from pairflip.engines.numba.algebra import DELICATE, accepts
+from pairflip.engines.numba.clock import (
+    CHAIN,
+    ENERGY,
+    FACTORED,
+    INFLATED,
+    JUDGED,
+    OK,
+    RANK_TOO_SMALL,
+    STALE,
+    STEP,
+    T,
+    book,
+    pass_flips,
+    start_clock,
+    write_ends,
+)
+from pairflip.engines.numba.compile import entry, kernel
+from pairflip.engines.numba.draws import draw_flips, draw_start
+from pairflip.engines.numba.orthogonal import (
+    TILT,
+    build,
+    energy_of,
+    inflation_of,
+    meet,
+    stays_regular,
+    take,
+    weigh,
+)
+
+
+class Memory(NamedTuple):
+    """The part of a chain's memory that is used here too."""
+
+    order: Any
+    best: Any
+    slot: Any
+    position: Any
+    uniform: Any
+
+
+CALM = DELICATE / 4.0
+FEW = 64
+"""Flips drawn at a time: most visits decide one."""
+
+
+@kernel
+def accepts_change(u, beta, delta, tie):
+    """Whether u accepts a flip of that Delta E; a tie costs nothing."""
+    return delta <= tie or accepts(u, beta * delta)
+
+
+@kernel
+def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
+    """Flips t, ..., t + n - 1 (drawn into the memory) from the columns, until the support is calm.
+
+    Returns how many were done.
+    """
+    order, slot, position, uniform = memory.order, memory.slot, memory.position, memory.uniform
+    count, value, k, f = clock.count, clock.value, memory.best.size, 0
+    anew = False
+    while f < n:
+        i, place = slot[f], position[f]
+        j = order[k + place]
+        meet(exact, basis, i, j, anew)
+        delta, alpha, s = weigh(exact, basis, i, j, value[ENERGY])
+        yes = delta < np.inf and accepts_change(uniform[f], beta, delta, TIE * yy)
+        if yes and stays_regular(basis, i, j, alpha, s):
+            if basis.loaded[0] != j:
+                anew = True
+                continue
+            take(exact, basis, i)
+            order[i], order[k + place] = j, order[i]
+            new_energy = value[ENERGY] + delta
+            book(count, value, output.energy, output.accepted, memory.best, order, BETTER * yy, t + f, new_energy)
+            value[INFLATED] = inflation_of(basis)
+            count[STALE] = 1
+        f += 1
+        anew = False
+        if value[INFLATED] <= CALM:
+            count[JUDGED] = 0
+            break
+        if basis.tilted[0] >= TILT:
+            count[FACTORED] = 0
+            break
+    return f
+
+
+@entry
+def judge(exact, basis, memory, clock, plan, output, yy, budget):
+    """Walk about `budget` flips on, or until the chain's support is calm; returns (status, flips done)."""
+    count, value, order, k = clock.count, clock.value, memory.order, memory.best.size
+    c, done = count[CHAIN], 0
+    key0, key1 = plan.keys[c, 0], plan.keys[c, 1]
+    while done < budget and count[JUDGED]:
+        if not count[FACTORED]:
+            first = count[T] < 0
+            candidates = np.empty(order.size if first else k, np.int32)
+            if first:
+                draw_start(key0, key1, candidates)
+            else:
+                for m in range(k):
+                    candidates[m] = order[m]
+                output.refreshes[c] += 1
+            found = build(exact, basis, candidates, first, order)
+            if found < k:
+                output.support[c, 0] = found
+                return RANK_TOO_SMALL, done
+            count[FACTORED] = 1
+            if first:
+                count[STALE] = 1
+                start_clock(clock, order, memory.best, energy_of(exact, basis), inflation_of(basis))
+        t, a = count[T], count[STEP]
+        n = min(FEW, plan.ends[a] - t)
+        draw_flips(t, n, key0, key1, k, order.size - k, memory.slot, memory.position, memory.uniform)
+        n = walk_delicate(exact, basis, memory, clock, output, t, n, plan.betas[a], yy)
+        done += n
+        if pass_flips(clock, plan, output, n):
+            value[ENERGY] = energy_of(exact, basis)
+            write_ends(order, memory.best, clock, plan, output)
+            count[JUDGED] = 0
+    return OK, done
