@@ -106,7 +106,7 @@ class AnnealedSubset(_SubsetRegressor):
     ridge : float
         Penalty on the squares of the chosen coefficients, in the units of X.
     random_state : int, RandomState or None
-        Seed; an int gives the same result every time, on every engine and any number of threads.
+        Seed; an int gives the same result every time, for any number of threads.
     n_jobs : int or None
         Threads; None is one, -1 all cores.
     engine : {"auto", "numba", "reference"}
@@ -217,7 +217,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
     ridge : float
         Penalty on the squares of the chosen coefficients, in the units of X.
     random_state : int, RandomState or None
-        Seed; an int gives the same result every time, on every engine and any number of workers.
+        Seed; an int gives the same result every time, for any number of workers.
     n_jobs : int or None
         Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores.
     engine : {"auto", "numba", "cuda", "reference"}

@@ -70,7 +70,8 @@ def select_size(
         Walks for each size and fold, and for each final fit; the one with the lowest training energy counts. None: 8 to
         16 in a fold, by the size of the table, and as many as `anneal` takes for the final fits.
     seed
-        Same seed, same curve: on every engine, for any number of workers, after any resume.
+        Same seed, same curve: for any number of workers, after any resume, with engine "numba" or "reference" (on a GPU
+        while no support's variance inflation exceeds about 1e5; docs/decisions/018-delicate-flips.md).
     engine
         ``"auto"``, ``"numba"``, ``"cuda"`` or ``"reference"``.
     n_jobs

@@ -78,6 +78,10 @@ FUNCTION Flip flip_energy(double x_i, double p_inverse, double r_j, double s_j, 
     return f;
 }
 
+// z = beta Delta E of a flip; a Delta E of rounding error counts as zero, so that rounding decides nothing between supports
+// of equal energy.
+FUNCTION double cost_of(double beta, double delta, double tie) { return fabs(delta) <= tie ? 0.0 : beta * delta; }
+
 // u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6).
 FUNCTION bool accepts(double u, double z) {
     bool yes = z <= 0.0 || u < 1.0 - z;

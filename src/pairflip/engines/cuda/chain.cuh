@@ -352,7 +352,8 @@ struct Chain {
                 int m = slot_of(n) + e;
                 if (q == 0 && m < k) {
                     double x_m = shared->x[warp][m];
-                    shared->lowest[m] = 0.5 * (x_m * x_m * shared->inverse[warp][m] - largest);
+                    double lowest = 0.5 * (x_m * x_m * shared->inverse[warp][m] - largest);
+                    shared->lowest[m] = lowest > TIE * shared->walk.yy ? lowest : fmin(lowest, 0.0);
                 }
             }
         }
@@ -392,7 +393,7 @@ struct Chain {
         chain_sync();
         int count = min(length - at, 8);
         bool hot = shared->hot;
-        double beta = shared->beta;
+        double beta = shared->beta, tie = TIE * shared->walk.yy;
         Draw mine = shared->draw[warp][at + min(q, count - 1)];
         int slot = mine.flip >> 16, place = mine.flip & 0xffff;
         if (c == 0) shared->j[warp][q] = order[k + place];
@@ -427,7 +428,7 @@ struct Chain {
         int first = 0;
         quiet += count;
         Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
-        u32 votes = __ballot_sync(WHOLE, q < count && accepts(mine.u, beta * f.delta));
+        u32 votes = __ballot_sync(WHOLE, q < count && accepts(mine.u, cost_of(beta, f.delta, tie)));
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
             u32 flip = __shfl_sync(WHOLE, mine.flip, lead);
@@ -492,7 +493,7 @@ struct Chain {
                 worst = fmaxf(worst, (float)__hiloint2double(__reduce_max_sync(WHOLE, high), 0));
                 if (__any_sync(WHOLE, singular)) {
                     first = chosen + 1;
-                    votes = __ballot_sync(WHOLE, q >= first && q < count && accepts(mine.u, beta * f.delta));
+                    votes = __ballot_sync(WHOLE, q >= first && q < count && accepts(mine.u, cost_of(beta, f.delta, tie)));
                     continue;
                 }
             }
@@ -556,7 +557,7 @@ struct Chain {
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
             f = flip_energy(x[slot], shared->inverse[warp][slot], r, s, w);
-            bool ok = q >= first && q < count && accepts(mine.u, beta * f.delta);
+            bool ok = q >= first && q < count && accepts(mine.u, cost_of(beta, f.delta, tie));
 #pragma unroll
             for (int n = 0; n < TC; n++) {
                 double2 u_n = pair_at(u_i + slot_of(n)), v_n = pair_at(v_j + slot_of(n));
