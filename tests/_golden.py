@@ -103,8 +103,34 @@ def record(name: str) -> dict:
     }
 
 
+def write_files() -> None:
+    """A journal cut off half way, a saved curve, and what the command line prints."""
+    import shutil
+    from tempfile import TemporaryDirectory
+
+    from _cli import QUICK, invoke
+
+    X, y, options, _ = tables()["planted"]
+    problem = SubsetProblem(X, y, **options)
+    shutil.rmtree(HOME / "journal", ignore_errors=True)
+    curve = select_size(problem, [1, 2], cv=3, schedule=SHORT, chains=2, seed=5, journal=HOME / "journal")
+    curve.save(HOME / "result-2.json")
+    for path in (HOME / "journal").glob("tasks-*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[: len(lines) // 2]))
+    with TemporaryDirectory() as folder:
+        table = Path(folder) / "t.csv"
+        header = ",".join(["y", *(f"x{j}" for j in range(X.shape[1]))])
+        np.savetxt(table, np.column_stack([y, X]), delimiter=",", header=header, comments="", fmt="%.17g")
+        done = invoke("select", table, "--target", "y", "--sizes", "1-2", *QUICK, "--json", "--out", Path(folder) / "o")
+    kept = ("sizes", "cv_error", "cv_error_se", "supports", "coefs", "intercepts", "energies", "facts", "verdict")
+    found = json.loads(done.stdout)
+    (HOME / "command-line.json").write_text(json.dumps({key: found[key] for key in kept}) + "\n")
+
+
 if __name__ == "__main__":
     HOME.mkdir(exist_ok=True)
+    write_files()
     for name in tables():
         text = json.dumps(record(name), indent=0)
         (HOME / f"{name.replace(' ', '-')}.json").write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,61 @@
+"""Nothing may change these numbers by a bit; where a change is meant, `python tests/_golden.py` writes them anew."""
+
+import json
+
+import numpy as np
+import pytest
+
+from _cli import QUICK, invoke, without_figures
+from _golden import HOME, SHORT, record, tables
+from pairflip import SizeCurve, SubsetProblem, select_size
+
+
+@pytest.mark.parametrize("name", tables())
+def test_the_numbers_are_those_written_down(name):
+    written = json.loads((HOME / f"{name.replace(' ', '-')}.json").read_text())
+    assert json.loads(json.dumps(record(name))) == written
+
+
+@pytest.mark.parametrize("name", tables())
+def test_engines_agree(name):
+    found = json.loads((HOME / f"{name.replace(' ', '-')}.json").read_text())["anneal"]
+    for other in ("square", "table", "reference"):
+        assert found[other]["supports"] == found["auto"]["supports"]
+        assert found[other]["energies"] == found["auto"]["energies"]
+        assert found[other]["accepted"] == found["auto"]["accepted"]
+
+
+def test_a_journal_written_down_is_taken_up(tmp_path):
+    """The journal in golden/journal is that of a run that was killed half way."""
+    import shutil
+
+    X, y, options, _ = tables()["planted"]
+    problem = SubsetProblem(X, y, **options)
+    settings = dict(sizes=[1, 2], cv=3, schedule=SHORT, chains=2, seed=5)
+    shutil.copytree(HOME / "journal", tmp_path / "journal")
+    resumed = select_size(problem, **settings, journal=tmp_path / "journal")
+    assert resumed.notes == ()
+    assert len(list((tmp_path / "journal").glob("tasks-*.jsonl"))) == 2  # the one written down, and ours
+    np.testing.assert_array_equal(resumed.predictions, select_size(problem, **settings).predictions)
+
+
+def test_files_written_down_are_read():
+    """result.json of this version and of version 0.1."""
+    new, old = (SizeCurve.load(HOME / name) for name in ("result-2.json", "result-1.json"))
+    assert new.sizes.tolist() == [0, 1, 2]
+    assert old.sizes.tolist() == [1, 2, 3]
+    assert str(old).startswith("Keep 2 columns")
+
+
+def test_the_command_line_gives_the_numbers_written_down(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    X, y, _, _ = tables()["planted"]
+    table = np.column_stack([y, X])
+    header = ",".join(["y", *(f"x{j}" for j in range(X.shape[1]))])
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header=header, comments="", fmt="%.17g")
+    done = invoke(
+        "select", tmp_path / "t.csv", "--target", "y", "--sizes", "1-2", *QUICK, "--json", "--out", tmp_path / "o"
+    )
+    assert done.exit_code == 0, done.stderr
+    found, written = json.loads(done.stdout), json.loads((HOME / "command-line.json").read_text())
+    assert {key: found[key] for key in written} == written
