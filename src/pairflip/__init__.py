@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # of typing, which takes longer to load than the rest: Ctrl-C is ours only from then on
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "AnnealedSubset": "estimators",

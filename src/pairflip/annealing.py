@@ -225,7 +225,7 @@ def anneal(
         keys=chain_keys(seed, k, None, np.arange(chains)),
     )
     with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
-        walked = walker.walk(gram, plan, n_jobs=_threads(n_jobs), tick=tick)
+        walked = walker.walk(gram, plan, n_jobs=threads_of(n_jobs), tick=tick)
     supports, energies = settle(gram, walked)
     first = first_best(energies, gram.yy)
     found = supports[first]
@@ -288,6 +288,13 @@ def count_chains(chains: int | None, gram: Gram, k: int, flips: int) -> int:
     return check_chains(chains)
 
 
+def model_seconds(problem: SubsetProblem, k: int, schedule: Schedule, chains: int | None, n_jobs: int | None) -> float:
+    """Time of `anneal` by the cost model: half the flips of a schedule are hot, and hot ones cost the most."""
+    flips = int(schedule.flips(problem.gram.n_columns).sum())
+    walks = -(-count_chains(chains, problem.gram, k, flips) // threads_of(n_jobs))
+    return 1e-9 * walks * flips * flip_nanoseconds(problem.gram, k) / 2.0
+
+
 def check_chains(chains: Any) -> int:
     """A number of chains as an int."""
     if isinstance(chains, (bool, np.bool_)) or not isinstance(chains, (int, np.integer)) or chains < 1:
@@ -295,7 +302,8 @@ def check_chains(chains: Any) -> int:
     return int(chains)
 
 
-def _threads(n_jobs: int | None) -> int:
+def threads_of(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`: None is one, -1 all cores."""
     if n_jobs is None:
         return 1
     if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0:

@@ -9,7 +9,7 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
-from pairflip.cli.errors import plain_errors
+from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.places import refuse_input
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def fit(
     Example: pairflip fit data.csv --target y --k 3
     """
     with plain_errors():
-        from pairflip.annealing import anneal
+        from pairflip.annealing import anneal, as_schedule, check_size, model_seconds, threads_of
+        from pairflip.progress import expected_time
 
         if out is not None:
             _check_out(out, data, force)
@@ -65,14 +66,19 @@ def fit(
         )
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
+        size, threads = check_size(problem, k), o.check_jobs(jobs)
+        seconds = model_seconds(problem, size, as_schedule(schedule.value_for_api), chains, threads)
+        expected = expected_time(seconds, threads_of(threads))
+        if expected is not None and not quiet:
+            say(f"{expected}.")
         trace = anneal(
             problem,
-            k,
+            size,
             schedule.value_for_api,
             chains=chains,
             seed=seed,
             engine=engine,
-            n_jobs=o.check_jobs(jobs),
+            n_jobs=threads,
             progress=False if quiet else None,
         )
         record = _record(problem, trace)
