@@ -118,6 +118,7 @@ def write_files() -> None:
     for path in (HOME / "journal").glob("tasks-*.jsonl"):
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(lines[: len(lines) // 2]))
+        path.rename(path.with_name("tasks-killed.jsonl"))
     with TemporaryDirectory() as folder:
         table = Path(folder) / "t.csv"
         header = ",".join(["y", *(f"x{j}" for j in range(X.shape[1]))])

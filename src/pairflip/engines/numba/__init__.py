@@ -200,4 +200,5 @@ def _announce_compilation(kernel: Any) -> None:
         _announced.add(name)
     where = kernel.stats.cache_path
     if where is None or not any(Path(where).glob(f"{name}-*.nbi")):
-        print("pairflip: compiling kernels for this machine (once, about 15 seconds) ...", file=sys.stderr, flush=True)
+        what = "one more kernel, for nearly dependent columns" if "judge" in name else "kernels for this machine"
+        print(f"pairflip: compiling {what} (once, about 15 seconds) ...", file=sys.stderr, flush=True)
