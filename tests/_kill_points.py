@@ -29,7 +29,7 @@ def problem():
 
 def select(journal, n_jobs=1):
     schedule = Schedule.geometric(1.0, 1e4, steps=20, sweeps=10, unit="greedy")
-    return select_size(problem(), [1, 2, 4], "loo", schedule, 3, 7, n_jobs=n_jobs, journal=journal)
+    return select_size(problem(), [1, 2, 4], "loo", schedule=schedule, chains=3, seed=7, n_jobs=n_jobs, journal=journal)
 
 
 def whole_lines(folder):

@@ -157,10 +157,11 @@ def test_a_shard_is_missing(expected, tmp_path):
 
 
 def test_shards_of_every_number_cover_the_grid(tmp_path):
-    from pairflip.crossval.selection import plan_work
+    from pairflip.crossval.plan import plan_work
+    from pairflip.crossval.settings import Selection
     from pairflip.crossval.tasks import missing
 
-    work, _ = plan_work(problem_of(), [1, 2, 4], "loo", SCHEDULE, 3, 7, "auto", None)
+    work = plan_work(problem_of(), Selection([1, 2, 4], "loo", SCHEDULE, 3, 7), "auto", None)
     for of in (1, 2, 5, 48, 100):
         tasks = [task for part in range(1, of + 1) for task in missing(work, set(), (part, of))]
         chains = [(t.size, t.fold, c) for t in tasks for c in range(t.first, t.last)]
@@ -175,7 +176,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(600, 700))
 y = X[:, :5].sum(axis=1) + 3 * rng.normal(size=600)
 schedule = Schedule.geometric(1.0, 1e4, steps=5, sweeps=1, unit="greedy")
-select_size(SubsetProblem(X, y), [1, 8], 3, schedule, chains=2).save(sys.argv[1])
+select_size(SubsetProblem(X, y), [1, 8], 3, schedule=schedule, chains=2).save(sys.argv[1])
 """
 
 
@@ -188,3 +189,28 @@ def test_threads_of_blas(tmp_path):
         subprocess.run([sys.executable, "-c", THREADS, str(path)], env=os.environ | limits, check=True, timeout=100)
         curves.append(SizeCurve.load(path))
     assert_same_curve(*curves)
+
+
+def test_every_thread_can_limit_blas():
+    """threadpoolctl listens to one thread only, and ignores the others without a word."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    from pairflip.engines.blas import one_blas_thread
+
+    def counts():
+        return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+    def limited():
+        with one_blas_thread():
+            return counts()
+
+    with threadpool_limits(3, user_api="blas"):
+        before = counts()
+    with one_blas_thread():
+        pass  # the main thread was the first
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(limited).result() == {1}
+    assert limited() == {1}
+    assert before  # there is a BLAS to limit

@@ -22,12 +22,12 @@ X = rng.normal(size=(200, 2000))
 y = X[:, :10] @ rng.normal(size=10) + rng.normal(size=200)
 schedule = Schedule.geometric(1.0, 1e4, steps=options["steps"], sweeps=1, unit="greedy")
 small = SubsetProblem(X[:30, :9], y[:30])
-select_size(small, [2], 3, schedule, chains=1, n_jobs=2)
+select_size(small, [2], 3, schedule=schedule, chains=1, n_jobs=2)
 everything = np.arange(200)
 cv = [(np.delete(everything, m), [m]) for m in range(options["folds"])]
 before = peak()
 curve = select_size(
-    SubsetProblem(X, y), options["sizes"], cv, schedule, chains=options["chains"], n_jobs=options["n_jobs"],
+    SubsetProblem(X, y), options["sizes"], cv, schedule=schedule, chains=options["chains"], n_jobs=options["n_jobs"],
     journal=options.get("journal"),
 )
 print(json.dumps({"above": peak() - before, "folds": curve.n_folds, "predictions": curve.predictions.shape}))

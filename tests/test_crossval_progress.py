@@ -161,7 +161,7 @@ rng = np.random.default_rng(0)
 rows, columns = (60, 400) if long else (60, 60)
 problem = SubsetProblem(rng.normal(size=(rows, columns)), rng.normal(size=rows))
 quick = Schedule.geometric(1.0, 1e4, steps=2, sweeps=1, unit="greedy")
-select_size(problem, [2, 3], 3, quick, chains=1)
+select_size(problem, [2, 3], 3, schedule=quick, chains=1)
 write = Journal.write
 
 def announced(journal, outcomes):
@@ -176,7 +176,7 @@ else:
 sweeps = 20_000 if long else 100
 schedule = Schedule.geometric(1.0, 30.0, steps=10, sweeps=sweeps, unit="greedy")
 try:
-    select_size(problem, [2, 3, 5], "loo", schedule, 8, **options)
+    select_size(problem, [2, 3, 5], "loo", schedule=schedule, chains=8, **options)
 except KeyboardInterrupt as error:
     print(error)
     for thread in threading.enumerate():

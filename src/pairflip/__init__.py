@@ -15,6 +15,7 @@ _HOME = {
     "AnnealedSubset": "estimators",
     "AnnealedSubsetCV": "estimators",
     "Schedule": "schedule",
+    "Selection": "crossval",
     "SizeCurve": "crossval",
     "SubsetProblem": "problem",
     "Trace": "annealing",
@@ -28,6 +29,7 @@ __all__ = [
     "AnnealedSubset",
     "AnnealedSubsetCV",
     "Schedule",
+    "Selection",
     "SizeCurve",
     "SubsetProblem",
     "Trace",
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
     from pairflip import datasets, figures, testing, theory
     from pairflip.annealing import Trace, anneal
-    from pairflip.crossval import SizeCurve, select_size
+    from pairflip.crossval import Selection, SizeCurve, select_size
     from pairflip.estimators import AnnealedSubset, AnnealedSubsetCV
     from pairflip.problem import SubsetProblem
     from pairflip.report import write_report

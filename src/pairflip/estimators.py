@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.annealing import Trace, anneal
-from pairflip.crossval import SizeCurve, select_size
+from pairflip.crossval import Selection, SizeCurve, select_size
 from pairflip.crossval.folds import DEFAULT_CV
 from pairflip.crossval.verdict import recommended_size
 from pairflip.engines import Engine, RankTooSmall
@@ -210,6 +210,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         How the walks are cooled down.
     chains : int or None
         Walks for each size and fold; None: 8 to 16, by the size of the table.
+    polish : bool
+        Whether final fits are improved by what the folds found and by exchanging two columns at once.
     fit_intercept : bool
         Whether to fit a constant beside the chosen columns (inside every fold).
     always : names or indices of columns
@@ -254,6 +256,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         choose: Literal["auto", "best", "one_se"] = "auto",
         schedule: Schedule | Literal["auto", "paper"] = "auto",
         chains: int | None = None,
+        polish: bool = True,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
         ridge: float = 0.0,
@@ -268,6 +271,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         self.choose = choose
         self.schedule = schedule
         self.chains = chains
+        self.polish = polish
         self.fit_intercept = fit_intercept
         self.always = always
         self.ridge = ridge
@@ -286,13 +290,17 @@ class AnnealedSubsetCV(_SubsetRegressor):
         if groups is not None:
             groups = process_routing(self, "fit", groups=groups).splitter.split["groups"]
         problem = self._problem(X, y, sample_weight, least_rows=4)
-        self.curve_ = select_size(
-            problem,
-            self.sizes,
+        selection = Selection(
+            sizes=self.sizes,
             cv=DEFAULT_CV if self.cv is None else self.cv,
             schedule=self.schedule,
             chains=self.chains,
             seed=self._seed(),
+            polish=self.polish,
+        )
+        self.curve_ = select_size(
+            problem,
+            selection,
             engine=self.engine,
             n_jobs=self.n_jobs,
             journal=self.journal,

@@ -116,6 +116,11 @@ ScheduleOption = Annotated[
 Chains = Annotated[
     int | None, typer.Option(help="Walks for each fit; the best one counts.", min=1, rich_help_panel=_SEARCH)
 ]
+Polish = Annotated[
+    bool,
+    typer.Option("--polish/--no-polish", help="Improve final fits by what the folds found and by double flips.",
+                 rich_help_panel=_SEARCH),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_SEARCH)]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 means all cores.", rich_help_panel=_SEARCH)]
 EngineName = Annotated[

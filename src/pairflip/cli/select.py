@@ -19,7 +19,7 @@ from pairflip.cli.places import refuse_folder_of, refuse_journal
 from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
-    from pairflip.crossval import SizeCurve
+    from pairflip.crossval import Selection, SizeCurve
     from pairflip.problem import SubsetProblem
 
 _NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
@@ -47,6 +47,7 @@ def select(
     cv: o.Cv = "5x10",
     schedule: o.ScheduleOption = o.ScheduleName.AUTO,
     chains: o.Chains = None,
+    polish: o.Polish = True,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
     engine: o.EngineName = "auto",
@@ -71,16 +72,11 @@ def select(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups
         )
         model = ModelOptions(center, always or (), ridge)
-        search = {
-            "sizes": o.parse_sizes(sizes),
-            "cv": o.check_cv(cv),
-            "schedule": schedule.value_for_api,
-            "chains": chains,
-            "seed": seed,
-            "engine": engine,
-            "n_jobs": o.check_jobs(jobs),
-            "progress": False if quiet else "log",
-        }
+        run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
+        o.check_cv(cv)
+        from pairflip.crossval import Selection
+
+        chosen = Selection(o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish)
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
             raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
@@ -89,12 +85,13 @@ def select(
         if shard is not None:
             assert journal is not None
             loaded = load(given)
-            _one_part(loaded.problem(model, quiet), loaded.groups, search, journal, shard)
+            _one_part(loaded.problem(model, quiet), chosen, journal, shard, groups=loaded.groups, **run)
             return
         check_folder(folder, force)
         refuse_folder_of(folder, data)
         loaded = load(given)
-        curve = _whole(loaded.problem(model, quiet), loaded.groups, search, journal, merge or [])
+        problem = loaded.problem(model, quiet)
+        curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **run)
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"])}
@@ -109,29 +106,22 @@ def default_folder(data: Path | None) -> Path:
 
 
 def _whole(
-    problem: SubsetProblem,
-    groups: list[str] | None,
-    search: dict[str, Any],
-    journal: Path | None,
-    shards: list[Path],
+    problem: SubsetProblem, chosen: Selection, journal: Path | None, shards: list[Path], **run: Any
 ) -> SizeCurve:
     from pairflip.crossval import merge_journals, select_size
     from pairflip.crossval.selection import identify
 
     if shards:
         assert journal is not None
-        chosen = {name: value for name, value in search.items() if name not in ("n_jobs", "progress")}
-        merge_journals(journal, shards, identify(problem, groups=groups, **chosen))
-    return select_size(problem, journal=journal, groups=groups, **search)
+        merge_journals(journal, shards, identify(problem, chosen, engine=run["engine"], groups=run["groups"]))
+    return select_size(problem, chosen, journal=journal, **run)
 
 
-def _one_part(
-    problem: SubsetProblem, groups: list[str] | None, search: dict[str, Any], journal: Path, shard: str
-) -> None:
+def _one_part(problem: SubsetProblem, chosen: Selection, journal: Path, shard: str, **run: Any) -> None:
     from pairflip.cli.names import visible
     from pairflip.crossval import run_shard
 
-    chains = run_shard(problem, journal=journal, shard=shard, groups=groups, **search)
+    chains = run_shard(problem, chosen, journal=journal, shard=shard, **run)
     typer.echo(
         f"Shard {visible(shard)} is done: the journal {visible(str(journal))} holds {chains} finished chains. When all "
         "shards are done, the same command without --shard gives the result; add --merge DIR for journals elsewhere."

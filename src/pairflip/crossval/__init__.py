@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pairflip.crossval.curve import SizeCurve
 from pairflip.crossval.journal import JournalError, merge_journals
-from pairflip.crossval.many import select_many
-from pairflip.crossval.selection import run_shard, select_size
+from pairflip.crossval.selection import run_shard, select_many, select_size
+from pairflip.crossval.settings import Selection
 
-__all__ = ["JournalError", "SizeCurve", "merge_journals", "run_shard", "select_many", "select_size"]
+__all__ = ["JournalError", "Selection", "SizeCurve", "merge_journals", "run_shard", "select_many", "select_size"]

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +38,9 @@ def assemble(
     work: Work,
     found: Found,
     *,
-    settings: dict[str, Any],
     engine: str,
     notes: Sequence[str],
     began: float,
-    polish: bool,
     n_jobs: int | None,
 ) -> SizeCurve:
     """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
@@ -54,7 +51,7 @@ def assemble(
 
     def one(size: int) -> tuple[_Folds, Fit, float]:
         inside = _of_size(work, found, errors, size)
-        return inside, *_final_fit(work, found, size, polish)
+        return inside, *_final_fit(work, found, size)
 
     with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
         results = list(pool.map(one, work.sizes))
@@ -106,7 +103,7 @@ def assemble(
         ebic=ebic,
         stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
         annealing=_annealing(work, found),
-        settings=settings,
+        settings=work.settings,
         facts={**table_facts(problem), "p_value": shuffled_targets(problem.gram, max(work.sizes))},
         data_hash=data_hash(problem),
         engine=engine,
@@ -153,14 +150,14 @@ def _training_rows(work: Work) -> NDArray[np.int64]:
     return np.array([work.problem.rows_present - held.size for held in work.folds.left_out])
 
 
-def _final_fit(work: Work, found: Found, size: int, polish: bool) -> tuple[Fit, float]:
+def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     """The best support on all rows, and the fraction of its chains that agree with it.
 
     Polished: what the chains of the folds found is tried, too (no row is held out here), and double flips.
     """
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
-    own, polish = energies, polish and size < problem.gram.n_columns
+    own, polish = energies, work.selection.polish and size < problem.gram.n_columns
     if polish:
         other = _best_of_folds(work, found, size)
         supports, energies = np.vstack([supports, other]), np.append(energies, problem.energy(other))

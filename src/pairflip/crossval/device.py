@@ -12,15 +12,13 @@ import numpy as np
 
 from pairflip.crossval.loo_stack import loo_stack
 from pairflip.crossval.parallel import local_threads
-from pairflip.crossval.tasks import ALL_ROWS, Task, Work
-from pairflip.crossval.walks import Outcome, gram_of, halt, no_steps, outcome, plans, run_batch
+from pairflip.crossval.tasks import ALL_ROWS, Job, Task, Work
+from pairflip.crossval.walks import Outcome, gram_of, no_steps, outcome, plans, run_batch
 from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, HeldOutGram
 
 _LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small launches leave idle
-
-Job = tuple[Work, Sequence[Task]]
 
 
 def find_device(engine: str | Engine, works: Sequence[Work]) -> Any:
@@ -36,14 +34,27 @@ def find_device(engine: str | Engine, works: Sequence[Work]) -> Any:
     return found if hasattr(found, "walk_batch") else None
 
 
-def left_to_cpu(device: Any, work: Work) -> list[str]:
-    """What a reader should know of sizes that the device cannot hold."""
-    reasons: dict[str, list[int]] = defaultdict(list)
-    for size in work.sizes if device is not None else ():
-        if size < work.problem.gram.n_columns:
-            reasons[device.can_hold(work.problem.gram, size).rstrip(".")].append(size)
-    reasons.pop("", None)
-    return [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
+class Device:
+    """A device that walks the chains of many folds, sizes and problems in common launches."""
+
+    n_jobs: int | None = 0
+
+    def __init__(self, engine: Any, judges: int | None) -> None:
+        self.name: str = engine.name
+        self._engine, self._judges = engine, judges
+
+    def notes(self, work: Work) -> list[str]:
+        """Sizes that the device cannot hold, and why."""
+        reasons: dict[str, list[int]] = defaultdict(list)
+        for size in work.sizes:
+            if size < work.problem.gram.n_columns:
+                reasons[self._engine.can_hold(work.problem.gram, size).rstrip(".")].append(size)
+        reasons.pop("", None)
+        return [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
+
+    def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, list[Outcome]]]:
+        """The jobs together, judged by threads while the device walks on."""
+        return run_on_device(self._engine, jobs, self._judges, tick)
 
 
 def _chains(work: Work) -> int:
@@ -80,7 +91,7 @@ def run_on_device(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for work, _ in jobs:
-                halt(work)
+                work.stop.wanted = True
             raise
 
 

@@ -22,11 +22,11 @@ def data_hash(problem: SubsetProblem) -> str:
     return digest.hexdigest()
 
 
-_EXTENT = ("sizes", "chains", "final_chains")
-"""How much is walked, not how: a chain depends on its own (seed, size, fold, chain) only."""
+_EXTENT = ("sizes", "chains", "final_chains", "polish")
+"""How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
 
-def identity(work: Work, settings: dict[str, Any]) -> dict[str, Any]:
+def identity(work: Work) -> dict[str, Any]:
     """What a journal's manifest says: everything that a chain depends on beside its address.
 
     Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer.
@@ -35,6 +35,6 @@ def identity(work: Work, settings: dict[str, Any]) -> dict[str, Any]:
         "data": data_hash(work.problem),
         "rows": work.problem.n_rows,
         "columns": work.problem.n_columns,
-        **{name: value for name, value in settings.items() if name not in _EXTENT},
+        **{name: value for name, value in work.settings.items() if name not in _EXTENT},
         "folds": work.folds.hash,
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from pairflip.crossval.on_dask import run_on_dask
 from pairflip.crossval.tasks import Task, Work, batches
-from pairflip.crossval.walks import Outcome, halt, run_batch
+from pairflip.crossval.walks import Outcome, run_batch
 from pairflip.engines.blas import one_blas_thread
 
 _BATCH_NS = 2e7  # threads: often enough for a smooth display, and little is lost when the run is killed
@@ -33,7 +33,7 @@ def run_all(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[l
     try:
         yield from _hand_out(work, tasks, n_jobs)
     except BaseException:
-        halt(work)
+        work.stop.wanted = True
         raise
 
 
@@ -61,7 +61,7 @@ def _stream(work: Work, pieces: list[list[Task]], n_jobs: int | None) -> Iterato
         for outcomes in results:  # noqa: UP028  ("yield from" would close the results before we can)
             yield outcomes
     except GeneratorExit:  # whoever takes the results has failed or was interrupted
-        halt(work)
+        work.stop.wanted = True
         with warnings.catch_warnings(action="ignore"):  # joblib's, that results are not used
             results.close()
         raise

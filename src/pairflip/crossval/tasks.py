@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.crossval.folds import Folds
+from pairflip.crossval.settings import Selection
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.problem import SubsetProblem
 from pairflip.schedule import Schedule
@@ -29,24 +29,52 @@ class Task:
     last: int
 
 
+class Stop:
+    """Says to the threads of a run that it was given up; another process has one of its own."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def __reduce__(self) -> tuple[type[Stop], tuple[()]]:
+        return Stop, ()
+
+
 @dataclass(frozen=True)
 class Work:
     """All that a worker needs to know, sent to it once.
 
-    `chains` walk each size in a fold, `final_chains` (S,) on all rows. What the schedule means in a fold, its
-    temperatures and numbers of flips, follows from the training rows of the fold (`walks.plans`). `token` tells one run
-    from another.
+    `sizes` and `chains` are those of the selection, fitted to the table: `chains` walk each size in a fold,
+    `final_chains` (S,) on all rows. What the schedule means in a fold, its temperatures and numbers of flips, follows
+    from the training rows of the fold (`walks.plans`).
     """
 
     problem: SubsetProblem
+    selection: Selection
     folds: Folds
     sizes: tuple[int, ...]
-    schedule: Schedule
     chains: int
     final_chains: tuple[int, ...]
-    seed: int
     engine: Any
-    token: str = field(default_factory=lambda: uuid4().hex)
+    stop: Stop = field(default_factory=lambda: Stop())
+
+    @property
+    def schedule(self) -> Schedule:
+        """How chains are cooled."""
+        return self.selection.plan
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that determines the result beside the data: the selection, fitted to the table, and the model."""
+        problem = self.problem
+        return self.selection.to_dict() | {
+            "sizes": list(self.sizes),
+            "cv": self.folds.how,
+            "chains": self.chains,
+            "final_chains": list(self.final_chains),
+            "center": problem.center,
+            "always": [problem.names[j] for j in problem.always],
+            "ridge": problem.ridge,
+        }
 
     @property
     def flips(self) -> NDArray[np.int64]:
@@ -71,6 +99,10 @@ class Work:
     def nanoseconds(self, size: int, chains: int) -> float:
         """Estimated time of a task on one core, by the cost model (it sets batches, never results)."""
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
+
+
+Job = tuple[Work, Sequence[Task]]
+"""The tasks of one problem."""
 
 
 def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] = (1, 1)) -> list[Task]:

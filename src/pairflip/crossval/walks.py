@@ -35,16 +35,8 @@ class Outcome:
     steps: Floats
 
 
-_halted: set[str] = set()
-
-
 class Halted(Exception):
     """The run that a task belongs to was given up."""
-
-
-def halt(work: Work) -> None:
-    """Make the threads of a run that was interrupted stop within milliseconds."""
-    _halted.add(work.token)
 
 
 @one_blas_thread()  # more would round differently
@@ -53,7 +45,7 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
     walker = get_engine(engine or work.engine)
 
     def go_on(_: int) -> None:
-        if work.token in _halted:
+        if work.stop.wanted:
             raise Halted
 
     outcomes = []
@@ -94,7 +86,7 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
     sizes = np.repeat([task.size for task in tasks], counts)
     folds = np.repeat([task.fold for task in tasks], counts)  # ALL_ROWS is -1, as in an address
     chains = np.concatenate([np.arange(task.first, task.last) for task in tasks])
-    keys = np.split(address_keys(work.seed, sizes, folds, chains), np.cumsum(counts)[:-1])
+    keys = np.split(address_keys(work.selection.seed, sizes, folds, chains), np.cumsum(counts)[:-1])
     betas, flips = temperatures(work, gram, sizes.tolist()), work.schedule.flips(gram.n_columns)
     return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
 
