@@ -104,12 +104,12 @@ class HeldOutGram(Gram):
         are larger by its inverse.
     """
 
-    def __init__(self, base: Gram, forced: Floats, rows: NDArray[np.int64]) -> None:
+    def __init__(self, base: Gram, forced: Floats, forced_basis: Floats, rows: NDArray[np.int64]) -> None:
         self.base = base
         self.rows = rows
         self.candidates = base.candidates
         self._forced = forced
-        basis = orthonormal_basis(forced)[rows]
+        basis = forced_basis[rows]
         shrink, vectors = np.linalg.eigh(np.eye(rows.size) - basis @ basis.T)
         fitted = shrink <= 1e-12  # a direction of the forced columns that only the held-out rows see
         root = vectors * np.where(fitted, 0.0, 1.0 / np.sqrt(np.where(fitted, 1.0, shrink)))
@@ -189,8 +189,8 @@ class LooGram(Gram):
 
     objective = "loo"
 
-    def __init__(self, base: Gram, forced: Floats) -> None:
-        basis = orthonormal_basis(forced)
+    def __init__(self, base: Gram, forced_basis: Floats) -> None:
+        basis = forced_basis
         self.leverage: Floats = np.einsum("mf,mf->m", basis, basis)
         row = int(np.argmax(self.leverage))
         if self.leverage[row] >= 1.0 - SATURATED:

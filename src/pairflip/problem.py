@@ -124,7 +124,8 @@ class SubsetProblem:
                 "at least one column that is not constant."
             )
         self._means, self._y_mean, self._powers = whole.means, whole.target_mean, whole.powers
-        self.forced, self.candidates, self.scale = whole.forced, whole.candidates, whole.scale
+        self.forced, self.forced_basis = whole.forced, whole.basis
+        self.candidates, self.scale = whole.candidates, whole.scale
         self.gram = self._gram(whole)
 
     def _projected(self, rows: NDArray[np.int64], means: tuple[Floats, float] | None) -> Projected:
@@ -157,7 +158,7 @@ class SubsetProblem:
             raise ValueError(f"held-out rows: {named}; expected at least one row number from 0 to {self.n_rows - 1}.")
         if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
-        fold = HeldOutGram(self.gram, self.forced, index)
+        fold = HeldOutGram(self.gram, self.forced, self.forced_basis, index)
         return fold if fold.trust >= TRUSTED else self._remaining(index)
 
     def _remaining(self, held_out: NDArray[np.int64]) -> Gram:
@@ -172,7 +173,7 @@ class SubsetProblem:
     @cached_property
     def loo_gram(self) -> LooGram:
         """The problem with the fixed-support leave-one-out error as its energy, which falls with k."""
-        return LooGram(self.gram, self.forced)
+        return LooGram(self.gram, self.forced_basis)
 
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:
         """Positions among the candidates of the columns of `support` (any order, no repeats)."""

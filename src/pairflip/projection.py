@@ -40,6 +40,8 @@ class Projected:
         The columns that were projected out, divided by their powers of two, rows times the root of their weights.
     means, target_mean : (N,), float
         What was subtracted first.
+    basis : (M, rank)
+        Orthonormal basis of the forced columns.
     powers : (N,)
         The powers of two that columns were divided by before anything was squared.
     """
@@ -52,6 +54,7 @@ class Projected:
     forced: Floats
     means: Floats
     target_mean: float
+    basis: Floats
     powers: Floats
 
 
@@ -154,6 +157,7 @@ def project(
         forced=forced,
         means=column_means,
         target_mean=target_mean,
+        basis=basis,
         powers=powers,
     )
 

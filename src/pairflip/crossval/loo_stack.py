@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.least_squares import Floats, orthonormal_basis
+from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 
 _STACK_BYTES = 32 * 2**20
@@ -23,7 +23,7 @@ def loo_stack(problem: SubsetProblem, supports: NDArray[np.int64]) -> Iterator[t
     """For parts of `supports` (U, k): which part, 1 - h (u, M), e (u, M) in weighted rows, and the energies E (u,)."""
     gram = problem.gram
     m, k = gram.target.size, supports.shape[1]
-    basis = orthonormal_basis(problem.forced)
+    basis = problem.forced_basis
     outside_forced = 1.0 - np.einsum("mf,mf->m", basis, basis)
     at = np.searchsorted(problem.candidates, supports)
     ridge = bool(gram.penalty.any())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pairflip.crossval.folds import Folds
 from pairflip.crossval.loo_stack import loo_stack
 from pairflip.gram import HeldOutGram
-from pairflip.least_squares import Floats, orthonormal_basis
+from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.projection import powers_of_two
 
@@ -30,7 +30,7 @@ class HeldOutErrors:
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
         self._problem = problem
         self._folds = folds
-        self._basis = orthonormal_basis(problem.forced)
+        self._basis = problem.forced_basis
         self._root = np.sqrt(problem.sample_weight)
         self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
         fold_grams = [problem.held_out(rows) for rows in folds.left_out]
