@@ -72,7 +72,7 @@ def _betas(single: list[str] | None, many: str | None) -> list[float]:
     """The betas of both options, those of the range first."""
     import numpy as np
 
-    from pairflip.theory.model import check_beta
+    from pairflip.paper.theory.model import check_beta
 
     found: list[float] = []
     if many is not None:

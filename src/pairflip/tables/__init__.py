@@ -4,8 +4,8 @@
 What a column may hold is in ``kinds``, ``marks`` (commas and points) and ``dates``; what is said of it in ``odd``.
 """
 
-from pairflip.tables.changes import Change
 from pairflip.tables.errors import TableError
+from pairflip.tables.raw import Change
 from pairflip.tables.table import Table, read_table
 
 __all__ = ["Change", "Table", "TableError", "read_table"]

@@ -10,9 +10,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pairflip.tables.changes import Change
 from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
-from pairflip.tables.raw import MISSING_WORDS, Raw
+from pairflip.tables.raw import MISSING_WORDS, Change, Raw
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pairflip.tables.changes import Change, change
 from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
+from pairflip.tables.raw import Change, change
 
 
 @dataclass(frozen=True)
-class Selection:
+class ChosenColumns:
     """Columns by their part in the analysis, as positions in the file.
 
     Attributes
@@ -66,7 +66,7 @@ def select(
     keep: Iterable[str] = (),
     drop: Iterable[str] = (),
     originals: Sequence[str] | None = None,
-) -> Selection:
+) -> ChosenColumns:
     """Find the columns that are asked for.
 
     Parameters
@@ -105,7 +105,7 @@ def select(
         raise TableError(f"The target is {quoted(target)} and {why}; expected at least one column to choose from.")
     dropped = change("column", "not among those to keep (--keep)", (names[j] for j in others if j not in kept))
     dropped += change("column", "left out as asked (--drop)", (names[j] for j in others if j in kept and j in gone))
-    return Selection(y, at, candidates, dropped)
+    return ChosenColumns(y, at, candidates, dropped)
 
 
 def _find(name: str, names: Sequence[str], option: str) -> int:

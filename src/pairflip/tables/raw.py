@@ -1,11 +1,12 @@
-"""A table as its file holds it, before any column is chosen or any value judged."""
+"""A table as its file holds it, before any column is chosen or any value judged, and what was changed since."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pairflip.tables.changes import Change
+from pairflip.tables.errors import counted, listed
 from pairflip.tables.marks import Marks
 
 if TYPE_CHECKING:
@@ -13,6 +14,42 @@ if TYPE_CHECKING:
 
 # Besides what pandas takes for missing (empty, NA, N/A, NaN, null, None, #N/A ...): Weka, SAS, spreadsheets.
 MISSING_WORDS = ("?", ".", "-", "na", "n.a.", "N.A.", "NaT", "#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that was done to a table, to be shown in the report.
+
+    Attributes
+    ----------
+    what : {"column", "row", "sheet", "target"}
+        What it was done to.
+    why : str
+        What was done, or for which reason, such as ``"hold text"``.
+    names : tuple of str
+        The columns or rows, all of them, as text.
+    says : str
+        The whole remark, without its full stop, where "2 columns hold text: 'a', 'b'" would not be good English.
+    """
+
+    what: str
+    why: str
+    names: tuple[str, ...]
+    says: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many columns or rows."""
+        return len(self.names)
+
+    def __str__(self) -> str:
+        return self.says or f"{counted(self.count, self.what)} {self.why}: {listed(self.names)}"
+
+
+def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
+    """One change, or none where it concerns nothing."""
+    every = tuple(names)
+    return [Change(what, why, every)] if every else []
 
 
 @dataclass(frozen=True)

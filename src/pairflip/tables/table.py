@@ -14,12 +14,11 @@ import numpy as np
 
 from pairflip.least_squares import Floats
 from pairflip.tables.binary_files import about_sheets
-from pairflip.tables.changes import Change, change
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
-from pairflip.tables.columns import Selection, select, visible_names
+from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
 from pairflip.tables.errors import TableError, counted, quoted
-from pairflip.tables.raw import Raw
+from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
 
 
@@ -160,7 +159,7 @@ def read_table(
     )
 
 
-def _commas(raw: Raw, names: Sequence[str], chosen: Selection, left: Sequence[str]) -> list[Change]:
+def _commas(raw: Raw, names: Sequence[str], chosen: ChosenColumns, left: Sequence[str]) -> list[Change]:
     """Columns in use whose commas were read as decimal commas though they may mark thousands."""
     used = {names[chosen.target], *left}
     why = "with commas that may mark thousands (as in 1,499), read as decimal commas"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.reproduce.levels import Points, common_rhos, limit_at
-from pairflip.reproduce.typical import Levels
-from pairflip.reproduce.verdict import Claim, extrapolate, mean_and_bar, shown
+from pairflip.paper.reproduce.levels import SizePoints, common_rhos, limit_at
+from pairflip.paper.reproduce.typical import Levels
+from pairflip.paper.reproduce.verdict import Claim, extrapolate, mean_and_bar, shown
 
 RHO_STAR = 0.063
 NEAR, FOLLOWS, WORSE, ENOUGH = 0.01, 0.2, 0.1, 0.2
@@ -19,7 +19,7 @@ BARS = 3.0
 BOOTSTRAPS = 1000
 
 
-def table(all_points: Sequence[Points], typical: Sequence[Sequence[Levels]]) -> list[dict[str, Any]]:
+def table(all_points: Sequence[SizePoints], typical: Sequence[Sequence[Levels]]) -> list[dict[str, Any]]:
     """Rows of fig3.csv; `typical` is the theory at alpha = M / N, the points have it at (M - 1) / N."""
     rows = []
     for each, whole in zip(all_points, typical, strict=True):
@@ -81,7 +81,7 @@ def _record(N: int, found: Minimum) -> dict[str, float]:
     return {"N": N, "rho": found.rho, "bar": found.bar, "argmin": found.argmin}
 
 
-def lowest_near_rho_star(all_points: Sequence[Points]) -> Claim:
+def lowest_near_rho_star(all_points: Sequence[SizePoints]) -> Claim:
     """The paper: the LOO error is lowest near rho_* = 0.063."""
     found = [(each.N, minimum(each.rhos, each.values)) for each in all_points]
     matched = [(each.N, minimum(each.rhos, each.matched[np.isfinite(each.matched).all(axis=1)])) for each in all_points]
@@ -104,7 +104,7 @@ def lowest_near_rho_star(all_points: Sequence[Points]) -> Claim:
     )
 
 
-def follows_at_point(all_points: Sequence[Points]) -> Claim:
+def follows_at_point(all_points: Sequence[SizePoints]) -> Claim:
     """The paper: right of the minimum the LOO error follows epsilon_g at the AT point."""
     rows, ok = [], True
     for rho in (r for r in common_rhos(all_points) if r > RHO_STAR):
@@ -138,7 +138,7 @@ def _average(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     return float(np.mean([r["limit_in_1_over_N"] for r in rows])), float(np.median([r["limit_bar"] for r in rows]))
 
 
-def no_worse_than_zero_temperature(all_points: Sequence[Points]) -> Claim:
+def no_worse_than_zero_temperature(all_points: Sequence[SizePoints]) -> Claim:
     """The paper: the LOO error is no worse than epsilon_g at T = 0."""
     rows, ok = [], True
     for rho in common_rhos(all_points):

@@ -1,10 +1,10 @@
-"""One annealing of every problem and size, alone or with one of every left-out row: all that the figures need."""
+"""The problems of the paper, draws of the planted model, and one annealing of each: all that the figures need."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,45 @@ import numpy as np
 
 from pairflip.annealing import anneal
 from pairflip.crossval import select_many
+from pairflip.datasets import PlantedTable, make_planted
 from pairflip.least_squares import Floats
-from pairflip.reproduce.planted import PlantedProblem
+from pairflip.paper.theory import Planted
+from pairflip.problem import SubsetProblem
 from pairflip.schedule import Schedule
+
+MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
+"""What the problems are drawn from (the paper's parameters)."""
 
 SCHEDULE = Schedule.paper()
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedProblem:
+    """One problem: its table, what is known of its truth, and the seed of its walks."""
+
+    drawn: PlantedTable
+    problem: SubsetProblem
+    seed: int
+
+    @property
+    def noise_power(self) -> float:
+        r""":math:`\|\xi\|^2 / M`."""
+        return float(np.mean(self.drawn.noise**2))
+
+
+def draw(N: int, index: int, seed: int, alpha: float = MODEL.alpha) -> PlantedProblem:
+    """Problem number `index` of N columns; equal seeds give equal problems, also with more of them."""
+    model = replace(MODEL, alpha=alpha)
+    key = (seed, N, round(1000 * alpha), index)
+    data_seed, walk_seed = (int(word) for word in np.random.SeedSequence(key).generate_state(2))
+    drawn = make_planted(N, model.alpha, model.rho0, model.var_x, model.var_noise, seed=data_seed)
+    return PlantedProblem(drawn, SubsetProblem(drawn.X, drawn.y, center=None), walk_seed)
+
+
+def draw_all(N: int, count: int, seed: int, alpha: float = MODEL.alpha) -> list[PlantedProblem]:
+    """The first `count` problems of N columns."""
+    return [draw(N, index, seed, alpha) for index in range(count)]
 
 
 @dataclass(frozen=True, eq=False)

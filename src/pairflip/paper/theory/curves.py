@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from pairflip.theory.averages import Floats
-from pairflip.theory.lines import at_point, zero_entropy_point
-from pairflip.theory.model import Planted, check_beta, check_model, check_rho
-from pairflip.theory.solve import pick, solve, solve_many
-from pairflip.theory.state import State
+from pairflip.paper.theory.averages import Floats
+from pairflip.paper.theory.lines import at_point, zero_entropy_point
+from pairflip.paper.theory.model import Planted, check_beta, check_model, check_rho
+from pairflip.paper.theory.solve import pick, solve, solve_many
+from pairflip.paper.theory.state import State
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pairflip
-from pairflip.reproduce import drawing, fig1, fig2, fig3, planted, section3, supernova, typical
-from pairflip.reproduce.levels import points_of
-from pairflip.reproduce.scales import SHOWN, Cost, Scale, planted_cost, section3_cost, sizes_of, supernova_cost
-from pairflip.reproduce.verdict import Claim
-from pairflip.reproduce.walks import Walks, cross_validate, walk
+from pairflip.paper.reproduce import drawing, fig1, fig2, fig3, section3, supernova, typical
+from pairflip.paper.reproduce.levels import points_of
+from pairflip.paper.reproduce.scales import SHOWN, Cost, RunScale, planted_cost, section3_cost, sizes_of, supernova_cost
+from pairflip.paper.reproduce.verdict import Claim
+from pairflip.paper.reproduce.walks import MODEL, Walks, cross_validate, draw_all, walk
 
 PARTS = ("fig1", "fig2", "fig3", "table1", "table2", "section3")
 TABLES = ("table1", "table2")
@@ -46,7 +46,7 @@ class Settings:
     """
 
     parts: tuple[str, ...]
-    scale: Scale
+    scale: RunScale
     data: Path | None = None
     engine: Any = "auto"
     seed: int = 0
@@ -56,7 +56,7 @@ class Settings:
 
 
 @dataclass
-class Outcome:
+class Reproduction:
     """What a run found: rows of the CSV files, claims, what was left out, and seconds of each stage."""
 
     tables: dict[str, Rows] = field(default_factory=dict)
@@ -100,9 +100,9 @@ def cost(settings: Settings, problem: Any = None) -> Cost:
     return total
 
 
-def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Outcome:
+def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Reproduction:
     """Compute all parts; `say` is told the cost first, then how it goes."""
-    outcome = Outcome()
+    outcome = Reproduction()
     wanted = set(settings.parts)
     problem = None
     if wanted & set(TABLES):
@@ -124,7 +124,7 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
     if "fig3" in wanted:
         _stage(outcome, "fig3", _fig3, outcome, list(validated.values()), settings.n_jobs)
     if wanted & {"fig2", "fig3"}:
-        outcome.tables["theory"] = _stage(outcome, "theory", typical.table, planted.MODEL.alpha)
+        outcome.tables["theory"] = _stage(outcome, "theory", typical.table, MODEL.alpha)
     if problem is not None:
         _stage(outcome, "supernova", _tables, outcome, settings, problem, wanted, say)
     if "section3" in wanted:
@@ -132,7 +132,7 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
     return outcome
 
 
-def _stage(outcome: Outcome, name: str, do: Callable[..., Any], *arguments: Any) -> Any:
+def _stage(outcome: Reproduction, name: str, do: Callable[..., Any], *arguments: Any) -> Any:
     began = time.perf_counter()
     found = do(*arguments)
     outcome.seconds[name] = time.perf_counter() - began
@@ -142,7 +142,7 @@ def _stage(outcome: Outcome, name: str, do: Callable[..., Any], *arguments: Any)
 def _validated(settings: Settings, say: Callable[[str], None]) -> dict[int, Walks]:
     scale, found = settings.scale, {}
     for N, count in scale.crossvalidated:
-        problems = planted.draw_all(N, count, settings.seed)
+        problems = draw_all(N, count, settings.seed)
         sizes = sizes_of(scale.loo_rhos, N)
         found[N] = cross_validate(problems, sizes, settings.engine, settings.n_jobs, settings.journal, say)
     return found
@@ -157,24 +157,24 @@ def _annealed(settings: Settings, validated: dict[int, Walks], say: Callable[[st
         if N in validated and validated[N].covers(sizes, count):
             found.append(validated[N].part(sizes, count))
             continue
-        found.append(walk(planted.draw_all(N, count, settings.seed), sizes, settings.engine, settings.n_jobs))
+        found.append(walk(draw_all(N, count, settings.seed), sizes, settings.engine, settings.n_jobs))
         say(f"N = {N}: {count} problems annealed")
     return found
 
 
-def _fig1(outcome: Outcome, annealed: Sequence[Walks], n_jobs: int | None) -> None:
+def _fig1(outcome: Reproduction, annealed: Sequence[Walks], n_jobs: int | None) -> None:
     curves = fig1.collect(annealed, n_jobs)
     outcome.tables["fig1"] = fig1.table(curves)
     outcome.claims.append(fig1.agreement(curves))
 
 
-def _fig2(outcome: Outcome, annealed: Sequence[Walks], n_jobs: int | None) -> None:
+def _fig2(outcome: Reproduction, annealed: Sequence[Walks], n_jobs: int | None) -> None:
     points = [points_of(walks, "epsilon", n_jobs) for walks in annealed]
     outcome.tables["fig2"] = fig2.table(points)
     outcome.claims += [fig2.above_bound(points), fig2.close_to_bound(points)]
 
 
-def _fig3(outcome: Outcome, validated: Sequence[Walks], n_jobs: int | None) -> None:
+def _fig3(outcome: Reproduction, validated: Sequence[Walks], n_jobs: int | None) -> None:
     points = [points_of(walks, "epsilon_g", n_jobs) for walks in validated]
     whole = [[typical.levels(k / walks.N, walks.M / walks.N) for k in walks.sizes] for walks in validated]
     outcome.tables["fig3"] = fig3.table(points, whole)
@@ -185,7 +185,9 @@ def _fig3(outcome: Outcome, validated: Sequence[Walks], n_jobs: int | None) -> N
     ]
 
 
-def _tables(outcome: Outcome, settings: Settings, problem: Any, wanted: set[str], say: Callable[[str], None]) -> None:
+def _tables(
+    outcome: Reproduction, settings: Settings, problem: Any, wanted: set[str], say: Callable[[str], None]
+) -> None:
     runs = supernova.collect(
         problem, settings.scale, settings.seed, settings.engine, settings.n_jobs, settings.journal, say
     )
@@ -198,7 +200,7 @@ def _tables(outcome: Outcome, settings: Settings, problem: Any, wanted: set[str]
     outcome.claims += [supernova.depends_on_seed(runs), supernova.chains_remove_it(runs)]
 
 
-def _section3(outcome: Outcome, settings: Settings) -> None:
+def _section3(outcome: Reproduction, settings: Settings) -> None:
     results = section3.collect(settings.scale, settings.seed, settings.engine, settings.n_jobs)
     outcome.tables["section3"] = section3.table(results)
     outcome.claims.append(section3.no_clue(results))
@@ -208,7 +210,7 @@ _DRAW = {"fig1": drawing.draw_fig1, "section3": drawing.draw_section3, "table1":
 _DRAW_BESIDE_THEORY = {"fig2": drawing.draw_fig2, "fig3": drawing.draw_fig3}
 
 
-def write_outcome(outcome: Outcome, settings: Settings, folder: Path) -> None:
+def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> None:
     """CSV, SVG and PNG of every part, verdict.json (no times in it) and run.json, into an empty folder."""
     for part, rows in outcome.tables.items():
         write_csv(rows, folder / f"{part}.csv")

@@ -10,10 +10,9 @@ import numpy as np
 
 from pairflip.annealing import anneal
 from pairflip.least_squares import Floats
-from pairflip.reproduce.planted import PlantedProblem, draw_all
-from pairflip.reproduce.scales import Scale
-from pairflip.reproduce.verdict import Claim, mean_and_bar
-from pairflip.reproduce.walks import SCHEDULE
+from pairflip.paper.reproduce.scales import RunScale
+from pairflip.paper.reproduce.verdict import Claim, mean_and_bar
+from pairflip.paper.reproduce.walks import SCHEDULE, PlantedProblem, draw_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class FixedSupport:
     found_size: Floats
 
 
-def collect(scale: Scale, seed: int, engine: Any, n_jobs: int | None) -> list[FixedSupport]:
+def collect(scale: RunScale, seed: int, engine: Any, n_jobs: int | None) -> list[FixedSupport]:
     """Anneal E_loo for every problem, size and number of rows (the CPU only: other engines do not know E_loo)."""
     from joblib import Parallel, delayed
 

@@ -10,15 +10,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from pairflip.least_squares import Floats
-from pairflip.reproduce import typical
-from pairflip.reproduce.own import factors
-from pairflip.reproduce.typical import Levels
-from pairflip.reproduce.verdict import Limit, extrapolate, mean_and_bar
-from pairflip.reproduce.walks import Walks
+from pairflip.paper.reproduce import typical
+from pairflip.paper.reproduce.own import factors
+from pairflip.paper.reproduce.typical import Levels
+from pairflip.paper.reproduce.verdict import Limit, extrapolate, mean_and_bar
+from pairflip.paper.reproduce.walks import Walks
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class SizePoints:
     """An error of n problems (n, S) at S sizes of N columns; `matched` is divided by the problems' own factors.
 
     `levels` is the theory at the number of rows that the walks had.
@@ -36,7 +36,7 @@ class Points:
         return np.asarray(self.sizes) / self.N
 
 
-def points_of(walks: Walks, quantity: Literal["epsilon", "epsilon_g"], n_jobs: int | None = None) -> Points:
+def points_of(walks: Walks, quantity: Literal["epsilon", "epsilon_g"], n_jobs: int | None = None) -> SizePoints:
     """Energies reached (epsilon), or LOO errors beside the theory at alpha = (M - 1) / N (epsilon_g)."""
     values = walks.reached if quantity == "epsilon" else walks.loo_error
     assert values is not None
@@ -51,16 +51,16 @@ def points_of(walks: Walks, quantity: Literal["epsilon", "epsilon_g"], n_jobs: i
 
     found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(own)(k) for k in walks.sizes)
     matched = values / np.stack([factor for _, factor in found], axis=1)
-    return Points(walks.N, walks.sizes, values, matched, tuple(level for level, _ in found))
+    return SizePoints(walks.N, walks.sizes, values, matched, tuple(level for level, _ in found))
 
 
-def common_rhos(all_points: Sequence[Points]) -> list[float]:
+def common_rhos(all_points: Sequence[SizePoints]) -> list[float]:
     """Sizes rho that every N has."""
     sets = [{round(float(rho), 6) for rho in each.rhos} for each in all_points]
     return sorted(set.intersection(*sets))
 
 
-def limit_at(all_points: Sequence[Points], rho: float, level: str) -> Limit:
+def limit_at(all_points: Sequence[SizePoints], rho: float, level: str) -> Limit:
     """Matched error over a level of the theory, minus 1, extrapolated in 1 / N."""
     values, bars = [], []
     for each in all_points:

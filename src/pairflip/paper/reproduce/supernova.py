@@ -12,10 +12,10 @@ import numpy as np
 
 from pairflip.crossval import SizeCurve, select_many
 from pairflip.least_squares import Floats
+from pairflip.paper.reproduce.scales import RunScale
+from pairflip.paper.reproduce.verdict import Claim
+from pairflip.paper.reproduce.walks import SCHEDULE, Say
 from pairflip.problem import SubsetProblem
-from pairflip.reproduce.scales import Scale
-from pairflip.reproduce.verdict import Claim
-from pairflip.reproduce.walks import SCHEDULE, Say
 from pairflip.tables import read_table
 
 TARGET = "target_M_B"
@@ -58,7 +58,7 @@ def read_problem(path: str | os.PathLike[str]) -> SubsetProblem:
 
 def collect(
     problem: SubsetProblem,
-    scale: Scale,
+    scale: RunScale,
     seed: int,
     engine: Any,
     n_jobs: int | None,

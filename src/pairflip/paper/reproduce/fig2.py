@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pairflip.reproduce.levels import Points, common_rhos, limit_at
-from pairflip.reproduce.verdict import Claim, mean_and_bar, shown
+from pairflip.paper.reproduce.levels import SizePoints, common_rhos, limit_at
+from pairflip.paper.reproduce.verdict import Claim, mean_and_bar, shown
 
 CLOSE, ENOUGH = 0.05, 0.1
 BARS = 3.0
 
 
-def table(all_points: Sequence[Points]) -> list[dict[str, Any]]:
+def table(all_points: Sequence[SizePoints]) -> list[dict[str, Any]]:
     """Rows of fig2.csv."""
     rows = []
     for each in all_points:
@@ -38,7 +38,7 @@ def table(all_points: Sequence[Points]) -> list[dict[str, Any]]:
     return rows
 
 
-def above_bound(all_points: Sequence[Points]) -> Claim:
+def above_bound(all_points: Sequence[SizePoints]) -> Claim:
     """The paper: epsilon at T = 0 of the theory is a lower bound."""
     rows, ok = [], True
     for row in table(all_points):
@@ -61,7 +61,7 @@ def above_bound(all_points: Sequence[Points]) -> Claim:
     )
 
 
-def close_to_bound(all_points: Sequence[Points]) -> Claim:
+def close_to_bound(all_points: Sequence[SizePoints]) -> Claim:
     """The paper: the energies reached are fairly close to the bound."""
     rows: list[dict[str, Any]] = []
     ok = True
@@ -90,7 +90,7 @@ def close_to_bound(all_points: Sequence[Points]) -> Claim:
     )
 
 
-def _no_bound(all_points: Sequence[Points], rho: float) -> bool:
+def _no_bound(all_points: Sequence[SizePoints], rho: float) -> bool:
     """Whether the theory at T = 0 fits all rows exactly there: the bound is zero."""
     return any(
         level.zero_energy or level.epsilon_inf <= 0.0

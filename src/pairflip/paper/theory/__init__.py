@@ -7,12 +7,12 @@ temperature of the AT line (`at_point`) replica symmetry is broken and the numbe
 Imports numpy and scipy only. Derivation and plain words: ``docs/theory.md``.
 """
 
-from pairflip.theory.curves import OptimalRho, TheoryCurve, curve_over_beta, curve_over_rho, optimal_rho
-from pairflip.theory.ground import critical_rho
-from pairflip.theory.lines import LinePoint, at_point, zero_entropy_point
-from pairflip.theory.model import Planted
-from pairflip.theory.solve import solve, solve_all
-from pairflip.theory.state import State
+from pairflip.paper.theory.curves import OptimalRho, TheoryCurve, curve_over_beta, curve_over_rho, optimal_rho
+from pairflip.paper.theory.ground import critical_rho
+from pairflip.paper.theory.lines import LinePoint, at_point, zero_entropy_point
+from pairflip.paper.theory.model import Planted
+from pairflip.paper.theory.solve import solve, solve_all
+from pairflip.paper.theory.state import State
 
 __all__ = [
     "LinePoint",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.theory.averages import Floats, both, entropy_and_response, moments
-from pairflip.theory.equations import Points
-from pairflip.theory.ground import Ground
-from pairflip.theory.model import Planted
+from pairflip.paper.theory.averages import Floats, both, entropy_and_response, moments
+from pairflip.paper.theory.equations import Points
+from pairflip.paper.theory.ground import Ground
+from pairflip.paper.theory.model import Planted
 
 NAN = math.nan
 FORMAL = "formal value: replica symmetry is broken here (below the AT temperature)"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pairflip.least_squares import Floats
-from pairflip.reproduce.planted import MODEL, PlantedProblem
+from pairflip.paper.reproduce.walks import MODEL, PlantedProblem
 
 _Z = np.linspace(-6.0, 6.0, 81)  # the trapezoidal rule: good to 1e-3 down to the AT temperature
 _WEIGHT = np.exp(-0.5 * _Z**2) * (_Z[1] - _Z[0]) / np.sqrt(2 * np.pi)

@@ -13,7 +13,7 @@ SHOWN = (0.05, 0.1, 0.15)
 
 
 @dataclass(frozen=True)
-class Scale:
+class RunScale:
     """Numbers of problems, of columns and of seeds.
 
     Attributes
@@ -41,7 +41,7 @@ class Scale:
 
 _TWENTY = tuple(round(0.01 * i, 2) for i in range(1, 21))
 
-PAPER = Scale(
+PAPER = RunScale(
     name="paper",
     annealed=((100, 100), (200, 100), (400, 100)),
     rhos=_TWENTY,
@@ -52,7 +52,7 @@ PAPER = Scale(
     loo_sizes=(1, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30),
     supernova=((1, 20), (4, 5), (16, 5), (64, 5)),
 )
-QUICK = Scale(
+QUICK = RunScale(
     name="quick",
     annealed=((100, 40), (200, 32), (400, 16)),
     rhos=(0.02, 0.03, 0.05, 0.07, 0.1, 0.12, 0.15, 0.2),
@@ -96,7 +96,7 @@ def walks_cost(N: int, sizes: list[int], walks: int) -> Cost:
     return Cost(flips * walks * len(sizes), 1e-9 * walks * nanoseconds)
 
 
-def planted_cost(scale: Scale, folds: bool) -> Cost:
+def planted_cost(scale: RunScale, folds: bool) -> Cost:
     """Cost of the planted problems, with every left-out row annealed or not."""
     if not folds:
         return sum((walks_cost(N, sizes_of(scale.rhos, N), n) for N, n in scale.annealed), Cost())
@@ -106,7 +106,7 @@ def planted_cost(scale: Scale, folds: bool) -> Cost:
     )
 
 
-def section3_cost(scale: Scale) -> Cost:
+def section3_cost(scale: RunScale) -> Cost:
     """Cost of annealing the fixed-support error, O(M k) a flip."""
     N, problems, chains = scale.loo_objective
     flips = float(Schedule.paper().flips(N).sum())
@@ -115,7 +115,7 @@ def section3_cost(scale: Scale) -> Cost:
     return Cost(flips * walks * len(scale.loo_alphas) * len(scale.loo_sizes), 0.5e-9 * walks * seconds)
 
 
-def supernova_cost(scale: Scale, rows: int, columns: int, sizes: list[int]) -> Cost:
+def supernova_cost(scale: RunScale, rows: int, columns: int, sizes: list[int]) -> Cost:
     """Cost of the tables: every left-out row, size, chain and seed."""
     walks = int(np.sum([chains * seeds for chains, seeds in scale.supernova])) * (rows + 1)
     return walks_cost(columns, sizes, walks)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.theory.averages import Floats
-from pairflip.theory.chart import Chart, draw_chart, find_at
-from pairflip.theory.ground import solve_ground
-from pairflip.theory.model import Planted, check_beta, check_model, check_rho
-from pairflip.theory.state import State, ground_state, hot_state, recovered_state, states
+from pairflip.paper.theory.averages import Floats
+from pairflip.paper.theory.chart import SolutionChart, draw_chart, find_at
+from pairflip.paper.theory.ground import solve_ground
+from pairflip.paper.theory.model import Planted, check_beta, check_model, check_rho
+from pairflip.paper.theory.state import State, ground_state, hot_state, recovered_state, states
 
 
 def exact_fit(beta: float, rho: float, model: Planted) -> State:
@@ -46,7 +46,7 @@ def solve_many(betas: Floats, rho: float, model: Planted) -> list[list[State]]:
     return [_ranked(each) for each in answer]
 
 
-def _at_zero_temperature(chart: Chart) -> list[State]:
+def _at_zero_temperature(chart: SolutionChart) -> list[State]:
     found: list[State] = []
     at, which, _ = find_at(chart, np.zeros(1))
     if which.size:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import brentq
 
-from pairflip.theory.averages import Floats
-from pairflip.theory.chart import Chart, Line, draw_chart
-from pairflip.theory.equations import Points, at_temperature, onto_curve, points, residuals
-from pairflip.theory.model import Planted, check_model, check_rho
-from pairflip.theory.solve import exact_fit, solve_many
-from pairflip.theory.state import FORMAL, State, observe
+from pairflip.paper.theory.averages import Floats
+from pairflip.paper.theory.chart import Line, SolutionChart, draw_chart
+from pairflip.paper.theory.equations import Points, at_temperature, onto_curve, points, residuals
+from pairflip.paper.theory.model import Planted, check_model, check_rho
+from pairflip.paper.theory.solve import exact_fit, solve_many
+from pairflip.paper.theory.state import FORMAL, State, observe
 
 Kind = Literal["at", "zero entropy"]
 
@@ -85,13 +85,13 @@ def _absent(kind: Kind, rho: float, model: Planted, note: str, first_order: bool
     return LinePoint(kind, rho, model, False, math.nan, math.nan, nothing, first_order, note)
 
 
-def _margin(kind: Kind, chart: Chart, at: Points, a: Floats) -> Floats:
+def _margin(kind: Kind, chart: SolutionChart, at: Points, a: Floats) -> Floats:
     """Positive as long as the thing has not happened."""
     seen = observe(chart.rho, chart.model, at, a)
     return 1.0 - seen.at_stability if kind == "at" else seen.entropy
 
 
-def _extended(chart: Chart, line: Line) -> tuple[Points, Floats]:
+def _extended(chart: SolutionChart, line: Line) -> tuple[Points, Floats]:
     """Points of the line with a temperature, up to its first fold in T; a cold line is prolonged to u = 1e15."""
     at, a = line.at, line.a
     if line.cold and a[-1] > 0:
@@ -131,7 +131,7 @@ def _first(kind: Kind, rho: float, model: Planted) -> LinePoint:
     return _absent(kind, rho, model, f"the branch from beta = 0 never meets {_WHAT[kind]}, down to T = 0")
 
 
-def _before_zero_energy(kind: Kind, chart: Chart, pair: Points, hottest: float) -> tuple[Points, float] | None:
+def _before_zero_energy(kind: Kind, chart: SolutionChart, pair: Points, hottest: float) -> tuple[Points, float] | None:
     r"""The crossing on the last stretch, where a falls to zero with T: by T, since :math:`a = T u g / \sigma_x^2`."""
     middle = points(*(getattr(pair, x).mean() for x in ("kappa", "U", "G")))
     last = at_temperature(chart.rho, chart.model, middle, np.zeros(1))
@@ -154,7 +154,7 @@ def _before_zero_energy(kind: Kind, chart: Chart, pair: Points, hottest: float) 
     return place(log_t), math.exp(log_t)
 
 
-def _at_crossing(kind: Kind, chart: Chart, pair: Points) -> LinePoint:
+def _at_crossing(kind: Kind, chart: SolutionChart, pair: Points) -> LinePoint:
     """The crossing between two neighbouring points of the line."""
     rho, model = chart.rho, chart.model
     chord = np.array([[pair.U[1] - pair.U[0], pair.G[1] - pair.G[0]]])
@@ -174,7 +174,7 @@ def _at_crossing(kind: Kind, chart: Chart, pair: Points) -> LinePoint:
     return _described(kind, chart, at, float((a * model.var_x * np.exp(-at.U - at.G))[0]))
 
 
-def _described(kind: Kind, chart: Chart, at: Points, temperature: float) -> LinePoint:
+def _described(kind: Kind, chart: SolutionChart, at: Points, temperature: float) -> LinePoint:
     """The record of a crossing, with whether another solution came first."""
     rho, model, beta = chart.rho, chart.model, 1.0 / temperature
     found = solve_many(np.array([beta]), rho, model)[0]

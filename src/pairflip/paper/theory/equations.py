@@ -2,7 +2,7 @@ r"""The saddle-point equations in scaled unknowns, and Newton's method for many 
 
 The unknowns :math:`(\kappa, \tau^2, a)` are traded for :math:`\kappa`, :math:`u = b \tau^2` and
 :math:`g = \sigma_x^2 / \tau^2`. Local fields in units of tau are Gaussian with variance 1 (null columns) and
-:math:`v = 1 + g` (true ones), and with averages of :mod:`pairflip.theory.averages` at w = u and w = u v
+:math:`v = 1 + g` (true ones), and with averages of :mod:`pairflip.paper.theory.averages` at w = u and w = u v
 
 .. math::
     0 &= (1 - \rho_0) \langle p \rangle_u + \rho_0 \langle p \rangle_{uv} - \rho, \\
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from pairflip.theory.averages import ORDER, Floats, both, moments, powers, selected
-from pairflip.theory.model import Planted
+from pairflip.paper.theory.averages import ORDER, Floats, both, moments, powers, selected
+from pairflip.paper.theory.model import Planted
 
 MAX_STEPS = 60
 TOLERANCE = 1e-9

@@ -11,11 +11,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from pairflip.least_squares import Floats
-from pairflip.reproduce import typical
-from pairflip.reproduce.own import factors
-from pairflip.reproduce.scales import SHOWN, sizes_of
-from pairflip.reproduce.verdict import Claim, extrapolate, mean_and_bar, shown
-from pairflip.reproduce.walks import Walks
+from pairflip.paper.reproduce import typical
+from pairflip.paper.reproduce.own import factors
+from pairflip.paper.reproduce.scales import SHOWN, sizes_of
+from pairflip.paper.reproduce.verdict import Claim, extrapolate, mean_and_bar, shown
+from pairflip.paper.reproduce.walks import Walks
 
 EXACT, CELL, LAG, ENOUGH = 0.02, 0.04, 0.2, 0.03
 BARS = 3.0
@@ -24,7 +24,7 @@ BANDS = (0.0, 0.05, 1 / 6, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class Cooling:
+class CoolingCurve:
     """One curve of the figure: epsilon (n, T) of n problems at T betas, theory (T,), own factors (n, U), U warm steps.
 
     Warm steps are those above the AT temperature.
@@ -54,17 +54,17 @@ class Cooling:
         return np.asarray(self.epsilon[:, : self.warm] / (self.factor * self.theory[: self.warm]) - 1.0)
 
 
-def collect(walks: Sequence[Walks], n_jobs: int | None = None) -> list[Cooling]:
+def collect(walks: Sequence[Walks], n_jobs: int | None = None) -> list[CoolingCurve]:
     """The curves at the sizes of the figure for every N."""
     cells = [(each, k) for each in walks for k in sizes_of(SHOWN, each.N)]
     return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(_curve)(each, k) for each, k in cells))
 
 
-def _curve(walks: Walks, k: int) -> Cooling:
+def _curve(walks: Walks, k: int) -> CoolingCurve:
     alpha, rho = walks.M / walks.N, k / walks.N
     at_beta = typical.levels(rho, alpha).at_beta
     warm = int(np.sum(walks.betas < at_beta))
-    return Cooling(
+    return CoolingCurve(
         walks.N,
         k,
         rho,
@@ -83,7 +83,7 @@ def _factor(walks: Walks, rho: float, alpha: float, warm: int) -> Floats:
     return np.stack([np.interp(np.arange(warm), steps, row) for row in sparse])
 
 
-def table(curves: Sequence[Cooling]) -> list[dict[str, Any]]:
+def table(curves: Sequence[CoolingCurve]) -> list[dict[str, Any]]:
     """Rows of fig1.csv."""
     rows = []
     for curve in curves:
@@ -108,7 +108,7 @@ def table(curves: Sequence[Cooling]) -> list[dict[str, Any]]:
     return rows
 
 
-def agreement(curves: Sequence[Cooling]) -> Claim:
+def agreement(curves: Sequence[CoolingCurve]) -> Claim:
     """The paper: the data accord with the theory above the AT temperature, in spite of the fast schedule."""
     cells: list[dict[str, Any]] = []
     late, ok, together = True, True, True
@@ -174,7 +174,7 @@ def agreement(curves: Sequence[Cooling]) -> Claim:
     )
 
 
-def _pooled(curves: Sequence[Cooling], low: float, high: float) -> tuple[float, float]:
+def _pooled(curves: Sequence[CoolingCurve], low: float, high: float) -> tuple[float, float]:
     """Deviation in a band of beta / beta_AT over all N and rho; sizes of one problem are averaged first."""
     values, bars = [], []
     for N in sorted({curve.N for curve in curves}):
@@ -186,7 +186,7 @@ def _pooled(curves: Sequence[Cooling], low: float, high: float) -> tuple[float, 
     return float(weight @ values / weight.sum()), float(weight.sum() ** -0.5)
 
 
-def _in_band(curve: Cooling, low: float, high: float) -> Floats:
+def _in_band(curve: CoolingCurve, low: float, high: float) -> Floats:
     """(n,): mean deviation over the steps of the band."""
     steps = (curve.betas > low * curve.at_beta) & (curve.betas <= high * curve.at_beta)
     return np.asarray(curve.deviation()[:, steps[: curve.warm]].mean(axis=1))

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.reproduce import planted
-from pairflip.theory import Planted, at_point, curve_over_beta, solve
-
-MODEL = planted.MODEL
-"""What the theory is solved for."""
+from pairflip.paper.reproduce.walks import MODEL
+from pairflip.paper.theory import Planted, at_point, curve_over_beta, solve
 
 
 def model_at(alpha: float) -> Planted:

@@ -1,6 +1,6 @@
 r"""All solutions at one rho, drawn once for every temperature.
 
-Two of the three equations know nothing of the temperature (:mod:`pairflip.theory.equations`). Their solutions are
+Two of the three equations know nothing of the temperature (:mod:`pairflip.paper.theory.equations`). Their solutions are
 lines in the plane (ln u, ln g); a chart holds these lines as points close to each other. A temperature then picks
 the points at which the third equation changes sign, and Newton's method does the rest.
 """
@@ -13,10 +13,18 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.theory.averages import Floats
-from pairflip.theory.contour import Edge, zero_lines
-from pairflip.theory.equations import Points, at_temperature, noise_residual, onto_curve, points, residuals, solve_kappa
-from pairflip.theory.model import Planted
+from pairflip.paper.theory.averages import Floats
+from pairflip.paper.theory.contour import Edge, zero_lines
+from pairflip.paper.theory.equations import (
+    Points,
+    at_temperature,
+    noise_residual,
+    onto_curve,
+    points,
+    residuals,
+    solve_kappa,
+)
+from pairflip.paper.theory.model import Planted
 
 _LOOKS = 6  # nodes a panel: enough to see the signs
 _U_RANGE = (np.log(1e-7), np.log(1e6))
@@ -44,7 +52,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Chart:
+class SolutionChart:
     """Lines of solutions at one rho; `lost` counts points at which Newton's method failed."""
 
     rho: float
@@ -111,13 +119,13 @@ def _crossing(edges: list[Edge], U: Floats, G: Floats, kappa: Floats, F: Floats)
 
 
 @lru_cache(maxsize=256)
-def draw_chart(rho: float, model: Planted) -> Chart:
+def draw_chart(rho: float, model: Planted) -> SolutionChart:
     """All lines of solutions at `rho`; 0 < rho < alpha."""
     U, G = _grid(model)
     kappa, F = _survey(rho, model, U, G)
     chains = [chain for chain in zero_lines(F) if len(chain) > 1]
     if not chains:
-        return Chart(rho, model, (), 0)
+        return SolutionChart(rho, model, (), 0)
     start, direction = _crossing([edge for chain in chains for edge in chain], U, G, kappa, F)
     found = onto_curve(rho, model, start, direction)
     near = (np.abs(found.U - start.U) < 2.0) & (np.abs(found.G - start.G) < 2.0)
@@ -147,10 +155,10 @@ def draw_chart(rho: float, model: Planted) -> Chart:
                 exact=model.var_noise == 0 and bool(free[index[0]] or free[last]),
             )
         )
-    return Chart(rho, model, tuple(lines), int(np.count_nonzero(~good)))
+    return SolutionChart(rho, model, tuple(lines), int(np.count_nonzero(~good)))
 
 
-def find_at(chart: Chart, temperature: Floats) -> tuple[Points, NDArray[np.int64], NDArray[np.int64]]:
+def find_at(chart: SolutionChart, temperature: Floats) -> tuple[Points, NDArray[np.int64], NDArray[np.int64]]:
     """All points of the chart at finite u with each `temperature` (0 <= T < inf).
 
     Returns (points, index into `temperature`, index of the line), only those that converged.
@@ -189,7 +197,7 @@ def _beyond(line: Line, model: Planted, temperature: Floats) -> Points:
 
 
 def _between(
-    chart: Chart,
+    chart: SolutionChart,
     line: Line,
     number: int,
     excess: Floats,
@@ -213,7 +221,7 @@ def _between(
     return at[good], which[good], np.full(good.sum(), number)
 
 
-def _halve(chart: Chart, one: Points, two: Points, first: float, temperature: Floats) -> Points | None:
+def _halve(chart: SolutionChart, one: Points, two: Points, first: float, temperature: Floats) -> Points | None:
     """Halve the stretch of line between two points until Newton's method stays inside it."""
     rho, model = chart.rho, chart.model
     for _ in range(50):

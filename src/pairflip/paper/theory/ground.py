@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scipy.optimize import brentq
 from scipy.special import erf, erfc, erfcinv
 
-from pairflip.theory.model import Planted
+from pairflip.paper.theory.model import Planted
 
 _ROOT2 = math.sqrt(2.0)
 
