@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.paper.theory.averages import Floats
-from pairflip.paper.theory.contour import Edge, zero_lines
 from pairflip.paper.theory.equations import (
     Points,
     at_temperature,
@@ -25,6 +24,9 @@ from pairflip.paper.theory.equations import (
     solve_kappa,
 )
 from pairflip.paper.theory.model import Planted
+
+Edges = NDArray[np.int64]
+"""(n, 3): axis, i, j of the edge of the grid from the corner (i, j) to the next one along `axis`."""
 
 _LOOKS = 6  # nodes a panel: enough to see the signs
 _U_RANGE = (np.log(1e-7), np.log(1e6))
@@ -106,9 +108,31 @@ def _survey(rho: float, model: Planted, U: Floats, G: Floats) -> tuple[Floats, F
     return kappa, F
 
 
-def _crossing(edges: list[Edge], U: Floats, G: Floats, kappa: Floats, F: Floats) -> tuple[Points, Floats]:
+def _zero_lines(F: Floats) -> list[Edges]:
+    """Lines along which F (n, m) changes sign, each as the edges of the grid that it crosses, in order.
+
+    Contours are drawn on the indices of the grid, where every point lies on an edge: one of its two coordinates is a
+    whole number, up to rounding.
+    """
+    from contourpy import LineType, contour_generator
+
+    lines = contour_generator(z=F.T, line_type=LineType.Separate).lines(0.0)
+    chains = []
+    for line in lines:
+        place = np.asarray(line, dtype=np.float64)
+        off = np.abs(place - np.rint(place))
+        axis = (off[:, 0] <= off[:, 1]).astype(np.int64)  # the coordinate that varies along the edge
+        rows = np.arange(axis.size)
+        corner = np.rint(place).astype(np.int64)
+        corner[rows, axis] = np.floor(place[rows, axis])
+        corner = np.minimum(corner, np.array(F.shape) - 1 - np.eye(2, dtype=np.int64)[axis])
+        chains.append(np.column_stack([axis, corner]))
+    return chains
+
+
+def _crossing(edges: Edges, U: Floats, G: Floats, kappa: Floats, F: Floats) -> tuple[Points, Floats]:
     """Where the line crosses the edges, by interpolation, and the direction that stays fixed on each edge."""
-    axis, i, j = np.array(edges).T
+    axis, i, j = edges.T
     i1, j1 = i + (axis == 0), j + (axis == 1)
     f0, f1 = F[i, j], F[i1, j1]
     t = np.clip(f0 / (f0 - f1), 0.0, 1.0)
@@ -123,10 +147,10 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
     """All lines of solutions at `rho`; 0 < rho < alpha."""
     U, G = _grid(model)
     kappa, F = _survey(rho, model, U, G)
-    chains = [chain for chain in zero_lines(F) if len(chain) > 1]
+    chains = [chain for chain in _zero_lines(F) if len(chain) > 1]
     if not chains:
         return SolutionChart(rho, model, (), 0)
-    start, direction = _crossing([edge for chain in chains for edge in chain], U, G, kappa, F)
+    start, direction = _crossing(np.concatenate(chains), U, G, kappa, F)
     found = onto_curve(rho, model, start, direction)
     near = (np.abs(found.U - start.U) < 2.0) & (np.abs(found.G - start.G) < 2.0)
     good = found.converged & near
