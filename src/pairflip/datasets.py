@@ -76,7 +76,7 @@ class Spectra:
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A real table: X (M, N), y (M,) and one name a column."""
+    """A real table: X (M, N), y (M,) and one name per column."""
 
     X: Floats
     y: Floats
@@ -108,7 +108,7 @@ def make_planted(
     N
         Columns.
     alpha
-        Rows a column: M = round(alpha N).
+        Rows per column: M = round(alpha N).
     rho0
         Probability that a true coefficient is not zero.
     var_x, var_noise

@@ -25,8 +25,8 @@ def theory(
     rho: Annotated[list[float] | None, typer.Option(help="Size k / N; repeat it for several.")] = None,
     beta: Annotated[list[str] | None, typer.Option(help="Inverse temperature, a number or inf; repeatable.")] = None,
     betas: Annotated[str | None, typer.Option(help="Many inverse temperatures: FIRST:LAST:COUNT, even in log.")] = None,
-    alpha: Annotated[float, typer.Option(help="Rows a column, M / N.")] = 0.5,
-    rho0: Annotated[float, typer.Option(help="Part of the columns that are true.")] = 0.1,
+    alpha: Annotated[float, typer.Option(help="Rows per column, M / N.")] = 0.5,
+    rho0: Annotated[float, typer.Option(help="Fraction of the columns that are true.")] = 0.1,
     var_x: Annotated[float, typer.Option(help="Variance of the true coefficients.")] = 10.0,
     var_noise: Annotated[float, typer.Option(help="Variance of the noise.")] = 0.1,
     plot: Annotated[Path | None, typer.Option(help="Draw epsilon and epsilon_g: .svg, .png or .pdf.")] = None,
@@ -63,7 +63,7 @@ def theory(
 def _sizes(rho: list[float] | None) -> list[float]:
     if not rho:
         raise ValueError(
-            "no size was given; expected --rho with the part of columns to select, for instance --rho 0.1."
+            "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
         )
     return rho
 

@@ -77,7 +77,8 @@ def select(
         Names of columns.
     keep, drop : lists of str
         Names, or regular expressions between slashes that may match anywhere in a name: ``/^gene_/``. A column of
-        exactly that name goes before the expression. `drop` takes from what `keep` leaves; neither takes the target.
+        exactly that name takes precedence over the expression. `drop` takes from what `keep` leaves; neither takes the
+        target.
     originals : N names
         Names as in the file, to refuse a target that several columns are called.
     """
@@ -152,7 +153,7 @@ def _expression(written: str, names: Sequence[str], option: str) -> set[int]:
         ) from None
     found = {j for j, name in enumerate(names) if pattern.search(name)}
     if not found:
-        raise TableError(f"{option} {quoted(written)} matches no column; expected at least one, as of {listed(names)}.")
+        raise TableError(f"{option} {quoted(written)} matches no column; expected at least one of {listed(names)}.")
     return found
 
 

@@ -24,20 +24,20 @@ LINES = 40  # looked at to find all this
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of the text; gzip is known by its first two bytes, whatever the file is called."""
+    """The bytes of the text; gzip is recognized by its first two bytes, whatever the file is called."""
     with path.open("rb") as handle:
         zipped = handle.read(2) == b"\x1f\x8b"
     return cast("IO[bytes]", gzip.open(path, "rb")) if zipped else path.open("rb")
 
 
 def encoding_of(path: Path) -> str:
-    """How the letters are written, known by the mark at the front; Excel's "Unicode text" is UTF-16."""
+    """How the letters are encoded, recognized by the mark at the beginning; Excel's "Unicode text" is UTF-16."""
     with open_bytes(path) as handle:
         return "utf-16" if handle.read(2) in UTF16 else "utf-8-sig"
 
 
 def open_text(path: Path) -> io.TextIOWrapper:
-    """The letters of the text, line ends as they are."""
+    """The letters of the text, with line ends as they are in the file."""
     encoding = encoding_of(path)
     return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
 
@@ -91,7 +91,7 @@ class Layout:
 
 
 def find_layout(path: Path) -> Layout:
-    """Look at the first lines of a text table."""
+    """Find separator, header and row names from the first lines of a text table."""
     with open_text(path) as text:
         lines: list[str] = []
         for line in islice(text, LINES):
@@ -161,7 +161,21 @@ def unclosed(path: Path) -> TableError:
 
 
 def ragged(path: Path, separator: str, expected: int, row: int, fields: int) -> TableError:
-    """The error of a row that is longer or shorter than the header."""
+    """The error of a row that is longer or shorter than the header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    separator : str
+        What separates its fields.
+    expected : int
+        Number of columns in the header.
+    row : int
+        Number of the row, the first one below the header being 1.
+    fields : int
+        Number of fields in that row.
+    """
     fix = "complete or remove that row"
     if expected == 1:
         fix = "remove what stands above the row of column names"

@@ -47,7 +47,17 @@ class Change:
 
 
 def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
-    """One change, or none where it concerns nothing."""
+    """One change in a list, or an empty list where it concerns nothing.
+
+    Parameters
+    ----------
+    what : {"column", "row", "sheet", "target"}
+        What it was done to.
+    why : str
+        What was done, in the words that follow the count: ``"of text dropped"``.
+    names : iterable of str
+        The columns or rows.
+    """
     every = tuple(names)
     return [Change(what, why, every)] if every else []
 
@@ -69,7 +79,7 @@ class Raw:
     marks : Marks, or None
         Decimal and thousands marks with which a text table was read; None where numbers are not written in letters.
     either : list of int
-        Columns read with decimal commas of which every comma may as well mark thousands.
+        Columns read with decimal commas in which every comma might instead mark thousands.
     index_name : str
         What the file calls the names of its rows, if it does.
     sheets : tuple of str

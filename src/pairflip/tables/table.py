@@ -138,7 +138,8 @@ def read_table(
             f"The target {quoted(names[chosen.target])} is {y[0]:g} in every row; expected values that differ: "
             "choose another --target."
         )
-    constant = change("column", "of one value only, kept", (left[j] for j in np.flatnonzero((X[:1] == X).all(axis=0))))
+    same = np.flatnonzero((X[:1] == X).all(axis=0))
+    constant = change("column", "with a single value, kept", (left[j] for j in same))
     called = raw.index_name if chosen.index is None else names[chosen.index]
     return Table(
         X=X,

@@ -24,7 +24,17 @@ _SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none
 
 
 def save(figure: Figure, folder: Path, stem: str) -> None:
-    """Write SVG and PNG; the same points give the same bytes."""
+    """Write a figure as SVG and PNG; the same points give the same bytes.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        What to write.
+    folder : Path
+        Existing folder.
+    stem : str
+        Name of the files without their suffix.
+    """
     for kind, options in _KINDS.items():
         buffer = io.BytesIO()
         with matplotlib.rc_context(_SAME_BYTES):
@@ -129,8 +139,8 @@ def draw_fig3(rows: Rows, theory: Rows) -> Figure:
 def draw_section3(rows: Rows) -> Figure:
     """The fixed-support error over the number of columns, and that of the true support."""
     figure, ax = _axes()
-    for at, alpha in enumerate(sorted({row["rows_a_column"] for row in rows})):
-        of = [row for row in rows if row["rows_a_column"] == alpha]
+    for at, alpha in enumerate(sorted({row["rows_per_column"] for row in rows})):
+        of = [row for row in rows if row["rows_per_column"] == alpha]
         ax.errorbar(_values(of, "k"), _values(of, "fixed_support_loo_error"), _values(of, "error_bar"),
                     fmt=MARKERS[at] + "-", markersize=4, capsize=2, linewidth=1, color=COLOURS[at],
                     label=f"annealed, M/N = {alpha:g}")  # fmt: skip
@@ -151,7 +161,7 @@ def draw_table1(rows: Rows) -> Figure:
         shift = 0.12 * (at - 0.5 * (len(chains) - 1))
         ax.plot(_values(of, "k") + shift, _values(of, "loo_error"), MARKERS[at], markersize=4, color=COLOURS[at],
                 markerfacecolor="none", linestyle="none",
-                label=f"{number} chain{'s' * (number != 1)}, one symbol a seed")  # fmt: skip
+                label=f"{number} chain{'s' * (number != 1)}, one symbol per seed")  # fmt: skip
     ax.set_ylim(bottom=0)
     ax.set_xticks(sorted({row["k"] for row in rows}))
     _labels(ax, "columns K", "LOO error", "Supernova table (table 1)")

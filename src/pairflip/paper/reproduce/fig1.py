@@ -159,7 +159,7 @@ def agreement(curves: Sequence[CoolingCurve]) -> Claim:
         f"{EXACT:g} + {BARS:g} bars in each of {len(BANDS) - 1} bands of temperature over all N and rho, and <= "
         f"{CELL:g} + {BARS:g} bars for every N and rho and for the straight line in 1/N at each rho (the walks are a "
         f"little behind everywhere, and a line in 1/N is good to some percent only). Between T_AT and 2 T_AT they fall "
-        f"behind, five sweeps a step being few near the transition, at every N: there {LAG:g} + {BARS:g} bars. "
+        f"behind, five sweeps per step being few near the transition, at every N: there {LAG:g} + {BARS:g} bars. "
         f"The bars of the bands must be below {ENOUGH:g}, else there are too few problems to say.",
         f"above 2 T_AT the relative deviation is {shown(pooled, pooled_bar)}; between T_AT and 2 T_AT up to "
         f"{shown(worst['matched_T_AT_to_2_T_AT'], worst['matched_T_AT_to_2_T_AT_bar'])} "

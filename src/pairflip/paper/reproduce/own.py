@@ -97,9 +97,25 @@ def _residuals(truth: Truth, rows: NDArray[np.int64], at: Floats, beta: float, r
 
 
 def solve_own(truth: Truth, beta: float, rho: float, alpha: float, start: Floats) -> tuple[Floats, Floats, Floats]:
-    r"""(epsilon, epsilon_g, solution) of every problem; NaN where Newton's method does not settle.
+    r"""Solve the three equations of the theory for the coefficients and the noise of each problem.
 
-    The solution (n, 3) is :math:`(\kappa, \ln \tau^2, \ln a)`, a good start for a nearby beta.
+    Parameters
+    ----------
+    truth : Truth
+        Coefficients and noise powers of n problems.
+    beta : float
+        Inverse temperature.
+    rho, alpha : float
+        Size K / N, and rows per column M / N.
+    start : (n, 3)
+        Guess of :math:`(\kappa, \ln \tau^2, \ln a)`, for instance the solution at a nearby beta.
+
+    Returns
+    -------
+    epsilon, epsilon_g : (n,)
+        Training and generalisation errors; NaN where Newton's method does not settle.
+    solution : (n, 3)
+        :math:`(\kappa, \ln \tau^2, \ln a)`, or `start` where it does not settle.
     """
     at = start.copy()
     active = np.arange(at.shape[0])
@@ -163,7 +179,17 @@ class Factors:
 
 @lru_cache(maxsize=256)
 def factors(problems: tuple[PlantedProblem, ...], betas: tuple[float, ...], rho: float, alpha: float) -> Factors:
-    """The factors of every problem at rising `betas`, which must not be far beyond the AT point."""
+    """The factors of every problem; see the text at the head of this module.
+
+    Parameters
+    ----------
+    problems : tuple of PlantedProblem
+        n problems of the same shape.
+    betas : tuple of float
+        Rising inverse temperatures, not far beyond the AT point.
+    rho, alpha : float
+        Size K / N, and rows per column M / N.
+    """
     own, model = truth_of(problems), truth_of_model()
     at, place = _hot(own, rho, alpha), _hot(model, rho, alpha)
     found = np.empty((2, len(problems), len(betas)))

@@ -66,7 +66,7 @@ class Reproduction:
 
     @property
     def verdict(self) -> dict[str, Any]:
-        """The content of verdict.json but for the settings."""
+        """The content of verdict.json, apart from the settings."""
         return {"claims": [claim.to_json() for claim in self.claims], "skipped": self.skipped}
 
 
@@ -101,7 +101,15 @@ def cost(settings: Settings, problem: Any = None) -> Cost:
 
 
 def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Reproduction:
-    """Compute all parts; `say` is told the cost first, then how it goes."""
+    """Compute all parts.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to compute, on which scale and with which engine.
+    say : callable
+        Is told the expected cost first, then the progress, one sentence at a time.
+    """
     outcome = Reproduction()
     wanted = set(settings.parts)
     problem = None
@@ -211,7 +219,19 @@ _DRAW_BESIDE_THEORY = {"fig2": drawing.draw_fig2, "fig3": drawing.draw_fig3}
 
 
 def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> None:
-    """CSV, SVG and PNG of every part, verdict.json (no times in it) and run.json, into an empty folder."""
+    """Write CSV, SVG and PNG of every part, verdict.json and run.json.
+
+    Times are in run.json only, so that equal runs give equal verdicts.
+
+    Parameters
+    ----------
+    outcome : Reproduction
+        What was found.
+    settings : Settings
+        What was asked.
+    folder : Path
+        An empty folder.
+    """
     for part, rows in outcome.tables.items():
         write_csv(rows, folder / f"{part}.csv")
         if part in _DRAW:

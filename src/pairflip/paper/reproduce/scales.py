@@ -23,7 +23,7 @@ class RunScale:
     crossvalidated, loo_rhos
         The same of figure 3, where every left-out row is annealed.
     loo_objective, loo_alphas, loo_sizes
-        (columns, problems, chains) of section III, its rows a column M / N, its numbers of columns selected.
+        (columns, problems, chains) of section III, its rows per column M / N, its numbers of columns selected.
     supernova
         (chains, seeds) of the tables.
     """
@@ -90,7 +90,17 @@ class Cost:
 
 
 def walks_cost(N: int, sizes: list[int], walks: int) -> Cost:
-    """Cost of `walks` annealings of each size on tables of N columns with the paper's schedule."""
+    """Cost of annealings with the paper's schedule.
+
+    Parameters
+    ----------
+    N : int
+        Columns of a table.
+    sizes : list of int
+        Numbers of columns selected.
+    walks : int
+        Annealings for each size.
+    """
     flips = float(Schedule.paper().flips(N).sum())
     nanoseconds = sum(flips * (45.0 + k + k * k / 20.0) + 1e5 for k in sizes)
     return Cost(flips * walks * len(sizes), 1e-9 * walks * nanoseconds)
@@ -107,7 +117,7 @@ def planted_cost(scale: RunScale, folds: bool) -> Cost:
 
 
 def section3_cost(scale: RunScale) -> Cost:
-    """Cost of annealing the fixed-support error, O(M k) a flip."""
+    """Cost of annealing the fixed-support error, O(M k) per flip."""
     N, problems, chains = scale.loo_objective
     flips = float(Schedule.paper().flips(N).sum())
     walks = problems * chains
@@ -116,6 +126,16 @@ def section3_cost(scale: RunScale) -> Cost:
 
 
 def supernova_cost(scale: RunScale, rows: int, columns: int, sizes: list[int]) -> Cost:
-    """Cost of the tables: every left-out row, size, chain and seed."""
+    """Cost of the tables: every left-out row, size, chain and seed.
+
+    Parameters
+    ----------
+    scale : RunScale
+        How many chains and seeds.
+    rows, columns : int
+        Shape of the supernova table.
+    sizes : list of int
+        Numbers of columns selected.
+    """
     walks = int(np.sum([chains * seeds for chains, seeds in scale.supernova])) * (rows + 1)
     return walks_cost(columns, sizes, walks)

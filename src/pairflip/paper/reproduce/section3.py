@@ -17,7 +17,7 @@ from pairflip.paper.reproduce.walks import SCHEDULE, PlantedProblem, draw_all
 
 @dataclass(frozen=True, eq=False)
 class FixedSupport:
-    """Annealings of E_loo on n problems with alpha rows a column, at S sizes.
+    """Annealings of E_loo on n problems with alpha rows per column, at S sizes.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class FixedSupport:
     at_truth : (n,)
         E_loo / M of the true support itself.
     found, found_size : (n,)
-        Part of the true columns among those selected at the size nearest to their number, and that size.
+        Fraction of the true columns that are among those selected at the size nearest to their number, and that size.
     """
 
     alpha: float
@@ -42,7 +42,19 @@ class FixedSupport:
 
 
 def collect(scale: RunScale, seed: int, engine: Any, n_jobs: int | None) -> list[FixedSupport]:
-    """Anneal E_loo for every problem, size and number of rows (the CPU only: other engines do not know E_loo)."""
+    """Anneal the fixed-support error E_loo for every problem, size and number of rows.
+
+    Parameters
+    ----------
+    scale : RunScale
+        How many problems, sizes and chains.
+    seed : int
+        Seed from which the seeds of the problems follow.
+    engine : str or Engine
+        What walks the chains; on a GPU machine the CPU does it, because other engines do not know E_loo.
+    n_jobs : int or None
+        Threads.
+    """
     from joblib import Parallel, delayed
 
     N, count, chains = scale.loo_objective
@@ -97,7 +109,7 @@ def table(results: Sequence[FixedSupport]) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "N": each.N,
-                    "rows_a_column": each.alpha,
+                    "rows_per_column": each.alpha,
                     "k": k,
                     "problems": each.loo_error.shape[0],
                     "fixed_support_loo_error": mean[at],
@@ -123,7 +135,7 @@ def no_clue(results: Sequence[FixedSupport]) -> Claim:
         ok = ok and float(excess) > 0 and float(ratio) < 1.0 and whole < 0.5
         rows.append(
             {
-                "rows_a_column": each.alpha,
+                "rows_per_column": each.alpha,
                 "mean_true_columns": float(each.true_sizes.mean()),
                 "mean_size_of_lowest": float(lowest.mean()),
                 "columns_beyond_the_truth": float(excess),
@@ -136,7 +148,7 @@ def no_clue(results: Sequence[FixedSupport]) -> Claim:
             }
         )
     text = "; ".join(
-        f"M/N = {row['rows_a_column']:g}: lowest at {row['mean_size_of_lowest']:.1f} columns, "
+        f"M/N = {row['rows_per_column']:g}: lowest at {row['mean_size_of_lowest']:.1f} columns, "
         f"{row['mean_true_columns']:.1f} are true, of which {row['true_columns_found']:.0%} are found"
         for row in rows
     )

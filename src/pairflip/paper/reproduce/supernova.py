@@ -45,7 +45,7 @@ class Runs:
         return np.asarray((error.max(axis=0) - error.min(axis=0)) / error.mean(axis=0))
 
     def first_that_varies(self) -> int | None:
-        """Smallest size whose LOO error depends on the seed by more than a part `SPREAD`; None: no size."""
+        """Smallest size whose LOO error differs by more than the fraction `SPREAD` between seeds, if any."""
         varies = np.flatnonzero(self.spread() > SPREAD)
         return None if varies.size == 0 else SIZES[int(varies[0])]
 
@@ -65,7 +65,25 @@ def collect(
     journal: str | os.PathLike[str] | None = None,
     say: Say = lambda _: None,
 ) -> list[Runs]:
-    """Leave-one-out selections for every number of chains and seed, with the paper's schedule."""
+    """Leave-one-out selections for every number of chains and seed, with the paper's schedule.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        The supernova table; see `read_problem`.
+    scale : RunScale
+        Numbers of chains, and of seeds for each.
+    seed : int
+        The first seed; the others follow it.
+    engine : str or Engine
+        What walks the chains.
+    n_jobs : int or None
+        Threads.
+    journal : path, optional
+        Folder in which finished work is kept; running the same again resumes.
+    say : callable
+        Is told when the seeds of one number of chains are done.
+    """
     results = []
     for chains, count in scale.supernova:
         seeds = tuple(range(seed, seed + count))
@@ -89,7 +107,7 @@ def collect(
 
 
 def table1(results: Sequence[Runs]) -> list[dict[str, Any]]:
-    """Rows of table1.csv: LOO errors, one row a number of chains, seed and size."""
+    """Rows of table1.csv: LOO errors, one row for each number of chains, seed and size."""
     return [
         {
             "chains": runs.chains,
@@ -165,7 +183,8 @@ def stable_columns(results: Sequence[Runs]) -> Claim:
     holds = shares[0][0] >= STABLE and min(shares[1][:2]) >= STABLE and first[0][0] in [name for name, _ in second]
     return Claim(
         "table2_stable_columns",
-        "Alone, one column (colour) is selected in all LOO systems; at size 2 another (light-curve width) with it.",
+        "At size 1 one column (colour) is selected in all LOO systems; at size 2 it is joined by another (light-curve "
+        "width).",
         bool(holds),
         f"At size 1 one column, at size 2 the same and one other, in at least {STABLE:.0%} of the LOO systems.",
         f"size 1: {first[0][0]} in {first[0][1]} of {curve.n_folds}; size 2: "

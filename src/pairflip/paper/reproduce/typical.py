@@ -14,7 +14,7 @@ from pairflip.paper.theory import Planted, at_point, curve_over_beta, solve
 
 
 def model_at(alpha: float) -> Planted:
-    """The model with this many rows a column."""
+    """The model with this many rows per column."""
     return replace(MODEL, alpha=alpha)
 
 
@@ -56,7 +56,20 @@ def _levels(rho: float, model: Planted) -> Levels:
 
 
 def cooling(betas: Floats, rho: float, alpha: float) -> Floats:
-    """The theory's epsilon at each of `betas`."""
+    r"""The theory's training error while cooling.
+
+    Parameters
+    ----------
+    betas : (T,)
+        Inverse temperatures.
+    rho, alpha : float
+        Size K / N, and rows per column M / N.
+
+    Returns
+    -------
+    (T,)
+        :math:`\epsilon = \langle E \rangle / M` at each of them.
+    """
     return curve_over_beta(betas, rho, model_at(alpha)).epsilon
 
 

@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class PlantedProblem:
-    """One problem: its table, what is known of its truth, and the seed of its walks."""
+    """One problem: its table, what is known about its truth, and the seed of its walks."""
 
     drawn: PlantedTable
     problem: SubsetProblem
@@ -40,7 +40,19 @@ class PlantedProblem:
 
 
 def draw(N: int, index: int, seed: int, alpha: float = MODEL.alpha) -> PlantedProblem:
-    """Problem number `index` of N columns; equal seeds give equal problems, also with more of them."""
+    """Draw one problem; equal arguments give equal problems, whatever else is drawn.
+
+    Parameters
+    ----------
+    N : int
+        Columns.
+    index : int
+        Number of the problem.
+    seed : int
+        Seed of the whole run.
+    alpha : float
+        Rows per column, M / N.
+    """
     model = replace(MODEL, alpha=alpha)
     key = (seed, N, round(1000 * alpha), index)
     data_seed, walk_seed = (int(word) for word in np.random.SeedSequence(key).generate_state(2))
@@ -49,7 +61,19 @@ def draw(N: int, index: int, seed: int, alpha: float = MODEL.alpha) -> PlantedPr
 
 
 def draw_all(N: int, count: int, seed: int, alpha: float = MODEL.alpha) -> list[PlantedProblem]:
-    """The first `count` problems of N columns."""
+    """The problems number 0 to `count` - 1.
+
+    Parameters
+    ----------
+    N : int
+        Columns of each.
+    count : int
+        How many.
+    seed : int
+        Seed of the whole run.
+    alpha : float
+        Rows per column, M / N.
+    """
     return [draw(N, index, seed, alpha) for index in range(count)]
 
 
@@ -83,7 +107,7 @@ class Walks:
         return self.sizes.index(size)
 
     def covers(self, sizes: Sequence[int], problems: int) -> bool:
-        """Whether the walks of these sizes on so many problems are among these."""
+        """Whether the walks of these sizes on this many problems are among these."""
         return set(sizes) <= set(self.sizes) and len(self.problems) >= problems
 
     def part(self, sizes: Sequence[int], problems: int) -> Walks:
@@ -103,7 +127,19 @@ class Walks:
 
 
 def walk(problems: Sequence[PlantedProblem], sizes: Sequence[int], engine: Any, n_jobs: int | None) -> Walks:
-    """Anneal every problem once for every size (few walks: always on the CPU, the same chains as anywhere)."""
+    """Anneal every problem once for every size, with the paper's schedule.
+
+    Parameters
+    ----------
+    problems : sequence of PlantedProblem
+        n problems of the same shape.
+    sizes : sequence of int
+        Numbers of columns selected.
+    engine : str or Engine
+        What walks; so few walks are always done on the CPU, which gives the same chains as any other engine.
+    n_jobs : int or None
+        Threads.
+    """
     from joblib import Parallel, delayed
 
     walker = "numba" if engine in ("auto", "cuda") else engine
@@ -128,7 +164,23 @@ def cross_validate(
     journal: str | os.PathLike[str] | None = None,
     say: Say = lambda _: None,
 ) -> Walks:
-    """Anneal every problem and each of its left-out rows once for every size; a journal resumes."""
+    """Anneal every problem, and each of its left-out rows, once for every size, with the paper's schedule.
+
+    Parameters
+    ----------
+    problems : sequence of PlantedProblem
+        n problems of the same shape.
+    sizes : sequence of int
+        Numbers of columns selected.
+    engine : str or Engine
+        What walks.
+    n_jobs : int or None
+        Threads.
+    journal : path, optional
+        Folder in which finished work is kept; running the same again resumes.
+    say : callable
+        Is told about the progress, four times.
+    """
     M, N = problems[0].drawn.X.shape
     n, S = len(problems), len(sizes)
     cooling, reached, loo = np.empty((n, S, len(SCHEDULE))), np.empty((n, S)), np.empty((n, S))

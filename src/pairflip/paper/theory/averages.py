@@ -16,7 +16,7 @@ from scipy.special import expit
 Floats = NDArray[np.float64]
 
 ORDER = 24
-"""Gauss-Legendre nodes a panel: 1e-13; for looks, not numbers, 8 are enough."""
+"""Gauss-Legendre nodes per panel: accurate to 1e-13; 8 are enough where only signs matter."""
 
 _EDGE = np.array([-36.0, -8.0, 0.0, 8.0, 36.0])  # logits: outside of them p is 0 or 1 to rounding
 _GAUSS = np.array([0.25, 0.5, 0.75])
@@ -39,10 +39,19 @@ class Nodes:
 
 
 def place_nodes(w: Floats, kappa: Floats, order: int = ORDER) -> Nodes:
-    r"""Panels around the edge :math:`\theta = \sqrt{2 \kappa / w}` and over the Gaussian, for arrays of (w, kappa).
+    r"""Quadrature points: panels around the edge :math:`\theta = \sqrt{2 \kappa / w}` and over the Gaussian.
 
     The edge is :math:`1 / (w \theta)` wide. Points are kept as distances :math:`\delta` from it, so that the logit
     :math:`w \delta (2 \theta + \delta) / 2` has no rounding error of the size of :math:`\kappa`.
+
+    Parameters
+    ----------
+    w : (..., )
+        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
+    kappa : (..., )
+        Chemical potential :math:`\kappa`, of the same shape.
+    order : int
+        Gauss-Legendre nodes per panel.
     """
     nodes, weights = _legendre(order)
     theta2 = 2.0 * np.maximum(kappa, 0.0) / w
@@ -94,12 +103,22 @@ class Moments:
     sp_z4: Floats
 
     def part(self, index: int) -> Moments:
-        """The averages of one component, where `w` has one row a component."""
+        """The averages of one component, where `w` has one row per component."""
         return Moments(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
 def moments(w: Floats, kappa: Floats, order: int = ORDER) -> Moments:
-    """All averages that the equations and their derivatives need."""
+    r"""All averages that the equations and their derivatives need.
+
+    Parameters
+    ----------
+    w : (..., )
+        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
+    kappa : (..., )
+        Chemical potential :math:`\kappa`, of the same shape.
+    order : int
+        Gauss-Legendre nodes per panel.
+    """
     at = place_nodes(w, kappa, order)
     p, miss = expit(at.logit), expit(-at.logit)
     c = at.weight
@@ -122,7 +141,17 @@ def moments(w: Floats, kappa: Floats, order: int = ORDER) -> Moments:
 
 
 def selected(w: Floats, kappa: Floats, order: int = ORDER) -> tuple[Floats, Floats]:
-    """Averages of p and of p (1 - p)."""
+    r"""Averages of p and of p (1 - p): the fraction selected, and minus its derivative with respect to kappa.
+
+    Parameters
+    ----------
+    w : (..., )
+        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
+    kappa : (..., )
+        Chemical potential :math:`\kappa`, of the same shape.
+    order : int
+        Gauss-Legendre nodes per panel.
+    """
     at = place_nodes(w, kappa, order)
     p = expit(at.logit)
     chosen = at.weight * p
@@ -130,7 +159,17 @@ def selected(w: Floats, kappa: Floats, order: int = ORDER) -> tuple[Floats, Floa
 
 
 def powers(w: Floats, kappa: Floats, order: int) -> tuple[Floats, Floats, Floats]:
-    r"""Averages of :math:`p^2 z^2`, :math:`\bar p z^2` and :math:`\bar p^2 z^2`."""
+    r"""Averages of :math:`p^2 z^2`, :math:`\bar p z^2` and :math:`\bar p^2 z^2`.
+
+    Parameters
+    ----------
+    w : (..., )
+        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
+    kappa : (..., )
+        Chemical potential :math:`\kappa`, of the same shape.
+    order : int
+        Gauss-Legendre nodes per panel.
+    """
     at = place_nodes(w, kappa, order)
     p, c_z2 = expit(at.logit), at.weight * at.z2
     missed = c_z2 * (1.0 - p)

@@ -28,7 +28,7 @@ from pairflip.paper.theory.model import Planted
 Edges = NDArray[np.int64]
 """(n, 3): axis, i, j of the edge of the grid from the corner (i, j) to the next one along `axis`."""
 
-_LOOKS = 6  # nodes a panel: enough to see the signs
+_LOOKS = 6  # nodes per panel: enough to see the signs
 _U_RANGE = (np.log(1e-7), np.log(1e6))
 _G_RANGE = (np.log(1e-6), np.log(1e18))
 _STEP = 0.36
@@ -68,7 +68,17 @@ class SolutionChart:
 
 
 def hot_start(rho: float, model: Planted, beta: Floats) -> Points:
-    r"""The solution to first order in beta: :math:`p = \rho`, :math:`a = \alpha - \rho`."""
+    r"""The solution to first order in beta: :math:`p = \rho`, :math:`a = \alpha - \rho`.
+
+    Parameters
+    ----------
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    beta : (n,)
+        Small inverse temperatures.
+    """
     g = (model.alpha - rho**2) / (model.rho0 * (1.0 - rho) ** 2 + model.var_noise / model.var_x)
     u = beta * (model.alpha - rho) * model.var_x / g
     return points(np.log1p(-rho) - np.log(rho), np.log(u), np.log(g))
@@ -144,7 +154,11 @@ def _crossing(edges: Edges, U: Floats, G: Floats, kappa: Floats, F: Floats) -> t
 
 @lru_cache(maxsize=256)
 def draw_chart(rho: float, model: Planted) -> SolutionChart:
-    """All lines of solutions at `rho`; 0 < rho < alpha."""
+    """All lines of solutions at `rho`, 0 < rho < alpha; the last 256 charts are remembered.
+
+    A coarse grid in (ln u, ln g) shows where F changes sign; each place where a line of sign changes crosses the grid is
+    then improved by Newton's method, so the accuracy of the result does not depend on the grid.
+    """
     U, G = _grid(model)
     kappa, F = _survey(rho, model, U, G)
     chains = [chain for chain in _zero_lines(F) if len(chain) > 1]
@@ -183,9 +197,23 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
 
 
 def find_at(chart: SolutionChart, temperature: Floats) -> tuple[Points, NDArray[np.int64], NDArray[np.int64]]:
-    """All points of the chart at finite u with each `temperature` (0 <= T < inf).
+    """All points of the chart at finite u that have one of the given temperatures.
 
-    Returns (points, index into `temperature`, index of the line), only those that converged.
+    Parameters
+    ----------
+    chart : SolutionChart
+        The lines of solutions at one rho.
+    temperature : (n,)
+        Temperatures, 0 <= T < infinity.
+
+    Returns
+    -------
+    points : Points
+        Solutions, only those that converged.
+    which : int array
+        For each of them the index into `temperature`.
+    line : int array
+        For each of them the number of its line in the chart.
     """
     rho, model = chart.rho, chart.model
     found: list[tuple[Points, NDArray[np.int64], NDArray[np.int64]]] = []

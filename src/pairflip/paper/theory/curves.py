@@ -52,7 +52,7 @@ class TheoryCurve:
     others
         Number of other solutions at each place.
     note
-        One remark a place, mostly empty.
+        One remark per place, mostly empty.
     """
 
     over: Literal["beta", "rho"]
@@ -80,7 +80,7 @@ class TheoryCurve:
         return int(self.beta.size)
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row a place."""
+        """A data frame with one row per place of the curve."""
         import pandas as pd
 
         names = (*_NUMBERS, *_FLAGS, "at_beta", "others", "note")
@@ -114,7 +114,16 @@ def _values(given: Any, name: str) -> list[Any]:
 
 
 def curve_over_beta(betas: Any, rho: Any, model: Planted) -> TheoryCurve:
-    """Solutions at each of `betas` (0 to infinity) for the size `rho`, the dominant one where there are several.
+    """Solutions over the temperature at one size, the dominant one where there are several.
+
+    Parameters
+    ----------
+    betas : sequence of float
+        Inverse temperatures, 0 to infinity.
+    rho : float
+        Size k / N.
+    model : Planted
+        Parameters of the planted model.
 
     Examples
     --------

@@ -37,7 +37,17 @@ class Ground:
 
 
 def threshold(rho: float, model: Planted, g: float) -> float:
-    r""":math:`\theta / \tau` at which a part rho of the columns is selected."""
+    r"""The threshold :math:`\theta / \tau` at which a fraction rho of the columns is selected at zero temperature.
+
+    Parameters
+    ----------
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    g : float
+        Signal over noise of the local fields, :math:`\sigma_x^2 / \tau^2`.
+    """
     r0, root = model.rho0, math.sqrt(2.0 * (1.0 + g))
     # In theta / (root of v) the answer lies between those of a table of true columns only and of null ones only.
     top = float(erfcinv(rho)) * root * (1.0 + 1e-12)
@@ -73,7 +83,17 @@ def _series(c2: float) -> float:
 
 
 def solve_ground(rho: float, model: Planted, G: float) -> Ground | None:
-    """The ground state nearest to a guess of ln g, or None where there is none with a > 0."""
+    r"""The ground state nearest to a guess, or None where there is none with a > 0.
+
+    Parameters
+    ----------
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    G : float
+        Guess of :math:`\ln g`, good to 0.5.
+    """
     for reach in (1e-6, 1e-4, 1e-2, 0.1, 0.5):
         low, high = _noise(rho, model, G - reach), _noise(rho, model, G + reach)
         if (low > 0) != (high > 0):

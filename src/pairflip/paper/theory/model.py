@@ -9,7 +9,17 @@ _TINY, _HUGE = 1e-300, 1e300
 
 
 def as_number(value: Any, name: str, expected: str) -> float:
-    """`value` as a float, or a sentence that names it."""
+    """A value as a float, or one sentence that says what is wrong with it.
+
+    Parameters
+    ----------
+    value : Any
+        What was given.
+    name : str
+        What it is called in the API.
+    expected : str
+        What it should be, as the end of the sentence without its full stop.
+    """
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -28,9 +38,9 @@ class Planted:
     Parameters
     ----------
     alpha
-        Rows a column, :math:`\alpha = M / N > 0`.
+        Rows per column, :math:`\alpha = M / N > 0`.
     rho0
-        Part of the columns that are true, :math:`0 < \rho_0 \le 1`.
+        Fraction of the columns that are true, :math:`0 < \rho_0 \le 1`.
     var_x
         Variance :math:`\sigma_x^2 > 0` of the true coefficients.
     var_noise
@@ -45,7 +55,7 @@ class Planted:
     def __post_init__(self) -> None:
         for name, expected, least, most in (
             ("alpha", "rows / columns, a finite number > 0", _TINY, _HUGE),
-            ("rho0", "the part of true columns, 0 < rho0 <= 1", _TINY, 1.0),
+            ("rho0", "the fraction of true columns, 0 < rho0 <= 1", _TINY, 1.0),
             ("var_x", "a finite variance > 0", _TINY, _HUGE),
             ("var_noise", "a finite variance >= 0", 0.0, _HUGE),
         ):
@@ -67,8 +77,8 @@ def check_model(model: Any) -> Planted:
 
 
 def check_rho(rho: Any) -> float:
-    """A part of the columns, strictly between none and all."""
-    expected = "the part of the columns that is selected, 0 < rho < 1"
+    """A fraction of the columns, strictly between none and all."""
+    expected = "the fraction of the columns that is selected, 0 < rho < 1"
     value = as_number(rho, "rho", expected)
     if not 0 < value < 1:
         raise ValueError(f"rho is {rho}; expected {expected}.")

@@ -16,7 +16,17 @@ from pairflip.paper.theory.state import State, ground_state, hot_state, recovere
 
 
 def exact_fit(beta: float, rho: float, model: Planted) -> State:
-    """What there is to say where a support has at least as many columns as the table has rows."""
+    """The record of a place where a support has at least as many columns as the table has rows.
+
+    Parameters
+    ----------
+    beta : float
+        Inverse temperature.
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    """
     return State(
         beta,
         rho,
@@ -26,7 +36,22 @@ def exact_fit(beta: float, rho: float, model: Planted) -> State:
 
 
 def solve_many(betas: Floats, rho: float, model: Planted) -> list[list[State]]:
-    """All solutions at each beta, the dominant one first; an empty list where there is none."""
+    """All solutions at many temperatures; the chart of this rho is drawn once.
+
+    Parameters
+    ----------
+    betas : (n,)
+        Inverse temperatures, 0 to infinity.
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+
+    Returns
+    -------
+    n lists of State
+        The dominant solution first; an empty list where there is none.
+    """
     answer: list[list[State]] = [[] for _ in betas]
     if rho >= model.alpha:
         return answer
@@ -91,7 +116,21 @@ def _same(one: State, other: State) -> bool:
 
 
 def solve_all(beta: Any, rho: Any, model: Planted) -> list[State]:
-    """All solutions at `beta` and `rho`, the one with the largest free entropy first; none where there is none.
+    """All solutions at one temperature and size, the one with the largest free entropy first.
+
+    Parameters
+    ----------
+    beta : float
+        Inverse temperature, 0 to infinity.
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+
+    Returns
+    -------
+    list of State
+        Empty where there is no solution.
 
     Examples
     --------
@@ -103,10 +142,22 @@ def solve_all(beta: Any, rho: Any, model: Planted) -> list[State]:
 
 
 def solve(beta: Any, rho: Any, model: Planted) -> State:
-    r"""The replica-symmetric solution at inverse temperature `beta` (0 to infinity) and size `rho` = k / N.
+    """The replica-symmetric solution at one temperature and size.
 
-    Where several solutions exist it is the one with the largest free entropy, and `others` is not zero. Where none
-    exists, `exists` is false and `note` says why.
+    Parameters
+    ----------
+    beta : float
+        Inverse temperature, 0 to infinity.
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+
+    Returns
+    -------
+    State
+        Where several solutions exist, the one with the largest free entropy; `others` is then not zero. Where none
+        exists, `exists` is false and `note` says why.
 
     Examples
     --------
@@ -120,7 +171,19 @@ def solve(beta: Any, rho: Any, model: Planted) -> State:
 
 
 def pick(beta: float, rho: float, model: Planted, found: list[State]) -> State:
-    """The dominant one of all solutions, or the record that there is none."""
+    """The dominant one of all solutions, or the record that there is none.
+
+    Parameters
+    ----------
+    beta : float
+        Inverse temperature.
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    found : list of State
+        All solutions there, the dominant one first.
+    """
     if found:
         return found[0]
     if rho >= model.alpha:

@@ -30,13 +30,13 @@ class State:
     exists
         Whether there is a solution; False: no number below means anything.
     epsilon
-        Training error, mean energy a row :math:`\langle E \rangle / M`.
+        Training error, mean energy per row :math:`\langle E \rangle / M`.
     epsilon_g
         Generalisation error, half the mean squared error on a new row.
     entropy, free_entropy, free_energy
         Per column: s, :math:`\phi = s - \beta \alpha \epsilon`, and :math:`-\phi / \beta`.
     true_positive_rate, precision
-        Part of the true columns that is selected; part of the selected columns that is true.
+        Fraction of the true columns that is selected; fraction of the selected columns that is true.
     at_stability
         :math:`\lambda_{AT}`; replica symmetry holds below 1.
     stable
@@ -115,9 +115,19 @@ class Observables:
 
 
 def observe(rho: float, model: Planted, at: Points, a: Floats) -> Observables:
-    r"""Observables at points with stiffness :math:`a \ge 0`.
+    r"""Everything that can be measured, at points of a chart.
 
-    `a` is given, not recomputed as :math:`\alpha - \rho - b V`, which loses all digits where it goes to zero.
+    Parameters
+    ----------
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    at : Points
+        Solutions of the first two equations.
+    a : (n,)
+        Stiffness :math:`a \ge 0` at each point. It is given, not recomputed as :math:`\alpha - \rho - b V`, which loses
+        all digits where it goes to zero.
     """
     r0, slack = model.rho0, model.alpha - rho
     u, g = np.exp(at.U), np.exp(at.G)
@@ -150,7 +160,19 @@ def observe(rho: float, model: Planted, at: Points, a: Floats) -> Observables:
 
 
 def states(rho: float, model: Planted, at: Points, betas: Floats) -> list[State]:
-    """Records of converged points; an infinite beta means the end of a line where a = 0."""
+    """Records of converged points.
+
+    Parameters
+    ----------
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    at : Points
+        Solutions of all three equations.
+    betas : (n,)
+        Inverse temperature of each; infinity means the end of a line, where a = 0.
+    """
     a = np.exp(at.U + at.G) / model.var_x / betas
     seen = observe(rho, model, at, a)
     records = []
@@ -193,7 +215,7 @@ def binary_entropy(p: float) -> float:
 
 
 def hot_state(rho: float, model: Planted) -> State:
-    """Beta = 0: every support alike, elementary least squares."""
+    """The record at beta = 0, where all supports are equally likely: elementary least squares."""
     alpha, slack = model.alpha, model.alpha - rho
     signal = model.rho0 * model.var_x
     variance = (1.0 - rho) * signal + model.var_noise
@@ -228,7 +250,17 @@ def hot_state(rho: float, model: Planted) -> State:
 
 
 def ground_state(rho: float, model: Planted, ground: Ground) -> State:
-    """Infinite beta, where it is approached with u going to infinity."""
+    """The record at infinite beta, where it is approached with u going to infinity.
+
+    Parameters
+    ----------
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+    ground : Ground
+        The solution there.
+    """
     alpha, slack = model.alpha, model.alpha - rho
     tau2, x = model.var_x / ground.g, ground.a / slack
     c = ground.threshold / math.sqrt(1.0 + ground.g)
