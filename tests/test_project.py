@@ -111,3 +111,40 @@ def test_a_class_name_means_one_class():
     assert len(homes) > 50
     shared = {"Chain"}  # the state that a kernel walks with, and a line of the journal
     assert {name: files for name, files in homes.items() if len(files) > 1 and name not in shared} == {}
+
+
+DOCUMENTED = [
+    "tables",
+    "paper",
+    "datasets.py",
+    "demo.py",
+    "inputs.py",
+    "interrupt.py",
+    "philox.py",
+    "progress.py",
+    "schedule.py",
+]
+"""Rooms in which a public function with three parameters or more describes them."""
+
+
+def public_functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Functions of a module and methods of its public classes; functions inside of functions are private."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    bodies = [tree.body, *(node.body for node in classes)]
+    found = [node for body in bodies for node in body if isinstance(node, ast.FunctionDef)]
+    return [node for node in found if not node.name.startswith("_")]
+
+
+@pytest.mark.parametrize("room", DOCUMENTED)
+def test_functions_of_three_parameters_describe_them(room):
+    place = ROOT / "src" / "pairflip" / room
+    files = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    assert files
+    bare = []
+    for path in files:
+        for node in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+            names = [each.arg for each in given if each.arg not in ("self", "cls")]
+            if len(names) >= 3 and "Parameters\n" not in (ast.get_docstring(node) or ""):
+                bare.append(f"{path.name}: {node.name}({', '.join(names)})")
+    assert bare == []

@@ -1,4 +1,4 @@
-"""Options from a TOML file: the same names as on the command line, which goes first.
+"""Options from a TOML file: the same names as on the command line, which takes precedence.
 
 Paths in the file are relative to the folder of the file, so a `run.toml` works from any folder.
 """

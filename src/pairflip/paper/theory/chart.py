@@ -156,8 +156,8 @@ def _crossing(edges: Edges, U: Floats, G: Floats, kappa: Floats, F: Floats) -> t
 def draw_chart(rho: float, model: Planted) -> SolutionChart:
     """All lines of solutions at `rho`, 0 < rho < alpha; the last 256 charts are remembered.
 
-    A coarse grid in (ln u, ln g) shows where F changes sign; each place where a line of sign changes crosses the grid is
-    then improved by Newton's method, so the accuracy of the result does not depend on the grid.
+    A coarse grid in (ln u, ln g) shows where F changes sign; each place where such a line crosses the grid is then
+    improved by Newton's method, so the accuracy of the result does not depend on the grid.
     """
     U, G = _grid(model)
     kappa, F = _survey(rho, model, U, G)
