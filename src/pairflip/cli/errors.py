@@ -42,7 +42,7 @@ def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
         except (typer.Exit, typer.Abort):
             raise
         except BaseException as error:
-            if pressed or isinstance(error, KeyboardInterrupt):  # the code that Ctrl-C hit may raise an error of its own
+            if pressed or isinstance(error, KeyboardInterrupt):  # what Ctrl-C stopped may raise another error
                 code, message = CODE, sentence()
             elif isinstance(error, Exception) and getattr(error, "errno", None) != errno.EPIPE:
                 _show_traceback()
