@@ -232,7 +232,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
 
     .. math:: \epsilon(k) = \frac{1}{2M} \sum_\mu \left(y_\mu - \hat y_\mu^{\setminus\mu}(k)\right)^2
 
-    knows nothing of the rows it is measured on. Use it when you do not know how many columns to keep.
+    does not depend on the rows it is measured on. Use it when you do not know how many columns to keep.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ctrl-C: what is said, in one place, and how a process ends that has not begun its work."""
+"""Ctrl-C: the message, in one place, and the end of a process that has not begun its work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of everything that takes long: how long it may take, and a bar where there is a terminal."""
+"""What is shown while work takes long: how long it may take, and a bar where there is a terminal."""
 
 from __future__ import annotations
 

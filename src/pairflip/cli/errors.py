@@ -34,7 +34,7 @@ def say(message: str) -> None:
 def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
     """Turn what went wrong into one sentence and an exit code; `sentence` gives that after Ctrl-C.
 
-    With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown, too.
+    With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown as well.
     """
     with _interrupts(sentence) as pressed, _warnings():
         try:
@@ -47,7 +47,7 @@ def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
             elif isinstance(error, Exception) and getattr(error, "errno", None) != errno.EPIPE:
                 _show_traceback()
                 code, message = _verdict(error)
-            else:  # the reader of our output has had enough
+            else:  # the program that reads our output has stopped reading
                 raise
             say(message)
             raise typer.Exit(code) from None
@@ -117,7 +117,7 @@ def _show_traceback() -> None:
 
 
 class PlainGroup(TyperGroup):
-    """The commands; bad usage is one sentence, too, and `ctx.obj` is the list of arguments as typed."""
+    """The commands; bad usage is also one sentence, and `ctx.obj` is the list of arguments as typed."""
 
     def main(
         self,

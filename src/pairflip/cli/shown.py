@@ -45,7 +45,7 @@ def print_curve(curve: SizeCurve) -> None:
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table of texts, numbers to the right; the last column is text and may take several lines."""
+    """Print a table: numbers are aligned to the right, and the last column is text that may take several lines."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

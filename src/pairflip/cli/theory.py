@@ -24,7 +24,7 @@ _PLOTS = (".svg", ".png", ".pdf")
 def theory(
     rho: Annotated[list[float] | None, typer.Option(help="Size k / N; repeat it for several.")] = None,
     beta: Annotated[list[str] | None, typer.Option(help="Inverse temperature, a number or inf; repeatable.")] = None,
-    betas: Annotated[str | None, typer.Option(help="Many inverse temperatures: FIRST:LAST:COUNT, even in log.")] = None,
+    betas: Annotated[str | None, typer.Option(help="Many of them, as FIRST:LAST:COUNT, evenly spaced in log.")] = None,
     alpha: Annotated[float, typer.Option(help="Rows per column, M / N.")] = 0.5,
     rho0: Annotated[float, typer.Option(help="Fraction of the columns that are true.")] = 0.1,
     var_x: Annotated[float, typer.Option(help="Variance of the true coefficients.")] = 10.0,
@@ -119,7 +119,7 @@ def _check_plot(path: Path, sizes: list[float], betas: list[float]) -> None:
         raise ValueError(f"--plot is {str(path)!r}, in a folder that does not exist; make the folder first.")
     if len(sizes) > 1 and len(betas) > 1:
         raise ValueError(
-            f"--plot was given {len(sizes)} sizes and {len(betas)} betas; expected several of one of them only."
+            f"--plot was given {len(sizes)} sizes and {len(betas)} betas; expected several of only one of them."
         )
 
 

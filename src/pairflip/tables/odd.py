@@ -1,4 +1,4 @@
-"""What is said of columns that are not numbers: which they are, what each holds, and the shortest fix."""
+"""Messages about columns that are not numbers: which they are, what each holds, and the shortest fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LONGEST = 245  # characters of a sentence that is still read
-MANY = 20  # columns looked into; a sentence shows fewer
+MANY = 20  # columns that are examined; a sentence shows fewer
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 

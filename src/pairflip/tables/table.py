@@ -97,7 +97,7 @@ def read_table(
         Columns to leave out, or the only ones to choose from: names, or regular expressions between slashes
         (``/^gene_/``), which may match anywhere in a name.
     index : str, optional
-        Column of row names. A first column without a name is one, too.
+        Column of row names. A first column without a name is also taken as one.
     drop_text : bool
         Leave out columns of text and dates instead of refusing them.
     missing : {"drop-rows", "drop-columns"}, optional

@@ -79,7 +79,7 @@ def _refuse_commas(path: Path, layout: Layout) -> None:
 
 
 def _commas_of_two_meanings(path: Path, layout: Layout, frame: pd.DataFrame) -> list[int]:
-    """Columns of which every comma, read as a decimal comma, may as well mark thousands.
+    """Columns in which every comma, read as a decimal comma, might instead mark thousands.
 
     The numbers and the first lines tell for nearly all columns that it is not so; the rest is read once more as text.
     """

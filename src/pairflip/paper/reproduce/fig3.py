@@ -133,8 +133,8 @@ def follows_at_point(all_points: Sequence[SizePoints]) -> Claim:
         bool(ok and rows),
         f"LOO systems have M - 1 rows: theory at alpha = (M - 1) / N. Matched to each problem's own coefficients and "
         f"extrapolated in 1/N, the relative difference is within {FOLLOWS:g} + {BARS:g} bars at every rho above "
-        f"{RHO_STAR:g}, and within {FOLLOWS / 2:g} + {BARS:g} bars on average. Annealing goes on cooling below the AT "
-        f"temperature, so it ends 8 to 13 % above at large rho; 'follows' cannot mean more. A bar above {ENOUGH:g} "
+        f"{RHO_STAR:g}, and within {FOLLOWS / 2:g} + {BARS:g} bars on average. Annealing continues to cool below the "
+        f"AT temperature, so it ends 8 to 13 % above at large rho; 'follows' cannot mean more. A bar above {ENOUGH:g} "
         f"is too few problems to say.",
         f"the relative difference, extrapolated, is {shown(average, error)} on average",
         {"points": rows, "average": average, "average_bar": error},

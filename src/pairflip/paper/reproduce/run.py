@@ -71,11 +71,11 @@ class Reproduction:
 
 
 def parts_of(what: str, data: Path | None) -> tuple[str, ...]:
-    """The parts that a word names; tables alone need data."""
+    """The parts that a word names; only the tables need data."""
     if what == "all":
         return PARTS
     if what not in PARTS:
-        raise ValueError(f"{what!r} is nothing to reproduce; expected one of {', '.join(PARTS)} or all.")
+        raise ValueError(f"{what!r} cannot be reproduced; expected one of {', '.join(PARTS)} or all.")
     if what in TABLES and data is None:
         raise ValueError(
             f"{what} needs the supernova table; expected --data TABLE.csv with the column {TARGET_NAME!r}."
@@ -87,7 +87,7 @@ TARGET_NAME = supernova.TARGET
 
 
 def cost(settings: Settings, problem: Any = None) -> Cost:
-    """What the run will take."""
+    """Expected cost of the run; `problem` is the supernova table, if there is one."""
     scale, parts, total = settings.scale, settings.parts, Cost()
     if "fig3" in parts:
         total += planted_cost(scale, folds=True)

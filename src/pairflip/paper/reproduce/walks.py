@@ -103,11 +103,11 @@ class Walks:
     loo_error: Floats | None = None
 
     def at(self, size: int) -> int:
-        """Place of a size."""
+        """Position of a size in `sizes`."""
         return self.sizes.index(size)
 
     def covers(self, sizes: Sequence[int], problems: int) -> bool:
-        """Whether the walks of these sizes on this many problems are among these."""
+        """Whether all `sizes` were walked, on at least this many problems."""
         return set(sizes) <= set(self.sizes) and len(self.problems) >= problems
 
     def part(self, sizes: Sequence[int], problems: int) -> Walks:

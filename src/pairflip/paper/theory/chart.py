@@ -1,6 +1,6 @@
 r"""All solutions at one rho, drawn once for every temperature.
 
-Two of the three equations know nothing of the temperature (:mod:`pairflip.paper.theory.equations`). Their solutions are
+Two of the three equations do not contain the temperature (:mod:`pairflip.paper.theory.equations`). Their solutions are
 lines in the plane (ln u, ln g); a chart holds these lines as points close to each other. A temperature then picks
 the points at which the third equation changes sign, and Newton's method does the rest.
 """
@@ -39,7 +39,7 @@ class Line:
     r"""Points of one line in order, :math:`a` there, and where the line leaves the chart.
 
     `hot` lines begin at infinite temperature; `cold` lines end at :math:`u = \infty`, the ground states, and `exact`
-    ones at :math:`g = \infty`, where nothing of the signal is missed.
+    ones at :math:`g = \infty`, where no part of the signal is missed.
     """
 
     at: Points
@@ -49,7 +49,7 @@ class Line:
     exact: bool
 
     def temperature(self, model: Planted) -> Floats:
-        """T along the line; negative where no temperature belongs to the point."""
+        """Temperature along the line; negative where a point has no temperature."""
         return np.asarray(self.a * model.var_x * np.exp(-self.at.U - self.at.G))
 
 
