@@ -178,7 +178,7 @@ def test_decimal_commas_are_never_guessed_silently(folder):
 
 BAD_PLACES = {
     "its folder is a file": ("small.csv/out", "cannot be written"),
-    "a file": ("small.csv", "is no folder"),
+    "a file": ("small.csv", "is not a folder"),
     "a device": ("/dev/null/out", "cannot be written"),
     "the folder itself": (".", "exists"),
     "a name far too long": ("x" * 300, "cannot be written"),

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GroupKFold, KFold, cross_val_score, cross_validate
+from sklearn.linear_model import Lasso, LinearRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
@@ -65,7 +66,33 @@ def test_scores_are_scikit_learns_mean_squared_errors(data):
     assert -model.cv_results_["mean_test_score"][2] == pytest.approx(by_hand.mean())  # all columns: nothing to choose
     assert model.cv_results_["se_test_score"][2] == pytest.approx(by_hand.std(ddof=1) / 2.0)
     assert model.cv_results_["params"] == [{"n_nonzero_coefs": k} for k in (0, 2, N)]
+    assert model.cv_results_["std_test_score"][2] == pytest.approx(by_hand.std())  # over folds, as scikit-learn has it
+    assert model.cv_results_["param_n_nonzero_coefs"].tolist() == [0, 2, N]
     assert sorted(model.cv_results_["rank_test_score"]) == [1, 2, 3]
+
+
+def test_results_have_the_names_of_scikit_learns_searches(data):
+    X, y = data
+    model = AnnealedSubsetCV([1, 3], cv=KFold(4), random_state=0).fit(X, y)
+    search = GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}, cv=KFold(4)).fit(X, y)
+    shared = {"params", "mean_test_score", "std_test_score", "rank_test_score"}
+    assert shared <= set(search.cv_results_)
+    assert shared | {"param_n_nonzero_coefs", "se_test_score"} <= set(model.cv_results_)
+    score, rank = model.cv_results_["mean_test_score"], model.cv_results_["rank_test_score"]
+    assert rank.tolist() == rankdata(-score, method="min").tolist()
+    assert np.flatnonzero(model.get_support()).tolist() == model.support_.tolist()
+    assert model.get_support(indices=True).tolist() == model.support_.tolist()
+
+
+def test_spread_over_folds_with_weights(data):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    model = AnnealedSubsetCV([N], cv=KFold(3), random_state=0).fit(X, y, sample_weight=weights)
+    errors = []
+    for train, test in KFold(3).split(X):
+        plain = LinearRegression().fit(X[train], y[train], sample_weight=weights[train])
+        errors.append(np.average((y[test] - plain.predict(X[test])) ** 2, weights=weights[test]))
+    assert model.cv_results_["std_test_score"][1] == pytest.approx(np.std(errors))
 
 
 def test_the_one_standard_error_rule_takes_no_more_columns(data):

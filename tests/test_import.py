@@ -53,6 +53,23 @@ def test_a_problem_needs_numpy_only():
     assert [name for name in HEAVY if name in loaded] == []
 
 
+def test_the_theory_keeps_its_public_name_and_needs_numpy_and_scipy_only():
+    code = (
+        "import json, sys, pairflip.theory; from pairflip.theory import solve; import pairflip; "
+        "assert pairflip.theory.solve is solve; solve(10.0, 0.1, pairflip.theory.Planted()); "
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = answer(code)
+    assert [name for name in HEAVY if name in loaded] == ["scipy"]
+    assert [name for name in loaded if name.startswith("pairflip.") and "theory" not in name] == ["pairflip.paper"]
+
+
+@pytest.mark.parametrize("name", ["AnnealedSubsetCV", "select_size", "write_report", "datasets", "figures"])
+def test_the_product_does_without_the_paper(name):
+    loaded = answer(f"import json, sys, pairflip; pairflip.{name}; print(json.dumps(sorted(sys.modules)))")
+    assert [each for each in loaded if each.startswith(("pairflip.paper", "pairflip.theory"))] == []
+
+
 def test_public_names_are_listed_before_they_are_loaded():
     listed = answer("import json, pairflip; print(json.dumps(dir(pairflip)))")
     assert set(pairflip.__all__) <= set(listed)

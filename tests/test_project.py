@@ -1,5 +1,6 @@
 """The files around the code agree with it and with each other."""
 
+import ast
 import re
 import shlex
 import tomllib
@@ -53,6 +54,16 @@ def pins() -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
 
 
+def class_homes() -> dict[str, list[str]]:
+    """The files of the package that define a class of each name."""
+    homes: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(path.relative_to(ROOT / "src").as_posix())
+    return homes
+
+
 @pytest.mark.parametrize("name", REQUIRED_FILES)
 def test_required_file_exists(name):
     assert (ROOT / name).is_file()
@@ -93,3 +104,47 @@ def test_every_runtime_dependency_has_a_written_reason():
     reasons = read("docs/decisions/003-runtime-dependencies.md")
     names = [Requirement(line).name for line in PYPROJECT["project"]["dependencies"]]
     assert [name for name in names if f"`{name}`" not in reasons] == []
+
+
+def test_a_class_name_means_one_class():
+    homes = class_homes()
+    assert len(homes) > 50
+    shared = {"Chain"}  # the state that a kernel walks with, and a line of the journal
+    assert {name: files for name, files in homes.items() if len(files) > 1 and name not in shared} == {}
+
+
+DOCUMENTED = [
+    "tables",
+    "paper",
+    "datasets.py",
+    "demo.py",
+    "inputs.py",
+    "interrupt.py",
+    "philox.py",
+    "progress.py",
+    "schedule.py",
+]
+"""Rooms in which a public function with three parameters or more describes them."""
+
+
+def public_functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Functions of a module and methods of its public classes; functions inside of functions are private."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    bodies = [tree.body, *(node.body for node in classes)]
+    found = [node for body in bodies for node in body if isinstance(node, ast.FunctionDef)]
+    return [node for node in found if not node.name.startswith("_")]
+
+
+@pytest.mark.parametrize("room", DOCUMENTED)
+def test_functions_of_three_parameters_describe_them(room):
+    place = ROOT / "src" / "pairflip" / room
+    files = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    assert files
+    bare = []
+    for path in files:
+        for node in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+            names = [each.arg for each in given if each.arg not in ("self", "cls")]
+            if len(names) >= 3 and "Parameters\n" not in (ast.get_docstring(node) or ""):
+                bare.append(f"{path.name}: {node.name}({', '.join(names)})")
+    assert bare == []

@@ -1,16 +1,19 @@
-"""The report in a real browser (Chromium or Chrome, if one is installed)."""
+"""The report in a real browser (Chromium or Chrome, if one is installed), driven by Playwright."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
 
-from _browser import Browser, find_browser
 from _curves import ODD, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
 from pairflip.report import write_report
 
-PATH = find_browser()
+playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATH = next((path for path in map(shutil.which, NAMES) if path), None)
 pytestmark = [
     pytest.mark.skipif(PATH is None, reason="no Chromium or Chrome found; install it with: apt-get install chromium"),
     pytest.mark.timeout(180),
@@ -57,10 +60,38 @@ def pages(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    browser = Browser(PATH, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=PATH, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        yield Browser(browser)
+        browser.close()
+
+
+class Browser:
+    """Opens pages at a width; `complaints` and `requests` of each are what it logged and asked for."""
+
+    def __init__(self, browser):
+        self._browser = browser
+
+    def open(self, url, width=1280, height=900, dark=False, media="screen", scripts=True):
+        context = self._browser.new_context(
+            viewport={"width": width, "height": height},
+            is_mobile=width < 500,
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=scripts,
+        )
+        page = context.new_page()
+        page.complaints, page.requests = [], []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda message: page.complaints.append(message.text))  # violations of the policy, too
+        page.on("request", lambda request: page.requests.append(request.url))
+        page.emulate_media(media=media)
+        page.goto(url)
+        if scripts:
+            page.wait_for_timeout(50)  # for what is logged late
+        return page
 
 
 @pytest.mark.parametrize("width", [1280, 700, 390])
@@ -69,31 +100,33 @@ def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path)
     page = browser.open(pages[name], width)
     assert page.complaints == []
     assert page.requests == [pages[name]]
-    assert page.run("document.documentElement.scrollWidth <= innerWidth")
-    assert page.run("innerWidth") == width
-    assert page.run(MESS) == []
-    page.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
-    assert page.run(MESS) == []
-    assert page.run("document.documentElement.scrollWidth <= innerWidth")
-    page.screenshot(tmp_path / "page.png")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("innerWidth") == width
+    assert page.evaluate(MESS) == []
+    page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    assert page.evaluate(MESS) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(path=tmp_path / "page.png", full_page=True)
     assert (tmp_path / "page.png").stat().st_size > 20_000
-    page.close()
+    page.context.close()
 
 
 def test_the_search_for_overlaps_finds_one(browser, pages):
     page = browser.open(pages["wide"])
-    page.run("(t => { t.textContent = 'a text that runs over its neighbour' })(document.querySelector('svg .tick'))")
-    assert page.run(MESS) != []
-    page.close()
+    page.evaluate(
+        "(t => { t.textContent = 'a text that runs over its neighbour' })(document.querySelector('svg .tick'))"
+    )
+    assert page.evaluate(MESS) != []
+    page.context.close()
 
 
 def test_nothing_in_a_name_runs(browser, pages):
     page = browser.open(pages["odd"])
-    assert page.run("document.title") == "Which columns, how many, how sure"
-    assert page.run("document.scripts.length") == 2
-    assert page.run("document.images.length") == 0
-    assert ODD[0] in page.run(COLUMNS)
-    page.close()
+    assert page.evaluate("document.title") == "Which columns, how many, how sure"
+    assert page.evaluate("document.scripts.length") == 2
+    assert page.evaluate("document.images.length") == 0
+    assert ODD[0] in page.evaluate(COLUMNS)
+    page.context.close()
 
 
 def test_a_script_smuggled_into_the_page_is_refused(browser, tmp_path):
@@ -101,37 +134,39 @@ def test_a_script_smuggled_into_the_page_is_refused(browser, tmp_path):
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("<main>", "<main><script>window.smuggled = 1</script>"), encoding="utf-8")
     page = browser.open(path.as_uri())
-    assert page.run("window.smuggled === undefined")
+    assert page.evaluate("window.smuggled === undefined")
     assert any("Content Security Policy" in text for text in page.complaints)
-    page.close()
+    page.context.close()
 
 
 def test_the_slider_changes_the_table_by_keyboard(browser, pages):
     page = browser.open(pages["odd"])
-    before = page.run(COLUMNS)
+    before = page.evaluate(COLUMNS)
     assert len(before) == 5  # four and the constant
     dots = "document.querySelector('svg[data-role*=prediction] .point').getAttribute('cy')"
     lines = "document.querySelector('svg[data-role*=energy] .chain').getAttribute('points')"
-    first = page.run(dots), page.run(lines)
-    page.run("document.getElementById('size').focus()")
-    assert page.run("getComputedStyle(document.getElementById('size')).outlineStyle") != "none"
-    page.press("ArrowRight")
-    assert len(page.run(COLUMNS)) == 6
-    assert page.run("document.getElementById('size-now').textContent") == "5 columns"
-    assert page.run("document.getElementById('size').getAttribute('aria-valuetext')") == "5 columns"
-    assert "5 columns" in page.run("document.querySelector('svg[data-role*=prediction]').getAttribute('aria-label')")
-    assert (page.run(dots) != first[0], page.run(lines) != first[1]) == (True, True)
-    page.press("Home")
-    assert page.run(COLUMNS) == ["(constant)"]
-    assert page.run("document.querySelector('#columns').textContent") == "Which columns: 0 columns (mean alone)"
-    assert page.run(lines) == ""
-    page.press("ArrowRight")
-    assert len(page.run(COLUMNS)) == 2
-    assert page.run("document.querySelector('#columns').textContent") == "Which columns: 1 column"
-    page.press("End")  # the size that was not annealed
-    assert page.run(lines) == ""
+    first = page.evaluate(dots), page.evaluate(lines)
+    page.evaluate("document.getElementById('size').focus()")
+    assert page.evaluate("getComputedStyle(document.getElementById('size')).outlineStyle") != "none"
+    page.keyboard.press("ArrowRight")
+    assert len(page.evaluate(COLUMNS)) == 6
+    assert page.evaluate("document.getElementById('size-now').textContent") == "5 columns"
+    assert page.evaluate("document.getElementById('size').getAttribute('aria-valuetext')") == "5 columns"
+    assert "5 columns" in page.evaluate(
+        "document.querySelector('svg[data-role*=prediction]').getAttribute('aria-label')"
+    )
+    assert (page.evaluate(dots) != first[0], page.evaluate(lines) != first[1]) == (True, True)
+    page.keyboard.press("Home")
+    assert page.evaluate(COLUMNS) == ["(constant)"]
+    assert page.evaluate("document.querySelector('#columns').textContent") == "Which columns: 0 columns (mean alone)"
+    assert page.evaluate(lines) == ""
+    page.keyboard.press("ArrowRight")
+    assert len(page.evaluate(COLUMNS)) == 2
+    assert page.evaluate("document.querySelector('#columns').textContent") == "Which columns: 1 column"
+    page.keyboard.press("End")  # the size that was not annealed
+    assert page.evaluate(lines) == ""
     assert page.complaints == []
-    page.close()
+    page.context.close()
 
 
 TICKS = "[...document.querySelectorAll('svg[data-role*=%s] .%s-ticks text')].map(t => t.textContent)"
@@ -143,16 +178,16 @@ def test_axes_follow_the_slider(browser, tmp_path):
     predictions[5] += 2 * np.sin(np.arange(60))
     predictions[5, 3] = 1e5
     page = browser.open(write_report(dataclasses.replace(curve, predictions=predictions), tmp_path / "r.html").as_uri())
-    page.run("document.querySelector('.search').open = true")
-    before = {(role, axis): page.run(TICKS % (role, axis)) for role in ("prediction", "energy") for axis in "xy"}
+    page.evaluate("document.querySelector('.search').open = true")
+    before = {(role, axis): page.evaluate(TICKS % (role, axis)) for role in ("prediction", "energy") for axis in "xy"}
     assert before["energy", "y"][0] == "best"
-    page.run("document.getElementById('size').focus()")
-    page.press("ArrowRight")
-    after = {(role, axis): page.run(TICKS % (role, axis)) for role, axis in before}
+    page.evaluate("document.getElementById('size').focus()")
+    page.keyboard.press("ArrowRight")
+    after = {(role, axis): page.evaluate(TICKS % (role, axis)) for role, axis in before}
     assert after["prediction", "y"] != before["prediction", "y"]
     assert after["energy", "y"][0] == "best"
-    assert page.run("document.querySelectorAll('svg[data-role*=prediction] .point.beyond').length") == 1
-    assert "1 prediction far outside" in page.run("document.querySelector('#pred-head + figure').textContent")
+    assert page.evaluate("document.querySelectorAll('svg[data-role*=prediction] .point.beyond').length") == 1
+    assert "1 prediction far outside" in page.evaluate("document.querySelector('#pred-head + figure').textContent")
     inside = """[...document.querySelectorAll('svg.panel')].every(svg => {
       const frame = svg.getBoundingClientRect();
       return [...svg.querySelectorAll('.point, .chain')].every(mark => {
@@ -160,66 +195,59 @@ def test_axes_follow_the_slider(browser, tmp_path):
         return !box.width || (box.left > frame.left - 8 && box.right < frame.right + 8 && box.bottom < frame.bottom);
       });
     })"""
-    assert page.run(inside)
-    assert page.run(MESS) == []
-    page.press("ArrowLeft")
-    assert {key: page.run(TICKS % key) for key in before} == before
-    page.close()
+    assert page.evaluate(inside)
+    assert page.evaluate(MESS) == []
+    page.keyboard.press("ArrowLeft")
+    assert {key: page.evaluate(TICKS % key) for key in before} == before
+    page.context.close()
 
 
 def test_stand_ins_are_a_table_or_one_line(browser, pages):
     page = browser.open(pages["odd"])
     shown = "[...document.querySelectorAll('#no-stand-ins, #some-stand-ins')].map(e => e.getClientRects().length > 0)"
-    assert page.run(shown) == [False, True]
-    page.run("document.getElementById('size').focus()")
-    page.press("Home")
-    assert page.run(shown) == [True, False]
-    page.close()
+    assert page.evaluate(shown) == [False, True]
+    page.evaluate("document.getElementById('size').focus()")
+    page.keyboard.press("Home")
+    assert page.evaluate(shown) == [True, False]
+    page.context.close()
 
 
 def test_hover_shows_values(browser, pages):
     page = browser.open(pages["odd"])
-    page.run("document.querySelector('circle.dot').scrollIntoView({block: 'center'})")
-    box = page.run("document.querySelector('.wide circle.dot').getBoundingClientRect().toJSON()")
-    page.hover(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    assert page.run("document.getElementById('tip').textContent").startswith(
+    page.evaluate("document.querySelector('circle.dot').scrollIntoView({block: 'center'})")
+    box = page.evaluate("document.querySelector('.wide circle.dot').getBoundingClientRect().toJSON()")
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.evaluate("document.getElementById('tip').textContent").startswith(
         "1 column: cv_error 0.359 ± 0.049, RMSE 0.848"
     )
-    assert page.run("document.getElementById('tip').hidden") is False
-    page.hover(2, 2)
-    assert page.run("document.getElementById('tip').hidden") is True
-    page.close()
+    assert page.evaluate("document.getElementById('tip').hidden") is False
+    page.mouse.move(2, 2)
+    assert page.evaluate("document.getElementById('tip').hidden") is True
+    page.context.close()
 
 
 def test_figures_have_text_alternatives(browser, pages):
     page = browser.open(pages["odd"])
-    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     images = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") in ("image", "img")]
     assert len(images) == 5  # the narrow ones are not shown, and the search is closed
     assert all(len(text) > 40 for text in images)
     assert [n["name"]["value"] for n in tree if n.get("role", {}).get("value") == "slider"] == ["Size shown"]
-    page.close()
+    page.context.close()
 
 
 def test_dark_and_print(browser, pages):
     colour = "getComputedStyle(document.body).backgroundColor"
-    light, dark = (browser.open(pages["odd"], dark=d).run(colour) for d in (False, True))
+    light, dark = (browser.open(pages["odd"], dark=d).evaluate(colour) for d in (False, True))
     assert light == "rgb(255, 255, 255)"
     assert sum(map(int, dark[4:-1].split(","))) < 120
     printed = browser.open(pages["odd"], dark=True, media="print")
-    assert printed.run(colour) == "rgb(255, 255, 255)"
-    assert printed.run("getComputedStyle(document.getElementById('bar')).display") == "none"
-    assert len(printed.call("Page.printToPDF")["data"]) > 50_000
+    assert printed.evaluate(colour) == "rgb(255, 255, 255)"
+    assert printed.evaluate("getComputedStyle(document.getElementById('bar')).display") == "none"
+    assert len(printed.pdf()) > 35_000
 
 
 def test_readable_without_scripts(browser, pages):
-    page = browser.open(pages["odd"])
-    page.call("Emulation.setScriptExecutionDisabled", value=True)
-    browser.events.clear()
-    page.call("Page.reload")
-    page.wait_for("Page.loadEventFired")
-    page.call("DOM.enable")
-    root = page.call("DOM.getDocument")["root"]["nodeId"]
-    found = page.call("DOM.querySelectorAll", nodeId=root, selector="#t-columns tbody tr")["nodeIds"]
-    assert len(found) == 5
-    page.close()
+    page = browser.open(pages["odd"], scripts=False)
+    assert page.locator("#t-columns tbody tr").count() == 5
+    page.context.close()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from _cli import invoke, plain, run, write_csv
-from pairflip.reproduce import PARTS, SCALES, Scale, Settings, reproduce
-from pairflip.reproduce import run as running
-from pairflip.reproduce.supernova import TARGET, Runs, read_problem
-from pairflip.reproduce.walks import cross_validate, walk
+from pairflip.paper.reproduce import PARTS, SCALES, RunScale, Settings, reproduce
+from pairflip.paper.reproduce import run as running
+from pairflip.paper.reproduce.supernova import TARGET, Runs, read_problem
+from pairflip.paper.reproduce.walks import cross_validate, walk
 
-MICRO = Scale(
+MICRO = RunScale(
     name="micro",
     annealed=((40, 3), (60, 3)),
     rhos=(0.05, 0.1, 0.15),
@@ -126,7 +126,7 @@ def test_another_seed_gives_other_points(settings, outcome):
 
 def test_cross_validation_holds_the_plain_annealings():
     """Figures 1 and 2 read off the run of figure 3 are those of annealing alone."""
-    from pairflip.reproduce.planted import draw_all
+    from pairflip.paper.reproduce.walks import draw_all
 
     problems = draw_all(24, 2, 0)
     alone, folds = walk(problems, [1, 3], "numba", 1), cross_validate(problems, [1, 3], "numba", 1)

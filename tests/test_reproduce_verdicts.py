@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from pairflip.engines import get_engine
-from pairflip.reproduce import fig1, fig2, fig3, section3, typical
-from pairflip.reproduce.levels import Points, points_of
-from pairflip.reproduce.own import factors, solve_own, truth_of, truth_of_model
-from pairflip.reproduce.planted import MODEL, draw_all
-from pairflip.reproduce.scales import PAPER, QUICK, SHOWN, sizes_of, walks_cost
-from pairflip.reproduce.typical import Levels
-from pairflip.reproduce.verdict import Claim, extrapolate, mean_and_bar
-from pairflip.reproduce.walks import Walks, walk
+from pairflip.paper.reproduce import fig1, fig2, fig3, section3, typical
+from pairflip.paper.reproduce.levels import SizePoints, points_of
+from pairflip.paper.reproduce.own import factors, solve_own, truth_of, truth_of_model
+from pairflip.paper.reproduce.scales import PAPER, QUICK, SHOWN, sizes_of, walks_cost
+from pairflip.paper.reproduce.typical import Levels
+from pairflip.paper.reproduce.verdict import Claim, extrapolate, mean_and_bar
+from pairflip.paper.reproduce.walks import MODEL, Walks, draw_all, walk
 from pairflip.theory import at_point, solve
 
 STUDY = ((100, 30), (300, 20))
@@ -94,7 +93,7 @@ def synthetic(N, curve, noise=0.02, n=40, at=0.1, ground=0.1):
     rhos = np.array(sizes) / N
     values = curve(rhos) * (1 + noise * rng.normal(size=(n, 1))) + 1e-4 * rng.normal(size=(n, rhos.size))
     levels = tuple(Levels(0.01, ground, 0.01, float(curve(r)) if at is None else at, 24.0, False) for r in rhos)
-    return Points(N, sizes, values, values, levels)
+    return SizePoints(N, sizes, values, values, levels)
 
 
 def bowl(rho, lowest=0.063):

@@ -149,7 +149,7 @@ def test_many_bad_columns_make_one_short_sentence(refusal):
 def test_constants_are_kept_and_noted(read, refusal):
     table = read("a,c,y\n1,5,1\n2,5,2\n3,5,4\n")
     assert table.names == ["a", "c"]
-    assert said(table.notes) == ["1 column of one value only, kept: 'c'"]
+    assert said(table.notes) == ["1 column with a single value, kept: 'c'"]
     assert "is 5 in every row" in refusal("a,y\n1,5\n2,5\n")
 
 

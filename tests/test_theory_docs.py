@@ -25,6 +25,6 @@ def test_python_block_runs(block, tmp_path):
 
 @pytest.mark.parametrize("name", ["solve", "lines", "curves"])
 def test_examples_in_docstrings(name):
-    result = doctest.testmod(importlib.import_module(f"pairflip.theory.{name}"))
+    result = doctest.testmod(importlib.import_module(f"pairflip.paper.theory.{name}"))
     assert result.attempted > 0
     assert result.failed == 0

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 __all__ = [
-    "Planted",
+    "NamedTable",
+    "PlantedTable",
     "Spectra",
-    "Table",
     "load_diabetes_products",
     "make_correlated",
     "make_planted",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedTable:
     r"""A table of which the true coefficients are known: :math:`y = X x_0 + \xi`.
 
     Attributes
@@ -75,8 +75,8 @@ class Spectra:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A real table: X (M, N), y (M,) and one name a column."""
+class NamedTable:
+    """A real table: X (M, N), y (M,) and one name per column."""
 
     X: Floats
     y: Floats
@@ -95,7 +95,7 @@ def make_planted(
     var_x: float = 10.0,
     var_noise: float = 0.1,
     seed: int = 0,
-) -> Planted:
+) -> PlantedTable:
     r"""The paper's planted model, with the paper's parameters as defaults.
 
     .. math:: y = A x_0 + \xi, \quad A_{\mu i} \sim N(0, 1/N), \quad
@@ -108,7 +108,7 @@ def make_planted(
     N
         Columns.
     alpha
-        Rows a column: M = round(alpha N).
+        Rows per column: M = round(alpha N).
     rho0
         Probability that a true coefficient is not zero.
     var_x, var_noise
@@ -124,7 +124,7 @@ def make_planted(
     X = rng.normal(scale=N**-0.5, size=(M, N))
     x0 = np.where(rng.random(N) < rho0, rng.normal(scale=var_x**0.5, size=N), 0.0)
     noise = rng.normal(scale=var_noise**0.5, size=M)
-    return Planted(X, X @ x0 + noise, x0, noise)
+    return PlantedTable(X, X @ x0 + noise, x0, noise)
 
 
 def make_correlated(
@@ -134,7 +134,7 @@ def make_correlated(
     correlation: float = 0.9,
     snr: float = 10.0,
     seed: int = 0,
-) -> Planted:
+) -> PlantedTable:
     r"""Columns correlated with their neighbours (AR(1)): :math:`\mathrm{corr}(X_i, X_j) = c^{|i-j|}`.
 
     The k true columns stand at equal distances and have coefficients +1, -1, +1, ..., so that they cannot
@@ -167,7 +167,7 @@ def make_correlated(
     x0[support] = signs
     variance = signs @ correlation ** np.abs(np.subtract.outer(support, support)) @ signs
     noise = rng.normal(scale=float(variance / snr) ** 0.5, size=M)
-    return Planted(X, X @ x0 + noise, x0, noise)
+    return PlantedTable(X, X @ x0 + noise, x0, noise)
 
 
 def make_spectra(M: int = 60, N: int = 400, components: int = 4, noise: float = 1e-4, seed: int = 0) -> Spectra:
@@ -215,7 +215,7 @@ def _standardized(columns: Sequence[NDArray[Any]]) -> Floats:
     return np.asarray(X / np.linalg.norm(X, axis=0))
 
 
-def load_diabetes_products() -> Table:
+def load_diabetes_products() -> NamedTable:
     """Diabetes progression of 442 patients: 10 measurements, their squares and their products (64 columns).
 
     The larger of the two tables in Efron, Hastie, Johnstone & Tibshirani (2004), *Least Angle Regression*,
@@ -234,4 +234,4 @@ def load_diabetes_products() -> Table:
     pairs = [(i, j) for i in range(10) for j in range(i + 1, 10)]
     products = [main[:, i] ** 2 for i in squares] + [main[:, i] * main[:, j] for i, j in pairs]
     labels = [f"{names[i]}^2" for i in squares] + [f"{names[i]}*{names[j]}" for i, j in pairs]
-    return Table(np.hstack([main, _standardized(products)]), np.asarray(y, dtype=np.float64), names + labels)
+    return NamedTable(np.hstack([main, _standardized(products)]), np.asarray(y, dtype=np.float64), names + labels)

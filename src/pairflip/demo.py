@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def demo_table() -> Table:
-    """Diabetes progression with all squares and products of the measurements (442 x 64); ships with scikit-learn."""
+    """Diabetes progression with all squares and products of the measurements (442 x 64), as `read_table` would give it.
+
+    The measurements come with scikit-learn; nothing is downloaded.
+    """
     data = load_diabetes_products()
     rows = [str(row) for row in range(1, len(data.y) + 1)]
     return Table(data.X, data.y, data.names, rows, target="diabetes progression", source="diabetes")
@@ -25,6 +28,25 @@ def demo_table() -> Table:
 def run_demo(
     table: Table, sizes: Iterable[int], seed: int = 0, n_jobs: int | None = -1, progress: Any = None
 ) -> SizeCurve:
-    """Choose the number of columns of the table."""
+    """Choose the number of columns of the table, by ten folds that are drawn five times.
+
+    Parameters
+    ----------
+    table : Table
+        Candidates and target.
+    sizes : iterable of int
+        Numbers of columns to try.
+    seed : int
+        Seed of folds and chains; equal seeds give equal results.
+    n_jobs : int or None
+        Threads; -1 means all cores.
+    progress
+        How to show progress; see `select_size`.
+
+    Returns
+    -------
+    SizeCurve
+        Errors, selection counts and final fits of all sizes.
+    """
     problem = SubsetProblem(table.X, table.y, names=table.names)
     return select_size(problem, sizes, cv=DEFAULT_CV, seed=seed, n_jobs=n_jobs, progress=progress)

@@ -66,7 +66,7 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predicted target (n_samples,) of the rows of X."""
+        r"""Predict the target of new rows, :math:`\hat y = X x + z`, for X of shape (n_samples, n_features)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X[:, self.support_] @ self.coef_[self.support_] + self.intercept_)
@@ -118,7 +118,9 @@ class AnnealedSubset(_SubsetRegressor):
         Coefficients, zero outside the support.
     intercept_ : float
     support_ : (k + forced,)
-        Indices of the chosen and the forced columns (`get_support()` gives the mask).
+        Indices of the chosen and the forced columns, sorted: always whole numbers, as `supports` are in the whole
+        package. ``get_support()`` gives the same columns as a boolean mask, as scikit-learn's selectors do, and
+        ``get_support(indices=True)`` is `support_`.
     energy_ : float
         Half the residual sum of squares on the training rows (weighted).
     trace_ : Trace or None
@@ -150,7 +152,21 @@ class AnnealedSubset(_SubsetRegressor):
         self.engine = engine
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnnealedSubset:
-        """Find the best columns of X (n_samples, n_features) for y (n_samples,) and fit them."""
+        """Find the best columns of X for y and fit them.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, or a data frame of pandas or polars.
+        y : (n_samples,)
+            Target.
+        sample_weight : (n_samples,), optional
+            Weight of each squared residual; a row of weight zero counts as absent.
+
+        Returns
+        -------
+        self
+        """
         problem = self._problem(X, y, sample_weight, least_rows=2)
         size = self._size(problem)
         self.trace_: Trace | None = None
@@ -186,6 +202,29 @@ _CHOICES: dict[str, Callable[[SizeCurve], int]] = {
 }
 
 
+def _search_results(curve: SizeCurve) -> dict[str, Any]:
+    """The curve as `cv_results_` of scikit-learn's searches, whose scores are the larger the better."""
+    error = 2.0 * curve.cv_error
+    return {
+        "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],
+        "param_n_nonzero_coefs": curve.sizes.copy(),
+        "mean_test_score": -error,
+        "std_test_score": np.std(_fold_errors(curve), axis=1),
+        "se_test_score": 2.0 * curve.cv_error_se,
+        "rank_test_score": np.searchsorted(np.sort(error), error) + 1,
+        **{name: values for name, values in curve.to_dict().items() if name not in ("best", "one_se", "columns")},
+    }
+
+
+def _fold_errors(curve: SizeCurve) -> Floats:
+    """Weighted mean squared error of the held-out rows of each fold, (S, F)."""
+    fold, weights = curve.held_out_fold, curve.weights
+    total = np.bincount(fold, weights)
+    squares = (curve.observed - curve.predictions) ** 2
+    sums = np.stack([np.bincount(fold, weights * row) for row in squares])
+    return np.asarray(sums[:, total > 0] / total[total > 0])
+
+
 class AnnealedSubsetCV(_SubsetRegressor):
     r"""Linear regression on the best columns, their number chosen by cross validation.
 
@@ -193,7 +232,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
 
     .. math:: \epsilon(k) = \frac{1}{2M} \sum_\mu \left(y_\mu - \hat y_\mu^{\setminus\mu}(k)\right)^2
 
-    knows nothing of the rows it is measured on. Use it when you do not know how many columns to keep.
+    does not depend on the rows it is measured on. Use it when you do not know how many columns to keep.
 
     Parameters
     ----------
@@ -236,13 +275,27 @@ class AnnealedSubsetCV(_SubsetRegressor):
     coef_ : (n_features,)
     intercept_ : float
     support_ : (n_nonzero_coefs_ + forced,)
-        Indices of the chosen and the forced columns (`get_support()` gives the mask).
+        Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
     energy_ : float
         Half the residual sum of squares on the training rows (weighted).
     curve_ : SizeCurve
         Errors, selection counts, stability and final fits of all sizes.
-    cv_results_ : dict
-        The curve in the words of scikit-learn's searches; scores are negative mean squared errors.
+    cv_results_ : dict of arrays, one entry per size
+        The curve in the words of scikit-learn's searches, ready for ``pandas.DataFrame(model.cv_results_)``.
+
+        ``params``, ``param_n_nonzero_coefs``
+            The sizes; 0, the mean of the other rows, is always among them.
+        ``mean_test_score``
+            Negative mean squared error of all held-out predictions, ``-2 * curve_.cv_error``.
+        ``std_test_score``
+            Standard deviation over the folds (not over the rows) of the mean squared error of a fold, divided by the
+            number of folds F and not by F - 1, as scikit-learn does; with ``cv="loo"`` a fold is a row.
+        ``se_test_score``
+            Standard error of ``mean_test_score`` from the spread between independent units: rows, or groups of rows.
+        ``rank_test_score``
+            1 for the best score; equal scores have the same rank.
+
+        The other entries are those of ``curve_.to_dict()``, such as ``stability`` and ``agreement``.
     n_features_in_, feature_names_in_
     """
 
@@ -284,7 +337,23 @@ class AnnealedSubsetCV(_SubsetRegressor):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> AnnealedSubsetCV:
-        """Choose size and columns of X (n_samples, n_features) for y (n_samples,); `groups` of rows stay together."""
+        """Choose the size and the columns of X for y, and fit them on all rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, or a data frame of pandas or polars.
+        y : (n_samples,)
+            Target.
+        sample_weight : (n_samples,), optional
+            Weight of each squared residual, in training and in held-out errors; zero counts as an absent row.
+        groups : (n_samples,), optional
+            Label of the group of each row, for instance the patient; the rows of a group are held out together.
+
+        Returns
+        -------
+        self
+        """
         if self.choose not in _CHOICES:
             raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, _CHOICES))}.")
         if groups is not None:
@@ -309,14 +378,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         )
         curve = self.curve_
         self.n_nonzero_coefs_ = _CHOICES[self.choose](curve)
-        order = np.argsort(curve.cv_error, kind="stable")
-        self.cv_results_ = {
-            "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],
-            "mean_test_score": -2.0 * curve.cv_error,
-            "se_test_score": 2.0 * curve.cv_error_se,
-            "rank_test_score": 1 + np.argsort(order, kind="stable"),
-            **{name: values for name, values in curve.to_dict().items() if name not in ("best", "one_se", "columns")},
-        }
+        self.cv_results_ = _search_results(curve)
         return self._keep(problem, curve.supports[curve.at(self.n_nonzero_coefs_)])
 
     def get_metadata_routing(self) -> MetadataRouter:

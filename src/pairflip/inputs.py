@@ -26,7 +26,22 @@ def _values(count: int) -> str:
 
 
 def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
-    """X as a finite (M, N) float64 array and its column names (of the data frame, or ``x0, x1, ...``)."""
+    """X as a checked array.
+
+    Parameters
+    ----------
+    X : array or data frame, (M, N)
+        Numbers, at least two rows and one column; anything else is refused in one sentence.
+    names : N names, optional
+        Of the columns; by default those of the data frame, or ``x0, x1, ...``.
+
+    Returns
+    -------
+    table : (M, N) float64
+        All values are finite.
+    names : list of str
+        One per column.
+    """
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; expected a dense table: pass X.toarray().")
     if names is None and hasattr(X, "columns"):

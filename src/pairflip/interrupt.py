@@ -1,4 +1,4 @@
-"""Ctrl-C: what is said, in one place, and how a process ends that has not begun its work."""
+"""Ctrl-C: the message, in one place, and the end of a process that has not begun its work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ CODE = 130
 
 
 def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None = None) -> str:
-    """What is kept after Ctrl-C; `again` is what to do to resume, where a journal can be given."""
+    """The sentence after Ctrl-C: what is kept and how to resume.
+
+    Parameters
+    ----------
+    journal : path, optional
+        Folder of the journal, if one is kept.
+    again : str, optional
+        What to do to resume; None where no journal can be given.
+    """
     if journal is not None and os.path.isdir(journal):
         return f"interrupted; finished work is kept in {os.fspath(journal)!r}. Resume with: {again}"
     hint = " (a journal keeps finished work)" if journal is None and again is not None else ""

@@ -49,12 +49,42 @@ def check_seed(seed: Any) -> int:
 
 
 def chain_keys(seed: int, size: int, fold: int | None, chains: ArrayLike) -> NDArray[np.uint32]:
-    """Keys (chains, 2) of the addresses (seed, size, fold, chain); `fold=None` means all rows."""
+    """Keys of the chains of one size in one fold.
+
+    Parameters
+    ----------
+    seed : int
+        From 0 to 2**64 - 1.
+    size : int
+        Number k of columns in the support.
+    fold : int or None
+        Number of the fold; None means that all rows are used.
+    chains : int or array
+        Numbers of the chains.
+
+    Returns
+    -------
+    (chains, 2) uint32
+        One key for each chain: the first two words of the Philox block of its address (seed, size, fold, chain).
+    """
     return address_keys(seed, size, -1 if fold is None else fold, chains)
 
 
 def address_keys(seed: int, sizes: ArrayLike, folds: ArrayLike, chains: ArrayLike) -> NDArray[np.uint32]:
-    """Keys (n, 2) of many addresses at once; fold -1 means all rows."""
+    """Keys of many addresses at once.
+
+    Parameters
+    ----------
+    seed : int
+        From 0 to 2**64 - 1; shared by all.
+    sizes, folds, chains : int or (n,)
+        The other parts of the addresses; fold -1 means that all rows are used.
+
+    Returns
+    -------
+    (n, 2) uint32
+        One key for each address.
+    """
     seed = check_seed(seed)
     index = np.atleast_1d(np.asarray(chains, dtype=np.uint64))
     counter = np.empty((index.size, 4), dtype=np.uint64)
@@ -80,11 +110,28 @@ def _below(words: NDArray[np.uint64], n: int | NDArray[np.uint64]) -> NDArray[np
 def flip_draws(
     key: ArrayLike, first: int, count: int, k: int, outside: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """What flips `first`, `first` + 1, ... propose and the uniform number that decides them.
+    """What consecutive flips of a chain propose, and the uniform number that decides each of them.
 
-    Returns (slot, position, u): the slot of the support that leaves (0 to k - 1), the position
-    among the `outside` = N - k columns that enters, and u in {1, ..., 2**53} / 2**53. The flip is
-    accepted if u <= exp(-beta * Delta E), so u = 0 cannot accept an arbitrarily bad flip.
+    Parameters
+    ----------
+    key : (2,)
+        Key of the chain.
+    first, count : int
+        Flips `first`, ..., `first + count - 1`.
+    k : int
+        Number of columns in the support.
+    outside : int
+        Number N - k of columns outside of it.
+
+    Returns
+    -------
+    slot : (count,) int64
+        Place in the support, 0 to k - 1, of the column that leaves.
+    position : (count,) int64
+        Position, 0 to `outside` - 1, of the column that enters.
+    u : (count,) float64
+        In {1, ..., 2**53} / 2**53. A flip is accepted if u <= exp(-beta * Delta E), so u = 0, which would accept an
+        arbitrarily bad flip, cannot occur.
     """
     w = _blocks(key, first, count, STREAM_FLIPS)
     bits = ((w[:, 2] >> np.uint64(5)) << np.uint64(26)) | (w[:, 3] >> np.uint64(6))

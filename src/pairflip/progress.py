@@ -1,4 +1,4 @@
-"""What is shown of everything that takes long: how long it may take, and a bar where there is a terminal."""
+"""What is shown while work takes long: how long it may take, and a bar where there is a terminal."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ _MODEL = 1.0, 3.0
 
 
 def expected_time(seconds: float, threads: int) -> str | None:
-    """What to say before work that takes so long by the cost model; nothing of what is over at once.
+    """What to say before work that takes long: ``this takes about 2 to 6 min on 4 threads``; None for short work.
 
-    A range, because the model knows the size of a table and not how hard its search is.
+    It is a range, because the cost model knows the size of a table and not how hard its search is.
+
+    Parameters
+    ----------
+    seconds : float
+        Time by the cost model, with all threads.
+    threads : int
+        Number of threads, only to be named.
     """
     low, high = (factor * seconds for factor in _MODEL)
     if high < _SHORT_S:
@@ -38,9 +45,21 @@ def _rounded(seconds: float) -> tuple[int, str]:
 
 @contextmanager
 def progress_bar(title: str, total: int, show: bool | None) -> Iterator[Advance | None]:
-    """Yield a thread-safe function that advances the bar, or None when nothing is shown.
+    """Show a progress bar on standard error while the block runs.
 
-    `show=None` shows the bar when standard error is a terminal.
+    Parameters
+    ----------
+    title : str
+        What is being done.
+    total : int
+        How many units of work there are.
+    show : bool or None
+        Whether to show the bar; None shows it where standard error is a terminal.
+
+    Yields
+    ------
+    callable or None
+        A function, safe to call from any thread, that advances the bar by a number of units; None without a bar.
     """
     if not (sys.stderr.isatty() if show is None else show):
         yield None

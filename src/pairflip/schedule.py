@@ -60,7 +60,21 @@ class Schedule:
 
     @classmethod
     def paper(cls, beta0: float = 1e-8, r: float = 1.1, steps: int = 100, sweeps: int = 5) -> Schedule:
-        r"""The paper's schedule: :math:`\beta_a = \beta_0 + r^{a-1} - 1`, absolute energies."""
+        r"""The paper's schedule, :math:`\beta_a = \beta_0 + r^{a-1} - 1` for a = 1, ..., n, with absolute energies.
+
+        Use it to compare with the paper; it assumes a target whose energies are of order one.
+
+        Parameters
+        ----------
+        beta0 : float
+            First inverse temperature :math:`\beta_0`.
+        r : float
+            Ratio; above 1.
+        steps : int
+            Number n of temperatures.
+        sweeps : int
+            Sweeps at each of them.
+        """
         betas = beta0 + (r ** np.arange(steps, dtype=float) - 1.0)
         return cls(tuple(betas), (sweeps,) * steps, name="paper")
 
@@ -68,7 +82,19 @@ class Schedule:
     def geometric(
         cls, first: float, last: float, steps: int = 100, sweeps: int = 5, unit: Unit = "absolute"
     ) -> Schedule:
-        r"""Constant ratio from `first` to `last`: :math:`\beta_a = \beta_1 (\beta_n/\beta_1)^{(a-1)/(n-1)}`."""
+        r"""A constant ratio between temperatures, :math:`\beta_a = \beta_1 (\beta_n/\beta_1)^{(a-1)/(n-1)}`.
+
+        Parameters
+        ----------
+        first, last : float
+            :math:`\beta_1` and :math:`\beta_n`, 0 < first <= last.
+        steps : int
+            Number n of temperatures.
+        sweeps : int
+            Sweeps at each of them.
+        unit : {"absolute", "greedy"}
+            What the betas multiply; see `Schedule`.
+        """
         if not 0 < first <= last:
             raise ValueError(f"a geometric schedule goes from {first} to {last}; expected 0 < first <= last.")
         return cls(tuple(np.geomspace(first, last, steps)), (sweeps,) * steps, unit, name="geometric")

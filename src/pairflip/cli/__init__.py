@@ -1,4 +1,4 @@
-"""The command line: one file a command. Data go to standard output, progress and messages to standard error."""
+"""The command line: one file per command. Data go to standard output, progress and messages to standard error."""
 
 from __future__ import annotations
 

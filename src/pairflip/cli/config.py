@@ -1,4 +1,4 @@
-"""Options from a TOML file: the same names as on the command line, which goes first.
+"""Options from a TOML file: the same names as on the command line, which takes precedence.
 
 Paths in the file are relative to the folder of the file, so a `run.toml` works from any folder.
 """
@@ -109,19 +109,19 @@ def _checked(path: Path, key: str, value: Any, parameter: Any, command: Any) -> 
 
 
 def config_text(settings: Mapping[str, Any], comment: str) -> str:
-    """Settings as TOML that `read_config` reads; those that are None or empty are left out."""
-    lines = [f"# {line}" for line in comment.splitlines()]
-    for name, value in settings.items():
-        if value is None or value == []:
-            continue
-        lines.append(f"{name.replace('_', '-')} = {_toml(value)}")
-    return "\n".join(lines) + "\n"
+    """Settings as TOML that `read_config` reads, below a comment; those that are None or empty are left out."""
+    import tomli_w
+
+    given = {
+        name.replace("_", "-"): _writable(value)
+        for name, value in settings.items()
+        if value is not None and value not in ([], ())
+    }
+    return "".join(f"# {line}\n" for line in comment.splitlines()) + tomli_w.dumps(given)
 
 
-def _toml(value: Any) -> str:
+def _writable(value: Any) -> Any:
+    """Texts without half of a surrogate pair, as a file name that is not UTF-8 has them: no TOML file can hold one."""
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, (bool, int, float)):
-        return json.dumps(value)
-    text = str(value).encode("utf-8", "replace").decode()
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return [_writable(item) for item in value]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -10,7 +10,7 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.finish import finish
+from pairflip.cli.result_files import finish
 
 FOLDER = Path("pairflip-demo")
 Sizes = Annotated[str, typer.Option(metavar="SIZES", help="Numbers of columns to try: 1-12, or 1,2,5.")]

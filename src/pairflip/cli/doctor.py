@@ -10,7 +10,20 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors, say
 
-_NEEDED = ("numpy", "scipy", "numba", "scikit-learn", "pandas", "matplotlib", "joblib", "jinja2", "typer", "rich")
+_NEEDED = (
+    "numpy",
+    "scipy",
+    "numba",
+    "scikit-learn",
+    "pandas",
+    "matplotlib",
+    "contourpy",
+    "joblib",
+    "jinja2",
+    "typer",
+    "rich",
+    "tomli-w",
+)
 _EXTRAS = {
     "pyarrow": "Parquet, Feather, Arrow",
     "openpyxl": "Excel",
@@ -115,7 +128,26 @@ def self_check(engine: str) -> list[dict[str, Any]]:
 
 
 def enumerate_supports(X: Any, y: Any, k: int) -> tuple[float, list[int]]:
-    """Lowest energy of all supports of k columns, with an intercept, by plain least squares."""
+    """The best of all supports of k columns, by plain least squares with an intercept.
+
+    Deliberately shares no code with the engines, which are checked against it.
+
+    Parameters
+    ----------
+    X : (M, N)
+        Table of candidates.
+    y : (M,)
+        Target.
+    k : int
+        Number of columns.
+
+    Returns
+    -------
+    energy : float
+        The lowest energy, half the residual sum of squares.
+    support : list of int
+        The columns that reach it.
+    """
     import numpy as np
 
     X, y = X - X.mean(axis=0), y - y.mean()

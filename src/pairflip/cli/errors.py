@@ -34,7 +34,7 @@ def say(message: str) -> None:
 def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
     """Turn what went wrong into one sentence and an exit code; `sentence` gives that after Ctrl-C.
 
-    With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown, too.
+    With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown as well.
     """
     with _interrupts(sentence) as pressed, _warnings():
         try:
@@ -42,12 +42,12 @@ def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
         except (typer.Exit, typer.Abort):
             raise
         except BaseException as error:
-            if pressed or isinstance(error, KeyboardInterrupt):  # what Ctrl-C hit may make an error of its own of it
+            if pressed or isinstance(error, KeyboardInterrupt):  # what Ctrl-C stopped may raise another error
                 code, message = CODE, sentence()
             elif isinstance(error, Exception) and getattr(error, "errno", None) != errno.EPIPE:
                 _show_traceback()
                 code, message = _verdict(error)
-            else:  # the reader of our output has had enough
+            else:  # the program that reads our output has stopped reading
                 raise
             say(message)
             raise typer.Exit(code) from None
@@ -117,7 +117,7 @@ def _show_traceback() -> None:
 
 
 class PlainGroup(TyperGroup):
-    """The commands; bad usage is one sentence, too, and `ctx.obj` is the list of arguments as typed."""
+    """The commands; bad usage is also one sentence, and `ctx.obj` is the list of arguments as typed."""
 
     def main(
         self,
@@ -128,7 +128,19 @@ class PlainGroup(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command that the arguments name."""
+        """Run the command that the arguments name; the parameters are those of Click's `BaseCommand.main`.
+
+        Parameters
+        ----------
+        args : sequence of str, optional
+            Arguments; those of the process if not given.
+        prog_name, complete_var, windows_expand_args
+            Passed on to Click.
+        standalone_mode : bool
+            Whether to end the process with the exit code; otherwise it is returned.
+        **extra
+            Passed on to Click.
+        """
         typed = list(sys.argv[1:] if args is None else args)
         for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows its escape
             if hasattr(stream, "reconfigure"):

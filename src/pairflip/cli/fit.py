@@ -10,7 +10,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors, say
-from pairflip.cli.places import refuse_input
+from pairflip.cli.result_folder import refuse_input
 
 if TYPE_CHECKING:
     from pairflip.annealing import Trace

@@ -64,7 +64,7 @@ Drop = Annotated[
 ]  # fmt: skip
 Keep = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Choose from this column only; /^ab/ is a regular expression. Repeat for more.",
+    typer.Option(metavar="NAME", help="Choose only from this column; /^ab/ is a regular expression. Repeat for more.",
                  rich_help_panel=_TABLE),
 ]  # fmt: skip
 Index = Annotated[str | None, typer.Option(metavar="NAME", help="Column of row names.", rich_help_panel=_TABLE)]
@@ -72,7 +72,7 @@ DropText = Annotated[
     bool, typer.Option("--drop-text", help="Leave columns of text and dates out.", rich_help_panel=_TABLE)
 ]
 MissingValues = Annotated[
-    Missing | None, typer.Option("--missing", help="What to leave out for missing values.", rich_help_panel=_TABLE)
+    Missing | None, typer.Option("--missing", help="What to leave out if values are missing.", rich_help_panel=_TABLE)
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of a workbook.", rich_help_panel=_TABLE)]
 Decimal = Annotated[
@@ -133,11 +133,11 @@ JournalFolder = Annotated[
 ]  # fmt: skip
 Shard = Annotated[
     str | None,
-    typer.Option(metavar="I/N", help="Do one part of the work only, into the journal.", rich_help_panel=_SEARCH),
+    typer.Option(metavar="I/N", help="Do only one part of the work, into the journal.", rich_help_panel=_SEARCH),
 ]
 Merge = Annotated[
     list[Path] | None,
-    typer.Option(metavar="DIR", help="Journal of a shard to take in first. Repeat for more.", rich_help_panel=_SEARCH),
+    typer.Option(metavar="DIR", help="Journal of a shard to merge first. Repeat for more.", rich_help_panel=_SEARCH),
 ]
 Out = Annotated[
     Path | None,
@@ -153,7 +153,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no rema
 Config = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", is_eager=True, callback=use_config,
-                 help="Options from a TOML file; the command line goes first.", rich_help_panel=_OUTPUT),
+                 help="Options from a TOML file; the command line takes precedence.", rich_help_panel=_OUTPUT),
 ]  # fmt: skip
 
 

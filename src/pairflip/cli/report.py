@@ -10,7 +10,7 @@ import typer
 
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.names import visible
-from pairflip.cli.places import refuse_input
+from pairflip.cli.result_folder import refuse_input
 
 Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
 Out = Annotated[

@@ -52,9 +52,9 @@ def reproduce(
         from pairflip.cli.result_folder import check_folder, new_folder
         from pairflip.cli.shown import print_json
         from pairflip.engines import get_engine
-        from pairflip.reproduce import SCALES, Settings
-        from pairflip.reproduce import reproduce as compute
-        from pairflip.reproduce.run import FILES, parts_of, write_outcome
+        from pairflip.paper.reproduce import SCALES, Settings
+        from pairflip.paper.reproduce import reproduce as compute
+        from pairflip.paper.reproduce.run import FILES, parts_of, write_outcome
 
         get_engine(engine)
         parts = parts_of(what, data)

@@ -28,7 +28,7 @@ class Result:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The curve's record (`SizeCurve.load` reads it) and what is known of the table and the run."""
+        """The curve's record (`SizeCurve.load` reads it) and what is known about the table and the run."""
         from pairflip.crossval.answer import answer_of
         from pairflip.crossval.curve_file import curve_to_json
 
@@ -41,8 +41,49 @@ class Result:
         }
 
 
+def finish(
+    curve: SizeCurve,
+    table: Table,
+    command: str,
+    settings: dict[str, Any],
+    folder: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the result folder, then print the result.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    table : Table
+        The table it is about.
+    command : str
+        The command as it was typed, for the report.
+    settings : dict
+        Options for run.toml; empty: no such file is written.
+    folder : Path
+        Where the result goes; it appears whole or not at all.
+    force : bool
+        Whether an older result may be replaced.
+    as_json : bool
+        Print one JSON document instead of the answer and the table.
+    """
+    from pairflip.cli.result_folder import new_folder
+    from pairflip.cli.shown import print_curve, print_json, print_places
+
+    result = Result(curve, table, command, settings)
+    with new_folder(folder, force) as part:
+        write_files(result, part)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        print_curve(curve)
+        print_places(folder)
+
+
 def table_record(table: Table) -> dict[str, Any]:
-    """All but the numbers."""
+    """What result.json says about the table: everything except its numbers."""
     return {
         "source": table.source,
         "target": table.target,
@@ -78,7 +119,22 @@ def write_files(result: Result, folder: Path) -> None:
 
 
 def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
-    """The report, from the curve and the rest of result.json."""
+    """Write the report.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    record : mapping
+        The rest of result.json: `table`, `command` and others; what is absent is not shown.
+    path : Path
+        The HTML file.
+
+    Returns
+    -------
+    Path
+        That file.
+    """
     from pairflip.report import write_report
     from pairflip.tables import Change
 

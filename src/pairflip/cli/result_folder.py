@@ -1,4 +1,4 @@
-"""A result folder appears whole or not at all."""
+"""A result folder appears whole or not at all, and never in a place where it would destroy what it is made from."""
 
 from __future__ import annotations
 
@@ -23,10 +23,77 @@ FILES = frozenset(
 )
 
 
+def refuse_input(out: Path, source: Path | None, what: str) -> None:
+    """Refuse to write over the file that is read, however it is spelled or linked.
+
+    Parameters
+    ----------
+    out : Path
+        Where the result is to go.
+    source : Path or None
+        What is read, if that is a file.
+    what : str
+        What to call it in the message: ``"the table"``.
+    """
+    if source is not None and same_file(out, source):
+        raise ValueError(f"--out {str(out)!r} is {what} itself, which would be lost; name another file with --out.")
+
+
+def refuse_folder_of(folder: Path, data: Path | None) -> None:
+    """Refuse a result folder that holds the table."""
+    if data is not None and data.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(
+            f"--out {str(folder)!r} holds the table {str(data)!r}, which would be lost; name another folder with --out."
+        )
+
+
+def refuse_journal(journal: Path | None, folder: Path | None, data: Path | None) -> None:
+    """Refuse a journal in the result folder, which is replaced as a whole, or among the user's data.
+
+    Parameters
+    ----------
+    journal : Path or None
+        Folder of the journal.
+    folder : Path or None
+        Result folder, if one is written.
+    data : Path or None
+        The table.
+    """
+    if journal is None:
+        return
+    place = journal.resolve()
+    if folder is not None and place.is_relative_to(folder.resolve()):
+        raise ValueError(
+            f"--journal {str(journal)!r} is in the result folder {str(folder)!r}; expected a folder of its own."
+        )
+    if data is not None and place in (data.resolve(), data.resolve().parent, data.parent.resolve()):
+        where = "the table" if place == data.resolve() else "the folder of the table"
+        raise ValueError(
+            f"--journal {str(journal)!r} is {where}; expected a folder of its own, such as --journal work."
+        )
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, through links or other spellings."""
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them does not exist
+        return one.resolve() == other.resolve()
+
+
 def check_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str = "result.json") -> None:
     """Make sure, before hours of work, that the result can be put there; leaves nothing behind.
 
-    An older result, which may be replaced, has no other names than `files`, `mark` among them.
+    Parameters
+    ----------
+    out : Path
+        The result folder.
+    force : bool
+        Whether an older result may be replaced.
+    files : frozenset of str
+        The only names that an older result has; a folder with any other name in it is never replaced.
+    mark : str
+        The file by which an older result is recognized.
     """
     _refuse_existing(out, force, files, mark)
     above = out.absolute().parent
@@ -40,7 +107,22 @@ def check_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: st
 
 @contextmanager
 def new_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str = "result.json") -> Iterator[Path]:
-    """A temporary folder beside `out` to write into; it becomes `out` when the block ends well."""
+    """A temporary folder beside `out` to write into; it becomes `out` when the block ends well.
+
+    Parameters
+    ----------
+    out : Path
+        The result folder.
+    force : bool
+        Whether an older result may be replaced.
+    files, mark
+        What an older result holds; see `check_folder`.
+
+    Yields
+    ------
+    Path
+        The temporary folder; it is removed if anything goes wrong.
+    """
     _refuse_existing(out, force, files, mark)
     given, out = out, out.absolute()
     part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
@@ -74,7 +156,7 @@ def _refuse_existing(out: Path, force: bool, files: frozenset[str], mark: str) -
             return
         if not out.is_dir() or out.is_symlink():
             raise ValueError(
-                f"{_shown(out)} exists and is no folder; expected the name of a new folder: give another --out."
+                f"{_shown(out)} exists and is not a folder; expected the name of a new folder: give another --out."
             )
         names = sorted(path.name for path in out.iterdir())
     if not force:

@@ -14,8 +14,8 @@ from pairflip.cli import options as o
 from pairflip.cli.config import path_from
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.finish import finish
-from pairflip.cli.places import refuse_folder_of, refuse_journal
+from pairflip.cli.result_files import finish
+from pairflip.cli.result_folder import refuse_folder_of, refuse_journal
 from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:

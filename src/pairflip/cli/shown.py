@@ -45,7 +45,7 @@ def print_curve(curve: SizeCurve) -> None:
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table of texts, numbers to the right; the last column is text and may take several lines."""
+    """Print a table: numbers are aligned to the right, and the last column is text that may take several lines."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -55,7 +55,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         last = at == len(header) - 1
         table.add_column(Text(name), justify="left" if last else "right", overflow="fold", no_wrap=not last)
     for row in rows:
-        table.add_row(*map(Text, row))  # Text: brackets and colons in names are no markup
+        table.add_row(*map(Text, row))  # Text: brackets and colons in names are not markup
     console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     with console.capture() as lines:
         console.print(table)

@@ -24,9 +24,9 @@ _PLOTS = (".svg", ".png", ".pdf")
 def theory(
     rho: Annotated[list[float] | None, typer.Option(help="Size k / N; repeat it for several.")] = None,
     beta: Annotated[list[str] | None, typer.Option(help="Inverse temperature, a number or inf; repeatable.")] = None,
-    betas: Annotated[str | None, typer.Option(help="Many inverse temperatures: FIRST:LAST:COUNT, even in log.")] = None,
-    alpha: Annotated[float, typer.Option(help="Rows a column, M / N.")] = 0.5,
-    rho0: Annotated[float, typer.Option(help="Part of the columns that are true.")] = 0.1,
+    betas: Annotated[str | None, typer.Option(help="Many of them, as FIRST:LAST:COUNT, evenly spaced in log.")] = None,
+    alpha: Annotated[float, typer.Option(help="Rows per column, M / N.")] = 0.5,
+    rho0: Annotated[float, typer.Option(help="Fraction of the columns that are true.")] = 0.1,
     var_x: Annotated[float, typer.Option(help="Variance of the true coefficients.")] = 10.0,
     var_noise: Annotated[float, typer.Option(help="Variance of the noise.")] = 0.1,
     plot: Annotated[Path | None, typer.Option(help="Draw epsilon and epsilon_g: .svg, .png or .pdf.")] = None,
@@ -63,7 +63,7 @@ def theory(
 def _sizes(rho: list[float] | None) -> list[float]:
     if not rho:
         raise ValueError(
-            "no size was given; expected --rho with the part of columns to select, for instance --rho 0.1."
+            "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
         )
     return rho
 
@@ -72,7 +72,7 @@ def _betas(single: list[str] | None, many: str | None) -> list[float]:
     """The betas of both options, those of the range first."""
     import numpy as np
 
-    from pairflip.theory.model import check_beta
+    from pairflip.paper.theory.model import check_beta
 
     found: list[float] = []
     if many is not None:
@@ -119,7 +119,7 @@ def _check_plot(path: Path, sizes: list[float], betas: list[float]) -> None:
         raise ValueError(f"--plot is {str(path)!r}, in a folder that does not exist; make the folder first.")
     if len(sizes) > 1 and len(betas) > 1:
         raise ValueError(
-            f"--plot was given {len(sizes)} sizes and {len(betas)} betas; expected several of one of them only."
+            f"--plot was given {len(sizes)} sizes and {len(betas)} betas; expected several of only one of them."
         )
 
 

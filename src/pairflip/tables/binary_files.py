@@ -10,9 +10,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pairflip.tables.changes import Change
 from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
-from pairflip.tables.raw import MISSING_WORDS, Raw
+from pairflip.tables.raw import MISSING_WORDS, Change, Raw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +121,7 @@ def read_excel(path: Path, sheet: str | None) -> Raw:
 
 
 def about_sheets(chosen: str, others: Sequence[str]) -> str:
-    """That a sheet was read which nobody had named."""
+    """A remark on a sheet that was read although nobody had named it."""
     verb, them = ("is", "the other") if len(others) == 1 else ("are", "the others")
     return f"sheet {quoted(chosen)} was read; {them} {verb} {listed(others)}: --sheet"
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pairflip.tables.changes import Change, change
 from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
+from pairflip.tables.raw import Change, change
 
 
 @dataclass(frozen=True)
-class Selection:
+class ChosenColumns:
     """Columns by their part in the analysis, as positions in the file.
 
     Attributes
@@ -66,7 +66,7 @@ def select(
     keep: Iterable[str] = (),
     drop: Iterable[str] = (),
     originals: Sequence[str] | None = None,
-) -> Selection:
+) -> ChosenColumns:
     """Find the columns that are asked for.
 
     Parameters
@@ -77,7 +77,8 @@ def select(
         Names of columns.
     keep, drop : lists of str
         Names, or regular expressions between slashes that may match anywhere in a name: ``/^gene_/``. A column of
-        exactly that name goes before the expression. `drop` takes from what `keep` leaves; neither takes the target.
+        exactly that name takes precedence over the expression. `drop` takes from what `keep` leaves; neither takes the
+        target.
     originals : N names
         Names as in the file, to refuse a target that several columns are called.
     """
@@ -105,7 +106,7 @@ def select(
         raise TableError(f"The target is {quoted(target)} and {why}; expected at least one column to choose from.")
     dropped = change("column", "not among those to keep (--keep)", (names[j] for j in others if j not in kept))
     dropped += change("column", "left out as asked (--drop)", (names[j] for j in others if j in kept and j in gone))
-    return Selection(y, at, candidates, dropped)
+    return ChosenColumns(y, at, candidates, dropped)
 
 
 def _find(name: str, names: Sequence[str], option: str) -> int:
@@ -152,7 +153,7 @@ def _expression(written: str, names: Sequence[str], option: str) -> set[int]:
         ) from None
     found = {j for j, name in enumerate(names) if pattern.search(name)}
     if not found:
-        raise TableError(f"{option} {quoted(written)} matches no column; expected at least one, as of {listed(names)}.")
+        raise TableError(f"{option} {quoted(written)} matches no column; expected at least one of {listed(names)}.")
     return found
 
 

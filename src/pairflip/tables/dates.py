@@ -26,7 +26,7 @@ def in_order(names: Sequence[str], called: str = "") -> bool:
     """Whether all names of rows are dates, the earliest or the latest one first.
 
     Days, months (``2020-01``) and quarters (``2020Q1``) are dates; whole numbers like 1998 are years only if the column
-    is `called` so, since they may as well number the rows. Several rows may have the same date.
+    is `called` so, since otherwise they might number the rows. Several rows may have the same date.
     """
     ways: list[Callable[[str], Key | None]] = [_year_month_day, _day_month_year, _month_day_year, _part_of_year]
     if _CALLED.search(called):

@@ -12,7 +12,7 @@ class TableError(ValueError):
 
 
 def quoted(name: object, most: int = 25) -> str:
-    """A name or value as it may stand in a sentence: quoted, on one line, the middle left out when it is long."""
+    """A name or value as it may stand in a sentence: quoted, on one line, shortened in the middle when it is long."""
     text = str(name)
     if len(text) > most:
         text = f"{text[: most - 9]}…{text[-8:]}"
@@ -32,7 +32,17 @@ def counted(count: int, thing: str) -> str:
 
 
 def close_matches(name: str, names: Sequence[str], most: int = 3) -> list[str]:
-    """Names that `name` may have been meant to be, best first; differences of case and spaces do not count."""
+    """Names that were probably meant, best first; upper and lower case and spaces at the ends do not count.
+
+    Parameters
+    ----------
+    name : str
+        What was given.
+    names : sequence of str
+        What exists.
+    most : int
+        Return at most this many.
+    """
     plain: dict[str, str] = {}
     for each in names:
         plain.setdefault(each.strip().casefold(), each)
@@ -42,7 +52,22 @@ def close_matches(name: str, names: Sequence[str], most: int = 3) -> list[str]:
 
 
 def perhaps(name: str, names: Sequence[str], otherwise: str) -> str:
-    """The end of a sentence about a name that does not exist: names like it, or else `otherwise`."""
+    """The end of a sentence about a name that does not exist.
+
+    Parameters
+    ----------
+    name : str
+        What was given.
+    names : sequence of str
+        What exists.
+    otherwise : str
+        What to say where no name is similar, with its full stop.
+
+    Returns
+    -------
+    str
+        ``perhaps 'height' or 'weight'.``, or `otherwise`.
+    """
     near = close_matches(name, names)
     return f"perhaps {' or '.join(quoted(each) for each in near)}." if near else otherwise
 

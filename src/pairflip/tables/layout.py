@@ -1,22 +1,63 @@
-"""How a text table is written: what separates its fields, where its header is, whether its rows have names."""
+"""How a text table is written: its letters, separators and header, and whether its rows have names."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import IO, cast
 
 from pairflip.tables.errors import TableError, counted
-from pairflip.tables.text_bytes import open_text
 
+MAGIC = {b"PK\x03\x04": ".xlsx or .npz", b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xd0\xcf\x11\xe0": ".xls"}
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 SPACES = " "  # any run of spaces and tabs
 MARKS = (",", "\t", ";", "|")
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", SPACES: "spaces"}
 NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 LINES = 40  # looked at to find all this
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The bytes of the text; gzip is recognized by its first two bytes, whatever the file is called."""
+    with path.open("rb") as handle:
+        zipped = handle.read(2) == b"\x1f\x8b"
+    return cast("IO[bytes]", gzip.open(path, "rb")) if zipped else path.open("rb")
+
+
+def encoding_of(path: Path) -> str:
+    """How the letters are encoded, recognized by the mark at the beginning; Excel's "Unicode text" is UTF-16."""
+    with open_bytes(path) as handle:
+        return "utf-16" if handle.read(2) in UTF16 else "utf-8-sig"
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """The letters of the text, with line ends as they are in the file."""
+    encoding = encoding_of(path)
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
+
+
+def refuse_binary(path: Path) -> None:
+    """Refuse what is not a text table, whatever its name says."""
+    with open_bytes(path) as handle:
+        head = handle.read(1 << 16)
+    name = path.name
+    for magic, suffix in MAGIC.items():
+        if head.startswith(magic):
+            raise TableError(f"{name!r} is not a text table but a {suffix} file; expected that suffix: rename it.")
+    if head.startswith(UTF16):
+        if head[2:4] == b"\0\0":
+            raise TableError(f"{name!r} is UTF-32 text; expected UTF-8 or UTF-16: save it as 'CSV UTF-8'.")
+        head = head[: len(head) & ~1].decode("utf-16", "replace").encode("utf-8", "replace")
+    if not head.removeprefix(b"\xef\xbb\xbf").strip():
+        raise TableError(f"{name!r} is empty; expected a header of column names and at least two rows.")
+    if b"\0" in head:
+        raise TableError(f"{name!r} holds binary data; expected a text table with commas, semicolons or tabs.")
 
 
 @dataclass(frozen=True)
@@ -50,7 +91,7 @@ class Layout:
 
 
 def find_layout(path: Path) -> Layout:
-    """Look at the first lines of a text table."""
+    """Find separator, header and row names from the first lines of a text table."""
     with open_text(path) as text:
         lines: list[str] = []
         for line in islice(text, LINES):
@@ -120,7 +161,21 @@ def unclosed(path: Path) -> TableError:
 
 
 def ragged(path: Path, separator: str, expected: int, row: int, fields: int) -> TableError:
-    """The error of a row that is longer or shorter than the header."""
+    """The error of a row that is longer or shorter than the header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    separator : str
+        What separates its fields.
+    expected : int
+        Number of columns in the header.
+    row : int
+        Number of the row, the first one below the header being 1.
+    fields : int
+        Number of fields in that row.
+    """
     fix = "complete or remove that row"
     if expected == 1:
         fix = "remove what stands above the row of column names"

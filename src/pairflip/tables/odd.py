@@ -1,4 +1,4 @@
-"""What is said of columns that are not numbers: which they are, what each holds, and the shortest fix."""
+"""Messages about columns that are not numbers: which they are, what each holds, and the shortest fix."""
 
 from __future__ import annotations
 
@@ -15,12 +15,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LONGEST = 245  # characters of a sentence that is still read
-MANY = 20  # columns looked into; a sentence shows fewer
+MANY = 20  # columns that are examined; a sentence shows fewer
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
 def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> TableError:
-    """The error of a target that is not numbers."""
+    """The error of a target that does not consist of numbers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, columns labelled by position.
+    at : int
+        Position of the target.
+    name : str
+        Its name.
+    marks : Marks or None
+        Marks with which a text table was read; None for files that hold numbers.
+    """
     column = frame[at]
     kind = describe(column, marks or READINGS[0])
     row, value = _telling(column, marks or READINGS[0])
@@ -33,7 +45,21 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
 def odd_columns(
     frame: pd.DataFrame, bad: Sequence[int], names: Sequence[str], marks: Marks | None, rows_are_named: bool
 ) -> TableError:
-    """The error of columns `bad` that are not numbers; without names of the rows one of them may be these."""
+    """The error of columns that do not consist of numbers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, columns labelled by position.
+    bad : sequence of int
+        Positions of these columns.
+    names : sequence of str
+        Names of all columns.
+    marks : Marks or None
+        Marks with which a text table was read; None for files that hold numbers.
+    rows_are_named : bool
+        Whether the rows have names; if not, one of the columns may be meant as their names, and the error says so.
+    """
     kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
     words = [j for j, kind in kinds.items() if kind in WORDS]
     fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
@@ -61,7 +87,21 @@ def odd_columns(
 def no_column_left(
     frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], kinds: dict[int, str], marks: Marks | None
 ) -> TableError:
-    """The error of a table without any column of numbers."""
+    """The error of a table without any column of numbers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, columns labelled by position.
+    at : sequence of int
+        Positions of the columns that were to be chosen from.
+    names : sequence of str
+        Names of all columns.
+    kinds : dict
+        What each of them holds instead of numbers, by position; see `kinds.KINDS`.
+    marks : Marks or None
+        Marks with which a text table was read; None for files that hold numbers.
+    """
     commas = [j for j, kind in kinds.items() if kind not in WORDS]
     fix = how_to_read(frame, commas[0], marks) if commas else "encode some as numbers"
     return TableError(
@@ -73,7 +113,14 @@ def no_column_left(
 def how_to_read(frame: pd.DataFrame, at: int, marks: Marks | None) -> str:
     """What to do about commas or points in the numbers of a column; where two readings are possible, both.
 
-    `marks` are those the table was read with; None where its file holds texts that no option can change.
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, columns labelled by position; its other columns may tell which reading is right.
+    at : int
+        Position of the column.
+    marks : Marks or None
+        Marks with which the table was read; None where the file holds texts that no option can change.
     """
     if marks is None:
         return "store them as numbers in the file"

@@ -1,11 +1,12 @@
-"""A table as its file holds it, before any column is chosen or any value judged."""
+"""A table as its file holds it, before any column is chosen or any value judged, and what was changed since."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pairflip.tables.changes import Change
+from pairflip.tables.errors import counted, listed
 from pairflip.tables.marks import Marks
 
 if TYPE_CHECKING:
@@ -13,6 +14,52 @@ if TYPE_CHECKING:
 
 # Besides what pandas takes for missing (empty, NA, N/A, NaN, null, None, #N/A ...): Weka, SAS, spreadsheets.
 MISSING_WORDS = ("?", ".", "-", "na", "n.a.", "N.A.", "NaT", "#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that was done to a table, to be shown in the report.
+
+    Attributes
+    ----------
+    what : {"column", "row", "sheet", "target"}
+        What it was done to.
+    why : str
+        What was done, or for which reason, such as ``"hold text"``.
+    names : tuple of str
+        The columns or rows, all of them, as text.
+    says : str
+        The whole remark, without its full stop, where "2 columns hold text: 'a', 'b'" would not be good English.
+    """
+
+    what: str
+    why: str
+    names: tuple[str, ...]
+    says: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many columns or rows."""
+        return len(self.names)
+
+    def __str__(self) -> str:
+        return self.says or f"{counted(self.count, self.what)} {self.why}: {listed(self.names)}"
+
+
+def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
+    """One change in a list, or an empty list where it concerns nothing.
+
+    Parameters
+    ----------
+    what : {"column", "row", "sheet", "target"}
+        What it was done to.
+    why : str
+        What was done, in the words that follow the count: ``"of text dropped"``.
+    names : iterable of str
+        The columns or rows.
+    """
+    every = tuple(names)
+    return [Change(what, why, every)] if every else []
 
 
 @dataclass(frozen=True)
@@ -32,7 +79,7 @@ class Raw:
     marks : Marks, or None
         Decimal and thousands marks with which a text table was read; None where numbers are not written in letters.
     either : list of int
-        Columns read with decimal commas of which every comma may as well mark thousands.
+        Columns read with decimal commas in which every comma might instead mark thousands.
     index_name : str
         What the file calls the names of its rows, if it does.
     sheets : tuple of str

@@ -27,7 +27,19 @@ def read_raw(
     thousands: str | None = None,
     index: str | None = None,
 ) -> Raw:
-    """Read the columns of a file, the format chosen by its suffix; `index` is a column to keep as text."""
+    """Read the columns of a file; its suffix says which format it has.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``~`` stands for the home folder.
+    sheet : str, optional
+        Sheet of an Excel workbook; the first one if not given.
+    decimal, thousands : {".", ","}, optional
+        Marks of the numbers in a text table.
+    index : str, optional
+        Column of row names, which is kept as text, letter for letter: ``007`` stays ``007``.
+    """
     file = Path(path).expanduser()
     with _plain_file_errors(file):
         _check_exists(file)

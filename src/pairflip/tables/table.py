@@ -14,12 +14,11 @@ import numpy as np
 
 from pairflip.least_squares import Floats
 from pairflip.tables.binary_files import about_sheets
-from pairflip.tables.changes import Change, change
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
-from pairflip.tables.columns import Selection, select, visible_names
+from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
 from pairflip.tables.errors import TableError, counted, quoted
-from pairflip.tables.raw import Raw
+from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
 
 
@@ -98,7 +97,7 @@ def read_table(
         Columns to leave out, or the only ones to choose from: names, or regular expressions between slashes
         (``/^gene_/``), which may match anywhere in a name.
     index : str, optional
-        Column of row names. A first column without a name is one, too.
+        Column of row names. A first column without a name is also taken as one.
     drop_text : bool
         Leave out columns of text and dates instead of refusing them.
     missing : {"drop-rows", "drop-columns"}, optional
@@ -139,7 +138,8 @@ def read_table(
             f"The target {quoted(names[chosen.target])} is {y[0]:g} in every row; expected values that differ: "
             "choose another --target."
         )
-    constant = change("column", "of one value only, kept", (left[j] for j in np.flatnonzero((X[:1] == X).all(axis=0))))
+    same = np.flatnonzero((X[:1] == X).all(axis=0))
+    constant = change("column", "with a single value, kept", (left[j] for j in same))
     called = raw.index_name if chosen.index is None else names[chosen.index]
     return Table(
         X=X,
@@ -160,7 +160,7 @@ def read_table(
     )
 
 
-def _commas(raw: Raw, names: Sequence[str], chosen: Selection, left: Sequence[str]) -> list[Change]:
+def _commas(raw: Raw, names: Sequence[str], chosen: ChosenColumns, left: Sequence[str]) -> list[Change]:
     """Columns in use whose commas were read as decimal commas though they may mark thousands."""
     used = {names[chosen.target], *left}
     why = "with commas that may mark thousands (as in 1,499), read as decimal commas"

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.tables.changes import Change
 from pairflip.tables.errors import TableError, quoted
 from pairflip.tables.kinds import is_plain, written_numbers
-from pairflip.tables.layout import SPACES, Layout, find_layout, ragged, refuse_short_rows, unclosed
+from pairflip.tables.layout import (
+    SPACES,
+    Layout,
+    encoding_of,
+    find_layout,
+    open_bytes,
+    ragged,
+    refuse_binary,
+    refuse_short_rows,
+    unclosed,
+)
 from pairflip.tables.marks import Marks
-from pairflip.tables.raw import MISSING_WORDS, Raw
-from pairflip.tables.text_bytes import encoding_of, open_bytes, refuse_binary
+from pairflip.tables.raw import MISSING_WORDS, Change, Raw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +32,17 @@ LOOKED_AT = 1000  # columns read a second time, as text
 
 
 def read_text(path: Path, marks: Marks, index: str | None) -> Raw:
-    """Read a text table; the column `index` is kept as text, letter for letter."""
+    """Read a text table.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzipped, in UTF-8 or UTF-16.
+    marks : Marks
+        Decimal and thousands marks of its numbers.
+    index : str or None
+        Column of row names, which is kept as text, letter for letter.
+    """
     refuse_binary(path)
     layout = find_layout(path)
     if marks == Marks():
@@ -61,7 +79,7 @@ def _refuse_commas(path: Path, layout: Layout) -> None:
 
 
 def _commas_of_two_meanings(path: Path, layout: Layout, frame: pd.DataFrame) -> list[int]:
-    """Columns of which every comma, read as a decimal comma, may as well mark thousands.
+    """Columns in which every comma, read as a decimal comma, might instead mark thousands.
 
     The numbers and the first lines tell for nearly all columns that it is not so; the rest is read once more as text.
     """

@@ -1,0 +1,275 @@
+"""All parts in order, and the files of the result."""
+
+from __future__ import annotations
+
+import csv
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pairflip
+from pairflip.paper.reproduce import drawing, fig1, fig2, fig3, section3, supernova, typical
+from pairflip.paper.reproduce.levels import points_of
+from pairflip.paper.reproduce.scales import SHOWN, Cost, RunScale, planted_cost, section3_cost, sizes_of, supernova_cost
+from pairflip.paper.reproduce.verdict import Claim
+from pairflip.paper.reproduce.walks import MODEL, Walks, cross_validate, draw_all, walk
+
+PARTS = ("fig1", "fig2", "fig3", "table1", "table2", "section3")
+TABLES = ("table1", "table2")
+FILES = frozenset(
+    {f"{part}.{kind}" for part in PARTS for kind in ("csv", "svg", "png")} | {"theory.csv", "run.json", "verdict.json"}
+)
+"""What a result folder may hold."""
+
+Rows = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is computed, with what: everything but the place of the result.
+
+    Attributes
+    ----------
+    parts
+        Some of `PARTS`, in their order.
+    data
+        Supernova table, or None: no tables then.
+    engine
+        Name of an engine, or one.
+    journal
+        Folder in which finished cross validation is kept.
+    """
+
+    parts: tuple[str, ...]
+    scale: RunScale
+    data: Path | None = None
+    engine: Any = "auto"
+    seed: int = 0
+    n_jobs: int | None = -1
+    journal: Path | None = None
+    command: str = ""
+
+
+@dataclass
+class Reproduction:
+    """What a run found: rows of the CSV files, claims, what was left out, and seconds of each stage."""
+
+    tables: dict[str, Rows] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """The content of verdict.json, apart from the settings."""
+        return {"claims": [claim.to_json() for claim in self.claims], "skipped": self.skipped}
+
+
+def parts_of(what: str, data: Path | None) -> tuple[str, ...]:
+    """The parts that a word names; only the tables need data."""
+    if what == "all":
+        return PARTS
+    if what not in PARTS:
+        raise ValueError(f"{what!r} cannot be reproduced; expected one of {', '.join(PARTS)} or all.")
+    if what in TABLES and data is None:
+        raise ValueError(
+            f"{what} needs the supernova table; expected --data TABLE.csv with the column {TARGET_NAME!r}."
+        )
+    return (what,)
+
+
+TARGET_NAME = supernova.TARGET
+
+
+def cost(settings: Settings, problem: Any = None) -> Cost:
+    """Expected cost of the run; `problem` is the supernova table, if there is one."""
+    scale, parts, total = settings.scale, settings.parts, Cost()
+    if "fig3" in parts:
+        total += planted_cost(scale, folds=True)
+    if ("fig1" in parts or "fig2" in parts) and not ("fig3" in parts and scale.annealed == scale.crossvalidated):
+        total += planted_cost(scale, folds=False)
+    if "section3" in parts:
+        total += section3_cost(scale)
+    if problem is not None and set(TABLES) & set(parts):
+        total += supernova_cost(scale, problem.n_rows, problem.n_columns, list(supernova.SIZES))
+    return total
+
+
+def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Reproduction:
+    """Compute all parts.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to compute, on which scale and with which engine.
+    say : callable
+        Is told the expected cost first, then the progress, one sentence at a time.
+    """
+    outcome = Reproduction()
+    wanted = set(settings.parts)
+    problem = None
+    if wanted & set(TABLES):
+        if settings.data is None:
+            for part in sorted(wanted & set(TABLES)):
+                outcome.skipped[part] = "the supernova table was not given (--data TABLE.csv)"
+                say(f"{part} is left out: {outcome.skipped[part]}")
+            wanted -= set(TABLES)
+        else:
+            problem = supernova.read_problem(settings.data)
+    say(f"scale {settings.scale.name}: {cost(settings, problem)}")
+    validated = _stage(outcome, "cross_validation", _validated, settings, say) if "fig3" in wanted else {}
+    if wanted & {"fig1", "fig2"}:
+        annealed = _stage(outcome, "annealing", _annealed, settings, validated, say)
+        if "fig1" in wanted:
+            _stage(outcome, "fig1", _fig1, outcome, annealed, settings.n_jobs)
+        if "fig2" in wanted:
+            _stage(outcome, "fig2", _fig2, outcome, annealed, settings.n_jobs)
+    if "fig3" in wanted:
+        _stage(outcome, "fig3", _fig3, outcome, list(validated.values()), settings.n_jobs)
+    if wanted & {"fig2", "fig3"}:
+        outcome.tables["theory"] = _stage(outcome, "theory", typical.table, MODEL.alpha)
+    if problem is not None:
+        _stage(outcome, "supernova", _tables, outcome, settings, problem, wanted, say)
+    if "section3" in wanted:
+        _stage(outcome, "section3", _section3, outcome, settings)
+    return outcome
+
+
+def _stage(outcome: Reproduction, name: str, do: Callable[..., Any], *arguments: Any) -> Any:
+    began = time.perf_counter()
+    found = do(*arguments)
+    outcome.seconds[name] = time.perf_counter() - began
+    return found
+
+
+def _validated(settings: Settings, say: Callable[[str], None]) -> dict[int, Walks]:
+    scale, found = settings.scale, {}
+    for N, count in scale.crossvalidated:
+        problems = draw_all(N, count, settings.seed)
+        sizes = sizes_of(scale.loo_rhos, N)
+        found[N] = cross_validate(problems, sizes, settings.engine, settings.n_jobs, settings.journal, say)
+    return found
+
+
+def _annealed(settings: Settings, validated: dict[int, Walks], say: Callable[[str], None]) -> list[Walks]:
+    """The annealings of figures 1 and 2: those of the cross validation where it has them."""
+    scale, found = settings.scale, []
+    rhos = scale.rhos if "fig2" in settings.parts else SHOWN
+    for N, count in scale.annealed:
+        sizes = sorted({*sizes_of(rhos, N), *(sizes_of(SHOWN, N) if "fig1" in settings.parts else [])})
+        if N in validated and validated[N].covers(sizes, count):
+            found.append(validated[N].part(sizes, count))
+            continue
+        found.append(walk(draw_all(N, count, settings.seed), sizes, settings.engine, settings.n_jobs))
+        say(f"N = {N}: {count} problems annealed")
+    return found
+
+
+def _fig1(outcome: Reproduction, annealed: Sequence[Walks], n_jobs: int | None) -> None:
+    curves = fig1.collect(annealed, n_jobs)
+    outcome.tables["fig1"] = fig1.table(curves)
+    outcome.claims.append(fig1.agreement(curves))
+
+
+def _fig2(outcome: Reproduction, annealed: Sequence[Walks], n_jobs: int | None) -> None:
+    points = [points_of(walks, "epsilon", n_jobs) for walks in annealed]
+    outcome.tables["fig2"] = fig2.table(points)
+    outcome.claims += [fig2.above_bound(points), fig2.close_to_bound(points)]
+
+
+def _fig3(outcome: Reproduction, validated: Sequence[Walks], n_jobs: int | None) -> None:
+    points = [points_of(walks, "epsilon_g", n_jobs) for walks in validated]
+    whole = [[typical.levels(k / walks.N, walks.M / walks.N) for k in walks.sizes] for walks in validated]
+    outcome.tables["fig3"] = fig3.table(points, whole)
+    outcome.claims += [
+        fig3.lowest_near_rho_star(points),
+        fig3.follows_at_point(points),
+        fig3.no_worse_than_zero_temperature(points),
+    ]
+
+
+def _tables(
+    outcome: Reproduction, settings: Settings, problem: Any, wanted: set[str], say: Callable[[str], None]
+) -> None:
+    runs = supernova.collect(
+        problem, settings.scale, settings.seed, settings.engine, settings.n_jobs, settings.journal, say
+    )
+    if "table1" in wanted:
+        outcome.tables["table1"] = supernova.table1(runs)
+        outcome.claims.append(supernova.lowest_size(runs))
+    if "table2" in wanted:
+        outcome.tables["table2"] = supernova.table2(runs)
+        outcome.claims.append(supernova.stable_columns(runs))
+    outcome.claims += [supernova.depends_on_seed(runs), supernova.chains_remove_it(runs)]
+
+
+def _section3(outcome: Reproduction, settings: Settings) -> None:
+    results = section3.collect(settings.scale, settings.seed, settings.engine, settings.n_jobs)
+    outcome.tables["section3"] = section3.table(results)
+    outcome.claims.append(section3.no_clue(results))
+
+
+_DRAW = {"fig1": drawing.draw_fig1, "section3": drawing.draw_section3, "table1": drawing.draw_table1}
+_DRAW_BESIDE_THEORY = {"fig2": drawing.draw_fig2, "fig3": drawing.draw_fig3}
+
+
+def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> None:
+    """Write CSV, SVG and PNG of every part, verdict.json and run.json.
+
+    Times are in run.json only, so that equal runs give equal verdicts.
+
+    Parameters
+    ----------
+    outcome : Reproduction
+        What was found.
+    settings : Settings
+        What was asked.
+    folder : Path
+        An empty folder.
+    """
+    for part, rows in outcome.tables.items():
+        write_csv(rows, folder / f"{part}.csv")
+        if part in _DRAW:
+            drawing.save(_DRAW[part](rows), folder, part)
+        elif part in _DRAW_BESIDE_THEORY:
+            drawing.save(_DRAW_BESIDE_THEORY[part](rows, outcome.tables["theory"]), folder, part)
+    engine = settings.engine if isinstance(settings.engine, str) else settings.engine.name
+    asked = {"scale": settings.scale.name, "seed": settings.seed, "parts": list(settings.parts)}
+    _write_json({**asked, **outcome.verdict}, folder / "verdict.json")
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba", "matplotlib")}
+    _write_json(
+        {
+            "command": settings.command,
+            **asked,
+            "engine": engine,
+            "versions": {"pairflip": pairflip.__version__, "python": platform.python_version(), **packages},
+            "system": f"{platform.system()} {platform.machine()}",
+            "data": None if settings.data is None else settings.data.name,
+            "seconds": {name: round(value, 2) for name, value in outcome.seconds.items()},
+            "wall_seconds": round(sum(outcome.seconds.values()), 2),
+        },
+        folder / "run.json",
+    )
+
+
+def write_csv(rows: Rows, path: Path) -> None:
+    """Numbers with ten digits: the same on every machine up to the last ones."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(rows[0])
+        writer.writerows([_text(value) for value in row.values()] for row in rows)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _write_json(record: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,164 @@
+"""The paper's negative result (section III): the fixed-support LOO error, annealed, falls with K and finds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pairflip.annealing import anneal
+from pairflip.least_squares import Floats
+from pairflip.paper.reproduce.scales import RunScale
+from pairflip.paper.reproduce.verdict import Claim, mean_and_bar
+from pairflip.paper.reproduce.walks import SCHEDULE, PlantedProblem, draw_all
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSupport:
+    """Annealings of E_loo on n problems with alpha rows per column, at S sizes.
+
+    Attributes
+    ----------
+    true_sizes : (n,)
+        Number of true columns.
+    loo_error : (n, S)
+        The lowest E_loo / M found at each size.
+    at_truth : (n,)
+        E_loo / M of the true support itself.
+    found, found_size : (n,)
+        Fraction of the true columns that are among those selected at the size nearest to their number, and that size.
+    """
+
+    alpha: float
+    N: int
+    sizes: tuple[int, ...]
+    true_sizes: Floats
+    loo_error: Floats
+    at_truth: Floats
+    found: Floats
+    found_size: Floats
+
+
+def collect(scale: RunScale, seed: int, engine: Any, n_jobs: int | None) -> list[FixedSupport]:
+    """Anneal the fixed-support error E_loo for every problem, size and number of rows.
+
+    Parameters
+    ----------
+    scale : RunScale
+        How many problems, sizes and chains.
+    seed : int
+        Seed from which the seeds of the problems follow.
+    engine : str or Engine
+        What walks the chains; on a GPU machine the CPU does it, because other engines do not know E_loo.
+    n_jobs : int or None
+        Threads.
+    """
+    from joblib import Parallel, delayed
+
+    N, count, chains = scale.loo_objective
+    walker = "numba" if engine in ("auto", "cuda") else engine
+
+    def one(sample: PlantedProblem, k: int) -> tuple[float, float, bool]:
+        trace = anneal(
+            sample.problem, k, SCHEDULE, chains=chains, seed=sample.seed, engine=walker, polish=False, objective="loo"
+        )
+        true = sample.drawn.support
+        common = np.intersect1d(trace.best_support, true).size
+        return trace.best_energy / sample.drawn.y.size, common / max(true.size, 1), common == true.size == k
+
+    results = []
+    for alpha in scale.loo_alphas:
+        problems = draw_all(N, count, seed, alpha)
+        sizes = tuple(k for k in scale.loo_sizes if k < min(N, alpha * N - 1))
+        jobs = (delayed(one)(s, k) for s in problems for k in sizes)
+        done = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+        error = np.array([d[0] for d in done]).reshape(count, -1)
+        part = np.array([d[1] for d in done]).reshape(count, -1)
+        true = np.array([s.drawn.support.size for s in problems], dtype=float)
+        near = np.argmin(np.abs(np.asarray(sizes)[None, :] - true[:, None]), axis=1)
+        results.append(
+            FixedSupport(
+                alpha,
+                N,
+                sizes,
+                true,
+                error,
+                np.array([_at_truth(s) for s in problems]),
+                part[np.arange(count), near],
+                np.asarray(sizes, dtype=float)[near],
+            )
+        )
+    return results
+
+
+def _at_truth(sample: PlantedProblem) -> float:
+    support = sample.drawn.support
+    energy = sample.problem.loo_gram.energy(sample.problem.slots(support)) if support.size else np.nan
+    return float(energy / sample.drawn.y.size)
+
+
+def table(results: Sequence[FixedSupport]) -> list[dict[str, Any]]:
+    """Rows of section3.csv."""
+    rows = []
+    for each in results:
+        mean, bar = mean_and_bar(each.loo_error)
+        truth, truth_bar = mean_and_bar(each.at_truth)
+        for at, k in enumerate(each.sizes):
+            rows.append(
+                {
+                    "N": each.N,
+                    "rows_per_column": each.alpha,
+                    "k": k,
+                    "problems": each.loo_error.shape[0],
+                    "fixed_support_loo_error": mean[at],
+                    "error_bar": bar[at],
+                    "at_true_support": float(truth),
+                    "at_true_support_bar": float(truth_bar),
+                    "true_columns": float(each.true_sizes.mean()),
+                }
+            )
+    return rows
+
+
+def no_clue(results: Sequence[FixedSupport]) -> Claim:
+    """The paper: minimizing the fixed-support error neither finds the true columns nor their number."""
+    rows, ok = [], True
+    for each in results:
+        lowest = np.asarray(each.sizes)[np.argmin(each.loo_error, axis=1)]
+        beyond = lowest - each.true_sizes
+        excess, bar = mean_and_bar(beyond)
+        ratio, ratio_bar = mean_and_bar(each.loo_error[:, -1] / each.at_truth)
+        whole = float(np.mean(each.found == 1.0))
+        falls = bool(np.all(np.diff(each.loo_error.mean(axis=0)) <= 0))
+        ok = ok and float(excess) > 0 and float(ratio) < 1.0 and whole < 0.5
+        rows.append(
+            {
+                "rows_per_column": each.alpha,
+                "mean_true_columns": float(each.true_sizes.mean()),
+                "mean_size_of_lowest": float(lowest.mean()),
+                "columns_beyond_the_truth": float(excess),
+                "columns_beyond_the_truth_bar": float(bar),
+                "largest_size_over_truth": float(ratio),
+                "largest_size_over_truth_bar": float(ratio_bar),
+                "falls_over_all_sizes": falls,
+                "true_columns_found": float(np.mean(each.found)),
+                "problems_with_all_true_columns_found": whole,
+            }
+        )
+    text = "; ".join(
+        f"M/N = {row['rows_per_column']:g}: lowest at {row['mean_size_of_lowest']:.1f} columns, "
+        f"{row['mean_true_columns']:.1f} are true, of which {row['true_columns_found']:.0%} are found"
+        for row in rows
+    )
+    return Claim(
+        "fixed_support_no_clue",
+        "Annealed, the fixed-support LOO error falls with K, whatever the truth, and does not find the true columns.",
+        bool(ok and rows),
+        "For every M/N: the size with the lowest error is on average beyond the number of true columns, the error at "
+        "the largest size is below that of the true support itself, and at the size nearest to the truth fewer than "
+        " half of the problems have all true columns.",
+        text,
+        {"results": rows},
+    )

@@ -1,0 +1,206 @@
+"""The problems of the paper, draws of the planted model, and one annealing of each: all that the figures need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairflip.annealing import anneal
+from pairflip.crossval import select_many
+from pairflip.datasets import PlantedTable, make_planted
+from pairflip.least_squares import Floats
+from pairflip.paper.theory import Planted
+from pairflip.problem import SubsetProblem
+from pairflip.schedule import Schedule
+
+MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
+"""What the problems are drawn from (the paper's parameters)."""
+
+SCHEDULE = Schedule.paper()
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedProblem:
+    """One problem: its table, what is known about its truth, and the seed of its walks."""
+
+    drawn: PlantedTable
+    problem: SubsetProblem
+    seed: int
+
+    @property
+    def noise_power(self) -> float:
+        r""":math:`\|\xi\|^2 / M`."""
+        return float(np.mean(self.drawn.noise**2))
+
+
+def draw(N: int, index: int, seed: int, alpha: float = MODEL.alpha) -> PlantedProblem:
+    """Draw one problem; equal arguments give equal problems, whatever else is drawn.
+
+    Parameters
+    ----------
+    N : int
+        Columns.
+    index : int
+        Number of the problem.
+    seed : int
+        Seed of the whole run.
+    alpha : float
+        Rows per column, M / N.
+    """
+    model = replace(MODEL, alpha=alpha)
+    key = (seed, N, round(1000 * alpha), index)
+    data_seed, walk_seed = (int(word) for word in np.random.SeedSequence(key).generate_state(2))
+    drawn = make_planted(N, model.alpha, model.rho0, model.var_x, model.var_noise, seed=data_seed)
+    return PlantedProblem(drawn, SubsetProblem(drawn.X, drawn.y, center=None), walk_seed)
+
+
+def draw_all(N: int, count: int, seed: int, alpha: float = MODEL.alpha) -> list[PlantedProblem]:
+    """The problems number 0 to `count` - 1.
+
+    Parameters
+    ----------
+    N : int
+        Columns of each.
+    count : int
+        How many.
+    seed : int
+        Seed of the whole run.
+    alpha : float
+        Rows per column, M / N.
+    """
+    return [draw(N, index, seed, alpha) for index in range(count)]
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    r"""What annealing did on n problems of N columns and M rows, for S sizes and T steps.
+
+    Attributes
+    ----------
+    sizes : (S,)
+    betas : (T,)
+    cooling : (n, S, T)
+        :math:`\epsilon = E / M` averaged over the flips of each step.
+    reached : (n, S)
+        :math:`\epsilon` of the support found: the better one of the last and of the best on the way.
+    loo_error : (n, S), or None
+        The paper's LOOE, every left-out row annealed.
+    """
+
+    N: int
+    M: int
+    problems: tuple[PlantedProblem, ...]
+    sizes: tuple[int, ...]
+    betas: Floats
+    cooling: Floats
+    reached: Floats
+    loo_error: Floats | None = None
+
+    def at(self, size: int) -> int:
+        """Position of a size in `sizes`."""
+        return self.sizes.index(size)
+
+    def covers(self, sizes: Sequence[int], problems: int) -> bool:
+        """Whether all `sizes` were walked, on at least this many problems."""
+        return set(sizes) <= set(self.sizes) and len(self.problems) >= problems
+
+    def part(self, sizes: Sequence[int], problems: int) -> Walks:
+        """The walks of these sizes on the first problems."""
+        keep = [self.at(k) for k in sorted(sizes)]
+        loo = None if self.loo_error is None else self.loo_error[:problems, keep]
+        return Walks(
+            self.N,
+            self.M,
+            self.problems[:problems],
+            tuple(sorted(sizes)),
+            self.betas,
+            self.cooling[:problems, keep],
+            self.reached[:problems, keep],
+            loo,
+        )
+
+
+def walk(problems: Sequence[PlantedProblem], sizes: Sequence[int], engine: Any, n_jobs: int | None) -> Walks:
+    """Anneal every problem once for every size, with the paper's schedule.
+
+    Parameters
+    ----------
+    problems : sequence of PlantedProblem
+        n problems of the same shape.
+    sizes : sequence of int
+        Numbers of columns selected.
+    engine : str or Engine
+        What walks; so few walks are always done on the CPU, which gives the same chains as any other engine.
+    n_jobs : int or None
+        Threads.
+    """
+    from joblib import Parallel, delayed
+
+    walker = "numba" if engine in ("auto", "cuda") else engine
+
+    def one(sample: PlantedProblem, k: int) -> tuple[Floats, float]:
+        trace = anneal(sample.problem, k, SCHEDULE, chains=1, seed=sample.seed, engine=walker, polish=False)
+        return trace.energy[0], float(trace.energies[0])
+
+    found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(s, k) for s in problems for k in sizes)
+    M, N = problems[0].drawn.X.shape
+    shape = (len(problems), len(sizes))
+    cooling = np.array([energy for energy, _ in found]).reshape(*shape, -1) / M
+    reached = np.array([best for _, best in found]).reshape(shape) / M
+    return Walks(N, M, tuple(problems), tuple(sizes), np.array(SCHEDULE.betas), cooling, reached)
+
+
+def cross_validate(
+    problems: Sequence[PlantedProblem],
+    sizes: Sequence[int],
+    engine: Any,
+    n_jobs: int | None,
+    journal: str | os.PathLike[str] | None = None,
+    say: Say = lambda _: None,
+) -> Walks:
+    """Anneal every problem, and each of its left-out rows, once for every size, with the paper's schedule.
+
+    Parameters
+    ----------
+    problems : sequence of PlantedProblem
+        n problems of the same shape.
+    sizes : sequence of int
+        Numbers of columns selected.
+    engine : str or Engine
+        What walks.
+    n_jobs : int or None
+        Threads.
+    journal : path, optional
+        Folder in which finished work is kept; running the same again resumes.
+    say : callable
+        Is told about the progress, four times.
+    """
+    M, N = problems[0].drawn.X.shape
+    n, S = len(problems), len(sizes)
+    cooling, reached, loo = np.empty((n, S, len(SCHEDULE))), np.empty((n, S)), np.empty((n, S))
+    every = max(1, -(-n // 4))
+    curves = select_many(
+        [s.problem for s in problems],
+        sizes,
+        cv="loo",
+        schedule=SCHEDULE,
+        chains=1,
+        seeds=[s.seed for s in problems],
+        engine=engine,
+        n_jobs=n_jobs,
+        journal=None if journal is None else Path(journal) / f"loo-N{N}",
+        polish=False,
+    )
+    for done, (index, curve) in enumerate(curves, start=1):
+        cooling[index] = curve.annealing.energy[1:, 0] / M  # the first size is 0
+        reached[index] = curve.energies[1:] / M
+        loo[index] = curve.cv_error[1:]
+        if done % every == 0:
+            say(f"N = {N}: {done} of {n} problems cross-validated")
+    return Walks(N, M, tuple(problems), tuple(sizes), np.array(SCHEDULE.betas), cooling, reached, loo)

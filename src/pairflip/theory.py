@@ -1,0 +1,43 @@
+"""Replica-symmetric theory of the planted model, under its public name.
+
+The code is in :mod:`pairflip.paper.theory`, beside everything else that only the paper needs. Derivation and plain
+words: ``docs/theory.md``.
+
+Examples
+--------
+>>> from pairflip.theory import Planted, solve
+>>> round(solve(10.0, 0.1, Planted()).epsilon, 4)
+0.0396
+"""
+
+from pairflip.paper.theory import (
+    LinePoint,
+    OptimalRho,
+    Planted,
+    State,
+    TheoryCurve,
+    at_point,
+    critical_rho,
+    curve_over_beta,
+    curve_over_rho,
+    optimal_rho,
+    solve,
+    solve_all,
+    zero_entropy_point,
+)
+
+__all__ = [
+    "LinePoint",
+    "OptimalRho",
+    "Planted",
+    "State",
+    "TheoryCurve",
+    "at_point",
+    "critical_rho",
+    "curve_over_beta",
+    "curve_over_rho",
+    "optimal_rho",
+    "solve",
+    "solve_all",
+    "zero_entropy_point",
+]
