@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
 
 def test_importing_the_figures_loads_no_matplotlib():
     code = (
-        "import sys, pairflip.figures, pairflip.report\n"
+        "import sys, pairflip.figures, pairflip.present\n"
         "print([name for name in ('matplotlib', 'jinja2') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

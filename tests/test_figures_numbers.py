@@ -7,10 +7,11 @@ import pytest
 
 from _curves import LONG, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
-from pairflip import SubsetProblem, anneal, labels
+from pairflip import SubsetProblem, anneal
+from pairflip import text as labels
 from pairflip.crossval.verdict import held_out
-from pairflip.figures import numbers
-from pairflip.figures.cooling_numbers import cooling
+from pairflip.present import numbers
+from pairflip.present.cooling_numbers import cooling
 
 CURVE = make_curve()
 

@@ -16,9 +16,9 @@ from _older_curve import without_size_0
 from pairflip.crossval.answer import answer_of
 from pairflip.crossval.curve import StandIns
 from pairflip.crossval.verdict import held_out, recommended_size
-from pairflip.figures.numbers import size_to_show
-from pairflip.report import write_report
-from pairflip.report.page import render
+from pairflip.present import write_report
+from pairflip.present.numbers import size_to_show
+from pairflip.present.page import render
 
 CURVE = make_curve()
 NOISE = make_curve(rows=40, noise=8, seed=0, names=plain_names(24))
@@ -241,7 +241,7 @@ def test_the_answer_box_is_that_of_the_answer():
             assert "".join(text for text, _ in pieces) in words
         assert box.count("<li>") == len(answer.cautions)
         assert box.index("<strong>") < box.index("</strong>")
-    style = (files("pairflip.report") / "style.css").read_text(encoding="utf-8")
+    style = (files("pairflip.present") / "style.css").read_text(encoding="utf-8")
     green = re.findall(r"^(\S.*?) \{[^}]*var\(--good-edge\)", style, re.MULTILINE)
     assert green == [".answer.fairly"], "nothing is green but an answer without doubts"
 

@@ -8,7 +8,7 @@ import pytest
 from _browser import Browser, find_browser
 from _curves import ODD, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
-from pairflip.report import write_report
+from pairflip.present import write_report
 
 PATH = find_browser()
 pytestmark = [

@@ -119,7 +119,7 @@ def test_a_trace_shows_what_it_found():
 def test_records_load_drawing_only_when_asked():
     code = (
         "import sys, pairflip, pairflip.annealing, pairflip.crossval.curve\n"
-        "print([name for name in ('matplotlib', 'jinja2', 'markupsafe', 'pairflip.report', 'pairflip.figures') "
+        "print([name for name in ('matplotlib', 'jinja2', 'markupsafe', 'pairflip.present', 'pairflip.figures') "
         "if name in sys.modules])\n"
         "from _curves import make_curve\nmake_curve()._repr_html_()\nprint('matplotlib' in sys.modules)"
     )

@@ -79,7 +79,7 @@ def write_files(result: Result, folder: Path) -> None:
 
 def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
     """The report, from the curve and the rest of result.json."""
-    from pairflip.report import write_report
+    from pairflip.present import write_report
     from pairflip.tables import Change
 
     table = record.get("table") or {}

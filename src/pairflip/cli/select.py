@@ -128,8 +128,8 @@ def _whole(
 def _one_part(
     problem: SubsetProblem, groups: list[str] | None, search: dict[str, Any], journal: Path, shard: str
 ) -> None:
-    from pairflip.cli.names import visible
     from pairflip.crossval import run_shard
+    from pairflip.text import visible
 
     chains = run_shard(problem, journal=journal, shard=shard, groups=groups, **search)
     typer.echo(

@@ -11,8 +11,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pairflip.tables.changes import Change
-from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
+from pairflip.tables.errors import TableError, counted, perhaps
 from pairflip.tables.raw import MISSING_WORDS, Raw
+from pairflip.text import listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd

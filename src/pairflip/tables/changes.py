@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pairflip.tables.errors import counted, listed
+from pairflip.tables.errors import counted
+from pairflip.text import listed
 
 
 @dataclass(frozen=True)

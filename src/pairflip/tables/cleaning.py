@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.tables.changes import Change, change
-from pairflip.tables.errors import TableError, counted, listed, quoted
+from pairflip.tables.errors import TableError, counted
 from pairflip.tables.kinds import KINDS, as_numbers, describe, is_boolean, is_plain
 from pairflip.tables.marks import READINGS, Marks
 from pairflip.tables.odd import no_column_left, odd_columns, odd_target
+from pairflip.text import listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd

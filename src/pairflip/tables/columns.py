@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pairflip.tables.changes import Change, change
-from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
+from pairflip.tables.errors import TableError, counted, perhaps
+from pairflip.text import listed, quoted
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.tables.changes import Change
-from pairflip.tables.errors import TableError, quoted
+from pairflip.tables.errors import TableError
 from pairflip.tables.kinds import is_plain, written_numbers
 from pairflip.tables.layout import SPACES, Layout, find_layout, ragged, refuse_short_rows, unclosed
 from pairflip.tables.marks import Marks
 from pairflip.tables.raw import MISSING_WORDS, Raw
 from pairflip.tables.text_bytes import encoding_of, open_bytes, refuse_binary
+from pairflip.text import quoted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pairflip.figures import cooling_numbers
-from pairflip.figures.style import COLOURS, QUIET, TEXT, label_axes, new_axes
-from pairflip.labels import plural
+from pairflip.present import cooling_numbers
+from pairflip.present.style import COLOURS, QUIET, TEXT, label_axes, new_axes
+from pairflip.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,13 +13,17 @@ from markupsafe import Markup, escape
 
 from pairflip.crossval.answer import Piece, answer_of
 from pairflip.crossval.verdict import UNCERTAIN
-from pairflip.figures.numbers import error_bars
-from pairflip.labels import aligned, clean, column_labels, number, percent, plural
-from pairflip.report.charts import size_chart
-from pairflip.report.size_tables import HEADS, explanation, size_rows
-from pairflip.report.svg import Chart, tag
+from pairflip.present.charts import size_chart
+from pairflip.present.cooling import plot_anneal
+from pairflip.present.numbers import error_bars
+from pairflip.present.size_curve import plot_size_curve
+from pairflip.present.size_tables import HEADS, explanation, size_rows
+from pairflip.present.svg import Chart, tag
+from pairflip.text import aligned, clean, column_labels, number, percent, plural
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pairflip.annealing import Trace
     from pairflip.crossval.curve import SizeCurve
 
@@ -134,3 +138,19 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) 
     body = Markup("").join(line(row, "td") for row in rows)
     look = "color: inherit; font-size: inherit; border-collapse: collapse"
     return tag("table", tag("thead", line(heads, "th")) + tag("tbody", body), style=look)
+
+
+def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:
+    """cv_error against size; without axes, in a figure that pyplot knows, so that a notebook shows it."""
+    return plot_size_curve(curve, _shown(6.4, 4.0) if ax is None else ax)
+
+
+def plot_trace(trace: Trace, ax: Axes | None) -> Axes:
+    """Energy against temperature, likewise."""
+    return plot_anneal(trace, _shown(5.4, 3.8) if ax is None else ax)
+
+
+def _shown(width: float, height: float) -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]

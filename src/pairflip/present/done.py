@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pairflip.labels import clean, number, plural, shorten
+from pairflip.text import clean, number, plural, shorten
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pairflip.figures.numbers import held_out
-from pairflip.figures.style import COLOURS, QUIET, label_axes, new_axes
-from pairflip.labels import explained, number, plural
 from pairflip.least_squares import Floats
+from pairflip.present.numbers import held_out
+from pairflip.present.style import COLOURS, QUIET, label_axes, new_axes
+from pairflip.text import explained, number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

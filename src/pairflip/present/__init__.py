@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pairflip.report.page import write_report
+from pairflip.present.page import write_report
 
 __all__ = ["write_report"]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pairflip.crossval.verdict import baseline, recommended_size
 from pairflip.crossval.verdict import held_out as errors_of
-from pairflip.labels import column_labels, plural
 from pairflip.least_squares import Floats
+from pairflip.text import column_labels, plural
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve

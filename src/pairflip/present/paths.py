@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairflip.figures.numbers import coefficient_paths
-from pairflip.figures.style import COLOURS, MARKERS, QUIET, TEXT, label_axes, new_axes, whole_ticks
+from pairflip.present.numbers import coefficient_paths
+from pairflip.present.style import COLOURS, MARKERS, QUIET, TEXT, label_axes, new_axes, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,8 @@
-"""How column names and numbers are shown to a reader: never empty, never NaN, never longer than the room."""
+"""How names and numbers are shown to a reader: as text and never obeyed, never NaN, never longer than the room.
+
+A name comes from other people's tables. On a page and in a figure `clean` replaces what cannot be shown; on a terminal
+`visible` writes it as an escape; in a sentence `quoted` sets it in quotes. All three know the same characters.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,58 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 NOTHING = "–"  # where there is no number
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn around what follows them
+# Would turn around what follows them, so that a name could change how its neighbours read.
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # control characters, half pairs, line and paragraph separators
+
+
+def is_control(character: str) -> bool:
+    """Whether a character steers the display instead of being shown by it."""
+    return character in _BIDI or unicodedata.category(character) in _UNSHOWN
 
 
 def clean(name: object) -> str:
     """A name on one line: line ends become ``↵``, tabs spaces, other control characters and half pairs ``�``."""
-    text = str(name).replace("\r\n", "↵").replace("\n", "↵").replace("\r", "↵").replace("\t", " ")
-    text = "".join("�" if c in _BIDI or unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+    text = str(name)
+    if not (text.isascii() and text.isprintable()):
+        for end in ("\r\n", "\n", "\r", "\u2028", "\u2029"):
+            text = text.replace(end, "↵")
+        text = "".join("�" if is_control(c) else c for c in text.replace("\t", " "))
     return text if text.strip() else "(no name)"
+
+
+def visible(text: str) -> str:
+    r"""Text with control characters as escapes one can see: a line end is ``\n``, what starts a colour ``\x1b``."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(repr(c)[1:-1] if is_control(c) else c for c in text)
+
+
+def one_line(text: str) -> str:
+    """A message on one line, safe to show on a terminal."""
+    return visible(" ".join(text.split()))
+
+
+def short(name: str, most: int = 40) -> str:
+    """A name for a terminal with room for others beside it."""
+    shown = visible(name) if name.strip() else repr(name)
+    tail = most // 3
+    return shown if len(shown) <= most else f"{shown[: most - tail - 1]}…{shown[-tail:]}"
+
+
+def quoted(name: object, most: int = 25) -> str:
+    """A name or value as it may stand in a sentence: quoted, on one line, the middle left out when it is long."""
+    text = str(name)
+    if len(text) > most:
+        text = f"{text[: most - 9]}…{text[-8:]}"
+    return repr(text)
+
+
+def listed(names: Iterable[object], most: int = 3) -> str:
+    """The first few names, quoted, and how many more there are."""
+    every = list(names)
+    text = ", ".join(quoted(name) for name in every[:most])
+    return text + (f" and {len(every) - most:,} more" if len(every) > most else "")
 
 
 def shorten(text: str, length: int) -> str:

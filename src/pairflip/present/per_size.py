@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.crossval.verdict import baseline, uncertain
-from pairflip.figures.cooling_numbers import Cooling
-from pairflip.figures.numbers import Scatter, size_words
-from pairflip.labels import NOTHING, aligned, column_labels, explained, number, percent, plural
-from pairflip.report.stand_ins import STRONG, stand_ins
+from pairflip.present.cooling_numbers import Cooling
+from pairflip.present.numbers import Scatter, size_words
+from pairflip.present.stand_ins import STRONG, stand_ins
+from pairflip.text import NOTHING, aligned, column_labels, explained, number, percent, plural
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve

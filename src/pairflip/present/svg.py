@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-from pairflip.labels import number
+from pairflip.text import number
 
 
 def tag(name: str, text: str | Markup | None = None, **attributes: object) -> Markup:

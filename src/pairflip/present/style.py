@@ -53,7 +53,7 @@ def plain_log(ax: Axes) -> None:
     """A logarithmic y axis with ticks at 1, 2 and 5 times powers of ten, written as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    from pairflip.labels import number
+    from pairflip.text import number
 
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairflip.figures.numbers import count_map
-from pairflip.figures.style import COLOURS, TEXT, figure_of, label_axes, new_axes
-from pairflip.labels import plural
+from pairflip.present.numbers import count_map
+from pairflip.present.style import COLOURS, TEXT, figure_of, label_axes, new_axes
+from pairflip.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

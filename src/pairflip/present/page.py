@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from pairflip.figures.files import write_whole
-from pairflip.report.content import page_content
+from pairflip.present.content import page_content
+from pairflip.present.files import write_whole
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve
@@ -58,7 +58,7 @@ def render(curve: SizeCurve, **options: Any) -> str:
     """The page as text; options as in `write_report`. The same curve gives the same text."""
     from jinja2 import Environment, StrictUndefined
 
-    home = files("pairflip.report")
+    home = files("pairflip.present")
     template, style, script = (
         (home / name).read_text(encoding="utf-8") for name in ("template.html.j2", "style.css", "report.js")
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from pairflip.figures.numbers import error_bars
-from pairflip.figures.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log, whole_ticks
+from pairflip.present.numbers import error_bars
+from pairflip.present.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

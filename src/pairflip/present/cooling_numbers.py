@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.figures.numbers import size_to_show
-from pairflip.labels import plural
 from pairflip.least_squares import Floats
+from pairflip.present.numbers import size_to_show
+from pairflip.text import plural
 
 if TYPE_CHECKING:
     from pairflip.annealing import Trace

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.figures.cooling import plot_anneal
-from pairflip.figures.files import write_whole
-from pairflip.figures.paths import plot_paths
-from pairflip.figures.predictions import plot_predictions
-from pairflip.figures.selection_counts import plot_selection_counts
-from pairflip.figures.size_curve import plot_size_curve
-from pairflip.figures.style import figure_of
+from pairflip.present.cooling import plot_anneal
+from pairflip.present.files import write_whole
+from pairflip.present.paths import plot_paths
+from pairflip.present.predictions import plot_predictions
+from pairflip.present.selection_counts import plot_selection_counts
+from pairflip.present.size_curve import plot_size_curve
+from pairflip.present.style import figure_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

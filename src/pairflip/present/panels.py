@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from pairflip.figures.cooling_numbers import Cooling
-from pairflip.figures.numbers import Scatter
-from pairflip.labels import plural
 from pairflip.least_squares import Floats
-from pairflip.report.svg import Chart, Scale, span, tick_texts
+from pairflip.present.cooling_numbers import Cooling
+from pairflip.present.numbers import Scatter
+from pairflip.present.svg import Chart, Scale, span, tick_texts
+from pairflip.text import plural
 
 _COLD = "temperature 1/β (cooling to the right)"
 

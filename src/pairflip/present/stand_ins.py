@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.labels import column_labels
+from pairflip.text import column_labels
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.figures.style import COLOURS, QUIET, TEXT, new_axes
+from pairflip.present.style import COLOURS, QUIET, TEXT, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.crossval.answer import answer_of
-from pairflip.figures import cooling_numbers, numbers
-from pairflip.labels import aligned, clean, column_labels, shorten
-from pairflip.report import charts, done, panels, size_tables
-from pairflip.report.per_size import of_size
+from pairflip.present import charts, cooling_numbers, done, numbers, panels, size_tables
+from pairflip.present.per_size import of_size
+from pairflip.text import aligned, clean, column_labels, shorten
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve

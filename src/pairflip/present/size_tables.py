@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.crossval.verdict import baseline, held_out, uncertain
-from pairflip.figures.numbers import left_out, size_words
-from pairflip.labels import NOTHING, aligned, aligned_plus_minus, percent, r2_text
 from pairflip.least_squares import Floats
+from pairflip.present.numbers import left_out, size_words
+from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent, r2_text
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve

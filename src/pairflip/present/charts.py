@@ -1,13 +1,13 @@
-"""The figures of the page, drawn from the numbers of `pairflip.figures.numbers`."""
+"""The figures of the page, drawn from the numbers of `pairflip.present.numbers`."""
 
 from __future__ import annotations
 
 import numpy as np
 from markupsafe import Markup
 
-from pairflip.figures.numbers import CountMap, ErrorBars, Mark, Paths
-from pairflip.labels import number, plural, plus_minus
-from pairflip.report.svg import Chart, Scale, span
+from pairflip.present.numbers import CountMap, ErrorBars, Mark, Paths
+from pairflip.present.svg import Chart, Scale, span
+from pairflip.text import number, plural, plus_minus
 
 NAMED = 7  # columns with a colour of their own in the paths
 _MARK = 4.5
