@@ -13,12 +13,12 @@ from markupsafe import Markup, escape
 
 from pairflip.crossval.answer import Piece, answer_of
 from pairflip.crossval.verdict import UNCERTAIN
-from pairflip.present.charts import size_chart
 from pairflip.present.cooling import plot_anneal
+from pairflip.present.embed import drawn
 from pairflip.present.numbers import error_bars
-from pairflip.present.size_curve import plot_size_curve
+from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.present.size_tables import HEADS, explanation, size_rows
-from pairflip.present.svg import Chart, tag
+from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.text import aligned, clean, column_labels, number, percent, plural
 
 if TYPE_CHECKING:
@@ -27,72 +27,57 @@ if TYPE_CHECKING:
     from pairflip.annealing import Trace
     from pairflip.crossval.curve import SizeCurve
 
-_BLUE, _ORANGE, _GREEN = "#2f81c7", "#c9630f", "#1c8f6e"  # at least 3:1 on white and on the dark of notebooks
-_QUIET = {"stroke": "currentColor", "stroke_opacity": "0.6"}
-_TEXT = {"fill": "currentColor", "font_size": "12.5"}
-_LOOKS: dict[str, dict[str, str]] = {
-    "axis": _QUIET,
-    "grid": {"stroke": "currentColor", "stroke_opacity": "0.15"},
-    "tick": {**_TEXT, "fill_opacity": "0.8"},
-    "tick over": {**_TEXT, "fill_opacity": "0.8"},
-    "title": _TEXT,
-    "tick best": {**_TEXT, "fill": _ORANGE, "font_weight": "600"},
-    "tick one-se": {**_TEXT, "fill": _GREEN, "font_weight": "600"},
-    "mark best": {"stroke": _ORANGE},
-    "mark one-se": {"stroke": _GREEN, "stroke_dasharray": "4 3"},
-    "without": {"stroke": "currentColor", "stroke_width": "1.2"},
-    "limit": {**_QUIET, "stroke_dasharray": "6 4"},
-    "training": {**_QUIET, "fill": "none", "stroke_dasharray": "1.5 4", "stroke_linecap": "round"},
-    "line c0": {"fill": "none", "stroke": _BLUE, "stroke_width": "2"},
-    "whisker c0": {"fill": "none", "stroke": _BLUE, "stroke_width": "1.5"},
-    "dot c0": {"fill": _BLUE},
-    "x-ticks": {},
-    "y-ticks": {},
-}
+# At least 3:1 on white and on the dark of notebooks; the rest has the colour of the notebook's own text.
+_COLOURS = {COLOURS[0]: "#2f81c7", COLOURS[1]: "#c9630f", COLOURS[2]: "#1c8f6e"}
+_OPACITY = {QUIET: "0.6", FAINT: "0.15"}
 _MOST_COLUMNS = 50
 _CELL, _LEFT, _NUMBER = "padding: 2px 8px", "text-align: left", "text-align: right; white-space: nowrap"
 
 
-class PlainChart(Chart):
-    """A chart that needs no style sheet; what the pointer would show is the title of an element."""
+def _paint(kind: str, colour: str) -> dict[str, str]:
+    """Colours as attributes."""
+    kind = "fill" if kind == "text" else kind
+    if colour in _COLOURS:
+        return {kind: _COLOURS[colour]}
+    return {kind: "currentColor", **({f"{kind}-opacity": _OPACITY[colour]} if colour in _OPACITY else {})}
 
-    def draw(self, name: str, text: str | Markup | None = None, **attributes: object) -> Markup:
-        """An element with the look of its class as attributes."""
-        tip = attributes.pop("data_tip", None)
-        look = _LOOKS[str(attributes.pop("class_"))]
-        return tag(name, tag("title", str(tip)) if tip else text, **look, **attributes)
 
-    def svg(self, **data: object) -> Markup:
-        """The chart with a size of its own."""
-        return tag(
-            "svg",
-            Markup("").join(self.elements),
-            viewBox=f"0 0 {self.width:g} {self.height:g}",
-            width=f"{0.85 * self.width:g}",
-            role="img",
-            aria_label=self.label,
-            font_family="system-ui, sans-serif",
-            style="max-width: 100%; height: auto",
-        )
+def _size_chart(curve: SizeCurve) -> Markup:
+    """The figure of the page with a size of its own; what the pointer would show is the title of a mark."""
+    bars, width, height = error_bars(curve), 820.0, 380.0
+    look = {
+        "width": f"{0.85 * width:g}",
+        "fill": "none",
+        "font-family": "system-ui, sans-serif",
+        "style": "max-width: 100%; height: auto",
+    }
+    label = SIZE_CURVE.panel_labels(bars)[0]
+    return drawn(draw_size_curve, bars, page_axes(width, height, fixed=False), label, look, _paint)
+
+
+def _tag(name: str, text: str | Markup, **attributes: str) -> Markup:
+    """An element; text and attributes are escaped."""
+    inside = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+    return Markup("<{0}{1}>{2}</{0}>").format(name, inside, text)
 
 
 def curve_html(curve: SizeCurve) -> str:
     """The answer, the size figure and the table of sizes."""
     answer = answer_of(curve)
-    cautions = Markup("").join(tag("li", text) for text in answer.cautions)
+    cautions = Markup("").join(_tag("li", text) for text in answer.cautions)
     rows = [
         [*row.cells, ", ".join(_names(curve.names, curve.supports[curve.at(row.size)].tolist()))]
         for row in size_rows(curve)
     ]
     parts = [
-        tag("p", tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
-        tag("ul", cautions) if cautions else Markup(""),
-        size_chart(error_bars(curve), True, PlainChart),
+        _tag("p", _tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
+        _tag("ul", cautions) if cautions else Markup(""),
+        _size_chart(curve),
         _table([*HEADS, "Columns"], rows, {0, len(HEADS) - 1, len(HEADS)}),
-        tag("p", tag("small", explanation(curve))),
-        *(tag("p", tag("small", f"Note: {clean(note)}.")) for note in curve.notes),
+        _tag("p", _tag("small", explanation(curve))),
+        *(_tag("p", _tag("small", f"Note: {clean(note)}.")) for note in curve.notes),
     ]
-    return str(tag("div", Markup("").join(parts)))
+    return str(_tag("div", Markup("").join(parts)))
 
 
 def trace_html(trace: Trace) -> str:
@@ -107,16 +92,16 @@ def trace_html(trace: Trace) -> str:
     values = aligned([*trace.best_coef[: len(names)], trace.best_intercept], least=4)
     rows = [list(row) for row in zip([*names, "(constant)"], values, strict=True)]
     parts = [
-        tag(
+        _tag(
             "p",
-            tag("strong", f"The best {plural(trace.k, 'column')} found.") + f" {agree}{doubt}; {what} "
+            _tag("strong", f"The best {plural(trace.k, 'column')} found.") + f" {agree}{doubt}; {what} "
             f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
         ),
         _table(["Column", "Coefficient"], rows, {0}),
-        tag("p", tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
-        tag("p", tag("small", f"Note: {clean(trace.note)}.")) if trace.note else Markup(""),
+        _tag("p", _tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
+        _tag("p", _tag("small", f"Note: {clean(trace.note)}.")) if trace.note else Markup(""),
     ]
-    return str(tag("div", Markup("").join(parts)))
+    return str(_tag("div", Markup("").join(parts)))
 
 
 def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
@@ -125,7 +110,7 @@ def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
 
 def _pieces(pieces: Iterable[Piece]) -> Markup:
     """A sentence with its names set apart."""
-    return Markup("").join(tag("b", text) if is_name else escape(text) for text, is_name in pieces)
+    return Markup("").join(_tag("b", text) if is_name else escape(text) for text, is_name in pieces)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) -> Markup:
@@ -133,11 +118,11 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) 
 
     def line(cells: Sequence[str], kind: str) -> Markup:
         side = [f"{_CELL}; {_LEFT if i in left else _NUMBER}" for i in range(len(cells))]
-        return tag("tr", Markup("").join(tag(kind, cell, style=s) for cell, s in zip(cells, side, strict=True)))
+        return _tag("tr", Markup("").join(_tag(kind, cell, style=s) for cell, s in zip(cells, side, strict=True)))
 
     body = Markup("").join(line(row, "td") for row in rows)
     look = "color: inherit; font-size: inherit; border-collapse: collapse"
-    return tag("table", tag("thead", line(heads, "th")) + tag("tbody", body), style=look)
+    return _tag("table", _tag("thead", line(heads, "th")) + _tag("tbody", body), style=look)
 
 
 def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from pairflip.crossval.verdict import baseline, recommended_size
 from pairflip.crossval.verdict import held_out as errors_of
 from pairflip.least_squares import Floats
-from pairflip.text import column_labels, plural
+from pairflip.text import clean, column_labels, plural, shorten
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve
@@ -67,6 +68,7 @@ class CountMap:
     fraction: Floats
     final: Bools
     n_folds: int
+    marks: list[Mark]
     cut: str
 
 
@@ -90,12 +92,14 @@ class Paths:
 class Scatter:
     """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown.
 
-    `rmse` and `r2` are those of all rows, each by its weight. `axis` holds the observed values and those predictions
-    that are no further from them than they are from each other; `beyond` says how many of those shown are outside.
+    `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` are those of all rows, each by its weight.
+    `axis` holds the observed values and those predictions that are no further from them than they are from each other;
+    `beyond` says how many of those shown are outside.
     """
 
     size: int
     rows: Ints
+    names: list[str]
     observed: Floats
     predicted: Floats
     residual: Floats
@@ -189,7 +193,8 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
     ranked = np.argsort(-total, kind="stable")
     ranked = ranked[: int(np.count_nonzero(total))]
     ever = ranked.size
-    chosen = np.unique(np.concatenate([curve.supports[curve.at(mark.size)] for mark in marks(curve)]))
+    pointed = marks(curve)
+    chosen = np.unique(np.concatenate([curve.supports[curve.at(mark.size)] for mark in pointed]))
     top = ranked[:limit]
     missing = chosen[~np.isin(chosen, top)]
     spare = top[~np.isin(top, chosen)]
@@ -207,6 +212,7 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
         fraction=counts / max(1, curve.n_folds),
         final=final.reshape(counts.shape),
         n_folds=curve.n_folds,
+        marks=pointed,
         cut=_cut_of_counts(shown.size, n_missing, ever),
     )
 
@@ -267,8 +273,34 @@ def shown_rows(curve: SizeCurve, limit: int) -> Ints:
     return np.sort(np.concatenate([largest, others[spread]]))
 
 
-def held_out(curve: SizeCurve, size: int | None = None, limit: int = 5000) -> Scatter:
-    """Held-out prediction against truth at a size (None: that to show), thinned to `limit` rows."""
+def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
+    """Names of the rows where they are given, else numbers from 1."""
+    if names is None:
+        return [str(row + 1) for row in range(curve.n_rows)]
+    labels = [shorten(clean(name), 60) for name in names]
+    if len(labels) != curve.n_rows:
+        raise ValueError(
+            f"row_names has {len(labels)} names for a table of {curve.n_rows} rows; expected one for each row, in the "
+            "order of the table."
+        )
+    return labels
+
+
+def held_out(
+    curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
+) -> Scatter:
+    """Held-out prediction against truth at a size (None: that to show), thinned to `limit` rows.
+
+    Parameters
+    ----------
+    curve, size
+        What is shown.
+    limit
+        Most rows to show; the largest residuals are among them.
+    names
+        What the rows of the table are called, as `row_labels` gives it.
+    """
+    names = row_labels(curve, None) if names is None else names
     size = size_to_show(curve) if size is None else int(size)
     predicted = curve.predictions[curve.at(size)]
     at = shown_rows(curve, limit)
@@ -283,6 +315,7 @@ def held_out(curve: SizeCurve, size: int | None = None, limit: int = 5000) -> Sc
     return Scatter(
         size=size,
         rows=curve.held_out_rows[at],
+        names=[names[row] for row in curve.held_out_rows[at].tolist()],
         observed=x,
         predicted=y,
         residual=residual,

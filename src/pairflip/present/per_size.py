@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pairflip.crossval.verdict import baseline, uncertain
-from pairflip.present.cooling_numbers import Cooling
-from pairflip.present.numbers import Scatter, size_words
+from pairflip.crossval.verdict import baseline, held_out, uncertain
+from pairflip.present.numbers import size_words
 from pairflip.present.stand_ins import STRONG, stand_ins
-from pairflip.text import NOTHING, aligned, column_labels, explained, number, percent, plural
+from pairflip.text import NOTHING, aligned, column_labels, explained, number, plural
 
 if TYPE_CHECKING:
     from pairflip.crossval.curve import SizeCurve
@@ -19,12 +16,10 @@ if TYPE_CHECKING:
 Rows = list[list[str]]
 
 _ROWS = 150  # rows of a table that follows the slider
-_RESIDUALS = 25
-_COLD_ROWS = 12
 
 
-def of_size(curve: SizeCurve, size: int, points: Scatter, cold: Cooling, row_labels: Sequence[str]) -> dict[str, Any]:
-    """Everything that changes with the size shown."""
+def of_size(curve: SizeCurve, size: int) -> dict[str, Any]:
+    """Texts and rows of tables about the columns of a size."""
     at = curve.at(size)
     counts = curve.selection_counts[at]
     support = curve.supports[at].tolist()
@@ -33,14 +28,10 @@ def of_size(curve: SizeCurve, size: int, points: Scatter, cold: Cooling, row_lab
     replacing = _stand_in_rows(curve, size, columns)
     return {
         "name": size_name(curve, size),
-        "summary": _summary(curve, size, points, len(support)),
+        "summary": _summary(curve, size, len(support)),
         "columns": _column_rows(curve, size, columns, by_count),
         "stand_ins": replacing,
         "no_stand_ins": _no_stand_ins(size, replacing),
-        "fit": f"Root mean square error {number(points.rmse, 3)}{_explained(curve, points)}.{_beyond(points)}",
-        "residuals": _residual_rows(curve, size, row_labels),
-        "chains": cold.cut,
-        "cooling": _cooling_rows(cold),
     }
 
 
@@ -52,9 +43,11 @@ def size_name(curve: SizeCurve, size: int) -> str:
     return plural(size, "column") + (f" ({', '.join(words)})" if words else "")
 
 
-def _summary(curve: SizeCurve, size: int, points: Scatter, n_columns: int) -> str:
-    at = curve.at(size)
-    error = f"Root mean square error {number(points.rmse, 3)} on held-out rows{_explained(curve, points)}."
+def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
+    at, now = curve.at(size), held_out(curve, size)
+    # The mean itself (of the other rows) is not compared with the mean.
+    much = f", {explained(now.r2)}" if size or curve.always.size else ""
+    error = f"Root mean square error {number(now.rmse, 3)} on held-out rows{much}."
     if not size:
         return f"No columns ({baseline(curve)}). {error}"
     same = round(curve.stability[at] * curve.n_folds)
@@ -62,11 +55,6 @@ def _summary(curve: SizeCurve, size: int, points: Scatter, n_columns: int) -> st
     return f"{error} {same:,} of {plural(curve.n_folds, 'fold')} selected exactly these columns.{doubt}" + (
         f" The {_ROWS} columns selected most often are listed." if n_columns > _ROWS else ""
     )
-
-
-def _explained(curve: SizeCurve, points: Scatter) -> str:
-    """How much is explained; the mean itself (of the other rows) is not compared with the mean."""
-    return f", {explained(points.r2)}" if points.size or curve.always.size else ""
 
 
 def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int], places: Sequence[int]) -> Rows:
@@ -104,39 +92,3 @@ def _no_stand_ins(size: int, rows: Rows) -> str:
     if rows or not size:
         return "" if rows else "No columns are chosen at this size."
     return f"None: no other column has a correlation above {STRONG} or below -{STRONG} with a chosen one."
-
-
-def _beyond(points: Scatter) -> str:
-    if not points.beyond:
-        return ""
-    return f" {plural(points.beyond, 'prediction')} far outside the observed values: hollow, at the edge of the figure."
-
-
-def _residual_rows(curve: SizeCurve, size: int, row_labels: Sequence[str]) -> Rows:
-    """Rows with the largest residuals, each once: where a row was predicted several times, the mean prediction."""
-    n = len(row_labels)
-    times = np.bincount(curve.held_out_rows, minlength=n)
-    total = np.bincount(curve.held_out_rows, curve.predictions[curve.at(size)], n)
-    target = np.zeros(n)
-    target[curve.held_out_rows] = curve.observed
-    rows = np.flatnonzero(times)
-    predicted, observed = total[rows] / times[rows], target[rows]
-    largest = np.argsort(-np.abs(observed - predicted), kind="stable")[:_RESIDUALS]
-    values = np.column_stack([observed, predicted, observed - predicted])[largest]
-    texts = iter(aligned(values.ravel()))
-    return [[row_labels[rows[p]], next(texts), next(texts), next(texts)] for p in largest]
-
-
-def _cooling_rows(cold: Cooling) -> Rows:
-    steps = cold.temperature.size
-    if not steps:
-        return []
-    at = np.unique(np.linspace(0, steps - 1, _COLD_ROWS).round().astype(np.int64))
-    energy = cold.energy[:, at]
-    texts = iter(
-        aligned(np.column_stack([energy.min(axis=0), np.median(energy, axis=0), energy.max(axis=0)]).ravel(), 5)
-    )
-    return [
-        [temperature, next(texts), next(texts), next(texts), percent(float(np.median(cold.acceptance[:, t])))]
-        for t, temperature in zip(at, aligned(cold.temperature[at], 3), strict=True)
-    ]

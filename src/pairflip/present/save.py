@@ -5,17 +5,14 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.present.cooling import plot_anneal
 from pairflip.present.files import write_whole
-from pairflip.present.paths import plot_paths
-from pairflip.present.predictions import plot_predictions
-from pairflip.present.selection_counts import plot_selection_counts
-from pairflip.present.size_curve import plot_size_curve
-from pairflip.present.style import figure_of
+from pairflip.present.numbers import size_to_show
+from pairflip.present.registry import FIGURES, Room
+from pairflip.present.style import new_axes, set_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,8 +32,8 @@ _KINDS: dict[str, dict[str, Any]] = {
 def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]:
     """Write every figure as SVG and PNG into `folder` (made if missing); the same curve gives the same bytes.
 
-    Returns the paths: ``size_curve``, ``selection_counts``, ``paths``, ``predictions``, ``annealing``, each as
-    ``.svg`` and ``.png``.
+    Returns the paths: ``size_curve``, ``selection_counts``, ``paths``, ``predictions``, ``annealing`` and what else is
+    registered, each as ``.svg`` and ``.png``.
     """
     home = Path(folder)
     try:
@@ -50,23 +47,20 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
 
 
 def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
-    """(name, figure) of each figure, drawn one by one."""
-    yield "size_curve", figure_of(plot_size_curve(curve))
-    yield "selection_counts", figure_of(plot_selection_counts(curve))
-    yield "paths", figure_of(plot_paths(curve))
-    yield "predictions", _pair(plot_predictions, curve, ("prediction", "residual"), 8.6, 4.2)
-    yield "annealing", _pair(plot_anneal, curve, ("energy", "acceptance"), 8.6, 3.6)
-
-
-def _pair(
-    plot: Callable[..., Any], curve: SizeCurve, quantities: tuple[str, str], width: float, height: float
-) -> Figure:
+    """(name, figure) of each registered figure, drawn one by one."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    for ax, quantity in zip(figure.subplots(1, 2), quantities, strict=True):
-        plot(curve, ax=ax, quantity=quantity)
-    return figure
+    size, room = size_to_show(curve), Room()
+    for each in FIGURES.values():
+        numbers = each.numbers(curve, size, room)
+        width, height = each.shape(numbers, True)
+        panels = len(each.draw)
+        figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        for ax, draw, title in zip(axes, each.draw, each.panel_titles(numbers), strict=True):
+            draw(numbers, new_axes(ax))
+            set_title(ax, title)
+        yield each.name, figure
 
 
 def _save(figure: Figure, home: Path, stem: str) -> list[Path]:
