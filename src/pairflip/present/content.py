@@ -116,10 +116,10 @@ def _room(curve: SizeCurve, sizes: int, row_names: Sequence[object] | None) -> R
 
 def _part(figure: PageFigure, curve: SizeCurve, sizes: Sequence[int], shown: int, room: Room, book: TipBook) -> Part:
     """A registered figure, drawn."""
-    variants = []
-    for size in sizes if figure.follows else [sizes[shown]]:
-        numbers = figure.numbers(curve, size, room)
-        table = figure.table(curve, numbers, room)
-        variants.append(Variant(page_svgs(figure, numbers, book), figure.caption(curve, numbers), table))
+    numbers = [figure.numbers(curve, size, room) for size in (sizes if figure.follows else [sizes[shown]])]
+    variants = [
+        Variant(svgs, figure.caption(curve, each), figure.table(curve, each, room))
+        for each, svgs in zip(numbers, page_svgs(figure, numbers, book), strict=True)
+    ]
     now = variants[shown if figure.follows else 0]
     return Part(figure.name, figure.title, figure.place, figure.follows, variants, now)

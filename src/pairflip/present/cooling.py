@@ -121,8 +121,8 @@ def _caption(curve: SizeCurve, curves: Cooling) -> str:
         "Energy above the best one that is known, and accepted fraction of the flips, while the final fit was cooled; "
         f"one line for each chain ({curves.cut}). Axes fit the size shown. Good: acceptance starts high and falls "
         "smoothly to about zero, and many chains end on the floor of the figure (“best”). A chain that ends above it "
-        "was caught among other columns; what counts is the best set that it met on its way, in any of its steps. If few "
-        "chains agree, use more of them or a slower schedule."
+        "was caught among other columns; what counts is the best set that it met on its way, in any of its steps. If "
+        "few chains agree, use more of them or a slower schedule."
     )
 
 

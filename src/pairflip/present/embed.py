@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from pairflip.present.registry import PageFigure
-from pairflip.present.style import Tips, figure_of, page_axes, told
+from pairflip.present.style import Tips, figure_of, page_axes, told, wipe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pairflip.present.renderer import Paint
+
+
+_PANEL = (400.0, 330.0)
 
 
 class TipBook:
@@ -40,20 +43,22 @@ class TipBook:
         return self._places[key]
 
 
-def page_svgs(figure: PageFigure, numbers: Any, book: TipBook) -> list[Markup]:
-    """A figure for the page: its panels, or its only panel for a wide and for a narrow page."""
-    if figure.follows or len(figure.draw) > 1:
-        variants = [(draw, "panel", i, True) for i, draw in enumerate(figure.draw)]
-    else:
-        variants = [(figure.draw[0], "wide", 0, True), (figure.draw[0], "narrow", 0, False)]
-    labels = figure.panel_labels(numbers)
-    svgs = []
-    for draw, kind, panel, wide in variants:
-        width, height = figure.shape(numbers, wide) if kind != "panel" or figure.follows else (400.0, 330.0)
-        ax = page_axes(width, height, fixed=figure.follows)
-        look = {"class": f"chart {kind}", "data-role": f"{figure.name}-{panel}"}
-        svgs.append(drawn(draw, numbers, ax, labels[panel], look, book=book))
-    return svgs
+def page_svgs(figure: PageFigure, numbers: Sequence[Any], book: TipBook) -> list[list[Markup]]:
+    """A figure for the page, for each of `numbers`: its panels, or its only panel for a wide and for a narrow page."""
+    side_by_side = figure.follows or len(figure.draw) > 1
+    kinds = [("panel", i) for i in range(len(figure.draw))] if side_by_side else [("wide", 0), ("narrow", 0)]
+    found: list[list[Markup]] = [[] for _ in numbers]
+    for kind, panel in kinds:
+        ax = None
+        for each, svgs in zip(numbers, found, strict=True):
+            if ax is None or not figure.follows:
+                shape = figure.shape(each, kind != "narrow") if figure.follows or not side_by_side else _PANEL
+                ax = page_axes(*shape, fixed=figure.follows)
+            else:
+                wipe(ax)
+            look = {"class": f"chart {kind}", "data-role": f"{figure.name}-{panel}"}
+            svgs.append(drawn(figure.draw[panel], each, ax, figure.panel_labels(each)[panel], look, book=book))
+    return found
 
 
 def drawn(

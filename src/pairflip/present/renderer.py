@@ -99,10 +99,10 @@ class PageRenderer(RendererBase):
         box = gc.get_clip_rectangle() if rgbFace is None else None
         d = self._d(path.transformed(transform), None if box is None else box.extents)
         look = self._look(gc, rgbFace)
-        tips, title = self._group_tips(), ""
+        tips, title = self._group_tips() if rgbFace is not None else None, ""
         if tips is not None and self._tips_at is None:
             title = tips.text(self._drawn)
-        elif tips is not None and self._tips_at and rgbFace is not None and not self._grouped:
+        elif tips is not None and self._tips_at and not self._grouped:
             self.elements.append(f'<g data-tips="{self._tips_at(tips)}">')
             self._grouped = True
         self._drawn += 1
@@ -128,7 +128,7 @@ class PageRenderer(RendererBase):
         if not centres:
             return
         look = self._look(gc, rgbFace)
-        round_one = marker_path.codes is not None and len(marker_path.vertices) == 26
+        round_one = marker_path.codes is not None and len(np.asarray(marker_path.vertices)) == 26
         shape = _circle(mark) if round_one else self._relative(mark)
         if round_one and rgbFace is not None and not _edge(gc, rgbFace):  # a dot is the end of a line of no length
             look = _as_dot(look, float(np.ptp(np.asarray(mark.vertices)[:, 0])))
@@ -210,9 +210,10 @@ class PageRenderer(RendererBase):
                 look[f"{kind}-opacity"] = _short(alpha, 2)
             if kind == "stroke":
                 look["stroke-width"] = _short(width, 2)
-                _, dashes = gc.get_dashes()
+                dashes = gc.get_dashes()[1]
                 if dashes is not None:
-                    look["stroke-dasharray"] = " ".join(_short(self.points_to_pixels(v)) for v in dashes)
+                    lengths = self.points_to_pixels(np.asarray(dashes, dtype=float))
+                    look["stroke-dasharray"] = " ".join(map(_short, lengths.tolist()))
         return look
 
     def _d(self, path: Path, clip: Any) -> str:
@@ -223,7 +224,7 @@ class PageRenderer(RendererBase):
             if code == Path.CLOSEPOLY:
                 d, before = f"{d}z", "z"
                 continue
-            corners = [(round(x, 1), round(self.height - y, 1)) for x, y in vertices.reshape(-1, 2)]
+            corners = [(round(x, 1), round(self.height - y, 1)) for x, y in np.reshape(vertices, (-1, 2)).tolist()]
             letter = _LETTERS[code]
             steps = [v - w for corner in corners for v, w in zip(corner, last, strict=True)]
             if letter == "M":

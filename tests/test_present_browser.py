@@ -45,6 +45,7 @@ MESS = """
   return found;
 })()
 """
+SHOWN = "document.querySelector('figure:not([hidden]) svg[data-role=%s]')"
 COLUMNS = "[...document.querySelectorAll('#t-columns tbody th')].map(c => c.textContent)"
 
 
@@ -82,7 +83,7 @@ def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path)
 
 def test_the_search_for_overlaps_finds_one(browser, pages):
     page = browser.open(pages["wide"])
-    page.run("(t => { t.textContent = 'a text that runs over its neighbour' })(document.querySelector('svg .tick'))")
+    page.run("document.querySelector('svg.wide text').textContent = 'a text that runs over its neighbour'")
     assert page.run(MESS) != []
     page.close()
 
@@ -110,8 +111,8 @@ def test_the_slider_changes_the_table_by_keyboard(browser, pages):
     page = browser.open(pages["odd"])
     before = page.run(COLUMNS)
     assert len(before) == 5  # four and the constant
-    dots = "document.querySelector('svg[data-role*=prediction] .point').getAttribute('cy')"
-    lines = "document.querySelector('svg[data-role*=energy] .chain').getAttribute('points')"
+    dots = f"{SHOWN % 'predictions-0'}.querySelector('[data-tips]').getAttribute('d')"
+    lines = f"{SHOWN % 'annealing-0'}.querySelectorAll('[stroke-opacity]').length"
     first = page.run(dots), page.run(lines)
     page.run("document.getElementById('size').focus()")
     assert page.run("getComputedStyle(document.getElementById('size')).outlineStyle") != "none"
@@ -119,22 +120,20 @@ def test_the_slider_changes_the_table_by_keyboard(browser, pages):
     assert len(page.run(COLUMNS)) == 6
     assert page.run("document.getElementById('size-now').textContent") == "5 columns"
     assert page.run("document.getElementById('size').getAttribute('aria-valuetext')") == "5 columns"
-    assert "5 columns" in page.run("document.querySelector('svg[data-role*=prediction]').getAttribute('aria-label')")
-    assert (page.run(dots) != first[0], page.run(lines) != first[1]) == (True, True)
+    assert "5 columns" in page.run(f"{SHOWN % 'predictions-0'}.getAttribute('aria-label')")
+    assert page.run(dots) != first[0]
+    assert page.run(lines) == first[1] == 6, "one line for each chain"
     page.press("Home")
     assert page.run(COLUMNS) == ["(constant)"]
     assert page.run("document.querySelector('#columns').textContent") == "Which columns: 0 columns (mean alone)"
-    assert page.run(lines) == ""
+    assert page.run(lines) == 0
     page.press("ArrowRight")
     assert len(page.run(COLUMNS)) == 2
     assert page.run("document.querySelector('#columns').textContent") == "Which columns: 1 column"
     page.press("End")  # the size that was not annealed
-    assert page.run(lines) == ""
+    assert page.run(lines) == 0
     assert page.complaints == []
     page.close()
-
-
-TICKS = "[...document.querySelectorAll('svg[data-role*=%s] .%s-ticks text')].map(t => t.textContent)"
 
 
 def test_axes_follow_the_slider(browser, tmp_path):
@@ -144,18 +143,22 @@ def test_axes_follow_the_slider(browser, tmp_path):
     predictions[5, 3] = 1e5
     page = browser.open(write_report(dataclasses.replace(curve, predictions=predictions), tmp_path / "r.html").as_uri())
     page.run("document.querySelector('.search').open = true")
-    before = {(role, axis): page.run(TICKS % (role, axis)) for role in ("prediction", "energy") for axis in "xy"}
-    assert before["energy", "y"][0] == "best"
+    ticks = "[...{}.querySelectorAll('text')].map(t => t.textContent)"
+    roles = [f"{name}-{panel}" for name in ("predictions", "annealing") for panel in (0, 1)]
+    before = {role: page.run(ticks.format(SHOWN % role)) for role in roles}
+    assert "best" in before["annealing-0"]
     page.run("document.getElementById('size').focus()")
     page.press("ArrowRight")
-    after = {(role, axis): page.run(TICKS % (role, axis)) for role, axis in before}
-    assert after["prediction", "y"] != before["prediction", "y"]
-    assert after["energy", "y"][0] == "best"
-    assert page.run("document.querySelectorAll('svg[data-role*=prediction] .point.beyond').length") == 1
-    assert "1 prediction far outside" in page.run("document.querySelector('#pred-head + figure').textContent")
+    after = {role: page.run(ticks.format(SHOWN % role)) for role in roles}
+    assert after["predictions-0"] != before["predictions-0"]
+    assert "best" in after["annealing-0"]
+    series = f"[...{SHOWN % 'predictions-0'}.querySelectorAll('path[data-tips]')].map(p => p.getAttribute('d'))"
+    assert [d.count("M") for d in page.run(series)] == [59, 1], "the wild one is drawn apart, hollow"
+    caption = "document.querySelector('#h-predictions ~ figure:not([hidden]) figcaption').textContent"
+    assert "1 prediction far outside" in page.run(caption)
     inside = """[...document.querySelectorAll('svg.panel')].every(svg => {
       const frame = svg.getBoundingClientRect();
-      return [...svg.querySelectorAll('.point, .chain')].every(mark => {
+      return !frame.width || [...svg.querySelectorAll('path')].every(mark => {
         const box = mark.getBoundingClientRect();
         return !box.width || (box.left > frame.left - 8 && box.right < frame.right + 8 && box.bottom < frame.bottom);
       });
@@ -163,7 +166,7 @@ def test_axes_follow_the_slider(browser, tmp_path):
     assert page.run(inside)
     assert page.run(MESS) == []
     page.press("ArrowLeft")
-    assert {key: page.run(TICKS % key) for key in before} == before
+    assert {role: page.run(ticks.format(SHOWN % role)) for role in roles} == before
     page.close()
 
 
@@ -179,13 +182,24 @@ def test_stand_ins_are_a_table_or_one_line(browser, pages):
 
 def test_hover_shows_values(browser, pages):
     page = browser.open(pages["odd"])
-    page.run("document.querySelector('circle.dot').scrollIntoView({block: 'center'})")
-    box = page.run("document.querySelector('.wide circle.dot').getBoundingClientRect().toJSON()")
-    page.hover(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    dots = "document.querySelector('svg.wide[data-role=size_curve-0] path[data-tips]')"
+    page.run(f"{dots}.scrollIntoView({{block: 'center'}})")
+    place = f"""(() => {{
+      const dots = {dots}, svg = dots.ownerSVGElement, frame = svg.getBoundingClientRect();
+      const [, x, y] = dots.getAttribute('d').match(/M(\\S+) ([\\d.]+)/).map(Number);
+      const scale = frame.width / svg.viewBox.baseVal.width;
+      return [frame.left + x * scale, frame.top + y * scale];
+    }})()"""
+    page.hover(*(at + 3 for at in page.run(place)))
     assert page.run("document.getElementById('tip').textContent").startswith(
         "1 column: cv_error 0.359 ± 0.049, RMSE 0.848"
     )
     assert page.run("document.getElementById('tip').hidden") is False
+    cell = "document.querySelector('svg.wide[data-role=selection_counts-0] g[data-tips]').children[0]"
+    page.run(f"{cell}.scrollIntoView({{block: 'center'}})")
+    box = page.run(f"{cell}.getBoundingClientRect().toJSON()")
+    page.hover(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+    assert page.run("document.getElementById('tip').textContent").endswith("of 60 folds, in the final fit")
     page.hover(2, 2)
     assert page.run("document.getElementById('tip').hidden") is True
     page.close()
@@ -203,7 +217,10 @@ def test_figures_have_text_alternatives(browser, pages):
 
 def test_dark_and_print(browser, pages):
     colour = "getComputedStyle(document.body).backgroundColor"
-    light, dark = (browser.open(pages["odd"], dark=d).run(colour) for d in (False, True))
+    axis = "getComputedStyle(document.querySelector('svg.wide .s-ink')).stroke"
+    open_pages = [browser.open(pages["odd"], dark=d) for d in (False, True)]
+    light, dark = (page.run(colour) for page in open_pages)
+    assert [sum(map(int, page.run(axis)[4:-1].split(","))) > 380 for page in open_pages] == [False, True]
     assert light == "rgb(255, 255, 255)"
     assert sum(map(int, dark[4:-1].split(","))) < 120
     printed = browser.open(pages["odd"], dark=True, media="print")

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -132,12 +133,14 @@ def test_the_issue_list_is_there():
 
 def test_figures_have_text_alternatives_and_tables():
     charts = [a for a in OUTLINE.all("svg") if a.get("role") == "img"]
-    assert len(charts) == 10  # three in two widths, two pairs
+    assert len(charts) == 6 + 4 * CURVE.sizes.size  # three in two widths, two pairs for each size
     assert all(len(a["aria-label"]) > 40 for a in charts)
     assert all(a.get("aria-hidden") == "true" for a in OUTLINE.all("svg") if a.get("role") != "img")
     assert PAGE.count("<details") == PAGE.count("<summary") == 7
     assert [a for a in OUTLINE.all("details") if "open" in a] == [{"open": None}], "only the settings are open"
-    assert len(OUTLINE.all("figure")) == len(OUTLINE.all("figcaption")) == 5
+    assert len(OUTLINE.all("figure")) == len(OUTLINE.all("figcaption")) == 3 + 2 * CURVE.sizes.size
+    following = [a for a in OUTLINE.all("figure") if "data-follow" in a]
+    assert [a["data-follow"] for a in following if "hidden" not in a] == ["4", "4"], "the size shown, and no other"
 
 
 def test_the_slider_is_a_labelled_range_with_a_live_output():
@@ -294,25 +297,59 @@ def test_the_table_of_sizes_has_few_columns_and_says_where_the_search_is_uncerta
 
 
 def test_diagnostics_of_the_search_are_in_one_closed_section():
-    inside = re.search(r'<details class="search">.*?<table id="t-cooling".*?</table>', PAGE, re.DOTALL)[0]
+    inside = re.search(r'<details class="search">.*?<table id="t-annealing".*?</table>', PAGE, re.DOTALL)[0]
     for word in ("Run-to-run SD", "Energy", "accepted fraction"):
         assert word in inside
         assert word not in PAGE.replace(inside, "").split("<script")[0]
 
 
+def panels(page, role):
+    """Panels of a figure that follows the slider, one for each size."""
+    return [ET.fromstring(svg) for svg in re.findall(rf'<svg[^>]*data-role="{role}".*?</svg>', page, re.DOTALL)]
+
+
+def numbers_in(svg):
+    texts = [e.text.replace("−", "-") for e in svg.iter("text")]
+    return [float(t) for t in texts if re.fullmatch(r"-?[\d.]+(e[-+]\d+)?", t)]
+
+
 def test_every_size_has_axes_of_its_own():
     wild = CURVE.predictions.copy()
     wild[8] += 500 * np.sin(np.arange(60))
-    data = data_of(render(dataclasses.replace(CURVE, predictions=wild)))
-    highest = [frames["prediction"]["y"][1] for frames in data["frames"]]
+    page = render(dataclasses.replace(CURVE, predictions=wild))
+    highest = [max(numbers_in(svg)) for svg in panels(page, "predictions-0")]
+    assert len(highest) == 9
     assert max(highest[:8]) < 15, "a bad size does not squeeze the others"
-    ends = [[chain[-1] for chain in cold["energy"]] for cold in data["cooling"]]
-    for frames, end in zip(data["frames"][1:], ends[1:], strict=True):
-        low, high = frames["energy"]["y"][:2]
-        assert frames["energy"]["y"][4] is True, "logarithmic"
-        assert low < min(end) <= max(end) < high
-        assert frames["energy"]["yt"][0][1] == "best"
-    assert data["frames"][0]["energy"]["xt"] == [], "nothing was annealed at size 0"
+    energies = panels(page, "annealing-0")
+    assert "not annealed at this size" in [e.text for e in energies[0].iter("text")]
+    for svg in energies[1:]:
+        assert "best" in [e.text for e in svg.iter("text")]
+        assert min(numbers_in(svg)) > 0, "logarithmic"
+
+
+def test_dots_stand_where_their_numbers_say():
+    """Distances on the page are in the ratio of the numbers, along both axes."""
+    svg = panels(PAGE, "predictions-0")[4]
+    (dots,) = [e for e in svg.iter("path") if "data-tips" in e.attrib]
+    at = np.array([list(map(float, m)) for m in re.findall(r"M(\S+) ([\d.]+)h0", dots.get("d"))])
+    assert len(at) == 60
+    for pixels, values in ((at[:, 0], CURVE.observed), (-at[:, 1], CURVE.predictions[4])):
+        slope, start = np.polyfit(values, pixels, 1)
+        assert slope > 0
+        np.testing.assert_allclose(pixels, slope * values + start, atol=0.11)
+
+
+def test_texts_under_the_pointer_are_those_of_the_rows():
+    data = data_of(PAGE)
+    dots = next(e for e in panels(PAGE, "predictions-0")[4].iter("path") if "data-tips" in e.attrib)
+    form, columns = data["tips"][int(dots.get("data-tips"))]
+    assert form == "row {0}: observed {1}, predicted {2}, residual {3}"
+    names, observed, predicted, _ = (data["columns"][c] for c in columns)
+    assert names == [str(row + 1) for row in range(60)]
+    np.testing.assert_allclose([float(v) for v in observed], CURVE.observed, rtol=1e-3)
+    np.testing.assert_allclose([float(v) for v in predicted], CURVE.predictions[4], rtol=1e-3)
+    other = next(e for e in panels(PAGE, "predictions-1")[4].iter("path") if "data-tips" in e.attrib)
+    assert other.get("data-tips") == dots.get("data-tips"), "both panels share their texts"
 
 
 def spectrum_curve(correlation, names):
@@ -363,11 +400,11 @@ def test_no_stand_ins_is_one_line_and_no_table():
 def test_rows_have_their_names_or_numbers_from_1():
     worst = int(np.argmax(np.abs(CURVE.observed - CURVE.predictions[4])))
     data = data_of(PAGE)
-    assert data["tables"][4]["residuals"][0][0] == str(worst + 1)
-    assert data["rows"] == [str(row + 1) for row in range(60)]
+    assert data["tables"][4]["predictions"][0][0] == str(worst + 1)
+    assert [str(row + 1) for row in range(60)] in data["columns"]
     assert "Row (from 1)" in TEXT
     named = render(CURVE, row_names=[f"plant <{row}>" for row in range(60)])
-    assert data_of(named)["tables"][4]["residuals"][0][0] == f"plant <{worst}>"
+    assert data_of(named)["tables"][4]["predictions"][0][0] == f"plant <{worst}>"
     assert "from 1" not in " ".join(Outline(named).text)
     assert "59 names for a table of 60 rows" in sentence_of(ValueError, lambda: render(CURVE, row_names=["a"] * 59))
 
@@ -379,7 +416,7 @@ def test_a_row_predicted_several_times_is_listed_once():
     shifted = np.hstack([CURVE.predictions, CURVE.predictions + 0.5])
     fold = np.concatenate([np.arange(60), 60 + np.arange(60)])
     page = render(dataclasses.replace(CURVE, predictions=shifted, held_out_fold=fold, n_folds=120, **twice))
-    rows = data_of(page)["tables"][4]["residuals"]
+    rows = data_of(page)["tables"][4]["predictions"]
     assert len({row[0] for row in rows}) == len(rows) == 25
     at = int(rows[0][0]) - 1
     assert float(rows[0][2]) == pytest.approx(CURVE.predictions[4, at] + 0.25, abs=6e-4)
