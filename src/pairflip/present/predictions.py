@@ -77,7 +77,7 @@ def _dots(
     (a, b), (c, d) = _room(across), _room(up)
     ax.set_xlim(a, b)
     ax.set_ylim(c, d)
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=6))
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
     known = np.isfinite(x) & np.isfinite(y)
     outside = (x < a) | (x > b) | (y < c) | (y > d)
     for these, kind in (

@@ -52,7 +52,7 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     rows, n = counts.columns.size, counts.sizes.size
     narrow = inches(ax) < 4
     ax.set_xlim(-0.5, n - 0.5)
-    ax.set_ylim(rows - 0.5, -0.5)
+    ax.set_ylim(rows - 0.5, -1.35 if counts.marks else -0.5)  # a row for the flags
     ax.add_patch(Rectangle((-0.5, -0.5), n, rows, facecolor=FAINT, alpha=0.6, linewidth=0))
     at, row = np.nonzero((counts.counts > 0) | counts.final)
     corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
@@ -79,10 +79,9 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     ax.plot(*np.nonzero(counts.final), markersize=5 if n <= 40 else 3, markeredgewidth=0.7, label="final fit", **dots)
     places = {int(k): s for s, k in enumerate(counts.sizes)}
     for mark in counts.marks:
-        flag: dict[str, Any] = {"marker": "v", "markersize": 6, "linestyle": "none", "clip_on": False}
+        flag: dict[str, Any] = {"marker": "v", "markersize": 6, "linestyle": "none"}
         colour = COLOURS[1] if mark.recommended else COLOURS[2]
-        above = -0.5 - 0.45 * (1 if rows > 2 else 0.3)
-        ax.plot([places[mark.size]], [above], color=colour, label=f"{mark.text}: {mark.size}", **flag)
+        ax.plot([places[mark.size]], [-0.95], color=colour, label=f"{mark.text}: {mark.size}", **flag)
     every = -(-n // (8 if narrow else 20))
     ax.set_xticks(np.arange(0, n, every), labels=[str(k) for k in counts.sizes[::every]])
     texts = [shorten(text, 17) if narrow else text for text in counts.labels]

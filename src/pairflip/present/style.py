@@ -163,7 +163,8 @@ def whole_ticks(ax: Axes) -> None:
     """Ticks of the x axis at whole numbers only: sizes are counts."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=10 if inches(ax) > 4 else 6, integer=True, min_n_ticks=1))
+    few = 10 if inches(ax) > 4 else 6
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=few, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 
 def plain_log(ax: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
