@@ -104,10 +104,9 @@ def _room(axis: tuple[float, float]) -> tuple[float, float]:
 
 
 def _titles(points: Scatter) -> list[str]:
-    what = f"{plural(points.size, 'column')}, {points.cut}" + (
-        f", {points.beyond} beyond the axes (hollow)" if points.beyond else ""
-    )
-    return [f"{what}\nroot mean square error {number(points.rmse, 3)}, {explained(points.r2)}", what]
+    what = f"{plural(points.size, 'column')}, {points.cut}"
+    beyond = f"\n{points.beyond} beyond the axes (hollow)" if points.beyond else ""
+    return [f"{what}{beyond}\nRMSE {number(points.rmse, 3)}, {explained(points.r2)}", f"{what}{beyond}"]
 
 
 def how_good(curve: SizeCurve, points: Scatter) -> str:

@@ -20,7 +20,7 @@ from pairflip.present.style import (
     set_title,
     tell,
 )
-from pairflip.text import column_labels, plural, shorten
+from pairflip.text import column_labels, percent, plural, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     label_axes(ax, "size (number of columns)", "")
     scale = []
     for part in (0.25, 0.5, 1.0):
-        text = f"{part:.0%} of the folds" if part < 1 else f"all {plural(counts.n_folds, 'fold')}"
+        text = f"{percent(part)} of the folds" if part < 1 else f"all {plural(counts.n_folds, 'fold')}"
         scale.append(Patch(facecolor=(*to_rgb(COLOURS[0]), 0.05 + 0.95 * part), linewidth=0, label=text))
     legend_above(ax, scale)
 

@@ -74,7 +74,7 @@ def plot_theory(curve: TheoryCurve, ax: Axes | None = None) -> Axes:
     if values.min() > 0 and values.max() > 8 * values.min():
         ax.set_yscale("log")
     ax.set_xlabel(r"temperature $T = 1/\beta$" if over_beta else r"size $\rho = k / N$", fontsize=TEXT + 1)
-    ax.set_ylabel("error a row", fontsize=TEXT + 1)
+    ax.set_ylabel("error per row", fontsize=TEXT + 1)
     m = curve.model
     fixed = rf"$\rho = {curve.at:.4g}$" if over_beta else _AT.get(str(curve.at), rf"at $\beta = {curve.at}$")
     ax.set_title(
