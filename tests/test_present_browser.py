@@ -83,7 +83,7 @@ def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path)
 
 def test_the_search_for_overlaps_finds_one(browser, pages):
     page = browser.open(pages["wide"])
-    page.run("document.querySelector('svg.wide text').textContent = 'a text that runs over its neighbour'")
+    page.run("document.querySelector('svg.wide text').textContent = 'a text that runs over its neighbours '.repeat(4)")
     assert page.run(MESS) != []
     page.close()
 
