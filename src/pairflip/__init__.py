@@ -21,7 +21,7 @@ _HOME = {
     "Trace": "annealing",
     "anneal": "annealing",
     "select_size": "crossval",
-    "write_report": "report",
+    "write_report": "present",
 }
 _MODULES = ("datasets", "figures", "testing", "theory")
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from pairflip.annealing import Trace, anneal
     from pairflip.crossval import Selection, SizeCurve, select_size
     from pairflip.estimators import AnnealedSubset, AnnealedSubsetCV
+    from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
-    from pairflip.report import write_report
     from pairflip.schedule import Schedule
 
 

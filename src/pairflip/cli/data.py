@@ -54,7 +54,8 @@ class Loaded:
     def problem(self, model: ModelOptions, quiet: bool = False) -> SubsetProblem:
         """The problem that the model options make of it; unless `quiet`, it is said what was left out of the table."""
         from pairflip.problem import SubsetProblem
-        from pairflip.tables.errors import perhaps, quoted
+        from pairflip.tables.errors import perhaps
+        from pairflip.text import quoted
 
         table = self.table
         for name in model.always:
@@ -139,7 +140,8 @@ def _take_out(table: Table, name: str) -> tuple[Table, Floats]:
     """The column of weights, and the table without it."""
     import numpy as np
 
-    from pairflip.tables.errors import perhaps, quoted
+    from pairflip.tables.errors import perhaps
+    from pairflip.text import quoted
 
     if name not in table.names:
         hint = perhaps(name, table.names, "check the name and the column.")

@@ -18,9 +18,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pairflip.cli.names import one_line
 from pairflip.cli.usage import usage_sentence
 from pairflip.interrupt import CODE, interrupted
+from pairflip.text import one_line
 
 DEBUG = "PAIRFLIP_DEBUG"
 

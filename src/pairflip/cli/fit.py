@@ -133,7 +133,7 @@ def _write_coefficients(record: dict[str, Any], out: Path) -> None:
     import csv
     import io
 
-    from pairflip.figures.files import write_whole
+    from pairflip.present.files import write_whole
 
     text = io.StringIO()
     delimiter = _DELIMITERS[out.suffix.lower()]
@@ -144,8 +144,8 @@ def _write_coefficients(record: dict[str, Any], out: Path) -> None:
 
 
 def _show(record: dict[str, Any], as_json: bool) -> None:
-    from pairflip.cli.names import short
     from pairflip.cli.shown import print_json, print_rows
+    from pairflip.text import short
 
     if as_json:
         print_json(record)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.names import visible
 from pairflip.cli.result_folder import refuse_input
+from pairflip.text import visible
 
 Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
 Out = Annotated[

@@ -135,7 +135,7 @@ def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
     Path
         That file.
     """
-    from pairflip.report import write_report
+    from pairflip.present import write_report
     from pairflip.tables import Change
 
     table = record.get("table") or {}

@@ -118,8 +118,8 @@ def _whole(
 
 
 def _one_part(problem: SubsetProblem, chosen: Selection, journal: Path, shard: str, **run: Any) -> None:
-    from pairflip.cli.names import visible
     from pairflip.crossval import run_shard
+    from pairflip.text import visible
 
     chains = run_shard(problem, chosen, journal=journal, shard=shard, **run)
     typer.echo(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pairflip.cli.names import short, visible
+from pairflip.text import short, visible
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -85,7 +85,7 @@ def _given(error: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    from pairflip.tables.errors import quoted
+    from pairflip.text import quoted
 
     text = str(value)
     return text if re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?|nan|inf", text) else quoted(text)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pairflip.crossval.curve import SizeCurve
 from pairflip.crossval.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
-from pairflip.labels import column_labels, explained, number, percent, plural
+from pairflip.text import column_labels, explained, number, percent, plural
 
 Piece = tuple[str, bool]
 _NAME_LENGTH = 48

@@ -242,13 +242,13 @@ class SizeCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw cv_error against size with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.figures.records import plot_curve
+        from pairflip.present.notebook import plot_curve
 
         return plot_curve(self, ax)
 
     def _repr_html_(self) -> str:
         """The answer, the figure and the table, for notebooks."""
-        from pairflip.report.notebook import curve_html
+        from pairflip.present.notebook import curve_html
 
         return curve_html(self)
 

@@ -7,7 +7,7 @@ import textwrap
 from pairflip.crossval.answer import answer_of
 from pairflip.crossval.curve import SizeCurve
 from pairflip.crossval.verdict import baseline, held_out, uncertain
-from pairflip.labels import aligned, aligned_plus_minus, clean
+from pairflip.text import aligned, aligned_plus_minus, clean
 
 _SHOWN_NAMES = 6
 _WIDTH = 110

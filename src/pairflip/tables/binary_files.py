@@ -10,8 +10,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
+from pairflip.tables.errors import TableError, counted, perhaps
 from pairflip.tables.raw import MISSING_WORDS, Change, Raw
+from pairflip.text import listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.tables.errors import TableError, counted, listed, quoted
+from pairflip.tables.errors import TableError, counted
 from pairflip.tables.kinds import KINDS, as_numbers, describe, is_boolean, is_plain
 from pairflip.tables.marks import READINGS, Marks
 from pairflip.tables.odd import no_column_left, odd_columns, odd_target
 from pairflip.tables.raw import Change, change
+from pairflip.text import listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pairflip.tables.errors import TableError, counted, listed, perhaps, quoted
+from pairflip.tables.errors import TableError, counted, perhaps
 from pairflip.tables.raw import Change, change
+from pairflip.text import listed, quoted
 
 
 @dataclass(frozen=True)

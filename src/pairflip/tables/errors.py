@@ -1,29 +1,16 @@
-"""The error of a table that cannot be used, and how names are shown in its one sentence."""
+"""The error of a table that cannot be used, and the words of its one sentence."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from pairflip.text import quoted
 
 
 class TableError(ValueError):
     """A table cannot be used as asked: one sentence with what was given, what is expected and the shortest fix."""
-
-
-def quoted(name: object, most: int = 25) -> str:
-    """A name or value as it may stand in a sentence: quoted, on one line, shortened in the middle when it is long."""
-    text = str(name)
-    if len(text) > most:
-        text = f"{text[: most - 9]}…{text[-8:]}"
-    return repr(text)
-
-
-def listed(names: Iterable[object], most: int = 3) -> str:
-    """The first few names, quoted, and how many more there are."""
-    every = list(names)
-    text = ", ".join(quoted(name) for name in every[:most])
-    return text + (f" and {len(every) - most:,} more" if len(every) > most else "")
 
 
 def counted(count: int, thing: str) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.tables.errors import TableError, counted, listed, quoted
+from pairflip.tables.errors import TableError, counted
 from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
 from pairflip.tables.marks import READINGS, Marks, both_readings, readings, simplest
+from pairflip.text import listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pairflip.tables.errors import counted, listed
+from pairflip.tables.errors import counted
 from pairflip.tables.marks import Marks
+from pairflip.text import listed
 
 if TYPE_CHECKING:
     import pandas as pd

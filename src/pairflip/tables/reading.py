@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pairflip.tables.binary_files import read_arrow, read_excel, read_npz, read_parquet
-from pairflip.tables.errors import TableError, perhaps, quoted, shown_path
+from pairflip.tables.errors import TableError, perhaps, shown_path
 from pairflip.tables.marks import Marks
 from pairflip.tables.raw import Raw
 from pairflip.tables.text_files import read_text
+from pairflip.text import quoted
 
 TEXT = (".csv", ".tsv", ".tab", ".txt", ".dat")
 PARQUET = (".parquet", ".pq")

@@ -17,9 +17,10 @@ from pairflip.tables.binary_files import about_sheets
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
-from pairflip.tables.errors import TableError, counted, quoted
+from pairflip.tables.errors import TableError, counted
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
+from pairflip.text import quoted
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.tables.errors import TableError, quoted
+from pairflip.tables.errors import TableError
 from pairflip.tables.kinds import is_plain, written_numbers
 from pairflip.tables.layout import (
     SPACES,
@@ -23,6 +23,7 @@ from pairflip.tables.layout import (
 )
 from pairflip.tables.marks import Marks
 from pairflip.tables.raw import MISSING_WORDS, Change, Raw
+from pairflip.text import quoted
 
 if TYPE_CHECKING:
     import pandas as pd

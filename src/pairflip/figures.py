@@ -1,0 +1,19 @@
+"""Figures: functions that draw a record on Axes and compute nothing."""
+
+from pairflip.present.cooling import plot_anneal
+from pairflip.present.paths import plot_paths
+from pairflip.present.predictions import plot_predictions
+from pairflip.present.save import save_figures
+from pairflip.present.selection_counts import plot_selection_counts
+from pairflip.present.size_curve import plot_size_curve
+from pairflip.present.theory import plot_theory
+
+__all__ = [
+    "plot_anneal",
+    "plot_paths",
+    "plot_predictions",
+    "plot_selection_counts",
+    "plot_size_curve",
+    "plot_theory",
+    "save_figures",
+]

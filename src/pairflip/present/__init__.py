@@ -1,0 +1,22 @@
+"""What a reader sees: numbers of figures, their one drawing, the page, the files, records in notebooks.
+
+The figures of the page and of the files, in their order; a new one is one more line here, or `register` from elsewhere.
+"""
+
+from __future__ import annotations
+
+from pairflip.present.cooling import ANNEALING
+from pairflip.present.page import write_report
+from pairflip.present.paths import PATHS
+from pairflip.present.predictions import PREDICTIONS
+from pairflip.present.registry import FigureTable, PageFigure, Room, register
+from pairflip.present.selection_counts import SELECTION_COUNTS
+from pairflip.present.size_curve import SIZE_CURVE
+
+__all__ = ["FigureTable", "PageFigure", "Room", "register", "write_report"]
+
+register(SIZE_CURVE)
+register(SELECTION_COUNTS)
+register(PATHS)
+register(PREDICTIONS)
+register(ANNEALING)

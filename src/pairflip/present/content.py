@@ -1,0 +1,125 @@
+"""What the page says, as plain values: texts, tables of texts, drawn figures. No markup of its own, no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from pairflip.crossval.answer import answer_of
+from pairflip.present import done, size_tables
+from pairflip.present.embed import TipBook, page_svgs
+from pairflip.present.numbers import row_labels, size_to_show
+from pairflip.present.per_size import of_size
+from pairflip.present.registry import FIGURES, FigureTable, PageFigure, Room
+from pairflip.text import clean, column_labels
+
+if TYPE_CHECKING:
+    from pairflip.crossval.curve import SizeCurve
+
+_POINTS = 16_000  # held-out predictions in the page, over all sizes
+_CHAIN_POINTS = 12_000  # temperatures x chains x sizes in the page
+_CELLS = 1200  # places of the heat map, and of the paths
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A figure at one size: its panels and what is said of it."""
+
+    svgs: list[Markup]
+    caption: str
+    table: FigureTable | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A figure in the page: at the size shown alone, or one variant for each size where it follows the slider."""
+
+    name: str
+    title: str
+    place: str
+    follows: bool
+    variants: list[Variant]
+    shown: Variant
+
+
+def page_content(
+    curve: SizeCurve,
+    *,
+    title: str | None,
+    target: str | None,
+    dropped: Iterable[str | tuple[str, str]],
+    command: str | None,
+    extra: Mapping[str, object] | None,
+    row_names: Sequence[object] | None,
+) -> dict[str, Any]:
+    """Everything the template shows. `data` is what the page's script needs to follow the slider."""
+    sizes = [int(k) for k in np.sort(curve.sizes)]
+    shown = sizes.index(size_to_show(curve))
+    room = _room(curve, len(sizes), row_names)
+    book = TipBook()
+    parts = [_part(figure, curve, sizes, shown, room, book) for figure in FIGURES.values()]
+    per_size = [of_size(curve, k) for k in sizes]
+    for part in parts:
+        if part.follows:
+            for texts, variant in zip(per_size, part.variants, strict=True):
+                texts[part.name] = variant.table.rows if variant.table else []
+    return {
+        "title": clean(title) if title else "Which columns, how many, how sure",
+        "target": clean(target) if target else None,
+        "curve": curve,
+        "n_columns": len(curve.names),
+        "sizes": sizes,
+        "tried": [k for k in sizes if k > 0],
+        "shown": shown,
+        "now": per_size[shown],
+        "answer": answer_of(curve),
+        "parts": parts,
+        "annealed": bool(np.isfinite(curve.annealing.energy).any()),
+        "size_heads": size_tables.HEADS,
+        "size_rows": size_tables.size_rows(curve),
+        "size_about": size_tables.explanation(curve),
+        "criteria_heads": size_tables.CRITERIA_HEADS,
+        "criteria_rows": size_tables.criteria_rows(curve),
+        "search_heads": size_tables.SEARCH_HEADS,
+        "search_rows": size_tables.search_rows(curve),
+        "always": column_labels(curve.names, curve.always.tolist(), 80),
+        "facts": done.facts(curve, command, extra),
+        "settings": done.flat(curve.settings),
+        "dropped": done.left_out(dropped),
+        "notes": [clean(note) for note in curve.notes],
+        "data": {
+            "sizes": sizes,
+            "shown": shown,
+            "tables": per_size,
+            "tips": book.forms,
+            "columns": book.columns,
+        },
+    }
+
+
+def _room(curve: SizeCurve, sizes: int, row_names: Sequence[object] | None) -> Room:
+    """What a page of so many sizes has room for, so that it stays small."""
+    steps = 60
+    return Room(
+        columns=int(np.clip(_CELLS // sizes, 12, 40)),
+        paths=int(np.clip(_CELLS // sizes, 20, 60)),
+        points=max(100, min(1000, _POINTS // sizes)),
+        chains=int(np.clip(_CHAIN_POINTS // (steps * sizes), 3, 32)),
+        steps=steps,
+        rows=None if row_names is None else row_labels(curve, row_names),
+    )
+
+
+def _part(figure: PageFigure, curve: SizeCurve, sizes: Sequence[int], shown: int, room: Room, book: TipBook) -> Part:
+    """A registered figure, drawn."""
+    numbers = [figure.numbers(curve, size, room) for size in (sizes if figure.follows else [sizes[shown]])]
+    variants = [
+        Variant(svgs, figure.caption(curve, each), figure.table(curve, each, room))
+        for each, svgs in zip(numbers, page_svgs(figure, numbers, book), strict=True)
+    ]
+    now = variants[shown if figure.follows else 0]
+    return Part(figure.name, figure.title, figure.place, figure.follows, variants, now)

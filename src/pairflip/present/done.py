@@ -1,0 +1,65 @@
+"""What was done, as pairs of texts: data, settings, what was left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pairflip.text import clean, number, plural, shorten
+
+if TYPE_CHECKING:
+    from pairflip.crossval.curve import SizeCurve
+
+Pairs = list[tuple[str, str]]
+_LEFT_OUT = 200
+
+
+def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | None) -> Pairs:
+    """Data, folds, engine, version, time."""
+    found = [
+        ("Data", f"{plural(curve.n_rows, 'row')}, {plural(len(curve.names), 'column')}"),
+        ("Data hash", str(curve.data_hash)),
+        ("Folds", f"{curve.n_folds:,}"),
+        ("Engine", str(curve.engine)),
+        ("pairflip version", str(curve.version)),
+        ("Time", f"{number(curve.seconds, 3)} s"),
+    ]
+    if command:
+        found.insert(0, ("Command", command))
+    found += [(str(key), _text(value)) for key, value in (extra or {}).items()]
+    return [(clean(key), clean(value)) for key, value in found]
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Pairs:
+    """Settings as flat pairs, nested ones with a dot."""
+    pairs: Pairs = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            pairs += flat(value, f"{prefix}{key}.")
+        else:
+            pairs.append((clean(f"{prefix}{key}"), clean(_text(value))))
+    return pairs
+
+
+def _text(value: object) -> str:
+    """A setting on one line; long lists are cut."""
+    if isinstance(value, float):
+        return number(value, 6)
+    if isinstance(value, str):
+        return shorten(value, 400)
+    if isinstance(value, (list, tuple)) and len(value) > 12:
+        return f"{_text(list(value[:3]))[:-1]}, …, {_text(value[-1])}] ({len(value)} values)"
+    if isinstance(value, (list, tuple)) and all(isinstance(v, float) for v in value):
+        return f"[{', '.join(number(v, 6) for v in value)}]"
+    try:
+        return shorten(json.dumps(value, ensure_ascii=False, default=str), 200)
+    except (TypeError, ValueError):
+        return shorten(str(value), 200)
+
+
+def left_out(dropped: Iterable[str | tuple[str, str]]) -> Pairs:
+    """(what, why) of what was left out of the table."""
+    pairs = [(item, "") if isinstance(item, str) else (item[0], item[1]) for item in dropped]
+    shown = [(clean(what), clean(why) if why else "") for what, why in pairs[:_LEFT_OUT]]
+    return shown + ([(f"and {len(pairs) - _LEFT_OUT:,} more", "")] if len(pairs) > _LEFT_OUT else [])

@@ -1,0 +1,141 @@
+"""A record in a notebook: the answer, a table and a figure, as HTML without scripts and without a style sheet.
+
+Notebooks clean what they show, and some are dark: colours are attributes, and text and axes have the colour of the
+notebook's own text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from pairflip.crossval.answer import Piece, answer_of
+from pairflip.crossval.verdict import UNCERTAIN
+from pairflip.present.cooling import plot_anneal
+from pairflip.present.embed import drawn
+from pairflip.present.numbers import error_bars
+from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
+from pairflip.present.size_tables import HEADS, explanation, size_rows
+from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
+from pairflip.text import aligned, clean, column_labels, number, percent, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pairflip.annealing import Trace
+    from pairflip.crossval.curve import SizeCurve
+
+# At least 3:1 on white and on the dark of notebooks; the rest has the colour of the notebook's own text.
+_COLOURS = {COLOURS[0]: "#2f81c7", COLOURS[1]: "#c9630f", COLOURS[2]: "#1c8f6e"}
+_OPACITY = {QUIET: "0.6", FAINT: "0.15"}
+_MOST_COLUMNS = 50
+_CELL, _LEFT, _NUMBER = "padding: 2px 8px", "text-align: left", "text-align: right; white-space: nowrap"
+
+
+def _paint(kind: str, colour: str) -> dict[str, str]:
+    """Colours as attributes."""
+    kind = "fill" if kind == "text" else kind
+    if colour in _COLOURS:
+        return {kind: _COLOURS[colour]}
+    return {kind: "currentColor", **({f"{kind}-opacity": _OPACITY[colour]} if colour in _OPACITY else {})}
+
+
+def _size_chart(curve: SizeCurve) -> Markup:
+    """The figure of the page with a size of its own; what the pointer would show is the title of a mark."""
+    bars, width, height = error_bars(curve), 820.0, 380.0
+    look = {
+        "width": f"{0.85 * width:g}",
+        "fill": "none",
+        "font-family": "system-ui, sans-serif",
+        "style": "max-width: 100%; height: auto",
+    }
+    label = SIZE_CURVE.panel_labels(bars)[0]
+    return drawn(draw_size_curve, bars, page_axes(width, height, fixed=False), label, look, _paint)
+
+
+def _tag(name: str, text: str | Markup, **attributes: str) -> Markup:
+    """An element; text and attributes are escaped."""
+    inside = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+    return Markup("<{0}{1}>{2}</{0}>").format(name, inside, text)
+
+
+def curve_html(curve: SizeCurve) -> str:
+    """The answer, the size figure and the table of sizes."""
+    answer = answer_of(curve)
+    cautions = Markup("").join(_tag("li", text) for text in answer.cautions)
+    rows = [
+        [*row.cells, ", ".join(_names(curve.names, curve.supports[curve.at(row.size)].tolist()))]
+        for row in size_rows(curve)
+    ]
+    parts = [
+        _tag("p", _tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
+        _tag("ul", cautions) if cautions else Markup(""),
+        _size_chart(curve),
+        _table([*HEADS, "Columns"], rows, {0, len(HEADS) - 1, len(HEADS)}),
+        _tag("p", _tag("small", explanation(curve))),
+        *(_tag("p", _tag("small", f"Note: {clean(note)}.")) for note in curve.notes),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def trace_html(trace: Trace) -> str:
+    """What was found and how many chains agree, then the coefficients."""
+    what = "energy" if trace.objective == "energy" else "fixed-support leave-one-out error"
+    chains = trace.supports.shape[0]
+    agree = f"{percent(trace.agreement)} of {plural(chains, 'chain')} found these columns"
+    doubt = ": more chains or a slower schedule may find better ones" if trace.agreement < UNCERTAIN else ""
+    columns = trace.best_support.tolist()
+    names = _names(trace.names, columns)
+    more = len(columns) - len(names)
+    values = aligned([*trace.best_coef[: len(names)], trace.best_intercept], least=4)
+    rows = [list(row) for row in zip([*names, "(constant)"], values, strict=True)]
+    parts = [
+        _tag(
+            "p",
+            _tag("strong", f"The best {plural(trace.k, 'column')} found.") + f" {agree}{doubt}; {what} "
+            f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
+        ),
+        _table(["Column", "Coefficient"], rows, {0}),
+        _tag("p", _tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
+        _tag("p", _tag("small", f"Note: {clean(trace.note)}.")) if trace.note else Markup(""),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
+    return column_labels(names, columns[:_MOST_COLUMNS], 48)
+
+
+def _pieces(pieces: Iterable[Piece]) -> Markup:
+    """A sentence with its names set apart."""
+    return Markup("").join(_tag("b", text) if is_name else escape(text) for text, is_name in pieces)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) -> Markup:
+    """A table of texts; the columns `left` are words, all others numbers."""
+
+    def line(cells: Sequence[str], kind: str) -> Markup:
+        side = [f"{_CELL}; {_LEFT if i in left else _NUMBER}" for i in range(len(cells))]
+        return _tag("tr", Markup("").join(_tag(kind, cell, style=s) for cell, s in zip(cells, side, strict=True)))
+
+    body = Markup("").join(line(row, "td") for row in rows)
+    look = "color: inherit; font-size: inherit; border-collapse: collapse"
+    return _tag("table", _tag("thead", line(heads, "th")) + _tag("tbody", body), style=look)
+
+
+def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:
+    """cv_error against size; without axes, in a figure that pyplot knows, so that a notebook shows it."""
+    return plot_size_curve(curve, _shown(6.4, 4.0) if ax is None else ax)
+
+
+def plot_trace(trace: Trace, ax: Axes | None) -> Axes:
+    """Energy against temperature, likewise."""
+    return plot_anneal(trace, _shown(5.4, 3.8) if ax is None else ax)
+
+
+def _shown(width: float, height: float) -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]

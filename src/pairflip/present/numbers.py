@@ -1,0 +1,330 @@
+"""The numbers behind each figure, as pure functions of a `SizeCurve`: drawing never computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.crossval.verdict import baseline, recommended_size
+from pairflip.crossval.verdict import held_out as errors_of
+from pairflip.least_squares import Floats
+from pairflip.text import clean, column_labels, plural, shorten
+
+if TYPE_CHECKING:
+    from pairflip.crossval.curve import SizeCurve
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_LARGEST_KEPT = 20  # residuals that thinning never removes: outliers are what a reader looks for
+_UNLIKE_UNITS = 1000.0  # columns whose coefficients differ by more are drawn relative to their own largest one
+_NAMED = 7  # columns that a figure has colours for
+_TOO_UNLIKE = 20.0  # errors that differ by more need a logarithmic axis
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A size that a figure points at, why, and whether it is the recommended one."""
+
+    size: int
+    text: str
+    recommended: bool
+
+
+@dataclass(frozen=True)
+class ErrorBars:
+    """cv_error against size: `error`, `low`, `high`, `training` (S,), for sizes above 0.
+
+    `without` is the error of size 0, drawn as a line across all sizes and named by `without_text` (NaN: not known);
+    `limit` is the lowest error plus its standard error; `log`: errors span too much for a straight axis, and `axis`
+    is what it must hold.
+    """
+
+    sizes: Ints
+    error: Floats
+    low: Floats
+    high: Floats
+    training: Floats
+    without: float
+    without_text: str
+    marks: list[Mark]
+    limit: float
+    log: bool
+    axis: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class CountMap:
+    """Selection counts (S, R) of R columns, `fraction` of the folds, and whether the `final` fit has the column."""
+
+    sizes: Ints
+    columns: Ints
+    labels: list[str]
+    counts: Ints
+    fraction: Floats
+    final: Bools
+    n_folds: int
+    marks: list[Mark]
+    cut: str
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Coefficients (S, R) of R columns, NaN where a size does not have the column; the first ones matter most.
+
+    `relative`: each column is divided by its largest coefficient, since the units differ too much for one axis.
+    """
+
+    sizes: Ints
+    columns: Ints
+    labels: list[str]
+    coefs: Floats
+    values: Floats
+    relative: bool
+    cut: str
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown.
+
+    `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` are those of all rows, each by its weight.
+    `axis` holds the observed values and those predictions that are no further from them than they are from each other;
+    `beyond` says how many of those shown are outside.
+    """
+
+    size: int
+    rows: Ints
+    names: list[str]
+    observed: Floats
+    predicted: Floats
+    residual: Floats
+    rmse: float
+    r2: float
+    axis: tuple[float, float]
+    residual_axis: tuple[float, float]
+    beyond: int
+    cut: str
+
+
+def size_to_show(curve: SizeCurve) -> int:
+    """The recommended size; where nothing predicts, the size above 0 with the lowest error, since 0 has no columns."""
+    recommended = recommended_size(curve)
+    tried = [int(k) for k in np.sort(curve.sizes) if k > 0]
+    if recommended or not tried:
+        return recommended
+    return min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
+
+
+def left_out(curve: SizeCurve) -> str:
+    """What a fold leaves out."""
+    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
+    return "one row is left out" if alone else "a fold is left out"
+
+
+def size_words(curve: SizeCurve, size: int) -> list[str]:
+    """What is to be said of a size: recommended, lowest error, one-SE size."""
+    recommended = size > 0 and size == recommended_size(curve)
+    words = (("recommended", recommended), ("lowest error", size == curve.best_size))
+    return [word for word, holds in (*words, ("one-SE size", size == curve.one_se_size)) if holds]
+
+
+def marks(curve: SizeCurve) -> list[Mark]:
+    """Sizes to point at: the recommended one and a second one worth knowing; where nothing predicts, that shown."""
+    from pairflip.crossval.answer import answer_of
+
+    answer = answer_of(curve)
+    if not answer.predicts:
+        return [Mark(size_to_show(curve), "lowest with columns", False)]
+    second = answer.other_size
+    found = [Mark(answer.size, "recommended", True)]
+    if second is not None:
+        found.append(Mark(second, "lowest error" if second == curve.best_size else "one-SE size", False))
+    return sorted(found, key=lambda mark: mark.size)
+
+
+def error_bars(curve: SizeCurve) -> ErrorBars:
+    """cv_error with one standard error to either side, by size; size 0 apart."""
+    order = by_size(curve)
+    known = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)
+    error, half, training = curve.cv_error[order], known[order], curve.energy_per_row[order]
+    best = curve.at(curve.best_size)
+    without = float(curve.cv_error[curve.at(0)]) if 0 in curve.sizes else float("nan")
+    limit = float(curve.cv_error[best] + known[best])
+    errors = np.append(error, without)
+    errors = errors[np.isfinite(errors) & (errors > 0)]
+    log = bool(errors.size and errors.max() > _TOO_UNLIKE * errors.min())
+    shown = np.concatenate([error, [without, limit], error - half, error + half, training])
+    shown = shown[np.isfinite(shown)]
+    if log:  # what is far below all errors would push them together again
+        shown = shown[shown > errors.min() / 3]
+    return ErrorBars(
+        sizes=curve.sizes[order],
+        error=error,
+        low=error - half,
+        high=error + half,
+        training=training,
+        without=without,
+        without_text=baseline(curve),
+        marks=marks(curve),
+        limit=limit,
+        log=log,
+        axis=(float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0),
+    )
+
+
+def by_size(curve: SizeCurve) -> Ints:
+    """Places of the sizes above 0, the smallest first."""
+    order = np.argsort(curve.sizes, kind="stable")
+    return order[curve.sizes[order] > 0]
+
+
+def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
+    """Columns selected in at least one fold, the most selected first, at most `limit` of them.
+
+    The columns of the final fits of the sizes that figures point at are among them whatever their counts.
+    """
+    order = by_size(curve)
+    total = curve.selection_counts.sum(axis=0)
+    ranked = np.argsort(-total, kind="stable")
+    ranked = ranked[: int(np.count_nonzero(total))]
+    ever = ranked.size
+    pointed = marks(curve)
+    chosen = np.unique(np.concatenate([curve.supports[curve.at(mark.size)] for mark in pointed]))
+    top = ranked[:limit]
+    missing = chosen[~np.isin(chosen, top)]
+    spare = top[~np.isin(top, chosen)]
+    dropped = spare[::-1][: max(0, top.size + missing.size - limit)] if missing.size else spare[:0]
+    shown = np.concatenate([top[~np.isin(top, dropped)], missing])
+    shown = shown[np.argsort(-total[shown], kind="stable")][:limit].astype(np.int64)
+    n_missing = int(np.count_nonzero(np.isin(missing, shown)))
+    counts = curve.selection_counts[order][:, shown]
+    final = np.array([np.isin(shown, curve.supports[s]) for s in order])
+    return CountMap(
+        sizes=curve.sizes[order],
+        columns=shown,
+        labels=column_labels(curve.names, shown.tolist(), length),
+        counts=counts,
+        fraction=counts / max(1, curve.n_folds),
+        final=final.reshape(counts.shape),
+        n_folds=curve.n_folds,
+        marks=pointed,
+        cut=_cut_of_counts(shown.size, n_missing, ever),
+    )
+
+
+def _cut_of_counts(shown: int, missing: int, ever: int) -> str:
+    """Which of the columns are shown; `missing` ones are not among the most selected but in a final fit."""
+    if shown - missing >= ever:
+        return f"all {plural(ever, 'column')} selected in any fold"
+    if missing:
+        return f"{shown - missing} most selected of {plural(ever, 'column')} and {missing} more of the final fits"
+    return f"{shown} most selected of {plural(ever, 'column')}"
+
+
+def coefficient_paths(
+    curve: SizeCurve, relative: bool | None = None, limit: int = 60, length: int = 28, first: int | None = None
+) -> Paths:
+    """Coefficients of the final fits against size.
+
+    Columns of the size `first` (None: that to show) come first, then those that are in the most sizes. `relative`
+    None: divide each column by its largest coefficient if those of the first seven differ more than thousandfold.
+    """
+    order = by_size(curve)
+    used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)
+    here = np.isin(used, curve.supports[curve.at(size_to_show(curve) if first is None else first)])
+    ranked = np.lexsort((used, -times, ~here))
+    shown = used[ranked][:limit].astype(np.int64)
+    coefs = np.full((order.size, shown.size), np.nan)
+    for row, s in enumerate(order):
+        known = dict(zip(curve.supports[s].tolist(), curve.coefs[s].tolist(), strict=True))
+        coefs[row] = [known.get(j, np.nan) for j in shown.tolist()]
+    largest = np.array([np.max(np.abs(c[np.isfinite(c)]), initial=0.0) for c in coefs.T])
+    nonzero = largest[:_NAMED][largest[:_NAMED] > 0]
+    if relative is None:
+        relative = bool(nonzero.size and nonzero.max() > _UNLIKE_UNITS * nonzero.min())
+    values = coefs / np.where(largest > 0, largest, 1.0) if relative else coefs
+    some = shown.size < used.size
+    return Paths(
+        sizes=curve.sizes[order],
+        columns=shown,
+        labels=column_labels(curve.names, shown.tolist(), length),
+        coefs=coefs,
+        values=values,
+        relative=relative,
+        cut=f"{shown.size} of {plural(used.size, 'column')}" if some else f"all {plural(used.size, 'column')}",
+    )
+
+
+def shown_rows(curve: SizeCurve, limit: int) -> Ints:
+    """Places of at most `limit` held-out predictions: evenly spread over the observed values, outliers kept."""
+    total = curve.observed.size
+    if total <= limit:
+        return np.arange(total)
+    residual = np.abs(curve.observed - curve.predictions[curve.at(size_to_show(curve))])
+    largest = np.argsort(-residual, kind="stable")[: min(_LARGEST_KEPT, limit // 2)]
+    others = np.setdiff1d(np.argsort(curve.observed, kind="stable"), largest, assume_unique=True)
+    others = others[np.argsort(curve.observed[others], kind="stable")]
+    spread = np.linspace(0, others.size - 1, limit - largest.size).round().astype(np.int64)
+    return np.sort(np.concatenate([largest, others[spread]]))
+
+
+def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
+    """Names of the rows where they are given, else numbers from 1."""
+    if names is None:
+        return [str(row + 1) for row in range(curve.n_rows)]
+    labels = [shorten(clean(name), 60) for name in names]
+    if len(labels) != curve.n_rows:
+        raise ValueError(
+            f"row_names has {len(labels)} names for a table of {curve.n_rows} rows; expected one for each row, in the "
+            "order of the table."
+        )
+    return labels
+
+
+def held_out(
+    curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
+) -> Scatter:
+    """Held-out prediction against truth at a size (None: that to show), thinned to `limit` rows.
+
+    Parameters
+    ----------
+    curve, size
+        What is shown.
+    limit
+        Most rows to show; the largest residuals are among them.
+    names
+        What the rows of the table are called, as `row_labels` gives it.
+    """
+    names = row_labels(curve, None) if names is None else names
+    size = size_to_show(curve) if size is None else int(size)
+    predicted = curve.predictions[curve.at(size)]
+    at = shown_rows(curve, limit)
+    now = errors_of(curve, size)
+    total = curve.observed.size
+    x, y = curve.observed[at], predicted[at]
+    residual = x - y
+    low, high = float(curve.observed.min()), float(curve.observed.max())
+    room = high - low if high > low else np.inf
+    inside = (y >= low - room) & (y <= high + room)
+    kept = y[inside]
+    return Scatter(
+        size=size,
+        rows=curve.held_out_rows[at],
+        names=[names[row] for row in curve.held_out_rows[at].tolist()],
+        observed=x,
+        predicted=y,
+        residual=residual,
+        rmse=now.rmse,
+        r2=now.r2,
+        axis=(min(low, float(np.min(kept, initial=low))), max(high, float(np.max(kept, initial=high)))),
+        residual_axis=(float(np.min(residual[inside], initial=0.0)), float(np.max(residual[inside], initial=0.0))),
+        beyond=int(np.count_nonzero(np.isfinite(y) & ~inside)),
+        cut=f"{at.size:,} of {total:,} held-out predictions"
+        if at.size < total
+        else f"all {total:,} held-out predictions",
+    )

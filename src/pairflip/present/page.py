@@ -1,0 +1,93 @@
+"""Writing the report: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from pairflip.present.content import page_content
+from pairflip.present.files import write_whole
+
+if TYPE_CHECKING:
+    from pairflip.crossval.curve import SizeCurve
+
+
+def write_report(
+    curve: SizeCurve,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    target: str | None = None,
+    dropped: Iterable[str | tuple[str, str]] = (),
+    command: str | None = None,
+    extra: Mapping[str, object] | None = None,
+    row_names: Sequence[object] | None = None,
+) -> Path:
+    """Write a curve as one self-contained HTML page that opens offline, and return its path.
+
+    Parameters
+    ----------
+    curve
+        What `select_size` returned.
+    path
+        The file to write; it is replaced as a whole or not at all.
+    title, target
+        Heading of the page; name of the target.
+    dropped
+        What was left out of the table: sentences, or (what, why).
+    command
+        The command that made it.
+    extra
+        More lines for "What was done", for example versions of other packages.
+    row_names
+        A name for each row of the table, in its order; None: rows are numbered from 1.
+    """
+    html = render(curve, title=title, target=target, dropped=dropped, command=command, extra=extra, row_names=row_names)
+    return write_whole(path, html.encode("utf-8", "replace"), "the report")
+
+
+def render(curve: SizeCurve, **options: Any) -> str:
+    """The page as text; options as in `write_report`. The same curve gives the same text."""
+    from jinja2 import Environment, StrictUndefined
+
+    home = files("pairflip.present")
+    template, style, script = (
+        (home / name).read_text(encoding="utf-8") for name in ("template.html.j2", "style.css", "report.js")
+    )
+    defaults = {"title": None, "target": None, "dropped": (), "command": None, "extra": None, "row_names": None}
+    content = page_content(curve, **{**defaults, **options})
+    data = content.pop("data")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template).render(
+        **content,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+        data=_embedded(data),
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """Content security policy: our style and our script by their hashes, nothing else, nothing from elsewhere."""
+
+    def digest(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    own = f"style-src {digest(style)}; script-src {digest(script)}"
+    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+
+
+def _embedded(data: Any) -> Markup:
+    """JSON that is safe inside a script element: nothing in it can end the element or start another."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

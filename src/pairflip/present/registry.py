@@ -1,0 +1,103 @@
+"""What a figure is: numbers (a pure function of a curve), a drawing of them, and the words around it.
+
+To add one, write both functions and `register` a `PageFigure`: it is then in the page, with its text alternative and
+its table, and among the files of `save_figures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pairflip.crossval.curve import SizeCurve
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much of a curve there is room for, and how its rows are called (None: by numbers from 1)."""
+
+    columns: int = 40
+    paths: int = 60
+    points: int = 5000
+    chains: int = 64
+    steps: int | None = None
+    rows: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """The numbers behind a figure as texts; the first `names` columns are words."""
+
+    summary: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
+    names: int = 1
+
+
+def _shape(numbers: Any, wide: bool) -> tuple[float, float]:
+    return (820.0, 380.0) if wide else (350.0, 340.0)
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """One figure of the page and of the files.
+
+    Parameters
+    ----------
+    name
+        Of the files, and of the table in the page.
+    title
+        Heading in the page.
+    numbers
+        (curve, size shown, room) to whatever `draw` needs.
+    draw
+        One function (numbers, axes) for each panel of the figure.
+    labels
+        Text alternatives, one for each panel; by default the title.
+    titles
+        Titles of the panels in files, where no caption stands below them.
+    caption, table
+        What is said below the figure; the numbers as a table (None: without).
+    shape
+        (numbers, wide page or narrow one) to width and height of a panel in pixels.
+    follows
+        Whether it shows one size, that of the slider; its panels stand side by side.
+    place
+        Where in the page: at the errors by size, after the columns, or in the closed part about the search.
+    """
+
+    name: str
+    title: str
+    numbers: Callable[[SizeCurve, int, Room], Any]
+    draw: tuple[Callable[[Any, Axes], None], ...]
+    labels: Callable[[Any], Sequence[str]] | None = None
+    titles: Callable[[Any], Sequence[str]] | None = None
+    caption: Callable[[SizeCurve, Any], str] = lambda curve, numbers: ""
+    table: Callable[[SizeCurve, Any, Room], FigureTable | None] = lambda curve, numbers, room: None
+    shape: Callable[[Any, bool], tuple[float, float]] = _shape
+    follows: bool = False
+    place: Literal["sizes", "main", "search"] = "main"
+
+    def panel_labels(self, numbers: Any) -> Sequence[str]:
+        """Text alternatives of the panels."""
+        return self.labels(numbers) if self.labels else [f"{self.title}."] * len(self.draw)
+
+    def panel_titles(self, numbers: Any) -> Sequence[str]:
+        """Titles of the panels."""
+        return self.titles(numbers) if self.titles else [""] * len(self.draw)
+
+
+FIGURES: dict[str, PageFigure] = {}
+"""All figures by name, in the order of the page."""
+
+
+def register(figure: PageFigure) -> None:
+    """Put a figure into the page and among the files."""
+    if figure.name in FIGURES:
+        raise ValueError(f"a figure named {figure.name!r} is registered already; give the new one another name.")
+    FIGURES[figure.name] = figure

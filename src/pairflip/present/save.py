@@ -1,0 +1,76 @@
+"""All figures of a curve as files."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairflip.present.files import write_whole
+from pairflip.present.numbers import size_to_show
+from pairflip.present.registry import FIGURES, Room
+from pairflip.present.style import new_axes, set_title
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pairflip.crossval.curve import SizeCurve
+
+_SAME_BYTES: dict[Any, Any] = {
+    "svg.hashsalt": "pairflip",
+    "svg.fonttype": "none",
+}  # text stays text, ids do not depend on the day
+_KINDS: dict[str, dict[str, Any]] = {
+    "svg": {"metadata": {"Date": None}},
+    "png": {"dpi": 150, "metadata": {"Software": None}},
+}
+
+
+def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write every figure as SVG and PNG into `folder` (made if missing); the same curve gives the same bytes.
+
+    Returns the paths: ``size_curve``, ``selection_counts``, ``paths``, ``predictions``, ``annealing`` and what else is
+    registered, each as ``.svg`` and ``.png``.
+    """
+    home = Path(folder)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise type(error)(
+            f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
+        ) from None
+    return [path for stem, figure in draw_all(curve) for path in _save(figure, home, stem)]
+
+
+def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
+    """(name, figure) of each registered figure, drawn one by one."""
+    from matplotlib.figure import Figure
+
+    size, room = size_to_show(curve), Room()
+    for each in FIGURES.values():
+        numbers = each.numbers(curve, size, room)
+        width, height = each.shape(numbers, True)
+        panels = len(each.draw)
+        figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        for ax, draw, title in zip(axes, each.draw, each.panel_titles(numbers), strict=True):
+            draw(numbers, new_axes(ax))
+            set_title(ax, title)
+        yield each.name, figure
+
+
+def _save(figure: Figure, home: Path, stem: str) -> list[Path]:
+    import matplotlib
+
+    paths = []
+    for kind, options in _KINDS.items():
+        buffer = io.BytesIO()
+        with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+            figure.savefig(buffer, format=kind, **options)
+        paths.append(write_whole(home / f"{stem}.{kind}", buffer.getvalue(), "the figure"))
+    return paths

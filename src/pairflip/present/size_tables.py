@@ -1,0 +1,110 @@
+"""The tables with one line for each size, as texts: the main one with few columns, and two closed ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairflip.crossval.verdict import baseline, held_out, uncertain
+from pairflip.least_squares import Floats
+from pairflip.present.numbers import left_out, size_words
+from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent, r2_text
+
+if TYPE_CHECKING:
+    from pairflip.crossval.curve import SizeCurve
+
+HEADS = ("Size", "RMSE", "R2", "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
+CRITERIA_HEADS = ("Size", "Training error", "AIC", "BIC", "EBIC")
+SEARCH_HEADS = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-to-run SD of cv_error", "Energy")
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """One line: its cells, which of them are the lowest of their column, and whether the size is recommended."""
+
+    size: int
+    cells: tuple[str, ...]
+    lowest: tuple[bool, ...]
+    marked: bool
+
+
+def explanation(curve: SizeCurve) -> str:
+    """What the columns of the main table mean."""
+    return (
+        "Errors on held-out rows by size: RMSE in the unit of the target; R2, one minus the squared error over that of "
+        "the mean; cv_error, half the mean squared error, and its standard error. Unchanged: fraction of the folds "
+        f"that selected exactly the columns of the final fit, so unchanged when {left_out(curve)} (noise can pass "
+        "this, too). Chains agree: fraction of the searches that reached the best set of their fold; where it is low, "
+        "better columns may have been missed, and the remark says “search uncertain”."
+    )
+
+
+def size_rows(curve: SizeCurve) -> list[SizeRow]:
+    """The main table."""
+    order = _order(curve)
+    sizes = [int(k) for k in curve.sizes[order]]
+    now = [held_out(curve, k) for k in sizes]
+    columns = [
+        [str(k) if k else f"0 ({baseline(curve)})" for k in sizes],
+        aligned(h.rmse for h in now),
+        [r2_text(h.r2) for h in now],
+        aligned_plus_minus(curve.cv_error[order].tolist(), curve.cv_error_se[order].tolist()),
+        [percent(curve.stability[s]) if curve.sizes[s] else NOTHING for s in order],
+        [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order],
+        ["; ".join(_remarks(curve, k)) for k in sizes],
+    ]
+    marked = ["recommended" in size_words(curve, k) for k in sizes]
+    return _rows(sizes, columns, {}, marked)
+
+
+def _remarks(curve: SizeCurve, size: int) -> list[str]:
+    return size_words(curve, size) + (["search uncertain"] if size and uncertain(curve, size) else [])
+
+
+def criteria_rows(curve: SizeCurve) -> list[SizeRow]:
+    """Training error and information criteria, the lowest of each marked."""
+    order = _order(curve)
+    sizes = [int(k) for k in curve.sizes[order]]
+    criteria = [getattr(curve, name)[order] for name in ("aic", "bic", "ebic")]
+    columns = [
+        [str(k) for k in sizes],
+        aligned(curve.energy_per_row[order], 3),
+        *([f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values] for values in criteria),
+    ]
+    return _rows(sizes, columns, {2 + i: values for i, values in enumerate(criteria)}, [False] * len(sizes))
+
+
+def search_rows(curve: SizeCurve) -> list[SizeRow]:
+    """How well the search went at each size that was searched."""
+    order = _order(curve)
+    order = order[curve.sizes[order] > 0]
+    sizes = [int(k) for k in curve.sizes[order]]
+    columns = [
+        [str(k) for k in sizes],
+        [percent(v) for v in curve.agreement[order]],
+        [percent(v) for v in curve.final_agreement[order]],
+        aligned((_spread(curve.chain_cv_error[s]) for s in order), 2),
+        aligned(curve.energies[order], least=3),
+    ]
+    return _rows(sizes, columns, {}, [False] * len(sizes))
+
+
+def _order(curve: SizeCurve) -> np.ndarray:
+    return np.argsort(curve.sizes, kind="stable")
+
+
+def _rows(sizes: list[int], columns: list[list[str]], lowest: dict[int, Floats], marked: list[bool]) -> list[SizeRow]:
+    """Columns of texts become rows; of the columns in `lowest`, the smallest finite value is pointed out."""
+    least = {i: int(np.nanargmin(v)) for i, v in lowest.items() if np.isfinite(v).any()}
+    return [
+        SizeRow(size, tuple(c[at] for c in columns), tuple(least.get(i) == at for i in range(len(columns))), marked[at])
+        for at, size in enumerate(sizes)
+    ]
+
+
+def _spread(values: Floats) -> float:
+    """Standard deviation; that of rounding errors is zero."""
+    spread = float(np.std(values))
+    return 0.0 if spread < 1e-12 * float(np.max(np.abs(values))) else spread

@@ -1,0 +1,181 @@
+"""One look for all figures: print-ready, readable without colour, no state shared with other users of matplotlib.
+
+Colours are named by what they are for (`ROLES`): in a file they are what stands here, on a page what the style sheet
+says for light and for dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+# Okabe & Ito's palette, which colour-blind readers can tell apart, without its yellow (too faint on paper).
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+INK, QUIET, FAINT, BACK = "#000000", "#8a8a8a", "#e6e8eb", "#ffffff"
+ROLES = {INK: "ink", QUIET: "quiet", FAINT: "faint", BACK: "back"} | {c: f"c{i}" for i, c in enumerate(COLOURS[:6])}
+TEXT = 9.0
+_PIXELS = 100.0  # per inch, on a page
+
+
+@dataclass(frozen=True)
+class Tips:
+    """What the pointer shows at each mark of a series: `form` with {0}, {1}, ... replaced from `columns`.
+
+    A column is a list with one text for each mark, or one text for all of them.
+    """
+
+    form: str
+    columns: tuple[str | tuple[str, ...], ...]
+
+    def text(self, mark: int) -> str:
+        """The text at one mark."""
+        text = ""
+        for piece in self.form.split("{"):  # names may hold braces, so nothing is replaced twice
+            place, end, rest = piece.partition("}")
+            column = self.columns[int(place)] if end else ""
+            text += (column if isinstance(column, str) else column[mark]) + (rest if end else piece)
+        return text
+
+
+_TIPS: WeakKeyDictionary[Artist, Tips] = WeakKeyDictionary()
+_ABOVE: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # lines of a legend, which a title must stand above
+
+
+def tell(artist: Artist, form: str, *columns: str | list[str]) -> None:
+    """Give the marks of an artist texts that a page shows under the pointer (files and windows ignore them)."""
+    _TIPS[artist] = Tips(form, tuple(c if isinstance(c, str) else tuple(c) for c in columns))
+
+
+def told(figure: Figure) -> dict[str, Tips]:
+    """Texts of a figure by the group id that its renderer meets; gives the artists these ids."""
+    found: dict[str, Tips] = {}
+    for artist in (each for ax in figure.axes for each in (*ax.lines, *ax.collections, *ax.patches)):
+        if artist in _TIPS:
+            artist.set_gid(f"tips-{len(found)}")
+            found[f"tips-{len(found)}"] = _TIPS[artist]
+    return found
+
+
+def new_axes(ax: Axes | None, width: float = 6.0, height: float = 3.6) -> Axes:
+    """The given axes, or those of a new figure that no window or notebook knows of (``ax.figure`` has it)."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=TEXT)
+    return ax
+
+
+def page_axes(width: float, height: float, fixed: bool) -> Axes:
+    """Axes for a page, in its pixels; `fixed` margins where one figure takes the place of another."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width / _PIXELS, height / _PIXELS), dpi=_PIXELS, layout=None if fixed else "constrained")
+    FigureCanvasAgg(figure)  # measures texts
+    if fixed:
+        figure.subplots_adjust(left=82 / width, right=1 - 12 / width, bottom=48 / height, top=1 - 14 / height)
+    figure.patch.set_visible(False)
+    ax = new_axes(figure.add_subplot())
+    ax.patch.set_visible(False)
+    return ax
+
+
+def wipe(ax: Axes) -> None:
+    """Take away what was drawn, for the same function to draw other numbers: new axes take longer than a drawing."""
+    for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.texts):
+        artist.remove()
+    for axis in ("x", "y"):  # with their ticks and limits
+        ax.set(**{f"{axis}scale": "linear"})
+    ax.relim()
+    ax.autoscale(True)
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure that the axes are part of."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None, "these axes were removed from their figure"
+    return figure
+
+
+def inches(ax: Axes) -> float:
+    """Width of the axes."""
+    return float(figure_of(ax).get_figwidth() * ax.get_position().width)
+
+
+def label_axes(ax: Axes, x: str, y: str) -> None:
+    """Labels in the sizes of this style; names in them are text, never formulas."""
+    plain: dict[str, Any] = {"parse_math": False, "fontsize": TEXT + 0.5}
+    ax.set_xlabel(x, **plain)
+    ax.set_ylabel(y, **plain)
+
+
+def set_title(ax: Axes, title: str) -> None:
+    """A title at the left, if there is one."""
+    plain: dict[str, Any] = {"parse_math": False}
+    if title:
+        ax.set_title(title, fontsize=TEXT + 0.5, loc="left", pad=6 + 1.75 * TEXT * _ABOVE.get(ax, 0), **plain)
+
+
+def grid(ax: Axes) -> None:
+    """Faint lines across, behind everything."""
+    ax.set_axisbelow(True)
+    ax.grid(axis="y", color=FAINT, linewidth=0.7)
+
+
+def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False) -> None:
+    """What the lines (and `more`) mean, above the axes, in as many columns as there is room for."""
+    handles, labels = ax.get_legend_handles_labels()
+    if backwards:
+        handles, labels = handles[::-1], labels[::-1]
+    handles, labels = [*handles, *more], [*labels, *(str(artist.get_label()) for artist in more)]
+    widest = max((len(text) for text in labels), default=1)
+    fit = int(inches(ax) / (0.085 * widest + 0.5))
+    columns = max(1, min(fit, len(labels)))
+    legend = ax.legend(
+        handles,
+        labels,
+        fontsize=TEXT,
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.3,
+        ncols=columns,
+        columnspacing=1.4,
+        handletextpad=0.6,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    _ABOVE[ax] = -(-len(labels) // columns)
+
+
+def whole_ticks(ax: Axes) -> None:
+    """Ticks of the x axis at whole numbers only: sizes are counts."""
+    from matplotlib.ticker import MaxNLocator
+
+    few = 10 if inches(ax) > 4 else 6
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=few, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+
+
+def plain_log(ax: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
+    """A logarithmic axis with round ticks from low to high, written as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    from pairflip.text import number
+
+    ax.set(**{f"{which}scale": "log"})
+    axis: Axis = getattr(ax, f"{which}axis")
+    subs = (1.0,) if high > 500 * low else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_locator(NullLocator())

@@ -1,0 +1,214 @@
+"""How names and numbers are shown to a reader: as text and never obeyed, never NaN, never longer than the room.
+
+A name comes from other people's tables. On a page and in a figure `clean` replaces what cannot be shown; on a terminal
+`visible` writes it as an escape; in a sentence `quoted` sets it in quotes. All three know the same characters.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+NOTHING = "–"  # where there is no number
+# Would turn around what follows them, so that a name could change how its neighbours read.
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # control characters, half pairs, line and paragraph separators
+
+
+def is_control(character: str) -> bool:
+    """Whether a character steers the display instead of being shown by it."""
+    return character in _BIDI or unicodedata.category(character) in _UNSHOWN
+
+
+def clean(name: object) -> str:
+    """A name on one line: line ends become ``↵``, tabs spaces, other control characters and half pairs ``�``."""
+    text = str(name)
+    if not (text.isascii() and text.isprintable()):
+        for end in ("\r\n", "\n", "\r", "\u2028", "\u2029"):
+            text = text.replace(end, "↵")
+        text = "".join("�" if is_control(c) else c for c in text.replace("\t", " "))
+    return text if text.strip() else "(no name)"
+
+
+def visible(text: str) -> str:
+    r"""Text with control characters as escapes one can see: a line end is ``\n``, what starts a colour ``\x1b``."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(repr(c)[1:-1] if is_control(c) else c for c in text)
+
+
+def one_line(text: str) -> str:
+    """A message on one line, safe to show on a terminal."""
+    return visible(" ".join(text.split()))
+
+
+def short(name: str, most: int = 40) -> str:
+    """A name for a terminal with room for others beside it."""
+    shown = visible(name) if name.strip() else repr(name)
+    tail = most // 3
+    return shown if len(shown) <= most else f"{shown[: most - tail - 1]}…{shown[-tail:]}"
+
+
+def quoted(name: object, most: int = 25) -> str:
+    """A name or value as it may stand in a sentence: quoted, on one line, the middle left out when it is long."""
+    text = str(name)
+    if len(text) > most:
+        text = f"{text[: most - 9]}…{text[-8:]}"
+    return repr(text)
+
+
+def listed(names: Iterable[object], most: int = 3) -> str:
+    """The first few names, quoted, and how many more there are."""
+    every = list(names)
+    text = ", ".join(quoted(name) for name in every[:most])
+    return text + (f" and {len(every) - most:,} more" if len(every) > most else "")
+
+
+def shorten(text: str, length: int) -> str:
+    """At most `length` characters; what is left out is in the middle, since names differ at both ends."""
+    if len(text) <= length:
+        return text
+    head = (length - 1) * 2 // 3
+    tail = length - 1 - head
+    return f"{text[:head]}…{text[len(text) - tail :]}"
+
+
+def column_labels(names: Sequence[str], columns: Sequence[int], length: int | None = None) -> list[str]:
+    """Labels of `columns`, at most `length` characters before the index that tells equal ones apart.
+
+    A name that several columns of the table have, or that shortening made equal to another one, carries its
+    column index (from 0, as in `SizeCurve.supports`) in square brackets.
+    """
+    often = _repeated(tuple(names))
+    cleaned = [clean(names[j]) for j in columns]
+    texts = [shorten(text, length) if length else text for text in cleaned]
+    alike = Counter(texts)
+    places: dict[str, set[int]] = {}
+    for text, j in zip(texts, columns, strict=True):
+        places.setdefault(text, set()).add(int(j))
+    unsure = {text for text in alike if len(places[text]) > 1}
+    return [
+        f"{text} [{j}]" if text in unsure or full in often else text
+        for text, full, j in zip(texts, cleaned, columns, strict=True)
+    ]
+
+
+@lru_cache(maxsize=4)
+def _repeated(names: tuple[str, ...]) -> frozenset[str]:
+    counts = Counter(clean(name) for name in names)
+    return frozenset(name for name, times in counts.items() if times > 1)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`digits` significant digits without needless exponent; ``–`` for what is not finite."""
+    value = float(value)
+    if not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    if 10.0**digits <= abs(value) < 1e7:
+        return f"{value:.0f}"
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e7:  # rounding moved it over a power of ten
+        text = f"{float(text):.0f}" if abs(value) >= 1 else f"{float(text):.{digits + 3}f}"
+    return text
+
+
+def percent(part: float) -> str:
+    """A part of one in per cent; never 0 % or 100 % unless it is exactly that."""
+    part = float(part)
+    if not math.isfinite(part):
+        return NOTHING
+    if 0 < part < 0.01:
+        return "<1 %"
+    if -0.005 < part < 0:
+        return "<0 %"
+    if 0.99 < part < 1:
+        return ">99 %"
+    return f"{100 * part:.0f} %"
+
+
+def plus_minus(value: float, error: float) -> str:
+    """``value ± error`` with as many decimals as two digits of the error ask for."""
+    value, error = float(value), float(error)
+    if not math.isfinite(value):
+        return NOTHING
+    if not math.isfinite(error) or error <= 0:
+        return number(value)
+    top = math.floor(math.log10(max(abs(value), error)))
+    decimals = 1 - math.floor(math.log10(error))
+    if top < -4 or top > 6 or decimals > 9:
+        return f"{value:.3e} ± {error:.1e}"
+    if decimals < 0:
+        unit = 10.0**-decimals
+        return f"{round(value / unit) * unit:.0f} ± {round(error / unit) * unit:.0f}"
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def explained(r2: float) -> str:
+    """How a sentence says R2: below zero the mean predicts better, and by how much is of no use to a reader."""
+    r2 = float(r2)
+    if not math.isfinite(r2):
+        return "explained variance unknown (the target does not vary)"
+    return "worse than the mean" if r2 < 0 else f"explained {percent(r2)} of the variance"
+
+
+def r2_text(r2: float) -> str:
+    """R2 in a table: two decimals, down to -1."""
+    r2 = float(r2)
+    if not math.isfinite(r2):
+        return NOTHING
+    return "worse than the mean" if r2 < -1 else f"{r2:.2f}".replace("-0.00", "0.00")
+
+
+def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[str]:
+    """A column of numbers that can be compared at a glance: all with the same decimals, or all with an exponent.
+
+    The largest has `digits` significant digits, the smallest at least `least`. Where that takes too many decimals, the
+    column has one exponent; where the numbers differ by more than three orders, each has its own and the same digits.
+    """
+    numbers = [float(v) for v in values]
+    sizes = [abs(v) for v in numbers if math.isfinite(v) and v != 0]
+    if not sizes:
+        return ["0" if v == 0 else NOTHING for v in numbers]
+    top, bottom = _power(max(sizes), digits), _power(min(sizes), least)
+    if top - bottom > 3:
+        return [_finite(v, f".{digits - 1}e") for v in numbers]
+    if bottom < -4 or top > 6:
+        decimals = max(digits - 1, least - 1 + top - bottom)
+        unit = 10.0**top
+        return [f"{v / unit:.{decimals}f}e{top:+03d}" if math.isfinite(v) else NOTHING for v in numbers]
+    return [_finite(v, f".{max(0, digits - 1 - top, least - 1 - bottom)}f") for v in numbers]
+
+
+def aligned_plus_minus(values: Sequence[float], errors: Sequence[float]) -> list[str]:
+    """``value ± error`` down a column with the same decimals: two digits of the smallest error, or exponents."""
+    pairs = [(float(v), float(e)) for v, e in zip(values, errors, strict=True)]
+    known = [e for v, e in pairs if math.isfinite(v) and math.isfinite(e) and e > 0]
+    if not known:
+        return aligned(values)
+    top = _power(max(abs(v) for v, _ in pairs if math.isfinite(v)) or max(known), 4)
+    decimals = 1 - _power(min(known), 2)
+    few = top + decimals <= 6 and -4 <= top <= 6 and decimals <= 9
+    value, error = (f".{max(0, decimals)}f",) * 2 if few else (".3e", ".1e")
+    return [
+        _finite(v, value) + (f" ± {e:{error}}" if math.isfinite(v) and math.isfinite(e) and e > 0 else "")
+        for v, e in pairs
+    ]
+
+
+def _power(value: float, digits: int) -> int:
+    """Power of ten of a positive number after rounding to `digits` digits."""
+    return int(f"{value:.{digits - 1}e}".split("e")[1])
+
+
+def _finite(value: float, form: str) -> str:
+    return f"{value:{form}}" if math.isfinite(value) else NOTHING
+
+
+def plural(count: int, word: str) -> str:
+    """``1 column``, ``1,234 columns``."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
