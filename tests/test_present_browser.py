@@ -222,7 +222,7 @@ def test_hover_shows_values(browser, pages):
       const scale = frame.width / svg.viewBox.baseVal.width;
       return [frame.left + x * scale, frame.top + y * scale];
     }})()"""
-    page.hover(*(at + 3 for at in page.evaluate(place)))
+    page.mouse.move(*(at + 3 for at in page.evaluate(place)))
     assert page.evaluate("document.getElementById('tip').textContent").startswith(
         "1 column: cv_error 0.359 ± 0.049, RMSE 0.848"
     )
