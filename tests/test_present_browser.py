@@ -230,9 +230,9 @@ def test_hover_shows_values(browser, pages):
     cell = "document.querySelector('svg.wide[data-role=selection_counts-0] g[data-tips]').children[0]"
     page.evaluate(f"{cell}.scrollIntoView({{block: 'center'}})")
     box = page.evaluate(f"{cell}.getBoundingClientRect().toJSON()")
-    page.hover(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
     assert page.evaluate("document.getElementById('tip').textContent").endswith("of 60 folds, in the final fit")
-    page.hover(2, 2)
+    page.mouse.move(2, 2)
     assert page.evaluate("document.getElementById('tip').hidden") is True
     page.context.close()
 
