@@ -23,26 +23,28 @@ _LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small 
 Job = tuple[Work, Sequence[Task]]
 
 
-def find_device(engine: str | Engine, works: Sequence[Work]) -> Any:
+def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
     """The engine that takes whole batches, if that is what was asked for ("auto": if it pays), else None."""
     if engine == "auto":
-        from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, available
+        from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 
         chains, seconds = sum(map(_chains, works)), sum(map(_seconds, works))
-        if chains < WORTH_CHAINS or seconds < WORTH_SECONDS or available():
+        if chains < WORTH_CHAINS or seconds < WORTH_SECONDS or why_unavailable() is not None:
             return None
         engine = "cuda"
     found = get_engine(engine)
-    return found if hasattr(found, "walk_batch") else None
+    return found if found.prefers_many else None
 
 
 def left_to_cpu(device: Any, work: Work) -> list[str]:
     """What a reader should know of sizes that the device cannot hold."""
     reasons: dict[str, list[int]] = defaultdict(list)
+    gram = work.problem.gram
     for size in work.sizes if device is not None else ():
-        if size < work.problem.gram.n_columns:
-            reasons[device.can_hold(work.problem.gram, size).rstrip(".")].append(size)
-    reasons.pop("", None)
+        no_chains = WalkPlan(size, np.zeros(0), work.schedule.flips(gram.n_columns), np.zeros((0, 2), np.uint32))
+        reason = device.refuses(gram, no_chains) if size < gram.n_columns else None
+        if reason is not None:
+            reasons[reason.rstrip(".")].append(size)
     return [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
 
 
@@ -63,7 +65,7 @@ def run_on_device(
         try:
             for batch in _launches(jobs):
                 walks, on_cpu = _prepare(engine, jobs, batch)
-                walked = engine.walk_batch([(gram, chains) for _, _, gram, chains in walks], tick=tick)
+                walked = engine.walk([(gram, chains) for _, _, gram, chains in walks], tick=tick)
                 parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
                 for (job, task, gram, _), result in zip(walks, walked, strict=True):
                     parts[job, task.size].append((task, gram, result))
@@ -101,7 +103,7 @@ def _prepare(
             for task, chains in zip(together, plans(work, together, gram), strict=True):
                 key = task.size, task.fold == ALL_ROWS, type(gram)
                 if key not in held:
-                    held[key] = not engine.can_hold(gram, task.size)
+                    held[key] = engine.refuses(gram, chains) is None
                 if held[key] and task.size < gram.n_columns:
                     walks.append((job, task, gram, chains))
                 else:
