@@ -11,17 +11,17 @@ import pytest
 
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import ENGINES, WalkPlan, get_engine
-from pairflip.engines.cuda import available, launch, worthwhile
+from pairflip.engines.cuda import launch, why_unavailable, worthwhile
 from pairflip.engines.cuda.batch import (
     CLASSES,
     LARGEST,
     cut,
     matrix_bytes,
     queue,
+    refusal,
     result_bytes,
     root,
     size_class,
-    why_not,
 )
 from pairflip.engines.cuda.device import SOURCES, WALK, Matrices, source
 from pairflip.philox import chain_keys, flip_draws
@@ -85,9 +85,12 @@ def test_queue_takes_long_tasks_first_and_each_once():
 
 def test_what_the_device_cannot_hold_is_refused_with_a_reason():
     (gram, _), *_ = make_walks()
-    assert why_not(gram, 5, 10**9) == ""
-    assert f"up to {LARGEST}" in why_not(gram, LARGEST + 1, 10**9)
-    assert "GiB free" in why_not(gram, 5, 1000)
+    assert refusal(gram, 5, 2**31 - 1, 10**9) is None
+    assert f"up to {LARGEST}" in refusal(gram, LARGEST + 1, 100, 10**9)
+    assert "GiB free" in refusal(gram, 5, 100, 1000)
+    assert "2147483648 flips" in refusal(gram, 5, 2**31, 10**9)
+    data = datasets.make_planted(N=20, seed=0)
+    assert "not on objective='loo'" in refusal(SubsetProblem(data.X, data.y).loo_gram, 5, 100, 10**9)
 
 
 def test_a_batch_is_worth_the_device_when_it_is_long_and_wide():
@@ -99,7 +102,7 @@ def test_a_batch_is_worth_the_device_when_it_is_long_and_wide():
     assert not worthwhile([(gram, WalkPlan(20, plan.betas, np.full(7, 10**8), many.keys[:1]))])
 
 
-@pytest.mark.skipif(not available(), reason="there is a device here")
+@pytest.mark.skipif(why_unavailable() is None, reason="there is a device here")
 def test_without_a_device_one_sentence_says_why():
     assert "cuda" in ENGINES
     with pytest.raises(ValueError, match=r'engine="cuda" cannot be used here: .*CuPy') as error:

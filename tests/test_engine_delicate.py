@@ -48,14 +48,14 @@ def test_supports_that_span_the_same_space_are_exchanged_freely_at_any_temperatu
     X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 10))
     gram = SubsetProblem(X, X[:, 0] + rng.normal(size=20), center=None).gram
     plan = suite.make_plan(gram, 3, [1.0, 1e10, 1e16], 200, chains=2)
-    np.testing.assert_array_equal(engine.walk(gram, plan).accepted, 200)
+    np.testing.assert_array_equal(suite.walk_one(engine, gram, plan).accepted, 200)
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=names)
 def test_delicate_chains_report_every_flip_and_every_step(engine):
     case, heard = delicate_cases()[0], []
     plan = suite.make_plan(case.gram, case.k, [0.0, 30.0, 1e6], [70, 300, 200], chains=3)
-    walked = engine.walk(case.gram, plan, tick=heard.append)
+    walked = suite.walk_one(engine, case.gram, plan, tick=heard.append)
     assert sum(heard) == 3 * 570
     assert walked.energy[:, -1].max() <= walked.energy[:, 0].min()
     exact = [case.gram.energy(support) for support in walked.support]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,15 +69,34 @@ def flip_nanoseconds(gram: Gram, k: int) -> float:
     return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
+Pair = tuple[Gram, WalkPlan]
+"""A problem and the chains to walk on it."""
+
+
+@runtime_checkable
 class Engine(Protocol):
     """A way to walk chains. Engines on the CPU give the same chains for the same keys (see decision 018).
 
     Delta E within `TIE` y'y counts as zero, so that rounding decides nothing between supports of equal energy.
 
-    An engine that can walk on more than the energy says so: ``objectives = ("energy", "loo")``.
+    Attributes
+    ----------
+    name : str
+        What `get_engine` and the user call it.
+    prefers_many : bool
+        Whether one call with many pairs is much faster than many calls with one (a device that has to be filled).
     """
 
     name: str
+    prefers_many: bool
+
+    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+        """Why the engine cannot walk this pair, in one sentence; None when it can.
+
+        The answer depends on `plan.k` and `plan.flips`, not on the betas or the keys, so that it can be asked for
+        before they are known.
+        """
+        ...
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
@@ -87,9 +106,42 @@ class Engine(Protocol):
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})` that a flip is accepted."""
         ...
 
-    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
-        """Walk every chain of the plan from its first support to the end."""
+    def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
+        """Walk every chain of every pair from its first support to the end.
+
+        Parameters
+        ----------
+        pairs
+            Problems and the chains to walk on each; they may differ in everything.
+        n_jobs
+            Threads, where the engine uses threads; the results do not depend on it.
+        tick
+            Hears of flips as they are done.
+
+        Returns
+        -------
+        list of WalkResult
+            One for each pair, in their order.
+
+        Raises
+        ------
+        Refused
+            If `refuses` has a reason against one of the pairs.
+        RankTooSmall
+            If a problem has fewer than k independent columns.
+        """
         ...
+
+
+class Refused(ValueError):
+    """An engine was asked to walk a pair that it refuses; `reason` is what `Engine.refuses` says."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f'{reason} Use engine="numba" for this one.')
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[str]]:
+        return Refused, (self.reason,)
 
 
 class RankTooSmall(ValueError):
