@@ -10,20 +10,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.gram import Gram
-from pairflip.least_squares import Floats
+from pairflip.least_squares import SINGULAR, Floats
 
 Tick = Callable[[int], None]
 """Called now and then, perhaps from several threads, with the number of flips done since its last call."""
 
+# What engines round and when they stop. The CUDA sources repeat these numbers, and a test compares them.
+
+EPSILON = 2.0**-52
+"""Distance from 1 to the next double."""
+
 FROZEN = 53.0 * float(np.log(2.0))
 r"""No flip with :math:`\beta \Delta E` above this can be accepted: the smallest u is :math:`2^{-53}`."""
 
-
 TIE = 1e-12
-"""A change of energy within this part of y'y is rounding: supports that span the same space have the same energy."""
+"""While walking, a change of energy within this fraction of y'y counts as zero.
+
+Supports that span the same space have the same energy, and rounding must not decide between them at any temperature.
+"""
 
 BETTER = 1e-9
-"""A chain's best support is replaced when the energy is lower by this part of y'y (not by rounding)."""
+"""While walking, a chain's best support is replaced when the energy is lower by this fraction of y'y.
+
+Running energies carry the rounding of all flips since P was computed (`DRIFT`), which must not replace it. How
+energies computed from X are compared at the end is another matter: see `pairflip.settle.is_lower`.
+"""
+
+DRIFT = 1e-11
+"""Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
+
+INFLATION = 1.0 / SINGULAR
+"""A support is singular when a variance inflation factor reaches this."""
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class NumbaEngine:
 
         advance, k = _kernel(gram.objective), output.support.shape[1]
         chain, clock, judging = self._memory(gram, k), new_clock(first, last), None
-        while clock.count[0] < last and not stop:
+        while clock.chain < last and not stop:
             status, flips = advance(system, chain, clock, plan, output, budget)
             if status == TO_BE_JUDGED:
                 if judging is None:
@@ -143,7 +143,7 @@ class NumbaEngine:
                 status, more = judge(*judging, shared, clock, plan, output, gram.yy, budget)
                 flips += more
             if status == RANK_TOO_SMALL:
-                raise RankTooSmall(k, int(output.support[clock.count[0], 0]), gram.objective)
+                raise RankTooSmall(k, int(output.support[clock.chain, 0]), gram.objective)
             if tick is not None:
                 tick(flips)
 

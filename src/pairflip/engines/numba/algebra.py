@@ -24,11 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pairflip.engines.base import EPSILON
 from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SINGULAR
 
-INFLATION = 1.0 / SINGULAR
-EPSILON = 2.0**-52
 DELICATE = 1e5
 """Inflation above which flips are decided from the columns: the Gram matrix has lost too much there."""
 BEYOND = -1e300
@@ -77,6 +76,15 @@ def inflation(P, k, u, v, p, s):
     p_inverse, s_inverse, total = 1.0 / p, 1.0 / s, 0.0
     for m in range(k):
         total += P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse
+    return total - (k - 1)
+
+
+@kernel
+def inflation_at(P, k):
+    """The same bound for the support as it is."""
+    total = 0.0
+    for m in range(k):
+        total += P[m, m]
     return total - (k - 1)
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import EPSILON, INFLATION
+from pairflip.engines.base import EPSILON, INFLATION
 from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SATURATED, SINGULAR
 
