@@ -1,6 +1,7 @@
 """The GPU engine without a device: task cutting, memory plan, addressing, sentences, scalar algebra."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from pairflip import SubsetProblem, datasets
-from pairflip.engines import ENGINES, WalkPlan, get_engine
+from pairflip.engines import ENGINES, WalkPlan, base, get_engine
 from pairflip.engines.cuda import launch, why_unavailable, worthwhile
 from pairflip.engines.cuda.batch import (
     CLASSES,
@@ -24,6 +25,7 @@ from pairflip.engines.cuda.batch import (
     size_class,
 )
 from pairflip.engines.cuda.device import SOURCES, WALK, Matrices, source
+from pairflip.least_squares import SINGULAR
 from pairflip.philox import chain_keys, flip_draws
 
 
@@ -276,3 +278,19 @@ def test_sources_are_shipped_beside_the_module():
     from pairflip.engines.cuda import device
 
     assert all((device.Path(device.__file__).parent / name).is_file() for name in SOURCES)
+
+
+def written(name):
+    """The number that the CUDA sources give to a name, by #define or constexpr."""
+    found = re.findall(rf"(?:#define {name} |\b{name} = )([0-9.e+-]+)", source())
+    assert len(found) == 1, (name, found)
+    return float(found[0])
+
+
+@pytest.mark.parametrize("name", ["BETTER", "DRIFT", "EPSILON", "FROZEN", "INFLATION", "TIE"])
+def test_engines_share_their_tolerances(name):
+    assert written(name) == getattr(base, name)
+
+
+def test_engines_share_the_limit_of_a_singular_support():
+    assert written("SINGULAR") == SINGULAR

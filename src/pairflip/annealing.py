@@ -18,7 +18,7 @@ from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.schedule import Schedule
-from pairflip.settle import NOTHING, first_best, settle
+from pairflip.settle import first_best, reaches, settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ class Trace:
         Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step. With objective "loo",
         this and every other energy here is :math:`E_\mathrm{loo}`.
     acceptance : (chain, step)
-        Accepted part of the attempted flips.
+        Accepted fraction of the attempted flips.
     supports : (chain, k)
         Best support of each chain, sorted column indices of X.
     energies : (chain,)
@@ -51,6 +51,8 @@ class Trace:
         What a reader should know about how it was computed; empty when all was as usual.
     objective : {"energy", "loo"}
         What was annealed.
+    yy : float
+        :math:`y^T y` beside the forced columns: twice the energy of no columns, in whose units rounding is told.
     """
 
     k: int
@@ -72,6 +74,7 @@ class Trace:
     seconds: float
     note: str = ""
     objective: str = "energy"
+    yy: float = 0.0
 
     @property
     def best_names(self) -> list[str]:
@@ -80,8 +83,8 @@ class Trace:
 
     @property
     def agreement(self) -> float:
-        """Part of the chains that found the best energy; low means that more chains may find better."""
-        return float(np.mean(self.energies <= self.best_energy * (1 + 1e-8) + NOTHING * self.energy.max()))
+        """Fraction of the chains that ended at the best energy; low means that more chains may find better."""
+        return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
 
     def __repr__(self) -> str:
         what = "" if self.objective == "energy" else f"objective={self.objective!r}, "
@@ -261,6 +264,7 @@ def anneal(
         seconds=time.perf_counter() - began,
         note="; ".join(notes),
         objective=objective,
+        yy=float(gram.yy),
     )
 
 

@@ -499,6 +499,7 @@ struct Chain {
         double W[TC][2], r_part, s_part, w = 0.0;
         project(W);
         correlate(W, r_part, s_part);
+        // The lane that holds W_ij of a flip gives it to the flip's other lanes: by shuffle within a warp, else by memory.
         double r = shared->column[warp][4 * q], s = 1.0;
 #pragma unroll
         for (int n = 0; n < TC; n++) {
@@ -525,6 +526,7 @@ struct Chain {
         quiet += count;
         Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
         u32 votes = __ballot_sync(WHOLE, q < count && accepts(mine.u, cost_of(beta, f.delta, tie)));
+        // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
             u32 flip = __shfl_sync(WHOLE, mine.flip, lead);
@@ -558,6 +560,7 @@ struct Chain {
                     continue;
                 }
             }
+            // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
             error += (float)EPSILON * worst;
             when = number + __double2loint(rest.y);
             if (error >= (float)DRIFT) {
@@ -575,6 +578,7 @@ struct Chain {
             if (thread == 0) enter_column(flip, chosen);
             if (warp == 0 && c == 0) shared->gathered[q * ROW + i] = shares;
             __syncwarp();
+            // Flips between the draws that were kept may be accepted now: the block is cut here (see cut_block).
             if (filtered) count = chosen + 1;
             book(when, energy + rest.x);
             first = chosen + 1;

@@ -46,6 +46,7 @@ class Memory(NamedTuple):
 
 
 CALM = DELICATE / 4.0
+"""Inflation below which a chain goes back to the Gram matrix: well below DELICATE, so that it does not come and go."""
 FEW = 64
 """Flips drawn at a time: most visits decide one."""
 
@@ -77,8 +78,10 @@ def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
         j = order[k + place]
         meet(exact, basis, i, j, anew)
         delta, alpha, s = weigh(exact, basis, i, j, clock.energy)
+        # The inflations of all slots cost O(k^2), so they are asked for only where the flip would be made.
         yes = delta < np.inf and accepts_change(uniform[f], beta, delta, TIE * yy)
         if yes and stays_regular(basis, i, j, alpha, s):
+            # Its numbers were remembered but its vectors are not there: meet it again, then take it.
             if basis.loaded[0] != j:
                 anew = True
                 continue
@@ -93,6 +96,7 @@ def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
         if clock.inflated <= CALM:
             clock.judged = 0
             break
+        # The basis has turned by too much rounding; `judge` builds it anew before the next flip.
         if basis.tilted[0] >= TILT:
             clock.factored = 0
             break

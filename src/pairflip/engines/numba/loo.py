@@ -43,6 +43,7 @@ def walk_loo(system, chain, clock, output, t, n, beta):
     k, yy, tie, done = x.size, system.yy, TIE * system.yy, n
     g, u, v, q = np.empty(k), np.empty(k), np.empty(k), np.empty(e.size)
     bounded, ceiling, plain = not np.any(penalty), 1.0, half_square(e)
+    # No flip has a Delta E below `lowest`, so a random number above this ceiling accepts none of them.
     if clock.lowest > 0.0:
         ceiling = np.exp(-beta * clock.lowest)
     tau = rounding(clock.inflated, clock.error) * clock.inflated
@@ -57,6 +58,7 @@ def walk_loo(system, chain, clock, output, t, n, beta):
             for m in range(k):
                 r -= g[m] * x[m]
                 s -= g[m] * v[m]
+            # E_loo is at least E: when that is refused, less all rounding, the O(M k) below can be spared.
             if s > SAFE:
                 least = plain + 0.5 * (x_i * x_i / p - r * r / s) - tau * (1.5 * yy + (r / s) ** 2) - 1e-9 * yy
                 if not accepts(uniform[f], beta * (least - clock.energy)):

@@ -60,6 +60,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
     ahead, ahead_columns = np.empty(LANES, np.uint64), np.empty((LANES, columns.shape[1]))
     ahead_G, ahead_W = np.empty((LANES, k)), np.empty((LANES, k))
     ahead_r, ahead_s, ahead_h = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    # P and x are copies, whose addresses the compiler knows not to overlap with anything: the loops below vectorize.
     if by_columns:
         for m in range(k):
             copy_row(columns, order[m], support_columns, m)
@@ -73,6 +74,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
             gather_from_columns(columns, support_columns, ahead, lanes, ahead_columns, ahead_G)
         else:
             gather(G, order, ahead, lanes, k, ahead_G)
+        # BLAS for whole sets only: fewer lanes are what is left of a block, or a choice for small k.
         if lanes == LANES:
             np.dot(ahead_G, P, ahead_W)
         else:
@@ -84,6 +86,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
             i, place = slot[first + q], position[first + q]
             p, x_i, w = P[i, i], x[i], ahead_W[q, i]
             low, delta, r, s = flip_energy(x_i, p, ahead_r[q], ahead_s[q], w, tau, yy)
+            # Refused even with all rounding in its favour: the usual end of a cold flip, so nothing else comes first.
             if low > tie and not accepts(uniform[first + q], beta * low):
                 continue
             for m in range(k):
@@ -93,6 +96,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
             v[i] = -1.0
             if low == BEYOND and surely_singular(v, k, s, clock.inflated, clock.error):
                 continue
+            # Before anything is changed: a delicate flip is left to `judge`, with the lanes before it done.
             worst = inflation(P, k, u, v, p, s)
             if is_delicate(uniform[first + q], beta, low, delta, tie, worst):
                 clock.judged, lanes = 1, q
@@ -119,6 +123,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
                         ahead_h[later] = G[j, ahead[later]]
                 update_ahead(ahead_W, ahead_r, ahead_s, ahead_G, ahead_h, q + 1, lanes, k, g, u, v, i, p, x_i, r, s)
             else:
+                # The rounding is used up: P from G, and the lanes ahead, which came from the old P, are given up.
                 output.refreshes[clock.chain] += 1
                 new_energy = refresh(G, columns, b, diagonal, yy, order, P, x)
                 clock.error, lanes = 0.0, q + 1
@@ -145,6 +150,7 @@ def walk_table(system, chain, clock, output, t, n, beta):
     energy, accepted = output.energy, output.accepted
     k, yy, better, tie, ceiling = x.size, system.yy, BETTER * system.yy, TIE * system.yy, 1.0
     u, v, g = np.empty(k), np.empty(k), np.empty(k)
+    # No flip has a Delta E below `lowest`, so a random number above this ceiling accepts none of them.
     if clock.lowest > 0.0:
         ceiling = np.exp(-beta * clock.lowest)
     tau = rounding(clock.inflated, clock.error) * clock.inflated
@@ -188,6 +194,7 @@ def walk_table(system, chain, clock, output, t, n, beta):
             build_table(system, chain)
         tau = rounding(worst, clock.error) * worst
         book(clock, energy, accepted, best, order, better, t + q, new_energy)
+        # So that adding n at the end counts the flips after this one; the ceiling of the old support is void.
         clock.quiet = -(q + 1)
         ceiling = 1.0
     clock.quiet += n
@@ -207,6 +214,7 @@ def choose_way(system, chain, clock, plan):
         return
     rate = clock.window_accepted / clock.window_flips
     clock.width = flips_ahead(chain.x.size, rate, system.G.size == 0)
+    # Between 1 and 4 nothing changes: a chain at the border would else build its table again and again.
     price = rate * plan.table_cost if plan.way == AUTO else 2.0
     if clock.mode == SQUARE and price < 1.0:
         clock.mode = TABLE
@@ -250,7 +258,7 @@ def walk_block(system, chain, clock, plan, output, t, n, budget):
     if clock.mode == SQUARE:
         return walk_square(system, chain, clock, output, t, n, beta)
     done = walk_table(system, chain, clock, output, t, n, beta)
-    # The smallest Delta E costs about a quarter of all flips, and is of use only if nothing is accepted soon.
+    # It looks at all flips, and is void with the next acceptance: only when a quarter as many were refused in a row.
     if np.isnan(clock.lowest) and 4 * clock.quiet > k * outside:
         clock.lowest = smallest_delta(
             chain.P, chain.x, chain.W, chain.r, chain.s, chain.outside, k,
