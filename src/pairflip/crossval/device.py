@@ -15,6 +15,7 @@ from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.tasks import ALL_ROWS, Task, Work
 from pairflip.crossval.walks import Outcome, gram_of, halt, no_steps, outcome, plans, run_batch
 from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
+from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, HeldOutGram
 
@@ -148,7 +149,7 @@ def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Ou
             u, m = of[here] - chunk.start, row[here]
             target[here] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
     yy = np.concatenate([np.repeat(gram.yy, t.last - t.first) for t, gram, _ in single])
-    better = inside[1] < inside[0] - 1e-10 * yy
+    better = is_lower(inside[1], inside[0], yy)
     supports = np.where(better[:, None], best, last)
     energies = np.where(better, inside[1], inside[0])
     for (task, _, _), end in zip(single, ends, strict=True):
