@@ -85,7 +85,7 @@ def small_steps(gram, plan, way, flips=400):
     shape, ends = (1, plan.betas.size), np.zeros((1, plan.k), np.int64)
     counts = np.zeros(shape, np.int64)
     output = Output(np.zeros(shape), counts, ends, ends.copy(), np.zeros(1), np.zeros(1, np.int64))
-    while advance(_system(gram), chain, clock, kernel_plan, output, flips)[0] == OK and clock.chain == 0:
+    while advance(_system(gram), chain, clock, kernel_plan, output, flips)[0] == OK and clock["chain"][0] == 0:
         yield chain, clock
 
 
@@ -109,8 +109,8 @@ def test_the_rounding_of_the_gram_algebra_stays_far_below_its_bound(way, correla
         p, x_i = np.diag(P)[:, None], x[:, None]
         r, s = r + x_i * W / p, s + W**2 / p
         delta, (expected, s_expected) = 0.5 * (x_i**2 / p - r**2 / s), true_changes(gram, order, k)
-        inflated = float(clock.inflated)
-        tau = inflated * rounding.py_func(inflated, float(clock.error))
+        inflated = float(clock["inflated"][0])
+        tau = inflated * rounding.py_func(inflated, float(clock["error"][0]))
         told = s > 2e-10 + 4.0 * tau
         bound = tau * (1.5 * gram.yy + (r / s) ** 2)
         assert (np.abs(delta - expected) < 0.1 * bound)[told].all()

@@ -132,18 +132,19 @@ class NumbaEngine:
         from pairflip.engines.numba.delicate import Memory, judge
 
         advance, k = _kernel(gram.objective), output.support.shape[1]
-        chain, clock, judging = self._memory(gram, k), new_clock(first, last), None
-        while clock.chain < last and not stop:
-            status, flips = advance(system, chain, clock, plan, output, budget)
+        chain, clocks, judging = self._memory(gram, k), new_clock(first, last), None
+        now = clocks["chain"]
+        while now[0] < last and not stop:
+            status, flips = advance(system, chain, clocks, plan, output, budget)
             if status == TO_BE_JUDGED:
                 if judging is None:
                     _announce_compilation(judge)
                     judging = _for_judging(gram, k)
                 shared = Memory(chain.order, chain.best, chain.slot, chain.position, chain.uniform)
-                status, more = judge(*judging, shared, clock, plan, output, gram.yy, budget)
+                status, more = judge(*judging, shared, clocks, plan, output, gram.yy, budget)
                 flips += more
             if status == RANK_TOO_SMALL:
-                raise RankTooSmall(k, int(output.support[clock.chain, 0]), gram.objective)
+                raise RankTooSmall(k, int(output.support[now[0], 0]), gram.objective)
             if tick is not None:
                 tick(flips)
 

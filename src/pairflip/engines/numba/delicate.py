@@ -104,9 +104,9 @@ def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
 
 
 @entry
-def judge(exact, basis, memory, clock, plan, output, yy, budget):
+def judge(exact, basis, memory, clocks, plan, output, yy, budget):
     """Walk about `budget` flips on, or until the chain's support is calm; returns (status, flips done)."""
-    order, k = memory.order, memory.best.size
+    clock, order, k = clocks[0], memory.order, memory.best.size
     c, done = clock.chain, 0
     key0, key1 = plan.keys[c, 0], plan.keys[c, 1]
     while done < budget and clock.judged:

@@ -178,6 +178,6 @@ def keep_way(system, chain, clock, plan):
 
 
 @entry
-def advance(system, chain, clock, plan, output, budget):
+def advance(system, chain, clocks, plan, output, budget):
     """Walk about `budget` flips on; see `drive`."""
-    return drive(system, chain, clock, plan, output, budget, start, recomputed, catch_up, walk_block, keep_way)
+    return drive(system, chain, clocks[0], plan, output, budget, start, recomputed, catch_up, walk_block, keep_way)

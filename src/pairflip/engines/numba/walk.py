@@ -268,6 +268,6 @@ def walk_block(system, chain, clock, plan, output, t, n, budget):
 
 
 @entry
-def advance(system, chain, clock, plan, output, budget):
+def advance(system, chain, clocks, plan, output, budget):
     """Walk about `budget` flips on; see `drive`."""
-    return drive(system, chain, clock, plan, output, budget, start, recomputed, catch_up, walk_block, choose_way)
+    return drive(system, chain, clocks[0], plan, output, budget, start, recomputed, catch_up, walk_block, choose_way)
