@@ -35,7 +35,7 @@ def bare_seconds(problem):
     began = time.perf_counter()
     for k in SIZES:
         keys = chain_keys(0, k, None, np.arange(problem.n_rows + 1))
-        engine.walk(problem.gram, WalkPlan(k=k, betas=np.asarray(schedule.betas), flips=flips, keys=keys))
+        engine.walk([(problem.gram, WalkPlan(k, np.asarray(schedule.betas), flips, keys))])
     return time.perf_counter() - began, len(SIZES) * (problem.n_rows + 1) * int(flips.sum())
 
 

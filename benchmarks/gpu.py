@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.speed import best_time
 from pairflip import Schedule, SubsetProblem, datasets
 from pairflip.engines import WalkPlan
-from pairflip.engines.cuda import CudaEngine, available, device_name
+from pairflip.engines.cuda import CudaEngine, device_name, why_unavailable
 from pairflip.engines.numba import NumbaEngine
 from pairflip.philox import chain_keys
 
@@ -33,14 +33,14 @@ def one_core(walks):
     """Flips per second of the Numba engine on one core, on a few of the same chains."""
     gram, plan = walks[0]
     few = WalkPlan(plan.k, plan.betas, plan.flips, plan.keys[: max(2, 40 // plan.k)])
-    NumbaEngine().walk(gram, few)
-    seconds, _ = best_time(lambda: NumbaEngine().walk(gram, few), 3)
+    NumbaEngine().walk([(gram, few)])
+    seconds, _ = best_time(lambda: NumbaEngine().walk([(gram, few)]), 3)
     return few.chains * int(plan.flips.sum()) / seconds
 
 
 def report():
-    reason = available()
-    if reason:
+    reason = why_unavailable()
+    if reason is not None:
         print(f"GPU engine: not measured, {reason}")
         return
     engine = CudaEngine()
@@ -48,8 +48,8 @@ def report():
     print("    N    k   seconds   flips/s   one core   ratio")
     for n_columns, k in CASES:
         walks = leave_one_out(n_columns, k, CHAINS)
-        engine.walk_batch(walks[:1])
-        seconds, _ = best_time(lambda walks=walks: engine.walk_batch(walks), 2)
+        engine.walk(walks[:1])
+        seconds, _ = best_time(lambda walks=walks: engine.walk(walks), 2)
         speed = sum(plan.chains * int(plan.flips.sum()) for _, plan in walks) / seconds
         core = one_core(walks)
         print(f"{n_columns:5d}{k:5d}{seconds:10.3f}{speed:10.2e}{core:11.2e}{speed / core:8.0f}", flush=True)
@@ -70,5 +70,5 @@ def _many_small(engine):
         for k in range(1, 11)
         for number, fold in enumerate(folds)
     ]
-    engine.walk_batch(walks)
+    engine.walk(walks)
     return sum(plan.chains for _, plan in walks)

@@ -59,12 +59,12 @@ def time_case(n_columns, n_rows, k, chains):
         return [sorted(order[:k]) for order in orders], accepted
 
     def compare():
-        walked, (supports, accepted) = engine.walk(gram, plan), paper()
+        (walked,), (supports, accepted) = engine.walk([(gram, plan)]), paper()
         assert supports == walked.support.tolist(), "baseline (b) walked other chains"
         assert accepted == walked.accepted.sum()
 
     compare()
-    works = {"ours": lambda: engine.walk(gram, plan), "b": paper, "b aligned": lambda: paper(columns=copy)}
+    works = {"ours": lambda: engine.walk([(gram, plan)]), "b": paper, "b aligned": lambda: paper(columns=copy)}
     shortest = dict.fromkeys(works, np.inf)
     for _ in range(REPEATS):  # in turn, so that a busy moment meets all
         for name, work in works.items():
@@ -79,12 +79,12 @@ def time_case(n_columns, n_rows, k, chains):
 
 def profile(engine, gram, plan):
     """Share of our time by regime, from schedules cut off at a growing step."""
-    rate = engine.walk(gram, plan).accepted.mean(axis=0) / plan.flips
+    rate = engine.walk([(gram, plan)])[0].accepted.mean(axis=0) / plan.flips
     edges = [0, int(np.argmax(rate < 0.3)), int(np.argmax(rate < 0.03)), plan.betas.size]
     spent = [0.0]
     for edge in edges[1:]:
         cut = WalkPlan(plan.k, plan.betas[:edge], plan.flips[:edge], plan.keys)
-        spent.append(best_time(lambda cut=cut: engine.walk(gram, cut), 3)[0] if edge else 0.0)
+        spent.append(best_time(lambda cut=cut: engine.walk([(gram, cut)]), 3)[0] if edge else 0.0)
     names = "acceptance > 30 %", "3 to 30 %", "below"
     parts = zip(names, np.diff(edges), np.diff(spent), strict=True)
     return ", ".join(f"{name}: {steps} steps {max(s, 0) / spent[-1]:.0%}" for name, steps, s in parts)

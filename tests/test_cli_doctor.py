@@ -54,8 +54,8 @@ def test_without_the_gpu_engine(monkeypatch):
 
 
 def test_a_gpu_is_named_and_a_broken_one_is_no_crash(monkeypatch):
-    engine = types.SimpleNamespace(available=lambda: "", device_name=lambda: "A fine card")
+    engine = types.SimpleNamespace(why_unavailable=lambda: None, device_name=lambda: "A fine card")
     monkeypatch.setitem(sys.modules, "pairflip.engines.cuda", engine)
     assert doctor.gpu() == ("A fine card", "")
-    engine.available = lambda: 1 / 0
+    engine.why_unavailable = lambda: 1 / 0
     assert "ZeroDivisionError" in doctor.gpu()[1]

@@ -13,22 +13,26 @@ class Batches:
     """An engine that takes batches, as the GPU engine does, and walks them with the compiled CPU engine."""
 
     name = "batches"
+    prefers_many = True
 
     def __init__(self, largest=99):
         self.largest = largest
         self.batches = []
 
-    def can_hold(self, gram, k):
-        return "" if k <= self.largest else f"k is {k}, more than this device takes."
+    def refuses(self, gram, plan):
+        return None if plan.k <= self.largest else f"k is {plan.k}, more than this device takes."
 
-    def walk(self, gram, plan, **more):
-        raise AssertionError("a device engine is asked for batches")
+    def flip_energies(self, gram, order, k):
+        return get_engine("numba").flip_energies(gram, order, k)
 
-    def walk_batch(self, walks, tick=None):
-        self.batches.append([plan.k for _, plan in walks])
+    def acceptance(self, beta, delta):
+        return get_engine("numba").acceptance(beta, delta)
+
+    def walk(self, pairs, *, n_jobs=1, tick=None):
+        self.batches.append([plan.k for _, plan in pairs])
         if tick is not None:
-            tick(sum(int(plan.flips.sum()) * plan.chains for _, plan in walks))
-        return [get_engine("numba").walk(gram, plan) for gram, plan in walks]
+            tick(sum(int(plan.flips.sum()) * plan.chains for _, plan in pairs))
+        return get_engine("numba").walk(pairs)
 
 
 @pytest.fixture(scope="module")

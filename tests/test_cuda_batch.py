@@ -1,6 +1,7 @@
 """The GPU engine without a device: task cutting, memory plan, addressing, sentences, scalar algebra."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 import sys
@@ -10,20 +11,21 @@ import numpy as np
 import pytest
 
 from pairflip import SubsetProblem, datasets
-from pairflip.engines import ENGINES, WalkPlan, get_engine
-from pairflip.engines.cuda import available, launch, worthwhile
+from pairflip.engines import ENGINES, WalkPlan, base, get_engine
+from pairflip.engines.cuda import launch, why_unavailable, worthwhile
 from pairflip.engines.cuda.batch import (
     CLASSES,
     LARGEST,
     cut,
     matrix_bytes,
     queue,
+    refusal,
     result_bytes,
     root,
     size_class,
-    why_not,
 )
 from pairflip.engines.cuda.device import SOURCES, WALK, Matrices, source
+from pairflip.least_squares import SINGULAR
 from pairflip.philox import chain_keys, flip_draws
 
 
@@ -85,9 +87,12 @@ def test_queue_takes_long_tasks_first_and_each_once():
 
 def test_what_the_device_cannot_hold_is_refused_with_a_reason():
     (gram, _), *_ = make_walks()
-    assert why_not(gram, 5, 10**9) == ""
-    assert f"up to {LARGEST}" in why_not(gram, LARGEST + 1, 10**9)
-    assert "GiB free" in why_not(gram, 5, 1000)
+    assert refusal(gram, 5, 2**31 - 1, 10**9) is None
+    assert f"up to {LARGEST}" in refusal(gram, LARGEST + 1, 100, 10**9)
+    assert "GiB free" in refusal(gram, 5, 100, 1000)
+    assert "2147483648 flips" in refusal(gram, 5, 2**31, 10**9)
+    data = datasets.make_planted(N=20, seed=0)
+    assert "not on objective='loo'" in refusal(SubsetProblem(data.X, data.y).loo_gram, 5, 100, 10**9)
 
 
 def test_a_batch_is_worth_the_device_when_it_is_long_and_wide():
@@ -99,7 +104,7 @@ def test_a_batch_is_worth_the_device_when_it_is_long_and_wide():
     assert not worthwhile([(gram, WalkPlan(20, plan.betas, np.full(7, 10**8), many.keys[:1]))])
 
 
-@pytest.mark.skipif(not available(), reason="there is a device here")
+@pytest.mark.skipif(why_unavailable() is None, reason="there is a device here")
 def test_without_a_device_one_sentence_says_why():
     assert "cuda" in ENGINES
     with pytest.raises(ValueError, match=r'engine="cuda" cannot be used here: .*CuPy') as error:
@@ -273,3 +278,19 @@ def test_sources_are_shipped_beside_the_module():
     from pairflip.engines.cuda import device
 
     assert all((device.Path(device.__file__).parent / name).is_file() for name in SOURCES)
+
+
+def written(name):
+    """The number that the CUDA sources give to a name, by #define or constexpr."""
+    found = re.findall(rf"(?:#define {name} |\b{name} = )([0-9.e+-]+)", source())
+    assert len(found) == 1, (name, found)
+    return float(found[0])
+
+
+@pytest.mark.parametrize("name", ["BETTER", "DRIFT", "EPSILON", "FROZEN", "INFLATION", "TIE"])
+def test_engines_share_their_tolerances(name):
+    assert written(name) == getattr(base, name)
+
+
+def test_engines_share_the_limit_of_a_singular_support():
+    assert written("SINGULAR") == SINGULAR

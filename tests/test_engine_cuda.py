@@ -15,7 +15,7 @@ from pairflip.engines.cuda import CudaEngine
 from pairflip.engines.cuda.batch import LARGEST
 from pairflip.engines.numba import NumbaEngine
 from pairflip.philox import chain_keys
-from pairflip.testing import EngineConformance
+from pairflip.testing import EngineConformance, walk_one
 
 pytestmark = pytest.mark.gpu
 
@@ -68,11 +68,11 @@ SIZES = (1, 2, 3, 5, 8, 9, 13, 16, 20, 24, 27, 32, 36, 40, 44, 48, 52, 56, 60)
 
 def compare(walks):
     """(chains, those whose decisions or supports differ, largest relative difference of energies of the others)."""
-    on_device = CudaEngine().walk_batch(walks)
+    on_device = CudaEngine().walk(walks)
     chains = differ = 0
     error = 0.0
     for (gram, plan), given in zip(walks, on_device, strict=True):
-        expected = NumbaEngine().walk(gram, plan, n_jobs=os.cpu_count() or 1)
+        expected = walk_one(NumbaEngine(), gram, plan, n_jobs=os.cpu_count() or 1)
         other = np.zeros(plan.chains, bool)
         for field in ("support", "best_support", "accepted"):
             other |= (getattr(given, field) != getattr(expected, field)).any(axis=1)
@@ -134,11 +134,11 @@ def test_slices_and_little_memory_change_no_bit():
     problem = SubsetProblem(data.X, data.y, center=None)
     walks = [(problem.held_out([f]), paper_plan(k, 200, 40, f)) for k in (5, 20, 45, 70) for f in range(4)]
     ticks = []
-    whole = CudaEngine().walk_batch(walks)
-    assert same(whole, CudaEngine(slice_ns=1_000_000).walk_batch(walks, tick=ticks.append))
+    whole = CudaEngine().walk(walks)
+    assert same(whole, CudaEngine(slice_ns=1_000_000).walk(walks, tick=ticks.append))
     assert sum(ticks) == sum(plan.chains * int(plan.flips.sum()) for _, plan in walks)
     assert len(ticks) > 4
-    assert same(whole, CudaEngine(memory=1_000_000).walk_batch(walks))
+    assert same(whole, CudaEngine(memory=1_000_000).walk(walks))
 
 
 def test_many_columns_keep_their_order_in_global_memory():
@@ -146,7 +146,7 @@ def test_many_columns_keep_their_order_in_global_memory():
     X = rng.normal(size=(60, 13_000))
     problem = SubsetProblem(X, X[:, :4].sum(axis=1) + rng.normal(size=60))
     plan = WalkPlan(4, np.array([0.1, 1.0, 10.0]), np.full(3, 2000), chain_keys(0, 4, None, range(3)))
-    given, expected = CudaEngine().walk(problem.gram, plan), NumbaEngine().walk(problem.gram, plan)
+    given, expected = (walk_one(engine, problem.gram, plan) for engine in (CudaEngine(), NumbaEngine()))
     np.testing.assert_array_equal(given.support, expected.support)
     np.testing.assert_array_equal(given.accepted, expected.accepted)
 
@@ -155,16 +155,16 @@ def test_too_large_a_size_is_refused_with_the_way_out():
     data = datasets.make_planted(N=400, seed=0)
     gram = SubsetProblem(data.X, data.y).gram
     with pytest.raises(ValueError, match=f'up to {LARGEST} columns. Use engine="numba"'):
-        CudaEngine().walk(gram, paper_plan(LARGEST + 1, 400, 1))
+        walk_one(CudaEngine(), gram, paper_plan(LARGEST + 1, 400, 1))
 
 
 def test_ctrl_c_ends_a_long_batch_within_two_seconds():
     data = datasets.make_planted(N=400, seed=0)
     problem = SubsetProblem(data.X, data.y, center=None)
     plan = WalkPlan(60, np.full(100, 1e-3), np.full(100, 100_000), chain_keys(0, 60, None, range(4000)))
-    CudaEngine().walk(problem.gram, paper_plan(60, 400, 1, thin=50))
+    walk_one(CudaEngine(), problem.gram, paper_plan(60, 400, 1, thin=50))
     threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     began = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        CudaEngine().walk(problem.gram, plan)
+        walk_one(CudaEngine(), problem.gram, plan)
     assert time.perf_counter() - began < 3.0

@@ -8,7 +8,7 @@ import pairflip.testing as suite
 from pairflip import Schedule, SubsetProblem, anneal, datasets
 from pairflip.engines.numba import NumbaEngine, _system
 from pairflip.engines.numba.algebra import rounding
-from pairflip.engines.numba.clock import ERROR, INFLATED, OK, SQUARE, TABLE, Output, Plan, new_clock
+from pairflip.engines.numba.clock import OK, SQUARE, TABLE, Output, Plan, new_clock
 from pairflip.engines.numba.walk import advance
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.testing import Case, delicate_cases
@@ -48,14 +48,14 @@ def test_supports_that_span_the_same_space_are_exchanged_freely_at_any_temperatu
     X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 10))
     gram = SubsetProblem(X, X[:, 0] + rng.normal(size=20), center=None).gram
     plan = suite.make_plan(gram, 3, [1.0, 1e10, 1e16], 200, chains=2)
-    np.testing.assert_array_equal(engine.walk(gram, plan).accepted, 200)
+    np.testing.assert_array_equal(suite.walk_one(engine, gram, plan).accepted, 200)
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=names)
 def test_delicate_chains_report_every_flip_and_every_step(engine):
     case, heard = delicate_cases()[0], []
     plan = suite.make_plan(case.gram, case.k, [0.0, 30.0, 1e6], [70, 300, 200], chains=3)
-    walked = engine.walk(case.gram, plan, tick=heard.append)
+    walked = suite.walk_one(engine, case.gram, plan, tick=heard.append)
     assert sum(heard) == 3 * 570
     assert walked.energy[:, -1].max() <= walked.energy[:, 0].min()
     exact = [case.gram.energy(support) for support in walked.support]
@@ -85,7 +85,7 @@ def small_steps(gram, plan, way, flips=400):
     shape, ends = (1, plan.betas.size), np.zeros((1, plan.k), np.int64)
     counts = np.zeros(shape, np.int64)
     output = Output(np.zeros(shape), counts, ends, ends.copy(), np.zeros(1), np.zeros(1, np.int64))
-    while advance(_system(gram), chain, clock, kernel_plan, output, flips)[0] == OK and clock.count[0] == 0:
+    while advance(_system(gram), chain, clock, kernel_plan, output, flips)[0] == OK and clock["chain"][0] == 0:
         yield chain, clock
 
 
@@ -109,8 +109,8 @@ def test_the_rounding_of_the_gram_algebra_stays_far_below_its_bound(way, correla
         p, x_i = np.diag(P)[:, None], x[:, None]
         r, s = r + x_i * W / p, s + W**2 / p
         delta, (expected, s_expected) = 0.5 * (x_i**2 / p - r**2 / s), true_changes(gram, order, k)
-        inflated = float(clock.value[INFLATED])
-        tau = inflated * rounding.py_func(inflated, float(clock.value[ERROR]))
+        inflated = float(clock["inflated"][0])
+        tau = inflated * rounding.py_func(inflated, float(clock["error"][0]))
         told = s > 2e-10 + 4.0 * tau
         bound = tau * (1.5 * gram.yy + (r / s) ** 2)
         assert (np.abs(delta - expected) < 0.1 * bound)[told].all()

@@ -14,7 +14,7 @@ from pairflip.engines import WalkPlan
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine
 from pairflip.philox import chain_keys
-from pairflip.testing import EngineConformance
+from pairflip.testing import EngineConformance, walk_one
 
 
 class TestAuto(EngineConformance):
@@ -40,13 +40,13 @@ class WrongEnergies(NumbaEngine):
 
 
 class WrongTemperature(NumbaEngine):
-    def walk(self, gram, plan, **options):
-        return super().walk(gram, replace(plan, betas=1.01 * plan.betas), **options)
+    def walk(self, pairs, **options):
+        return super().walk([(gram, replace(plan, betas=1.01 * plan.betas)) for gram, plan in pairs], **options)
 
 
 class WrongAddress(NumbaEngine):
-    def walk(self, gram, plan, **options):
-        return super().walk(gram, replace(plan, keys=plan.keys[:, ::-1].copy()), **options)
+    def walk(self, pairs, **options):
+        return super().walk([(gram, replace(plan, keys=plan.keys[:, ::-1].copy())) for gram, plan in pairs], **options)
 
 
 class WrongHalf(NumbaEngine):
@@ -81,7 +81,7 @@ def test_both_ways_and_the_switch_walk_the_same_chain(k, memory):
     data = datasets.make_planted(N=120, seed=3)
     gram = SubsetProblem(data.X, data.y, center=None, memory_budget=memory).gram
     plan = paper_plan(k, 120)
-    auto, square, table = (NumbaEngine(way).walk(gram, plan) for way in ("auto", "square", "table"))
+    auto, square, table = (walk_one(NumbaEngine(way), gram, plan) for way in ("auto", "square", "table"))
     for other in (square, table):
         np.testing.assert_array_equal(auto.accepted, other.accepted)
         np.testing.assert_array_equal(auto.support, other.support)
@@ -94,7 +94,7 @@ def test_running_energy_after_a_million_flips_agrees_with_qr(way):
     gram = SubsetProblem(data.X, data.y).gram
     betas = np.geomspace(1.0, 1e5, 50) / gram.yy
     plan = WalkPlan(6, betas, np.full(50, 20_000), chain_keys(0, 6, None, range(1)))
-    walked = NumbaEngine(way).walk(gram, plan)
+    walked = walk_one(NumbaEngine(way), gram, plan)
     exact = gram.energy(walked.support[0])
     assert walked.accepted.sum() > 10_000
     assert abs(walked.final_energy[0] / exact - 1) < 1e-8
@@ -104,7 +104,7 @@ def test_spectra_never_lead_to_a_singular_support():
     data = datasets.make_spectra(M=60, N=300, components=6, noise=1e-5, seed=2)
     gram = SubsetProblem(data.X, data.y).gram
     plan = WalkPlan(8, np.geomspace(1.0, 1e6, 40) / gram.yy, np.full(40, 600), chain_keys(0, 8, None, range(8)))
-    walked = NumbaEngine().walk(gram, plan)
+    walked = walk_one(NumbaEngine(), gram, plan)
     assert all(np.isfinite(gram.energy(s)) for s in walked.support)
     assert walked.refreshes.sum() > 0
     assert np.isfinite(walked.energy).all()
@@ -116,7 +116,7 @@ def test_a_frozen_chain_stops_early_and_reports_every_step():
     betas = np.concatenate([np.geomspace(0.01, 1e4, 30), np.full(10, 1e9)])
     done = []
     plan = WalkPlan(4, betas, np.full(40, 300), chain_keys(0, 4, None, range(3)))
-    walked = NumbaEngine().walk(gram, plan, tick=done.append)
+    walked = walk_one(NumbaEngine(), gram, plan, tick=done.append)
     assert sum(done) == 3 * 40 * 300
     np.testing.assert_allclose(walked.energy[:, -1], walked.final_energy, rtol=1e-12)
     assert walked.accepted[:, -5:].sum() == 0

@@ -55,7 +55,10 @@ class SingularAllowed(ReferenceEngine):
 class OneWaySwap(ReferenceEngine):
     """The column that leaves is forgotten: the one that entered stays among those outside."""
 
-    def walk(self, gram, plan, *, n_jobs=1, tick=None):
+    def walk(self, pairs, *, n_jobs=1, tick=None):
+        return [self._forgetful(gram, plan) for gram, plan in pairs]
+
+    def _forgetful(self, gram, plan):
         shape = plan.chains, plan.betas.size
         energy, accepted = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         support = np.zeros((plan.chains, plan.k), dtype=np.int64)
@@ -81,9 +84,33 @@ class OneWaySwap(ReferenceEngine):
         return WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))
 
 
+class Silent(ReferenceEngine):
+    """Refuses, but gives no reason a reader could use."""
+
+    def refuses(self, gram, plan):
+        return "" if gram.objective == "loo" else None
+
+
+class Empty(ReferenceEngine):
+    """Walks what it says it refuses."""
+
+    def refuses(self, gram, plan):
+        return "this engine walks on the energy." if gram.objective == "loo" else None
+
+
+class Disordered(ReferenceEngine):
+    """Gives the results of many pairs in another order."""
+
+    def walk(self, pairs, **options):
+        return super().walk(pairs, **options)[::-1]
+
+
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
+        (Silent, suite.check_protocol),
+        (Empty, suite.check_protocol),
+        (Disordered, suite.check_many),
         (MaxForMin, suite.check_acceptance),
         (MaxForMin, suite.check_stationarity),
         (MaxForMin, suite.check_decisions),
@@ -125,7 +152,7 @@ def test_the_misprint_balances():
 def test_annealing_finds_the_enumerated_optimum():
     case = suite.enumerated_cases()[0]
     plan = suite.make_plan(case.gram, case.k, np.geomspace(0.1, 1e3, 20), 40, chains=3)
-    walk = ReferenceEngine().walk(case.gram, plan)
+    walk = suite.walk_one(ReferenceEngine(), case.gram, plan)
     supports, energies = suite.states(case.gram, case.k)
     assert (walk.best_support == supports[np.argmin(energies)]).all()
     assert walk.energy[:, -1] == pytest.approx(energies.min(), rel=1e-2)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pairflip.engines import get_engine
+from pairflip.engines.numba import NumbaEngine
 from pairflip.paper.reproduce import fig1, fig2, fig3, section3, typical
 from pairflip.paper.reproduce.levels import SizePoints, points_of
 from pairflip.paper.reproduce.own import factors, solve_own, truth_of, truth_of_model
@@ -18,16 +18,17 @@ from pairflip.theory import at_point, solve
 STUDY = ((100, 30), (300, 20))
 
 
-class Broken:
+class Broken(NumbaEngine):
     """The fast engine with other temperatures than it was told."""
 
     name = "broken"
 
     def __init__(self, wrong):
-        self.wrong, self.sound = wrong, get_engine("numba")
+        super().__init__()
+        self.wrong = wrong
 
-    def walk(self, gram, plan, **options):
-        return self.sound.walk(gram, replace(plan, betas=self.wrong(plan.betas)), **options)
+    def walk(self, pairs, **options):
+        return super().walk([(g, replace(plan, betas=self.wrong(plan.betas))) for g, plan in pairs], **options)
 
 
 def study(engine):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines import Engine, WalkPlan, get_engine
+from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.forward import greedy_scale
 from pairflip.gram import Gram, LooGram
@@ -18,7 +18,7 @@ from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.schedule import Schedule
-from pairflip.settle import NOTHING, first_best, settle
+from pairflip.settle import first_best, reaches, settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ class Trace:
         Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step. With objective "loo",
         this and every other energy here is :math:`E_\mathrm{loo}`.
     acceptance : (chain, step)
-        Accepted part of the attempted flips.
+        Accepted fraction of the attempted flips.
     supports : (chain, k)
         Best support of each chain, sorted column indices of X.
     energies : (chain,)
@@ -51,6 +51,8 @@ class Trace:
         What a reader should know about how it was computed; empty when all was as usual.
     objective : {"energy", "loo"}
         What was annealed.
+    yy : float
+        :math:`y^T y` beside the forced columns: twice the energy of no columns, in whose units rounding is told.
     """
 
     k: int
@@ -72,6 +74,7 @@ class Trace:
     seconds: float
     note: str = ""
     objective: str = "energy"
+    yy: float = 0.0
 
     @property
     def best_names(self) -> list[str]:
@@ -80,8 +83,8 @@ class Trace:
 
     @property
     def agreement(self) -> float:
-        """Part of the chains that found the best energy; low means that more chains may find better."""
-        return float(np.mean(self.energies <= self.best_energy * (1 + 1e-8) + NOTHING * self.energy.max()))
+        """Fraction of the chains that ended at the best energy; low means that more chains may find better."""
+        return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
 
     def __repr__(self) -> str:
         what = "" if self.objective == "energy" else f"objective={self.objective!r}, "
@@ -214,7 +217,7 @@ def anneal(
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
     walker = get_engine("numba" if engine == "auto" and objective == "loo" else engine)
-    gram = _objective_gram(problem, objective, walker)
+    gram = _objective_gram(problem, objective)
     flips = plan_schedule.flips(gram.n_columns)
     chains = count_chains(chains, gram, k, int(flips.sum()))
     scale = _scale(gram, k) if plan_schedule.unit == "greedy" else 1.0
@@ -224,8 +227,11 @@ def anneal(
         flips=flips,
         keys=chain_keys(seed, k, None, np.arange(chains)),
     )
+    reason = walker.refuses(gram, plan)
+    if reason is not None:
+        raise Refused(reason)
     with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
-        walked = walker.walk(gram, plan, n_jobs=threads_of(n_jobs), tick=tick)
+        (walked,) = walker.walk([(gram, plan)], n_jobs=threads_of(n_jobs), tick=tick)
     supports, energies = settle(gram, walked)
     first = first_best(energies, gram.yy)
     found = supports[first]
@@ -258,17 +264,14 @@ def anneal(
         seconds=time.perf_counter() - began,
         note="; ".join(notes),
         objective=objective,
+        yy=float(gram.yy),
     )
 
 
-def _objective_gram(problem: SubsetProblem, objective: str, engine: Engine) -> Gram:
+def _objective_gram(problem: SubsetProblem, objective: str) -> Gram:
     """The problem as the engine is to walk on it."""
     if objective not in ("energy", "loo"):
         raise ValueError(f"objective is {objective!r}; expected 'energy' or 'loo'.")
-    if objective not in getattr(engine, "objectives", ("energy",)):
-        raise ValueError(
-            f"engine {engine.name!r} cannot anneal objective={objective!r}; expected engine='numba' or 'reference'."
-        )
     return problem.loo_gram if objective == "loo" else problem.gram
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.engines.base import is_lower
 from pairflip.engines.numba.compile import entry
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
@@ -41,7 +42,7 @@ def improve(gram: Gram, supports: NDArray[np.int64], energies: Floats) -> tuple[
         while True:
             flipped = best_double_flip(gram, support)
             energy = gram.energy(flipped)
-            if energy < best_energy * (1.0 - 1e-9):
+            if is_lower(energy, best_energy, gram.yy):
                 best, best_energy, support = flipped, energy, flipped
             else:
                 break

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import WalkResult
+from pairflip.engines.base import NOTHING, WalkResult, is_lower, reaches
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 
-_TIE = 1e-10
-NOTHING = 1e-20
-"""An energy this small beside that of y is rounding error: the support explains y exactly."""
+__all__ = ["NOTHING", "first_best", "is_lower", "reaches", "settle"]
 
 
 def settle(gram: Gram, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
@@ -27,14 +25,9 @@ def settle(gram: Gram, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
     supports = walked.support.copy()
     energies = np.array([energy(s) for s in supports])
     for c, other in enumerate(walked.best_support):
-        if energy(other) < energies[c] - _TIE * gram.yy:
+        if is_lower(energy(other), energies[c], gram.yy):
             supports[c], energies[c] = other, energy(other)
     return supports, energies
-
-
-def reaches(energies: Floats, bound: float, yy: float) -> NDArray[np.bool_]:
-    """Which energies are as low as `bound`; rounding does not decide."""
-    return np.asarray(energies <= bound * (1 + _TIE) + NOTHING * yy)
 
 
 def first_best(energies: Floats, yy: float) -> int:

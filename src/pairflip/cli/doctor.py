@@ -87,8 +87,8 @@ def gpu() -> tuple[str, str]:
 
     try:
         engine = import_module("pairflip.engines.cuda")
-        why_not = engine.available()
-        return ("", str(why_not)) if why_not else (str(engine.device_name()), "")
+        why_not = engine.why_unavailable()
+        return ("", str(why_not)) if why_not is not None else (str(engine.device_name()), "")
     except (ImportError, AttributeError):
         return "", "this version has no engine for it."
     except Exception as error:  # a broken driver must not keep the rest from being shown

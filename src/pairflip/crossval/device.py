@@ -15,23 +15,24 @@ from pairflip.crossval.parallel import local_threads
 from pairflip.crossval.tasks import ALL_ROWS, Job, Task, Work
 from pairflip.crossval.walks import Outcome, gram_of, no_steps, outcome, plans, run_batch
 from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
+from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, HeldOutGram
 
 _LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small launches leave idle
 
 
-def find_device(engine: str | Engine, works: Sequence[Work]) -> Any:
+def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
     """The engine that takes whole batches, if that is what was asked for ("auto": if it pays), else None."""
     if engine == "auto":
-        from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, available
+        from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 
         chains, seconds = sum(map(_chains, works)), sum(map(_seconds, works))
-        if chains < WORTH_CHAINS or seconds < WORTH_SECONDS or available():
+        if chains < WORTH_CHAINS or seconds < WORTH_SECONDS or why_unavailable() is not None:
             return None
         engine = "cuda"
     found = get_engine(engine)
-    return found if hasattr(found, "walk_batch") else None
+    return found if found.prefers_many else None
 
 
 class Device:
@@ -46,10 +47,12 @@ class Device:
     def notes(self, work: Work) -> list[str]:
         """Sizes that the device cannot hold, and why."""
         reasons: dict[str, list[int]] = defaultdict(list)
+        gram = work.problem.gram
         for size in work.sizes:
-            if size < work.problem.gram.n_columns:
-                reasons[self._engine.can_hold(work.problem.gram, size).rstrip(".")].append(size)
-        reasons.pop("", None)
+            no_chains = WalkPlan(size, np.zeros(0), work.schedule.flips(gram.n_columns), np.zeros((0, 2), np.uint32))
+            reason = self._engine.refuses(gram, no_chains) if size < gram.n_columns else None
+            if reason is not None:
+                reasons[reason.rstrip(".")].append(size)
         return [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
 
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, list[Outcome]]]:
@@ -74,7 +77,7 @@ def run_on_device(
         try:
             for batch in _launches(jobs):
                 walks, on_cpu = _prepare(engine, jobs, batch)
-                walked = engine.walk_batch([(gram, chains) for _, _, gram, chains in walks], tick=tick)
+                walked = engine.walk([(gram, chains) for _, _, gram, chains in walks], tick=tick)
                 parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
                 for (job, task, gram, _), result in zip(walks, walked, strict=True):
                     parts[job, task.size].append((task, gram, result))
@@ -112,7 +115,7 @@ def _prepare(
             for task, chains in zip(together, plans(work, together, gram), strict=True):
                 key = task.size, task.fold == ALL_ROWS, type(gram)
                 if key not in held:
-                    held[key] = not engine.can_hold(gram, task.size)
+                    held[key] = engine.refuses(gram, chains) is None
                 if held[key] and task.size < gram.n_columns:
                     walks.append((job, task, gram, chains))
                 else:
@@ -157,7 +160,7 @@ def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Ou
             u, m = of[here] - chunk.start, row[here]
             target[here] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
     yy = np.concatenate([np.repeat(gram.yy, t.last - t.first) for t, gram, _ in single])
-    better = inside[1] < inside[0] - 1e-10 * yy
+    better = is_lower(inside[1], inside[0], yy)
     supports = np.where(better[:, None], best, last)
     energies = np.where(better, inside[1], inside[0])
     for (task, _, _), end in zip(single, ends, strict=True):

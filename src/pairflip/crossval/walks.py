@@ -56,7 +56,7 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
                 outcomes.append(outcome(work, task, gram, None))
                 continue
             try:
-                walked = walker.walk(gram, chains, tick=go_on)
+                (walked,) = walker.walk([(gram, chains)], tick=go_on)
             except RankTooSmall as error:
                 raise _too_large(task, error.rank) from None
             outcomes.append(outcome(work, task, gram, walked))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pairflip.engines.base import Engine, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import Engine, Pair, RankTooSmall, Refused, Tick, WalkPlan, WalkResult
 
-__all__ = ["ENGINES", "Engine", "RankTooSmall", "Tick", "WalkPlan", "WalkResult", "get_engine"]
+__all__ = ["ENGINES", "Engine", "Pair", "RankTooSmall", "Refused", "Tick", "WalkPlan", "WalkResult", "get_engine"]
 
 ENGINES = ("auto", "numba", "cuda", "reference")
 
 
 def get_engine(engine: str | Engine) -> Engine:
     """The engine of that name ("auto" is the fastest one here), or `engine` itself if it is one."""
-    if not isinstance(engine, str) and hasattr(engine, "walk"):
+    if isinstance(engine, Engine):
         return engine
     if engine in ("auto", "numba"):
         from pairflip.engines.numba import NumbaEngine
@@ -25,4 +25,5 @@ def get_engine(engine: str | Engine) -> Engine:
         from pairflip.engines.reference import ReferenceEngine
 
         return ReferenceEngine()
-    raise ValueError(f"engine is {engine!r}; expected one of {', '.join(map(repr, ENGINES))}.")
+    other = "" if isinstance(engine, str) else ", or an object with all that pairflip.engines.Engine lists"
+    raise ValueError(f"engine is {engine!r}; expected one of {', '.join(map(repr, ENGINES))}{other}.")

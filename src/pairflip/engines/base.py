@@ -2,28 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.gram import Gram
-from pairflip.least_squares import Floats
+from pairflip.least_squares import SINGULAR, Floats
 
 Tick = Callable[[int], None]
 """Called now and then, perhaps from several threads, with the number of flips done since its last call."""
 
+# What engines round and when they stop. The CUDA sources repeat these numbers, and a test compares them.
+
+EPSILON = 2.0**-52
+"""Distance from 1 to the next double."""
+
 FROZEN = 53.0 * float(np.log(2.0))
 r"""No flip with :math:`\beta \Delta E` above this can be accepted: the smallest u is :math:`2^{-53}`."""
 
-
 TIE = 1e-12
-"""A change of energy within this part of y'y is rounding: supports that span the same space have the same energy."""
+"""While walking, a change of energy within this fraction of y'y counts as zero.
+
+Supports that span the same space have the same energy, and rounding must not decide between them at any temperature.
+"""
 
 BETTER = 1e-9
-"""A chain's best support is replaced when the energy is lower by this part of y'y (not by rounding)."""
+"""While walking, a chain's best support is replaced when the energy is lower by this fraction of y'y.
+
+Running energies carry the rounding of all flips since P was computed (`DRIFT`), which must not replace it. How
+energies computed from X are compared at the end is another matter: see `is_lower`.
+"""
+
+DRIFT = 1e-11
+"""Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
+
+INFLATION = 1.0 / SINGULAR
+"""A support is singular when a variance inflation factor reaches this."""
+
+# How energies that were computed from X by QR are compared, everywhere: `reaches` and `is_lower`.
+
+EQUAL = 1e-9
+"""Energies that differ by this fraction are equal.
+
+QR gives the energy of a support with inflation nu to about sqrt(nu y'y / E) EPSILON. At the largest inflation, 1e10,
+that is 1e-9 for a support that explains 99.95 % of y'y, and two columns that differ so little are the same to anyone.
+"""
+
+NOTHING = 1e-20
+"""An energy this small beside that of y is rounding error: the support explains y exactly."""
+
+
+def reaches(energies: float | Floats, bound: float | Floats, yy: float | Floats) -> NDArray[np.bool_]:
+    """Which energies are as low as `bound`; rounding does not decide. They are computed from X, as is `yy`, y'y."""
+    return np.asarray(energies <= bound * (1 + EQUAL) + NOTHING * yy)
+
+
+def is_lower(energies: float | Floats, than: float | Floats, yy: float | Floats) -> NDArray[np.bool_]:
+    """Which energies are so much lower that `than` does not reach them."""
+    return ~reaches(than, energies, yy)
 
 
 @dataclass(frozen=True)
@@ -69,15 +108,34 @@ def flip_nanoseconds(gram: Gram, k: int) -> float:
     return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
+Pair = tuple[Gram, WalkPlan]
+"""A problem and the chains to walk on it."""
+
+
+@runtime_checkable
 class Engine(Protocol):
     """A way to walk chains. Engines on the CPU give the same chains for the same keys (see decision 018).
 
     Delta E within `TIE` y'y counts as zero, so that rounding decides nothing between supports of equal energy.
 
-    An engine that can walk on more than the energy says so: ``objectives = ("energy", "loo")``.
+    Attributes
+    ----------
+    name : str
+        What `get_engine` and the user call it.
+    prefers_many : bool
+        Whether one call with many pairs is much faster than many calls with one (a device that has to be filled).
     """
 
     name: str
+    prefers_many: bool
+
+    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+        """Why the engine cannot walk this pair, in one sentence; None when it can.
+
+        The answer depends on `plan.k` and `plan.flips`, not on the betas or the keys, so that it can be asked for
+        before they are known.
+        """
+        ...
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
@@ -87,9 +145,42 @@ class Engine(Protocol):
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})` that a flip is accepted."""
         ...
 
-    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
-        """Walk every chain of the plan from its first support to the end."""
+    def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
+        """Walk every chain of every pair from its first support to the end.
+
+        Parameters
+        ----------
+        pairs
+            Problems and the chains to walk on each; they may differ in everything.
+        n_jobs
+            Threads, where the engine uses threads; the results do not depend on it.
+        tick
+            Hears of flips as they are done.
+
+        Returns
+        -------
+        list of WalkResult
+            One for each pair, in their order.
+
+        Raises
+        ------
+        Refused
+            If `refuses` has a reason against one of the pairs.
+        RankTooSmall
+            If a problem has fewer than k independent columns.
+        """
         ...
+
+
+class Refused(ValueError):
+    """An engine was asked to walk a pair that it refuses; `reason` is what `Engine.refuses` says."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f'{reason} Use engine="numba" for this one.')
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[str]]:
+        return Refused, (self.reason,)
 
 
 class RankTooSmall(ValueError):

@@ -7,10 +7,12 @@ singular support is refused, and a change of energy that is rounding counts as n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, TIE, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import BETTER, TIE, Pair, RankTooSmall, Tick, WalkPlan, WalkResult
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -20,10 +22,14 @@ _BLOCK = 256
 
 
 class ReferenceEngine:
-    """One QR of the k columns a flip; cost O(M k^2) each."""
+    """One QR of the k columns for each flip: O(M k^2)."""
 
     name = "reference"
-    objectives = ("energy", "loo")
+    prefers_many = False
+
+    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+        """Nothing: every problem has a QR."""
+        return None
 
     def energy(self, gram: Gram, support: NDArray[np.int64]) -> float:
         r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2` (or E_loo), infinite when S is singular."""
@@ -65,12 +71,12 @@ class ReferenceEngine:
             raise RankTooSmall(k, len(ones), gram.objective)
         return np.array(ones + zeros)
 
-    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
-        """Walk the chains one after the other."""
+    def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
+        """Walk the chains of every pair one after the other; `n_jobs` has no meaning here."""
         with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
-            return self._walk(gram, plan, tick)
+            return [self._walk_pair(gram, plan, tick) for gram, plan in pairs]
 
-    def _walk(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
+    def _walk_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
         steps = plan.betas.size
         energy = np.zeros((plan.chains, steps))
         accepted = np.zeros((plan.chains, steps), dtype=np.int64)

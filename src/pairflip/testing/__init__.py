@@ -12,6 +12,8 @@ from pairflip.testing.conformance import (
     check_flip_energies,
     check_irreducible,
     check_long_walks,
+    check_many,
+    check_protocol,
     check_rank,
     check_singular,
     check_stationarity,
@@ -20,6 +22,7 @@ from pairflip.testing.conformance import (
     check_visits,
     check_workers,
     make_plan,
+    walk_one,
 )
 from pairflip.testing.enumeration import all_supports, best_support, boltzmann, enumerate_energies
 from pairflip.testing.transition import balance_error, states, stationarity_error, transition_matrix
@@ -38,6 +41,8 @@ __all__ = [
     "check_flip_energies",
     "check_irreducible",
     "check_long_walks",
+    "check_many",
+    "check_protocol",
     "check_rank",
     "check_singular",
     "check_stationarity",
@@ -53,4 +58,5 @@ __all__ = [
     "states",
     "stationarity_error",
     "transition_matrix",
+    "walk_one",
 ]

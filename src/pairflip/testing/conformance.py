@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.engines.base import Engine, RankTooSmall, WalkPlan, WalkResult
+from pairflip.engines.base import Engine, RankTooSmall, Refused, WalkPlan, WalkResult
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -68,9 +69,67 @@ def cold_plan(case: Case) -> WalkPlan:
 _PLANS = {"decisions": decisions_plan, "blocks": blocks_plan, "long": long_plan, "cold": cold_plan}
 
 
+def walk_one(engine: Engine, gram: Gram, plan: WalkPlan, **options: Any) -> WalkResult:
+    """What the engine answers when it is asked to walk one pair; `options` are those of `Engine.walk`."""
+    (walked,) = engine.walk([(gram, plan)], **options)
+    return walked
+
+
 @cache
 def _reference_walk(case: Case, plan: str) -> WalkResult:
-    return ReferenceEngine().walk(case.gram, _PLANS[plan](case))
+    return walk_one(ReferenceEngine(), case.gram, _PLANS[plan](case))
+
+
+def check_protocol(engine: Engine) -> None:
+    """The engine has every part of `Engine`, refuses in one sentence or not at all, and walks what it does not refuse.
+
+    The leave-one-out error and a plan without chains are asked about, too.
+    """
+    _require(isinstance(engine, Engine), f"{engine!r} lacks a part of pairflip.engines.Engine")
+    _require(isinstance(engine.name, str) and bool(engine.name), f"name is {engine.name!r}; expected a word")
+    _require(isinstance(engine.prefers_many, bool), f"prefers_many is {engine.prefers_many!r}; expected True or False")
+    for case in random_cases(1):
+        plan = blocks_plan(case)
+        reason = engine.refuses(case.gram, plan)
+        _require(reason is None, f"{case.name}: a small problem is refused: {reason}")
+        no_chains = WalkPlan(plan.k, np.zeros(0), plan.flips, plan.keys[:0])
+        _require(engine.refuses(case.gram, no_chains) is None, f"{case.name}: refused without chains, not with them")
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(14, 6))
+    loo = SubsetProblem(X, X[:, 0] + rng.normal(size=14)).loo_gram
+    _check_refusal(engine, loo, make_plan(loo, 2, [1.0, 30.0], [20, 20], chains=2))
+
+
+def _check_refusal(engine: Engine, gram: Gram, plan: WalkPlan) -> None:
+    """What is refused has one sentence as its reason and cannot be walked; what is not is walked rightly."""
+    reason = engine.refuses(gram, plan)
+    if reason is None:
+        expected = walk_one(ReferenceEngine(), gram, plan)
+        _same_walk(walk_one(engine, gram, plan), expected, gram, f"objective {gram.objective}")
+        return
+    _require(isinstance(reason, str) and reason.endswith(".") and "\n" not in reason, f"{reason!r} is not a sentence")
+    try:
+        walk_one(engine, gram, plan)
+    except Refused as error:
+        _require(error.reason == reason, f"walk says {error.reason!r}, refuses says {reason!r}")
+    else:
+        raise AssertionError(f"what is refused is walked all the same: {reason}")
+
+
+def check_many(engine: Engine) -> None:
+    """Many pairs in one call give, in their order, what each gives alone; no pairs give nothing."""
+    _require(engine.walk([]) == [], "walking no pairs gives something")
+    cases = random_cases(1)
+    pairs = [
+        (case.gram, make_plan(case.gram, case.k, [1.0, 50.0], [90, 60], 1 + n % 3)) for n, case in enumerate(cases)
+    ]
+    heard: list[int] = []
+    together = engine.walk(pairs, tick=heard.append)
+    planned = sum(plan.chains * int(plan.flips.sum()) for _, plan in pairs)
+    _require(sum(heard) == planned, f"tick heard of {sum(heard)} flips; expected {planned}")
+    _require(len(together) == len(pairs), f"{len(together)} results of {len(pairs)} pairs")
+    for case, (gram, plan), given in zip(cases, pairs, together, strict=True):
+        _same_walk(given, walk_one(engine, gram, plan), gram, f"{case.name}, among others")
 
 
 def check_acceptance(engine: Engine) -> None:
@@ -195,7 +254,7 @@ def _largest_inflation(gram: Gram, support: NDArray[np.int64]) -> float:
 
 
 def _compare(engine: Engine, case: Case, plan: str) -> None:
-    given, expected = engine.walk(case.gram, _PLANS[plan](case)), _reference_walk(case, plan)
+    given, expected = walk_one(engine, case.gram, _PLANS[plan](case)), _reference_walk(case, plan)
     _same_walk(given, expected, case.gram, f"{case.name}, {plan}")
     for c, support in enumerate(given.support):
         exact = case.gram.energy(support)
@@ -227,7 +286,7 @@ def check_visits(engine: Engine, chains: int = 600, flips: int = 25) -> None:
     for name, k, beta in (("centred", 3, 4.0), ("duplicated columns", 3, 4.0), ("one row out", 2, 8.0)):
         case = next(case for case in enumerated_cases() if case.name == name and case.k == k)
         plan = make_plan(case.gram, k, [beta], [flips], chains=chains, seed=7)
-        ended = engine.walk(case.gram, plan).support
+        ended = walk_one(engine, case.gram, plan).support
         supports, energies = states(case.gram, k)
         number = {tuple(support): a for a, support in enumerate(supports.tolist())}
         singular = [support for support in ended.tolist() if tuple(support) not in number]
@@ -256,9 +315,9 @@ def check_rank(engine: Engine) -> None:
     doubled = SubsetProblem(np.hstack([X, 2.0 * X]), y).gram
     wide = SubsetProblem(rng.normal(size=(6, 10)), rng.normal(size=6)).gram
     for gram, rank in ((doubled, 4), (wide, 5)):
-        engine.walk(gram, make_plan(gram, rank, [1.0], [20]))
+        walk_one(engine, gram, make_plan(gram, rank, [1.0], [20]))
         try:
-            engine.walk(gram, make_plan(gram, rank + 1, [1.0], [20]))
+            walk_one(engine, gram, make_plan(gram, rank + 1, [1.0], [20]))
         except RankTooSmall as error:
             _require(f"k <= {rank}" in str(error), f"expected k <= {rank} in the message: {error}")
         else:
@@ -269,11 +328,13 @@ def check_workers(engine: Engine) -> None:
     """Any number of workers gives the same chains, and so does walking them one by one."""
     for case in random_cases()[::11]:
         plan = make_plan(case.gram, case.k, [1.0, 50.0], [150, 150], chains=5)
-        together = engine.walk(case.gram, plan, n_jobs=1)
-        _same_walk(engine.walk(case.gram, plan, n_jobs=2), together, case.gram, f"{case.name}, n_jobs=2")
+        together = walk_one(engine, case.gram, plan, n_jobs=1)
+        _same_walk(walk_one(engine, case.gram, plan, n_jobs=2), together, case.gram, f"{case.name}, n_jobs=2")
         for c in range(plan.chains):
-            alone = engine.walk(case.gram, WalkPlan(plan.k, plan.betas, plan.flips, plan.keys[c : c + 1]))
-            _same_walk(alone, _one_chain(together, c), case.gram, f"{case.name}, chain {c} alone")
+            own = WalkPlan(plan.k, plan.betas, plan.flips, plan.keys[c : c + 1])
+            _same_walk(
+                walk_one(engine, case.gram, own), _one_chain(together, c), case.gram, f"{case.name}, chain {c} alone"
+            )
 
 
 def _one_chain(result: WalkResult, c: int) -> WalkResult:
@@ -294,7 +355,7 @@ def check_tick(engine: Engine) -> None:
     plan = make_plan(case.gram, case.k, [0.0, 1.0, 1e6], [100, 300, 1500], chains=3)
     for n_jobs in (1, 2):
         heard: list[int] = []
-        engine.walk(case.gram, plan, n_jobs=n_jobs, tick=heard.append)
+        walk_one(engine, case.gram, plan, n_jobs=n_jobs, tick=heard.append)
         total, planned = sum(heard), plan.chains * int(plan.flips.sum())
         _require(total == planned, f"n_jobs={n_jobs}: tick heard of {total} flips; expected {planned}")
 
@@ -305,6 +366,14 @@ class EngineConformance:
     def engine(self) -> Engine:
         """The engine to check."""
         raise NotImplementedError("return an engine: def engine(self): return MyEngine()")
+
+    def test_protocol(self) -> None:
+        """See `check_protocol`."""
+        check_protocol(self.engine())
+
+    def test_many(self) -> None:
+        """See `check_many`."""
+        check_many(self.engine())
 
     def test_acceptance(self) -> None:
         """See `check_acceptance`."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Tick, WalkPlan, WalkResult
-from pairflip.engines.cuda.batch import WORTH_CHAINS, WORTH_SECONDS, cut, size_class, why_not, worthwhile
-from pairflip.engines.cuda.device import WALK, Matrices, available, device_name, free_bytes, kernels, order_bytes
+from pairflip.engines.base import Pair, Refused, Tick, WalkPlan, WalkResult
+from pairflip.engines.cuda.batch import WORTH_CHAINS, WORTH_SECONDS, cut, refusal, size_class, worthwhile
+from pairflip.engines.cuda.device import WALK, Matrices, device_name, free_bytes, kernels, order_bytes, why_unavailable
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
@@ -18,9 +18,9 @@ __all__ = [
     "WORTH_CHAINS",
     "WORTH_SECONDS",
     "CudaEngine",
-    "available",
     "device_name",
     "free_bytes",
+    "why_unavailable",
     "worthwhile",
 ]
 
@@ -37,17 +37,18 @@ class CudaEngine:
     """
 
     name = "cuda"
+    prefers_many = True
 
     def __init__(self, memory: int | None = None, slice_ns: int = SLICE_NS) -> None:
-        reason = available()
-        if reason:
+        reason = why_unavailable()
+        if reason is not None:
             raise ValueError(f'engine="cuda" cannot be used here: {reason}')
         self._memory = memory
         self._slice_ns = slice_ns
 
-    def can_hold(self, gram: Gram, k: int) -> str:
-        """Why the device cannot walk chains of size k on this problem, in one sentence; empty when it can."""
-        return why_not(gram, k, free_bytes())
+    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+        """Objectives other than the energy, and what its kernels or its free memory cannot hold."""
+        return refusal(gram, plan.k, int(plan.flips.max(initial=0)), free_bytes())
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
@@ -62,7 +63,9 @@ class CudaEngine:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
         import cupy
 
-        _check(gram, k, free_bytes())
+        reason = refusal(gram, k, 0, free_bytes())
+        if reason is not None:
+            raise Refused(reason)
         n, size, room = gram.n_columns, size_class(k), order_bytes(gram.n_columns)
         compiled = kernels(size, room == 0)
         vectors = {"b": cupy.asarray(gram.b), "unit": cupy.asarray(gram.diagonal)}
@@ -81,33 +84,25 @@ class CudaEngine:
         compiled.flip_energies((1,), (32 * size.warps,), arguments, shared_mem=shared)
         return np.asarray(delta.get())
 
-    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
-        """Walk every chain of the plan; `n_jobs` has no meaning here."""
-        return self.walk_batch([(gram, plan)], tick=tick)[0]
-
-    def walk_batch(self, walks: Sequence[tuple[Gram, WalkPlan]], *, tick: Tick | None = None) -> list[WalkResult]:
-        """Walk the chains of many problems, sizes and folds together; results in the order of `walks`."""
+    def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
+        """Walk the chains of many problems, sizes and folds together; `n_jobs` has no meaning here."""
         free = free_bytes()
-        for gram, plan in {(id(g), p.k): (g, p) for g, p in walks}.values():
-            _check(gram, plan.k, free)
-            if int(plan.flips.max(initial=0)) >= 2**31:
-                raise ValueError('a step has 2**31 flips or more; use engine="numba" for this one.')
+        # Thousands of pairs share few problems, sizes and schedules, and each distinct one is asked about once.
+        distinct = {(id(gram), plan.k, id(plan.flips)): (gram, plan) for gram, plan in pairs}
+        for gram, plan in distinct.values():
+            reason = refusal(gram, plan.k, int(plan.flips.max(initial=0)), free)
+            if reason is not None:
+                raise Refused(reason)
         budget = self._memory if self._memory is not None else free * 4 // 5
         matrices = Matrices()
-        parts: list[list[tuple[int, WalkResult]]] = [[] for _ in walks]
-        for group in cut(walks, budget):
-            for piece, result in run_group(walks, group, matrices, tick, self._slice_ns):
+        parts: list[list[tuple[int, WalkResult]]] = [[] for _ in pairs]
+        for group in cut(pairs, budget):
+            for piece, result in run_group(pairs, group, matrices, tick, self._slice_ns):
                 parts[piece.walk].append((piece.first, result))
         return [
             pieces[0][1] if len(pieces) == 1 else _joined(plan, pieces)
-            for (_, plan), pieces in zip(walks, parts, strict=True)
+            for (_, plan), pieces in zip(pairs, parts, strict=True)
         ]
-
-
-def _check(gram: Gram, k: int, free: int) -> None:
-    reason = why_not(gram, k, free)
-    if reason:
-        raise ValueError(f'{reason} Use engine="numba" for this one.')
 
 
 def _joined(plan: WalkPlan, pieces: list[tuple[int, WalkResult]]) -> WalkResult:

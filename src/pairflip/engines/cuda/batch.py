@@ -17,6 +17,8 @@ from pairflip.gram import Gram, HeldOutGram
 
 MOST_COLUMNS = 65535
 """Columns are numbered by 16 bits in the kernel."""
+MOST_FLIPS = 2**31
+"""Flips of a step are counted by 31 bits in the kernel."""
 NEAR_COLUMNS = 12000
 """Up to this many columns the order of a chain fits in shared memory."""
 WORTH_SECONDS, WORTH_CHAINS = 10.0, 128
@@ -83,21 +85,35 @@ def result_bytes(plan: WalkPlan) -> int:
     return 12 * plan.betas.size + 8 * plan.k + 32
 
 
-def why_not(gram: Gram, k: int, free: int) -> str:
-    """Why the device cannot hold chains of size k on this problem; empty when it can."""
+def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
+    """Why the device cannot walk chains on this problem, in one sentence; None when it can.
+
+    Parameters
+    ----------
+    gram
+        The problem.
+    k
+        Size of the supports.
+    longest
+        Flips of the longest step.
+    free
+        Bytes of device memory that can be had.
+    """
     n = gram.n_columns
-    if getattr(gram, "objective", "energy") != "energy":
+    if gram.objective != "energy":
         return f"the GPU engine walks on the energy, not on objective={gram.objective!r}."
     if k > LARGEST:
         return f"k is {k}, and the GPU engine holds supports of up to {LARGEST} columns."
     if n > MOST_COLUMNS:
         return f"the table has {n} candidate columns, and the GPU engine numbers up to {MOST_COLUMNS}."
+    if longest >= MOST_FLIPS:
+        return f"a step has {longest} flips, and the GPU engine counts fewer than 2**31 in a step."
     need = matrix_bytes(root(gram))
     if not gram.dense:  # the columns go to the device, and the matrix is formed there
         need += 8 * n * (gram.base if isinstance(gram, HeldOutGram) else gram).columns.shape[1]
     if need > free // 2:
         return f"its {n} x {n} matrix takes {need / 2**30:.1f} GiB, and the GPU has {free / 2**30:.1f} GiB free."
-    return ""
+    return None
 
 
 @dataclass(frozen=True)

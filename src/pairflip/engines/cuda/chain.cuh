@@ -387,6 +387,102 @@ struct Chain {
         if (energy < bar) keep_best();
     }
 
+    // G_jm of the accepted flip's column j and this lane's column m.
+    __device__ __forceinline__ double shared_with(int chosen, bool hot) const {
+        if (hot) return shared->between[8 * chosen + q];
+        const int *j = shared->j[warp];
+        const double *one = shared->column[warp] + 4 * chosen, *two = shared->column[warp] + 4 * q;
+        return shared->walk.G[(size_t)j[chosen] * N + j[q]] * (one[1] * two[1]) - one[2] * two[2];
+    }
+
+    // Tells every warp of the accepted flip: u, row i of P, from the lanes that hold it; W_j and the scalars from its own.
+    __device__ __forceinline__ void publish(int i, int chosen, const double (&W)[TC][2], double w, const Flip &f, u32 at_draw,
+                                            double *u_i, double *w_j) {
+        if (i / (8 * TC) == warp && q == (i & 7)) {
+#pragma unroll
+            for (int n = 0; n < TC; n++) {
+                if ((i >> 3) == warp * TC + n) {
+#pragma unroll
+                    for (int b = 0; b < T; b++) *reinterpret_cast<double2 *>(u_i + 8 * b + 2 * c) = get(n, b);
+                }
+            }
+        }
+        if (q == chosen) {
+#pragma unroll
+            for (int n = 0; n < TC; n++) *reinterpret_cast<double2 *>(w_j + slot_of(n)) = make_double2(W[n][0], W[n][1]);
+            double2 numbers = make_double2(f.p_inverse, f.s_inverse);
+            if (c == 1) numbers = make_double2(w * f.p_inverse, f.r * f.s_inverse);
+            if (c == 2) numbers = make_double2(f.delta, __hiloint2double(0, at_draw));
+            if (warp == 0) shared->flip[turn][c] = numbers;
+        }
+    }
+
+    // v, and what x and the diagonal of P would be after the flip. Returns the trace of P in sixteenths, which bounds its
+    // largest diagonal element.
+    __device__ __forceinline__ int propose(int i, const double *u_i, const double *w_j, double *v_j, double p_inverse, double s_inverse,
+                                           double ratio, double x_j, double x_i, double (&new_x)[PARTS], double (&new_diagonal)[PARTS]) const {
+        const double *x = shared->x[warp], *diagonal = shared->diagonal[warp];
+        int total = 0;
+#pragma unroll
+        for (int e = 0; e < PARTS; e++) {
+            int m = lane + 32 * e;
+            if (m < K8) {
+                double u_m = u_i[m], scaled = u_m * p_inverse, v_m = m == i ? -1.0 : fma(-ratio, u_m, w_j[m]);
+                v_j[m] = v_m;
+                new_diagonal[e] = fma(v_m * s_inverse, v_m, fma(-scaled, u_m, diagonal[m]));
+                new_x[e] = fma(-v_m, x_j, fma(-scaled, x_i, x[m]));
+                if (m == i) new_diagonal[e] = s_inverse, new_x[e] = x_j;
+                total += sixteenths(new_diagonal[e]);
+            }
+        }
+        return __reduce_add_sync(WHOLE, total);
+    }
+
+    // x, the diagonal of P and its inverse after the flip.
+    __device__ __forceinline__ void keep(const double (&new_x)[PARTS], const double (&new_diagonal)[PARTS]) {
+#pragma unroll
+        for (int e = 0; e < PARTS; e++) {
+            int m = lane + 32 * e;
+            if (m < K8) {
+                shared->diagonal[warp][m] = new_diagonal[e], shared->x[warp][m] = new_x[e];
+                shared->inverse[warp][m] = reciprocal(new_diagonal[e]);
+            }
+        }
+    }
+
+    // G_mS W_j and G_mS u of this lane's column m, over this warp's slots (and for the other warps to add).
+    __device__ __forceinline__ void products_behind(const double *u_i, const double *w_j, double &d_w, double &d_u) {
+#pragma unroll
+        for (int n = 0; n < TC; n++) {
+            double2 g = pair_at(shared->gathered + q * ROW + slot_of(n));
+            double2 w_n = pair_at(w_j + slot_of(n)), u_n = pair_at(u_i + slot_of(n));
+            d_w += g.x * w_n.x + g.y * w_n.y;
+            d_u += g.x * u_n.x + g.y * u_n.y;
+        }
+        d_w = flip_sum(d_w);
+        d_u = flip_sum(d_u);
+        if (NW > 1 && c == 0) shared->part[turn][warp][q][0] = d_w, shared->part[turn][warp][q][1] = d_u;
+    }
+
+    // The column of the accepted flip in its slot, with the numbers of a fold that go with it.
+    __device__ __forceinline__ void enter_column(u32 flip, int chosen) {
+        int i = flip >> 16;
+        order[k + (flip & 0xffff)] = order[i];
+        order[i] = (u16)shared->j[warp][chosen];
+        shared->unit[i] = shared->column[warp][4 * chosen + 1];
+        shared->left_out[i] = shared->column[warp][4 * chosen + 2];
+    }
+
+    // W of the flips behind: W_m -= u W_im / p + v h_m / s', with a = W_im / p and b = h_m / s'.
+    __device__ __forceinline__ void correct_W(double (&W)[TC][2], const double *u_i, const double *v_j, int i, double a, double b) {
+#pragma unroll
+        for (int n = 0; n < TC; n++) {
+            double2 u_n = pair_at(u_i + slot_of(n)), v_n = pair_at(v_j + slot_of(n));
+            W[n][0] = slot_of(n) == i ? b : W[n][0] - (a * u_n.x + b * v_n.x);
+            W[n][1] = slot_of(n) + 1 == i ? b : W[n][1] - (a * u_n.y + b * v_n.y);
+        }
+    }
+
     // Looks at the next draws of the block, up to eight, and walks through them. Returns how many were dealt with.
     // When P has to be computed anew, `need`, `undo` (slot, place) and `when` (in the step) say for which flip.
     __device__ __forceinline__ int round(Need &need, u32 &undo, float &worst, int &when) {
@@ -403,6 +499,7 @@ struct Chain {
         double W[TC][2], r_part, s_part, w = 0.0;
         project(W);
         correlate(W, r_part, s_part);
+        // The lane that holds W_ij of a flip gives it to the flip's other lanes: by shuffle within a warp, else by memory.
         double r = shared->column[warp][4 * q], s = 1.0;
 #pragma unroll
         for (int n = 0; n < TC; n++) {
@@ -429,62 +526,28 @@ struct Chain {
         quiet += count;
         Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
         u32 votes = __ballot_sync(WHOLE, q < count && accepts(mine.u, cost_of(beta, f.delta, tie)));
+        // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
             u32 flip = __shfl_sync(WHOLE, mine.flip, lead);
             int i = flip >> 16;
-            double shares = 0.0;
-            if (hot) shares = shared->between[8 * chosen + q];
-            else {
-                const int *j = shared->j[warp];
-                const double *one = shared->column[warp] + 4 * chosen, *two = shared->column[warp] + 4 * q;
-                shares = shared->walk.G[(size_t)j[chosen] * N + j[q]] * (one[1] * two[1]) - one[2] * two[2];
-            }
+            double shares = shared_with(chosen, hot);
             double *u_i = shared->u[turn], *w_j = shared->w[turn], *v_j = shared->v[warp];
             __syncwarp();
-            if (i / (8 * TC) == warp && q == (i & 7)) {
-#pragma unroll
-                for (int n = 0; n < TC; n++) {
-                    if ((i >> 3) == warp * TC + n) {
-#pragma unroll
-                        for (int b = 0; b < T; b++) *reinterpret_cast<double2 *>(u_i + 8 * b + 2 * c) = get(n, b);
-                    }
-                }
-            }
-            if (q == chosen) {
-#pragma unroll
-                for (int n = 0; n < TC; n++) *reinterpret_cast<double2 *>(w_j + slot_of(n)) = make_double2(W[n][0], W[n][1]);
-                double2 numbers = make_double2(f.p_inverse, f.s_inverse);
-                if (c == 1) numbers = make_double2(w * f.p_inverse, f.r * f.s_inverse);
-                if (c == 2) numbers = make_double2(f.delta, __hiloint2double(0, mine.at));
-                if (warp == 0) shared->flip[turn][c] = numbers;
-            }
+            publish(i, chosen, W, w, f, mine.at, u_i, w_j);
             chain_sync();
             double2 inverses = shared->flip[turn][0], ratios = shared->flip[turn][1], rest = shared->flip[turn][2];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
             double *x = shared->x[warp], *diagonal = shared->diagonal[warp], x_i = x[i];
-            double new_x[(K8 + 31) / 32], new_diagonal[(K8 + 31) / 32];
-            int total = 0;
-#pragma unroll
-            for (int e = 0; e < (K8 + 31) / 32; e++) {
-                int m = lane + 32 * e;
-                if (m < K8) {
-                    double u_m = u_i[m], scaled = u_m * p_inverse, v_m = m == i ? -1.0 : fma(-ratio, u_m, w_j[m]);
-                    v_j[m] = v_m;
-                    new_diagonal[e] = fma(v_m * s_inverse, v_m, fma(-scaled, u_m, diagonal[m]));
-                    new_x[e] = fma(-v_m, x_j, fma(-scaled, x_i, x[m]));
-                    if (m == i) new_diagonal[e] = s_inverse, new_x[e] = x_j;
-                    total += sixteenths(new_diagonal[e]);
-                }
-            }
-            total = __reduce_add_sync(WHOLE, total);  // the trace of P bounds its largest diagonal element
+            double new_x[PARTS], new_diagonal[PARTS];
+            int total = propose(i, u_i, w_j, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
             worst = 0.0625f * (float)total - (float)(k - 1);
             next_turn();
             if (total >= LARGE) {  // rarely: the whole number cannot tell
                 bool singular = false;
                 u32 high = 0;
 #pragma unroll
-                for (int e = 0; e < (K8 + 31) / 32; e++) {
+                for (int e = 0; e < PARTS; e++) {
                     if (lane + 32 * e < k) {
                         singular |= !(new_diagonal[e] < INFLATION);
                         high = max(high, (u32)max(__double2hiint(new_diagonal[e]), 0));
@@ -497,6 +560,7 @@ struct Chain {
                     continue;
                 }
             }
+            // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
             error += (float)EPSILON * worst;
             when = number + __double2loint(rest.y);
             if (error >= (float)DRIFT) {
@@ -507,36 +571,14 @@ struct Chain {
             }
             bool more = chosen + 1 < count && !filtered;
             double d_w = 0.0, d_u = 0.0;
-            if (more) {
-#pragma unroll
-                for (int n = 0; n < TC; n++) {
-                    double2 g = pair_at(shared->gathered + q * ROW + slot_of(n));
-                    double2 w_n = pair_at(w_j + slot_of(n)), u_n = pair_at(u_i + slot_of(n));
-                    d_w += g.x * w_n.x + g.y * w_n.y;
-                    d_u += g.x * u_n.x + g.y * u_n.y;
-                }
-                d_w = flip_sum(d_w);
-                d_u = flip_sum(d_u);
-                if (NW > 1 && c == 0) shared->part[turn][warp][q][0] = d_w, shared->part[turn][warp][q][1] = d_u;
-            }
+            if (more) products_behind(u_i, w_j, d_w, d_u);
             __syncwarp();
-#pragma unroll
-            for (int e = 0; e < (K8 + 31) / 32; e++) {
-                int m = lane + 32 * e;
-                if (m < K8) {
-                    diagonal[m] = new_diagonal[e], x[m] = new_x[e];
-                    shared->inverse[warp][m] = reciprocal(new_diagonal[e]);
-                }
-            }
+            keep(new_x, new_diagonal);
             chain_sync();
-            if (thread == 0) {
-                order[k + (flip & 0xffff)] = order[i];
-                order[i] = (u16)shared->j[warp][chosen];
-                shared->unit[i] = shared->column[warp][4 * chosen + 1];
-                shared->left_out[i] = shared->column[warp][4 * chosen + 2];
-            }
+            if (thread == 0) enter_column(flip, chosen);
             if (warp == 0 && c == 0) shared->gathered[q * ROW + i] = shares;
             __syncwarp();
+            // Flips between the draws that were kept may be accepted now: the block is cut here (see cut_block).
             if (filtered) count = chosen + 1;
             book(when, energy + rest.x);
             first = chosen + 1;
@@ -558,12 +600,7 @@ struct Chain {
             s += d_u * a - h * b;
             f = flip_energy(x[slot], shared->inverse[warp][slot], r, s, w);
             bool ok = q >= first && q < count && accepts(mine.u, cost_of(beta, f.delta, tie));
-#pragma unroll
-            for (int n = 0; n < TC; n++) {
-                double2 u_n = pair_at(u_i + slot_of(n)), v_n = pair_at(v_j + slot_of(n));
-                W[n][0] = slot_of(n) == i ? b : W[n][0] - (a * u_n.x + b * v_n.x);
-                W[n][1] = slot_of(n) + 1 == i ? b : W[n][1] - (a * u_n.y + b * v_n.y);
-            }
+            correct_W(W, u_i, v_j, i, a, b);
             change_P(u_i, v_j, p_inverse, s_inverse);
             if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
             votes = __ballot_sync(WHOLE, ok);

@@ -23,8 +23,8 @@ WALK = np.dtype(
 """`struct Walk` of the kernel."""
 
 
-def available() -> str:
-    """Why there is no device to use, in one sentence; empty when there is one."""
+def why_unavailable() -> str | None:
+    """Why there is no device to use, in one sentence; None when there is one."""
     if find_spec("cupy") is None:
         return 'the GPU engine needs CuPy: pip install "pairflip[gpu]" (cupy-cuda12x with a CUDA 12 driver).'
     try:
@@ -33,7 +33,7 @@ def available() -> str:
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy raises its own errors, and import errors of all kinds
         return f"CuPy finds no CUDA device: {' '.join(str(error).split())[:200]}"
-    return "" if count else "CuPy finds no CUDA device."
+    return None if count else "CuPy finds no CUDA device."
 
 
 def device_name() -> str:

@@ -6,6 +6,7 @@ constexpr int T = TILES, NW = WARPS, CPB = CHAINS, RT = NEAR_ROWS;
 constexpr int K8 = 8 * T, TC = T / NW, THREADS = 32 * NW;
 constexpr int FAR_TILES = RT < TC ? (TC - RT) * T : 1;  // of a warp
 constexpr int ROW = 8 * (T + 1 - (T & 1));  // stride of gathered rows, 8 mod 16: no bank conflicts in 16-byte reads
+#define PARTS ((K8 + 31) / 32)              // slots that each lane of a warp looks after
 constexpr u32 WHOLE = 0xffffffffu;
 constexpr double EPSILON = 2.220446049250313e-16, DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
 constexpr double FROZEN = 36.7368005696771;  // 53 log 2: no smaller u than 2^-53 exists

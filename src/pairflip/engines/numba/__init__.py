@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
+from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, LooGram
 from pairflip.least_squares import Floats
@@ -26,10 +27,14 @@ class NumbaEngine:
     """Walks chains by the flip algebra; `way` forces one way of evaluating flips (for tests and benchmarks)."""
 
     name = "numba"
-    objectives = ("energy", "loo")
+    prefers_many = False
 
     def __init__(self, way: Way = "auto") -> None:
         self.way = way
+
+    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+        """Nothing: every objective, size and schedule has a kernel, and a large table is walked from its columns."""
+        return None
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
@@ -54,8 +59,11 @@ class NumbaEngine:
         survey(_system(gram), chain, *_for_judging(gram, k), self.way == "table", delta)
         return delta
 
-    def walk(self, gram: Gram, plan: WalkPlan, *, n_jobs: int = 1, tick: Tick | None = None) -> WalkResult:
-        """Walk every chain of the plan, `n_jobs` chains at a time."""
+    def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
+        """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
+        return [self._walk_pair(gram, plan, n_jobs, tick) for gram, plan in pairs]
+
+    def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
         _announce_compilation(_kernel(gram.objective))
@@ -79,7 +87,9 @@ class NumbaEngine:
             table_cost=table_cost,
             window=int(max(_WINDOW, 2.0 * table_cost)),  # long enough to see a rate at which the table pays
         )
-        output = Output(**{name: getattr(result, name) for name in Output._fields})
+        output = Output(
+            result.energy, result.accepted, result.support, result.best_support, result.final_energy, result.refreshes
+        )
         system = _system(gram)
         budget = int(_SLICE_NS / flip_ns) + 1
         stop: list[bool] = []
@@ -122,18 +132,19 @@ class NumbaEngine:
         from pairflip.engines.numba.delicate import Memory, judge
 
         advance, k = _kernel(gram.objective), output.support.shape[1]
-        chain, clock, judging = self._memory(gram, k), new_clock(first, last), None
-        while clock.count[0] < last and not stop:
-            status, flips = advance(system, chain, clock, plan, output, budget)
+        chain, clocks, judging = self._memory(gram, k), new_clock(first, last), None
+        now = clocks["chain"]
+        while now[0] < last and not stop:
+            status, flips = advance(system, chain, clocks, plan, output, budget)
             if status == TO_BE_JUDGED:
                 if judging is None:
                     _announce_compilation(judge)
                     judging = _for_judging(gram, k)
-                shared = Memory(*(getattr(chain, name) for name in Memory._fields))
-                status, more = judge(*judging, shared, clock, plan, output, gram.yy, budget)
+                shared = Memory(chain.order, chain.best, chain.slot, chain.position, chain.uniform)
+                status, more = judge(*judging, shared, clocks, plan, output, gram.yy, budget)
                 flips += more
             if status == RANK_TOO_SMALL:
-                raise RankTooSmall(k, int(output.support[clock.count[0], 0]), gram.objective)
+                raise RankTooSmall(k, int(output.support[now[0], 0]), gram.objective)
             if tick is not None:
                 tick(flips)
 

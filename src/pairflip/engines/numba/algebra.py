@@ -24,11 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pairflip.engines.base import EPSILON
 from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SINGULAR
 
-INFLATION = 1.0 / SINGULAR
-EPSILON = 2.0**-52
 DELICATE = 1e5
 """Inflation above which flips are decided from the columns: the Gram matrix has lost too much there."""
 BEYOND = -1e300
@@ -56,6 +55,7 @@ def flip_energy(x_i, p, r_j, s_j, w, tau, yy):
     s = s_j + w * w * p_inverse
     x_j = r / s
     delta = 0.5 * (x_i * x_i * p_inverse - r * x_j)
+    # Twice the limit and four times the error: beyond doubt not singular, and x_j = r' / s' is right to a quarter.
     if s <= 2.0 * SINGULAR + 4.0 * tau:
         return BEYOND, delta, r, s
     return delta - tau * (1.5 * yy + x_j * x_j), delta, r, s
@@ -66,6 +66,7 @@ def accepts(u, z):
     """u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6)."""
     if z <= 0.0 or u < 1.0 - z:
         return True
+    # Room for the rounding of the product, so that the quick answer is never another one than that of exp.
     if u * (1.0 + z * (1.0 + z * (0.5 + z / 6.0))) > 1.0 + 1e-14:
         return False
     return u <= np.exp(-z)
@@ -77,6 +78,15 @@ def inflation(P, k, u, v, p, s):
     p_inverse, s_inverse, total = 1.0 / p, 1.0 / s, 0.0
     for m in range(k):
         total += P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse
+    return total - (k - 1)
+
+
+@kernel
+def inflation_at(P, k):
+    """The same bound for the support as it is."""
+    total = 0.0
+    for m in range(k):
+        total += P[m, m]
     return total - (k - 1)
 
 
@@ -108,6 +118,7 @@ def extend(P, n, g, diagonal_j):
             total += P[m, l] * g[l]
         v[m] = total
         s -= total * g[m]
+    # Four times what the walk allows, so that rounding here turns down no support that the walk accepted.
     worst, inflated = 1.0 / s, 1.0
     for m in range(n):
         inflated += P[m, m] - 1.0
@@ -133,6 +144,7 @@ def exchange(P, x, k, u, v, i, p, r, s):
         for n in range(k):
             P[m, n] += a * u[n] + c * v[n]
         x[m] += a * x_i - v[m] * x_j
+    # Row and column i are known in closed form; the sums above leave rounding there that grows with the inflation.
     for m in range(k):
         P[i, m] = -v[m] * s_inverse
         P[m, i] = -v[m] * s_inverse
@@ -152,6 +164,7 @@ def shared_part(g, u, k, i, p):
 @kernel
 def update_table(W, r, s, G_j, k, g, u, v, i, p, x_i, r_new, s_new):
     """W (k, N), r, s of every column after column j, with Gram row G_j and g = G_Sj, entered slot i."""
+    # BLAS sums over the other slots for all columns, slot i being zero; t is what its removal changes in that sum.
     t, p_inverse, s_inverse = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new
     others, W_i = g.copy(), W[i].copy()
     others[i] = 0.0
@@ -196,6 +209,7 @@ def smallest_delta(P, x, W, r, s, outside, k, inflated, error, yy, tie):
 
     Flips that are surely singular do not count (as in `surely_singular`, with v bounded by W and P).
     """
+    # Branches would keep the inner loop from vectorizing: columns of the support count with weight 0 instead.
     size = np.full(outside.size, k**0.5)
     for m in range(k):
         for j in range(outside.size):

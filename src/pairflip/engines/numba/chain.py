@@ -10,8 +10,11 @@ from pairflip.engines.numba.algebra import extend
 from pairflip.engines.numba.compile import kernel
 
 LANES = 8
+"""Flips evaluated together: those behind an accepted one have to be corrected, so more would waste work."""
 BLOCK = 1024
+"""Flips drawn at a time, so that random numbers are made in vectors."""
 ROW_CACHE_BYTES = 32 * 2**20
+"""Memory that a chain may take for Gram rows when there is no G."""
 
 
 class System(NamedTuple):
@@ -103,6 +106,7 @@ def gram_row(system, chain, j):
         if chain.cached_column[at] >= 0:  # full: forget one, whichever (j is as good a random number as any)
             at = j % chain.cached_column.size
             chain.cache_slot[chain.cached_column[at]] = -1
+        # The diagonal holds the ridge, which the product of the columns does not.
         np.dot(system.columns, system.columns[j], chain.cached_rows[at])
         chain.cached_rows[at, j] = system.diagonal[j]
         chain.cached_column[at] = j
@@ -119,6 +123,7 @@ def start_chain(system, chain, random_order):
     k, n = chain.x.size, chain.order.size
     order, g = chain.order, np.empty(k)
     found, rest = 0, k
+    # Columns passed over go behind the support in the order drawn, as in the reference: places are part of an address.
     for c in random_order:
         added = 0
         if found < k:
@@ -176,6 +181,7 @@ def build_table(system, chain):
         for j in range(n):
             r[j] -= x_m * rows[m, j]
             s[j] -= rows[m, j] * W[m, j]
+    # Exactly what it is for columns of the support; rounding there would grow with every update.
     for m in range(k):
         c = order[m]
         outside[c], r[c], s[c] = 0.0, 0.0, 0.0
@@ -187,6 +193,7 @@ def build_table(system, chain):
 @kernel
 def gather(G, order, ahead, lanes, k, G_a):
     """Rows G_Sj (of G_a) of the first `lanes` columns j in `ahead`."""
+    # Row by row of G, which lies together in memory; unsigned indices spare the test for negative ones.
     for m in range(k):
         c = np.uint64(order[m])
         for q in range(lanes):

@@ -39,42 +39,66 @@ class Output(NamedTuple):
     refreshes: Any
 
 
-class Clock(NamedTuple):
-    """Where a chain stands between two calls: `count` whole numbers, `value` real ones, by the names below."""
+CLOCK = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "chain",  # the chain that is walked now
+            "last_chain",  # the chain to end before
+            "t",  # its flip; -1: not started
+            "step",  # its step of the schedule
+            "mark",  # the flip up to which the step's energies are summed
+            "mode",  # how flips are evaluated: SQUARE or TABLE
+            "width",  # how many flips are evaluated together
+            "quiet",  # flips since the last accepted one
+            "window_flips",  # flips and acceptances since the way was last thought over
+            "window_accepted",
+            "judged",  # 1: flips are decided from the columns now
+            "factored",  # 1: the orthonormal basis belongs to the support
+            "stale",  # 1: P, x and the table do not
+        )
+    ]
+    + [
+        (name, np.float64)
+        for name in (
+            "energy",  # of the support
+            "best_energy",  # the lowest met
+            "lowest",  # bound on the lowest Delta E of all flips; NaN: not known
+            "error",  # rounding since P was computed
+            "inflated",  # bound on the variance inflation of the support
+        )
+    ]
+)
+"""Where a chain stands between two calls: one record, which kernels change in place (``clock.quiet += 1``).
 
-    count: Any
-    value: Any
+A record is one pointer for the compiler, as fast as numbered slots of an array; eighteen small arrays would be eighteen
+pointers of which it has to assume that any two may overlap.
+"""
 
 
-# Whole numbers: the chain, its flip and step; how flips are evaluated; flips since the last accepted one; flips and
-# acceptances of the window; the flip up to which energies are summed; flips evaluated together; whether flips are
-# decided from the columns now, whether the basis belongs to the support, whether P, x (and the table) do not; and the
-# chain to end before.
-CHAIN, T, STEP, MODE, QUIET, WIN_FLIPS, WIN_ACCEPTED, MARK, WIDTH, JUDGED, FACTORED, STALE, LAST_CHAIN = range(13)
-# Real ones: the energy, the best met, the lowest Delta E of all flips (NaN: not known), rounding since P was
-# computed, and the bound on the variance inflation of the support.
-ENERGY, BEST, LOWEST, ERROR, INFLATED = range(5)
+def new_clock(first: int, last: int) -> Any:
+    """A clock for chains first, ..., last - 1, none of them started.
 
-
-def new_clock(first: int, last: int) -> Clock:
-    """A clock for chains first, ..., last - 1, none of them started."""
-    count = np.zeros(LAST_CHAIN + 1, np.int64)
-    count[CHAIN], count[T], count[LAST_CHAIN] = first, -1, last
-    return Clock(count, np.zeros(INFLATED + 1))
+    Entries take it as an array of one record, which numba recognizes three times as fast as the record itself: delicate
+    chains call them for every few flips.
+    """
+    clocks = np.zeros(1, CLOCK)
+    clocks["chain"], clocks["t"], clocks["last_chain"] = first, -1, last
+    return clocks
 
 
 @kernel
-def book(count, value, energy, accepted, best, order, better, t, new_energy):
+def book(clock, energy, accepted, best, order, better, t, new_energy):
     """Enter an accepted flip at time t into the step's sums and the clock, and keep the best support met."""
-    c, a = count[CHAIN], count[STEP]
+    c, a = clock.chain, clock.step
     accepted[c, a] += 1
-    energy[c, a] += value[ENERGY] * (t - count[MARK])
-    value[ENERGY] = new_energy
-    value[LOWEST] = np.nan
-    count[MARK] = t
-    count[WIN_ACCEPTED] += 1
-    if new_energy < value[BEST] - better:
-        value[BEST] = new_energy
+    energy[c, a] += clock.energy * (t - clock.mark)
+    clock.energy = new_energy
+    clock.lowest = np.nan
+    clock.mark = t
+    clock.window_accepted += 1
+    if new_energy < clock.best_energy - better:
+        clock.best_energy = new_energy
         for m in range(best.size):
             best[m] = order[m]
 
@@ -82,41 +106,57 @@ def book(count, value, energy, accepted, best, order, better, t, new_energy):
 @kernel
 def write_ends(order, best, clock, plan, output):
     """Write where the chain ended; steps it froze before reaching keep the final energy."""
-    count, value = clock.count, clock.value
-    c = count[CHAIN]
-    for a in range(count[STEP], plan.betas.size):
+    c = clock.chain
+    for a in range(clock.step, plan.betas.size):
         begin_step = plan.ends[a - 1] if a else 0
-        output.energy[c, a] += value[ENERGY] * (plan.ends[a] - max(begin_step, count[MARK]))
+        output.energy[c, a] += clock.energy * (plan.ends[a] - max(begin_step, clock.mark))
     for a in range(plan.betas.size):
         output.energy[c, a] /= plan.ends[a] - (plan.ends[a - 1] if a else 0)
-    output.final_energy[c] = value[ENERGY]
+    output.final_energy[c] = clock.energy
     for m in range(best.size):
         output.support[c, m] = order[m]
         output.best_support[c, m] = best[m]
-    count[CHAIN] += 1
-    count[T] = -1
+    clock.chain += 1
+    clock.t = -1
 
 
 @kernel
 def pass_flips(clock, plan, output, n):
     """Enter that n flips have passed; True when they were the chain's last."""
-    count, value = clock.count, clock.value
-    a = count[STEP]
-    count[T] += n
-    count[WIN_FLIPS] += n
-    if count[T] < plan.ends[a]:
+    a = clock.step
+    clock.t += n
+    clock.window_flips += n
+    if clock.t < plan.ends[a]:
         return False
-    output.energy[count[CHAIN], a] += value[ENERGY] * (plan.ends[a] - count[MARK])
-    count[MARK] = plan.ends[a]
-    count[STEP] += 1
-    return count[STEP] == plan.betas.size
+    output.energy[clock.chain, a] += clock.energy * (plan.ends[a] - clock.mark)
+    clock.mark = plan.ends[a]
+    clock.step += 1
+    return clock.step == plan.betas.size
 
 
 @kernel
 def start_clock(clock, order, best, energy, inflated):
     """Flip 0 of a chain whose first support stands in `order`."""
-    count, value = clock.count, clock.value
-    value[ENERGY], value[BEST], value[LOWEST], value[ERROR], value[INFLATED] = energy, energy, np.nan, 0.0, inflated
+    clock.energy = energy
+    clock.best_energy = energy
+    clock.lowest = np.nan
+    clock.error = 0.0
+    clock.inflated = inflated
     for m in range(best.size):
         best[m] = order[m]
-    count[T] = 0
+    clock.t = 0
+
+
+@kernel
+def reset_clock(clock):
+    """Forget the chain before: everything but the chain's number and energies, which `start_clock` sets."""
+    clock.step = 0
+    clock.mark = 0
+    clock.mode = 0
+    clock.width = 0
+    clock.quiet = 0
+    clock.window_flips = 0
+    clock.window_accepted = 0
+    clock.judged = 0
+    clock.factored = 0
+    clock.stale = 0

@@ -58,3 +58,7 @@ kernel = _njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
 A kernel compiled on its own would be there twice, alone and within its caller, with sums in different orders; which of
 them runs, and so the last bits of an energy, would depend on whether the code was just compiled or loaded.
 """
+template = _njit(inline="always", **_common)
+"""Written out in its caller before anything is compiled: for what would otherwise be an entry, and takes kernels as
+arguments. As a kernel it would be optimized twice, alone and within its caller, which takes a third more time.
+"""

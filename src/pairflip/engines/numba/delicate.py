@@ -12,18 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import BETTER, TIE
-from pairflip.engines.numba.algebra import DELICATE, accepts
+from pairflip.engines.numba.algebra import BEYOND, DELICATE, accepts
 from pairflip.engines.numba.clock import (
-    CHAIN,
-    ENERGY,
-    FACTORED,
-    INFLATED,
-    JUDGED,
     OK,
     RANK_TOO_SMALL,
-    STALE,
-    STEP,
-    T,
     book,
     pass_flips,
     start_clock,
@@ -54,6 +46,7 @@ class Memory(NamedTuple):
 
 
 CALM = DELICATE / 4.0
+"""Inflation below which a chain goes back to the Gram matrix: well below DELICATE, so that it does not come and go."""
 FEW = 64
 """Flips drawn at a time: most visits decide one."""
 
@@ -65,50 +58,60 @@ def accepts_change(u, beta, delta, tie):
 
 
 @kernel
+def is_delicate(u, beta, low, delta, tie, worst):
+    """Whether rounding might decide a flip that may be accepted, or the support would be badly conditioned."""
+    high = 2.0 * delta - low
+    return low == BEYOND or not worst <= DELICATE or not accepts_change(u, beta, high, tie)
+
+
+@kernel
 def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
     """Flips t, ..., t + n - 1 (drawn into the memory) from the columns, until the support is calm.
 
     Returns how many were done.
     """
     order, slot, position, uniform = memory.order, memory.slot, memory.position, memory.uniform
-    count, value, k, f = clock.count, clock.value, memory.best.size, 0
+    k, f = memory.best.size, 0
     anew = False
     while f < n:
         i, place = slot[f], position[f]
         j = order[k + place]
         meet(exact, basis, i, j, anew)
-        delta, alpha, s = weigh(exact, basis, i, j, value[ENERGY])
+        delta, alpha, s = weigh(exact, basis, i, j, clock.energy)
+        # The inflations of all slots cost O(k^2), so they are asked for only where the flip would be made.
         yes = delta < np.inf and accepts_change(uniform[f], beta, delta, TIE * yy)
         if yes and stays_regular(basis, i, j, alpha, s):
+            # Its numbers were remembered but its vectors are not there: meet it again, then take it.
             if basis.loaded[0] != j:
                 anew = True
                 continue
             take(exact, basis, i)
             order[i], order[k + place] = j, order[i]
-            new_energy = value[ENERGY] + delta
-            book(count, value, output.energy, output.accepted, memory.best, order, BETTER * yy, t + f, new_energy)
-            value[INFLATED] = inflation_of(basis)
-            count[STALE] = 1
+            new_energy = clock.energy + delta
+            book(clock, output.energy, output.accepted, memory.best, order, BETTER * yy, t + f, new_energy)
+            clock.inflated = inflation_of(basis)
+            clock.stale = 1
         f += 1
         anew = False
-        if value[INFLATED] <= CALM:
-            count[JUDGED] = 0
+        if clock.inflated <= CALM:
+            clock.judged = 0
             break
+        # The basis has turned by too much rounding; `judge` builds it anew before the next flip.
         if basis.tilted[0] >= TILT:
-            count[FACTORED] = 0
+            clock.factored = 0
             break
     return f
 
 
 @entry
-def judge(exact, basis, memory, clock, plan, output, yy, budget):
+def judge(exact, basis, memory, clocks, plan, output, yy, budget):
     """Walk about `budget` flips on, or until the chain's support is calm; returns (status, flips done)."""
-    count, value, order, k = clock.count, clock.value, memory.order, memory.best.size
-    c, done = count[CHAIN], 0
+    clock, order, k = clocks[0], memory.order, memory.best.size
+    c, done = clock.chain, 0
     key0, key1 = plan.keys[c, 0], plan.keys[c, 1]
-    while done < budget and count[JUDGED]:
-        if not count[FACTORED]:
-            first = count[T] < 0
+    while done < budget and clock.judged:
+        if not clock.factored:
+            first = clock.t < 0
             candidates = np.empty(order.size if first else k, np.int32)
             if first:
                 draw_start(key0, key1, candidates)
@@ -120,17 +123,17 @@ def judge(exact, basis, memory, clock, plan, output, yy, budget):
             if found < k:
                 output.support[c, 0] = found
                 return RANK_TOO_SMALL, done
-            count[FACTORED] = 1
+            clock.factored = 1
             if first:
-                count[STALE] = 1
+                clock.stale = 1
                 start_clock(clock, order, memory.best, energy_of(exact, basis), inflation_of(basis))
-        t, a = count[T], count[STEP]
+        t, a = clock.t, clock.step
         n = min(FEW, plan.ends[a] - t)
         draw_flips(t, n, key0, key1, k, order.size - k, memory.slot, memory.position, memory.uniform)
         n = walk_delicate(exact, basis, memory, clock, output, t, n, plan.betas[a], yy)
         done += n
         if pass_flips(clock, plan, output, n):
-            value[ENERGY] = energy_of(exact, basis)
+            clock.energy = energy_of(exact, basis)
             write_ends(order, memory.best, clock, plan, output)
-            count[JUDGED] = 0
+            clock.judged = 0
     return OK, done

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.algebra import EPSILON, INFLATION
+from pairflip.engines.base import EPSILON, INFLATION
 from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SATURATED, SINGULAR
 
@@ -114,6 +114,7 @@ def dot(a, b):
 @kernel
 def combine(Q, n, c, sign, q):
     """Add to q the combination c of the first n rows of Q, times `sign`; four rows at a time."""
+    # q is read and written once for four rows: the loop waits for memory, not for arithmetic.
     m = 0
     while m + 4 <= n:
         c_0, c_1, c_2, c_3 = sign * c[m], sign * c[m + 1], sign * c[m + 2], sign * c[m + 3]
@@ -142,6 +143,7 @@ def project_out(Q, n, q, c):
     again = np.empty(n)
     for m in range(n):
         c[m] = 0.0
+    # Once leaves a rest that is not orthogonal when little is left of q; twice is enough (Kahan, Parlett).
     for _ in range(2):
         for m in range(n):
             again[m] = row_dot(Q, m, q)
@@ -188,6 +190,7 @@ def can_append(exact, basis, n, s):
             total += T[l, m] * c[m]
         if inflated[l] + total * total / s >= INFLATION:
             return False
+    # A row of leverage 1 is fitted whatever its value, so leaving it out says nothing (objective "loo" alone).
     for t in range(exact.leverage.size):
         taken = exact.leverage[t] + q[t] * q[t] / s
         for m in range(n):
@@ -262,6 +265,7 @@ def new_version(basis):
 @kernel
 def meet(exact, basis, i, j, anew):
     """c, |q|^2, q.e of column j for slot i; with `anew` (or ridge, where q depends on i, or leverages) also q and c."""
+    # At low temperature the same columns are proposed again and again to a support that does not change.
     if not anew and exact.root.size == 0 and exact.leverage.size == 0 and basis.met[j] == basis.version[0]:
         return
     load(exact, j, i, basis.q)
@@ -321,6 +325,7 @@ def take(exact, basis, i):
     """Put the column in q, c into slot i (h as `weigh` left it)."""
     Q, T, Qy, e, h, q, c, a = basis.Q, basis.T, basis.Qy, basis.e, basis.h, basis.q, basis.c, basis.a
     k, worst = Qy.size, inflation_of(basis)
+    # The reflection that turns h into unit vector `at`: with its largest entry, nothing cancels.
     at = 0
     for m in range(k):
         if abs(h[m]) > abs(h[at]):
@@ -340,6 +345,7 @@ def take(exact, basis, i):
             T[m, l] -= along * h[l]
         c[m] -= along_c * h[m]
         Qy[m] -= along_y * h[m]
+    # Slot i alone contributes Q[at] now: give its share back to e and the leverages, and let q fill the place.
     s = 0.0
     for t in range(q.size):
         e[t] += Q[at, t] * Qy[at]
@@ -356,6 +362,7 @@ def take(exact, basis, i):
         e[t] -= Q[at, t] * y_part
         if t < exact.leverage.size:
             basis.leverage[t] += Q[at, t] * Q[at, t]
+    # Dual vectors stay dual: what the others have along the new direction follows from X_j . A_l = 0.
     for l in range(k):
         T[l, at] = 0.0
         T[l, at] = -row_dot(T, l, c) / norm

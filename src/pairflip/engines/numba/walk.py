@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.base import BETTER, FROZEN, TIE
+from pairflip.engines.base import BETTER, DRIFT, EPSILON, TIE
 from pairflip.engines.numba.algebra import (
     BEYOND,
-    DELICATE,
-    EPSILON,
     accepts,
     exchange,
     flip_energy,
@@ -28,7 +26,6 @@ from pairflip.engines.numba.algebra import (
     update_table,
 )
 from pairflip.engines.numba.chain import (
-    BLOCK,
     LANES,
     build_table,
     copy_row,
@@ -42,45 +39,13 @@ from pairflip.engines.numba.chain import (
 )
 from pairflip.engines.numba.clock import (
     AUTO,
-    CHAIN,
-    ENERGY,
-    ERROR,
-    FACTORED,
-    INFLATED,
-    JUDGED,
-    LAST_CHAIN,
-    LOWEST,
-    MODE,
-    OK,
-    QUIET,
-    RANK_TOO_SMALL,
     SQUARE,
-    STALE,
-    STEP,
     TABLE,
-    TO_BE_JUDGED,
-    WIDTH,
-    WIN_ACCEPTED,
-    WIN_FLIPS,
-    T,
     book,
-    pass_flips,
-    start_clock,
-    write_ends,
 )
-from pairflip.engines.numba.compile import entry, kernel
-from pairflip.engines.numba.delicate import accepts_change
-from pairflip.engines.numba.draws import draw_flips, draw_start
-
-DRIFT = 1e-11
-"""Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
-
-
-@kernel
-def is_delicate(u, beta, low, delta, tie, worst):
-    """Whether rounding might decide a flip that may be accepted, or the support would be badly conditioned."""
-    high = 2.0 * delta - low
-    return low == BEYOND or not worst <= DELICATE or not accepts_change(u, beta, high, tie)
+from pairflip.engines.numba.compile import entry, kernel, template
+from pairflip.engines.numba.delicate import is_delicate
+from pairflip.engines.numba.driver import drive
 
 
 @kernel
@@ -89,18 +54,19 @@ def walk_square(system, chain, clock, output, t, n, beta):
     G, columns, b, diagonal, yy = system.G, system.columns, system.b, system.diagonal, system.yy
     order, P, x, best = chain.order, chain.P.copy(), chain.x.copy(), chain.best
     slot, position, uniform = chain.slot, chain.position, chain.uniform
-    count, value, energy, accepted = clock.count, clock.value, output.energy, output.accepted
+    energy, accepted = output.energy, output.accepted
     k, better, tie, by_columns = x.size, BETTER * yy, TIE * yy, G.size == 0
     u, v, g, support_columns = np.empty(k), np.empty(k), np.empty(k), np.empty((k, columns.shape[1]))
     ahead, ahead_columns = np.empty(LANES, np.uint64), np.empty((LANES, columns.shape[1]))
     ahead_G, ahead_W = np.empty((LANES, k)), np.empty((LANES, k))
     ahead_r, ahead_s, ahead_h = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    # P and x are copies, whose addresses the compiler knows not to overlap with anything: the loops below vectorize.
     if by_columns:
         for m in range(k):
             copy_row(columns, order[m], support_columns, m)
-    first, width = 0, count[WIDTH]
-    tau = rounding(value[INFLATED], value[ERROR]) * value[INFLATED]
-    while first < n and not count[JUDGED]:
+    first, width = 0, clock.width
+    tau = rounding(clock.inflated, clock.error) * clock.inflated
+    while first < n and not clock.judged:
         lanes = min(width, n - first)
         for q in range(lanes):
             ahead[q] = order[k + position[first + q]]
@@ -108,6 +74,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
             gather_from_columns(columns, support_columns, ahead, lanes, ahead_columns, ahead_G)
         else:
             gather(G, order, ahead, lanes, k, ahead_G)
+        # BLAS for whole sets only: fewer lanes are what is left of a block, or a choice for small k.
         if lanes == LANES:
             np.dot(ahead_G, P, ahead_W)
         else:
@@ -119,6 +86,7 @@ def walk_square(system, chain, clock, output, t, n, beta):
             i, place = slot[first + q], position[first + q]
             p, x_i, w = P[i, i], x[i], ahead_W[q, i]
             low, delta, r, s = flip_energy(x_i, p, ahead_r[q], ahead_s[q], w, tau, yy)
+            # Refused even with all rounding in its favour: the usual end of a cold flip, so nothing else comes first.
             if low > tie and not accepts(uniform[first + q], beta * low):
                 continue
             for m in range(k):
@@ -126,20 +94,21 @@ def walk_square(system, chain, clock, output, t, n, beta):
                 v[m] = ahead_W[q, m] - u[m] * (w / p)
                 g[m] = ahead_G[q, m]
             v[i] = -1.0
-            if low == BEYOND and surely_singular(v, k, s, value[INFLATED], value[ERROR]):
+            if low == BEYOND and surely_singular(v, k, s, clock.inflated, clock.error):
                 continue
+            # Before anything is changed: a delicate flip is left to `judge`, with the lanes before it done.
             worst = inflation(P, k, u, v, p, s)
             if is_delicate(uniform[first + q], beta, low, delta, tie, worst):
-                count[JUDGED], lanes = 1, q
+                clock.judged, lanes = 1, q
                 break
             j = order[k + place]
             order[i], order[k + place] = j, order[i]
-            count[FACTORED] = 0
-            value[INFLATED] = worst
-            value[ERROR] += EPSILON * worst
-            if value[ERROR] < DRIFT:
+            clock.factored = 0
+            clock.inflated = worst
+            clock.error += EPSILON * worst
+            if clock.error < DRIFT:
                 exchange(P, x, k, u, v, i, p, r, s)
-                new_energy = value[ENERGY] + delta
+                new_energy = clock.energy + delta
                 for later in range(q + 1, lanes):  # a later flip that wanted this place sees another column now
                     if position[first + later] == place:
                         lanes = later
@@ -154,13 +123,14 @@ def walk_square(system, chain, clock, output, t, n, beta):
                         ahead_h[later] = G[j, ahead[later]]
                 update_ahead(ahead_W, ahead_r, ahead_s, ahead_G, ahead_h, q + 1, lanes, k, g, u, v, i, p, x_i, r, s)
             else:
-                output.refreshes[count[CHAIN]] += 1
+                # The rounding is used up: P from G, and the lanes ahead, which came from the old P, are given up.
+                output.refreshes[clock.chain] += 1
                 new_energy = refresh(G, columns, b, diagonal, yy, order, P, x)
-                value[ERROR], lanes = 0.0, q + 1
-            tau = rounding(worst, value[ERROR]) * worst
+                clock.error, lanes = 0.0, q + 1
+            tau = rounding(worst, clock.error) * worst
             if by_columns:
                 copy_row(columns, order[i], support_columns, i)
-            book(count, value, energy, accepted, best, order, better, t + first + q, new_energy)
+            book(clock, energy, accepted, best, order, better, t + first + q, new_energy)
         first += lanes
     for m in range(k):
         chain.x[m] = x[m]
@@ -177,12 +147,13 @@ def walk_table(system, chain, clock, output, t, n, beta):
     order, P, x, best = chain.order, chain.P, chain.x, chain.best
     slot, position, uniform = chain.slot, chain.position, chain.uniform
     W, W_r, W_s, outside = chain.W, chain.r, chain.s, chain.outside
-    count, value, energy, accepted = clock.count, clock.value, output.energy, output.accepted
+    energy, accepted = output.energy, output.accepted
     k, yy, better, tie, ceiling = x.size, system.yy, BETTER * system.yy, TIE * system.yy, 1.0
     u, v, g = np.empty(k), np.empty(k), np.empty(k)
-    if value[LOWEST] > 0.0:
-        ceiling = np.exp(-beta * value[LOWEST])
-    tau = rounding(value[INFLATED], value[ERROR]) * value[INFLATED]
+    # No flip has a Delta E below `lowest`, so a random number above this ceiling accepts none of them.
+    if clock.lowest > 0.0:
+        ceiling = np.exp(-beta * clock.lowest)
+    tau = rounding(clock.inflated, clock.error) * clock.inflated
     for q in range(n):
         if uniform[q] > ceiling:
             continue
@@ -196,17 +167,17 @@ def walk_table(system, chain, clock, output, t, n, beta):
             u[m] = P[i, m]
             v[m] = W[m, j] - u[m] * (w / p)
         v[i] = -1.0
-        if low == BEYOND and surely_singular(v, k, s, value[INFLATED], value[ERROR]):
+        if low == BEYOND and surely_singular(v, k, s, clock.inflated, clock.error):
             continue
         worst = inflation(P, k, u, v, p, s)
         if is_delicate(uniform[q], beta, low, delta, tie, worst):
-            count[JUDGED] = 1
-            count[QUIET] += q
+            clock.judged = 1
+            clock.quiet += q
             return q
-        count[FACTORED] = 0
-        value[INFLATED] = worst
-        value[ERROR] += EPSILON * worst
-        if value[ERROR] < DRIFT:
+        clock.factored = 0
+        clock.inflated = worst
+        clock.error += EPSILON * worst
+        if clock.error < DRIFT:
             G_j = gram_row(system, chain, j)
             for m in range(k):
                 g[m] = G_j[order[m]]
@@ -214,18 +185,19 @@ def walk_table(system, chain, clock, output, t, n, beta):
             exchange(P, x, k, u, v, i, p, r, s)
             outside[order[i]], outside[j] = 1.0, 0.0
             order[i], order[k + place] = j, order[i]
-            new_energy = value[ENERGY] + delta
+            new_energy = clock.energy + delta
         else:
             order[i], order[k + place] = j, order[i]
-            output.refreshes[count[CHAIN]] += 1
+            output.refreshes[clock.chain] += 1
             new_energy = refresh(system.G, system.columns, system.b, system.diagonal, yy, order, P, x)
-            value[ERROR] = 0.0
+            clock.error = 0.0
             build_table(system, chain)
-        tau = rounding(worst, value[ERROR]) * worst
-        book(count, value, energy, accepted, best, order, better, t + q, new_energy)
-        count[QUIET] = -(q + 1)
+        tau = rounding(worst, clock.error) * worst
+        book(clock, energy, accepted, best, order, better, t + q, new_energy)
+        # So that adding n at the end counts the flips after this one; the ceiling of the old support is void.
+        clock.quiet = -(q + 1)
         ceiling = 1.0
-    count[QUIET] += n
+    clock.quiet += n
     return n
 
 
@@ -238,21 +210,21 @@ def flips_ahead(k, rate, by_columns):
 @kernel
 def choose_way(system, chain, clock, plan):
     """Change between the two ways when the acceptance measured over a window says that the other is cheaper."""
-    count = clock.count
-    if count[WIN_FLIPS] < plan.window:
+    if clock.window_flips < plan.window:
         return
-    rate = count[WIN_ACCEPTED] / count[WIN_FLIPS]
-    count[WIDTH] = flips_ahead(chain.x.size, rate, system.G.size == 0)
+    rate = clock.window_accepted / clock.window_flips
+    clock.width = flips_ahead(chain.x.size, rate, system.G.size == 0)
+    # Between 1 and 4 nothing changes: a chain at the border would else build its table again and again.
     price = rate * plan.table_cost if plan.way == AUTO else 2.0
-    if count[MODE] == SQUARE and price < 1.0:
-        count[MODE] = TABLE
+    if clock.mode == SQUARE and price < 1.0:
+        clock.mode = TABLE
         build_table(system, chain)
-        clock.value[LOWEST] = np.nan
-        count[QUIET] = 0
-    elif count[MODE] == TABLE and price > 4.0:
-        count[MODE] = SQUARE
-    count[WIN_FLIPS] = 0
-    count[WIN_ACCEPTED] = 0
+        clock.lowest = np.nan
+        clock.quiet = 0
+    elif clock.mode == TABLE and price > 4.0:
+        clock.mode = SQUARE
+    clock.window_flips = 0
+    clock.window_accepted = 0
 
 
 @kernel
@@ -262,94 +234,40 @@ def recomputed(system, chain):
 
 
 @kernel
-def begin(system, chain, clock, plan, output):
-    """Start the next chain; RANK_TOO_SMALL when fewer than k columns are independent."""
-    count = clock.count
-    c, k = count[CHAIN], chain.x.size
-    random_order = np.empty(chain.order.size, np.int32)
-    draw_start(plan.keys[c, 0], plan.keys[c, 1], random_order)
-    for field in range(STEP, LAST_CHAIN):
-        count[field] = 0
-    count[MODE] = TABLE if plan.way == TABLE else SQUARE
-    count[WIDTH] = flips_ahead(k, 1.0, system.G.size == 0)
-    count[STALE] = 1  # there is no table yet
-    found = start_chain(system, chain, random_order)
-    if 0 <= found < k:
-        output.support[c, 0] = found
-        return RANK_TOO_SMALL
-    if found < 0 or inflation_at(chain.P, k) > DELICATE:
-        count[JUDGED] = 1
-        return TO_BE_JUDGED
-    start_clock(clock, chain.order, chain.best, recomputed(system, chain), inflation_at(chain.P, k))
-    return OK
+def start(system, chain, clock, plan, random_order):
+    """First support of a chain, and the way in which it begins; see `start_chain` for what is returned."""
+    clock.mode = TABLE if plan.way == TABLE else SQUARE
+    clock.width = flips_ahead(chain.x.size, 1.0, system.G.size == 0)
+    clock.stale = 1  # there is no table yet
+    return start_chain(system, chain, random_order)
 
 
 @kernel
-def inflation_at(P, k):
-    """Bound on the largest variance inflation factor, as `inflation` gives it after a flip."""
-    total = 0.0
-    for m in range(k):
-        total += P[m, m]
-    return total - (k - 1)
-
-
-@kernel
-def come_back(system, chain, clock):
-    """P, x and the table of a support that was flipped elsewhere."""
-    clock.value[ENERGY] = recomputed(system, chain)
-    clock.value[ERROR] = 0.0
-    clock.count[STALE] = 0
-    clock.count[QUIET] = 0
-    if clock.count[MODE] == TABLE:
+def catch_up(system, chain, clock):
+    """P, x and the table of a support that was flipped elsewhere; returns its energy."""
+    energy = recomputed(system, chain)
+    if clock.mode == TABLE:
         build_table(system, chain)
+    return energy
 
 
-@kernel
-def finish(system, chain, clock, plan, output):
-    """End the chain with its energy computed anew."""
-    clock.value[ENERGY] = recomputed(system, chain)
-    write_ends(chain.order, chain.best, clock, plan, output)
+@template
+def walk_block(system, chain, clock, plan, output, t, n, budget):
+    """The next n flips, t, ..., drawn into the chain's block; returns how many were done."""
+    beta, k, outside = plan.betas[clock.step], chain.x.size, chain.order.size - chain.x.size
+    if clock.mode == SQUARE:
+        return walk_square(system, chain, clock, output, t, n, beta)
+    done = walk_table(system, chain, clock, output, t, n, beta)
+    # It looks at all flips, and is void with the next acceptance: only when a quarter as many were refused in a row.
+    if np.isnan(clock.lowest) and 4 * clock.quiet > k * outside:
+        clock.lowest = smallest_delta(
+            chain.P, chain.x, chain.W, chain.r, chain.s, chain.outside, k,
+            clock.inflated, clock.error, system.yy, TIE * system.yy,
+        )  # fmt: skip
+    return done
 
 
 @entry
-def advance(system, chain, clock, plan, output, budget):
-    """Walk about `budget` flips on; returns (status, flips done, frozen ones included).
-
-    TO_BE_JUDGED means that `judge` must be called before the next call.
-    """
-    count, value = clock.count, clock.value
-    k, outside = chain.x.size, chain.order.size - chain.x.size
-    total = plan.ends[-1]
-    done = 0
-    while done < budget and count[CHAIN] < count[LAST_CHAIN]:
-        c = count[CHAIN]
-        if count[T] < 0:
-            status = begin(system, chain, clock, plan, output)
-            if status != OK:
-                return status, done
-        if count[STALE]:
-            come_back(system, chain, clock)
-        t, a = count[T], count[STEP]
-        if value[LOWEST] * plan.coldest[a] > FROZEN:
-            done += total - t
-            finish(system, chain, clock, plan, output)
-            continue
-        n = min(BLOCK, plan.ends[a] - t)
-        draw_flips(t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, chain.slot, chain.position, chain.uniform)
-        if count[MODE] == SQUARE:
-            n = walk_square(system, chain, clock, output, t, n, plan.betas[a])
-        else:
-            n = walk_table(system, chain, clock, output, t, n, plan.betas[a])
-            if np.isnan(value[LOWEST]) and 4 * count[QUIET] > k * outside:
-                value[LOWEST] = smallest_delta(
-                    chain.P, chain.x, chain.W, chain.r, chain.s, chain.outside, k,
-                    value[INFLATED], value[ERROR], system.yy, TIE * system.yy,
-                )  # fmt: skip
-        done += n
-        over = pass_flips(clock, plan, output, n)
-        choose_way(system, chain, clock, plan)
-        if over:
-            finish(system, chain, clock, plan, output)
-        elif count[JUDGED]:
-            return TO_BE_JUDGED, done
-    return OK, done
+def advance(system, chain, clocks, plan, output, budget):
+    """Walk about `budget` flips on; see `drive`."""
+    return drive(system, chain, clocks[0], plan, output, budget, start, recomputed, catch_up, walk_block, choose_way)
