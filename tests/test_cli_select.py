@@ -325,6 +325,7 @@ def test_fit_finds_the_columns(done, tmp_path):
     np.testing.assert_allclose([record["intercept"], record["always"]["b"], *record["coefficients"]], x, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_supernovae_in_time_and_colour_and_width_first(shared_data, tmp_path):
     """CPU seconds of the whole process stay below the 15 s allowed on the clock, whatever else the machine does."""
     table = shared_data / "supernova_bsnip" / "snia_74x276.csv"

@@ -23,6 +23,7 @@ def test_delicate_flips_are_decided_as_the_reference_decides_them(way):
     suite.check_delicate(NumbaEngine(way))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_clearly_singular_is_refused_and_nothing_else(way):
     suite.check_singular(NumbaEngine(way))

@@ -190,6 +190,7 @@ def test_no_nan_reaches_the_reader(changes):
     ],
     ids=["supernova", "diabetes", "large"],
 )
+@pytest.mark.slow
 def test_the_page_stays_small(options, limit):
     curve = make_curve(names=plain_names(options["columns"]), **options)
     assert len(render(curve).encode()) < limit

@@ -62,6 +62,7 @@ def test_a_sound_sampler_and_theory_pass(sound):
     ],
     ids=["accepts-always", "twice-beta", "half-beta", "stops-early"],
 )
+@pytest.mark.slow
 def test_a_broken_sampler_turns_a_verdict_false(wrong, turned_false):
     verdict = judged(study(Broken(wrong)))
     assert {name for name, holds in verdict.items() if not holds} >= turned_false
