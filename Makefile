@@ -19,7 +19,7 @@ demo: $(VENV)/.base ## choose size and columns of a real table, write a report (
 	$(BIN)/pairflip demo
 
 test: $(VENV)/.dev $(VENV)/.browser ## run the tests; more of them: make test PYTEST="--slow --gpu"
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal $(PYTEST)
 
 lint: $(VENV)/.dev ## check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

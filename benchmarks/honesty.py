@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from pairflip import SubsetProblem, select_size
-from pairflip.crossval.verdict import predicts, recommended_size
+from pairflip.selection.verdict import predicts, recommended_size
 
 SIZES = range(1, 9)
 KINDS = ("loo", "10", "5x10")

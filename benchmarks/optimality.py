@@ -9,7 +9,7 @@ from sklearn.linear_model import lars_path, orthogonal_mp
 
 from benchmarks.exact import best_subset
 from pairflip import SubsetProblem, anneal, datasets
-from pairflip.settle import reaches
+from pairflip.search.settle import reaches
 
 
 def tables():

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from pairflip.crossval.curve import AnnealCurves, SizeCurve, StandIns
+from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
 
 LONG = "a name of three hundred characters " + "x" * 264 + "!"
 ODD = [
@@ -103,9 +103,11 @@ def make_curve(
         "final_agreement": np.clip(1.1 - 0.1 * sizes, 0.1, 1.0),
         "always": np.arange(0),
         "always_coefs": np.zeros((sizes.size, 0)),
-        "aic": deviance + 2 * (sizes + 1),
-        "bic": deviance + np.log(rows) * (sizes + 1),
-        "ebic": deviance + np.log(rows) * (sizes + 1) + 2 * sizes * np.log(columns),
+        "criteria": {
+            "aic": deviance + 2 * (sizes + 1),
+            "bic": deviance + np.log(rows) * (sizes + 1),
+            "ebic": deviance + np.log(rows) * (sizes + 1) + 2 * sizes * np.log(columns),
+        },
         "stand_ins": StandIns(used, others, np.array([R[j, o] for j, o in zip(used, others, strict=True)])),
         "annealing": AnnealCurves(
             betas, energy, np.where(np.isnan(energy), np.nan, np.clip(shape[:, None] * wiggle, 0, 1))

@@ -25,5 +25,9 @@ def _same(one, other, name):
         assert len(one) == len(other), name
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
             _same(a, b, f"{name}[{i}]")
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys(), name
+        for key in one:
+            _same(one[key], other[key], f"{name}[{key!r}]")
     else:
         assert one == other, name

@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 
-from pairflip.crossval.curve import AnnealCurves
+from pairflip.selection.curve import AnnealCurves
 
 BY_SIZE = ("cv_error", "cv_error_se", "energy_per_row", "selection_counts", "stability", "agreement", "chain_cv_error")
-BY_SIZE += ("predictions", "intercepts", "energies", "final_agreement", "always_coefs", "aic", "bic", "ebic", "sizes")
+BY_SIZE += ("predictions", "intercepts", "energies", "final_agreement", "always_coefs", "sizes")
 
 
 def without_size_0(curve):
@@ -16,4 +16,5 @@ def without_size_0(curve):
     a = curve.annealing
     changes = {name: getattr(curve, name)[1:] for name in (*BY_SIZE, "fold_supports", "supports", "coefs")}
     annealing = AnnealCurves(*(np.asarray(values)[1:] for values in (a.betas, a.energy, a.acceptance)))
-    return dataclasses.replace(curve, annealing=annealing, **changes)
+    criteria = {name: values[1:] for name, values in curve.criteria.items()}
+    return dataclasses.replace(curve, annealing=annealing, criteria=criteria, **changes)

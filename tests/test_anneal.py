@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pairflip import Schedule, SubsetProblem, Trace, datasets
-from pairflip.annealing import anneal
+from pairflip.search.annealing import anneal
 from pairflip.testing import best_support
 
 M, N, K = 30, 14, 3

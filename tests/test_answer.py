@@ -7,10 +7,9 @@ import pytest
 
 from _curves import make_curve
 from pairflip import SizeCurve, SubsetProblem, select_size
-from pairflip.crossval.answer import answer_of
-from pairflip.crossval.chance import SHUFFLES, shuffled_targets
-from pairflip.crossval.facts import autocorrelation, identical_rows, table_facts
-from pairflip.crossval.verdict import difference, held_out, predicts, r_squared, recommended_size, uncertain
+from pairflip.present.answer import answer_of
+from pairflip.selection.facts import SHUFFLES, autocorrelation, identical_rows, shuffled_targets, table_facts
+from pairflip.selection.verdict import difference, held_out, predicts, r_squared, recommended_size, uncertain
 
 NAMES = list("abcdefghijklmnopqrstuvwxyz")
 
@@ -211,6 +210,7 @@ def test_files_of_version_0_1_are_answered(tmp_path):
     curve.save(tmp_path / "new.json")
     record = json.loads((tmp_path / "new.json").read_text())
     record["schema"] = 1
+    record |= record.pop("criteria")
     for name in ("facts", "held_out_unit"):
         del record[name]
     for name, value in record.items():

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 from _errors import sentence_of
 from pairflip import AnnealedSubset, Schedule, SubsetProblem
-from pairflip.annealing import anneal
 from pairflip.engines import RankTooSmall
+from pairflip.search.annealing import anneal
 
 M, N, K = 20, 8, 3
 RNG = np.random.default_rng(0)

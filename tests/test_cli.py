@@ -10,7 +10,7 @@ import pytest
 
 import pairflip
 from _cli import FILES, assert_refused, invoke, plain, run, without_figures
-from pairflip.crossval import SizeCurve
+from pairflip.selection import SizeCurve
 
 COMMANDS = ["select", "fit", "report", "demo", "doctor", "theory"]
 DEMO = ["demo", "--sizes", "1,3", "--jobs", "2"]

@@ -188,7 +188,7 @@ BAD_PLACES = {
 @pytest.mark.parametrize(("out", "expected"), BAD_PLACES.values(), ids=BAD_PLACES)
 def test_the_result_cannot_be_put_there(folder, out, expected, monkeypatch):
     before = tree(folder)
-    monkeypatch.setattr("pairflip.crossval.select_size", None)  # it is found out before the work, not after
+    monkeypatch.setattr("pairflip.selection.select_size", None)  # it is found out before the work, not after
     assert_refused(invoke("select", "small.csv", "-t", "y", *QUICK, "--out", out), expected)
     assert tree(folder) == before
 

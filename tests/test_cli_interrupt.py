@@ -16,8 +16,8 @@ import typer
 
 from _cli import invoke, run, small_table, tree, without_figures
 from pairflip.cli.errors import plain_errors
-from pairflip.crossval import SizeCurve
-from pairflip.crossval.journal import JournalWarning
+from pairflip.selection import SizeCurve
+from pairflip.selection.journal import JournalWarning
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
 

@@ -12,7 +12,7 @@ import pytest
 
 from _cli import FILES, QUICK, assert_refused, invoke, planted, run, small_table, tree, without_figures, write_csv
 from pairflip import SubsetProblem, select_size
-from pairflip.crossval import SizeCurve
+from pairflip.selection import SizeCurve
 
 SIZES = ["--sizes", "1-3", *QUICK]
 
@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_select_size(done):
 def test_result_json_says_where_it_comes_from(done):
     folder, _ = done
     record = json.loads((folder / "out" / "result.json").read_text())
-    assert record["schema"] == 2
+    assert record["schema"] == 3
     assert record["verdict"]["predicts"]
     assert record["verdict"]["columns"] == ["a", "d"]
     assert record["verdict"]["size"] == 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pairflip import Schedule, SubsetProblem, anneal, datasets
-from pairflip.double_flip import best_double_flip, improve
+from pairflip.search.double_flip import best_double_flip, improve
 
 
 def lowest_by_looking(gram, support):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from pairflip import AnnealedSubset, AnnealedSubsetCV, SubsetProblem, select_size
-from pairflip.crossval.verdict import recommended_size
+from pairflip.selection.verdict import recommended_size
 
 M, N = 40, 12
 
@@ -161,7 +161,7 @@ def test_forced_columns_and_ridge(data, estimator):
 
 def test_verbose_shows_progress(data, capsys, monkeypatch):
     X, y = data
-    monkeypatch.setattr("pairflip.crossval.progress._LOG_SECONDS", 0.0)
+    monkeypatch.setattr("pairflip.selection.progress._LOG_SECONDS", 0.0)
     AnnealedSubsetCV([1], cv=3, chains=2, random_state=0).fit(X, y)
     assert capsys.readouterr().err == ""
     AnnealedSubsetCV([1], cv=3, chains=2, random_state=0, verbose=1).fit(X, y)

@@ -5,8 +5,8 @@ import pytest
 from joblib import Parallel, delayed
 
 from pairflip import SubsetProblem, select_size
-from pairflip.crossval.folds import DEFAULT_CV
-from pairflip.crossval.verdict import predicts
+from pairflip.selection.folds import DEFAULT_CV
+from pairflip.selection.verdict import predicts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

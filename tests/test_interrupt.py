@@ -17,7 +17,7 @@ ANNEAL = """
 import json, sys, threading
 import numpy as np
 from pairflip import Schedule, SubsetProblem
-from pairflip.annealing import anneal
+from pairflip.search.annealing import anneal
 
 options = json.loads(sys.argv[1])
 shape, budget = options.pop("shape"), options.pop("memory_budget")

@@ -13,10 +13,10 @@ import pytest
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.crossval import JournalError, merge_journals, parallel, run_shard
-from pairflip.crossval import journal as journal_module
-from pairflip.crossval.journal import Journal, JournalWarning
-from pairflip.crossval.selection import identify
+from pairflip.selection import JournalError, hands, merge_journals, run_shard
+from pairflip.selection import journal as journal_module
+from pairflip.selection.journal import Journal, JournalWarning
+from pairflip.selection.run import identify
 
 TESTS = Path(__file__).parent
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=4, sweeps=2, unit="greedy")
@@ -109,7 +109,7 @@ def test_a_journal_can_be_extended_and_used_in_part(here, changes, chains):
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_run_whose_journal_is_removed_goes_on_and_says_so_once(expected, here, monkeypatch, after, seconds):
     monkeypatch.setattr(journal_module, "_SYNC_SECONDS", seconds)
-    monkeypatch.setattr(parallel, "_BATCH_NS", 1.0)
+    monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
     write, written = Journal.write, []
 
     def removed(journal, outcomes):
@@ -172,7 +172,7 @@ FULL = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
 import test_journal
-from pairflip.crossval import JournalError
+from pairflip.selection import JournalError
 test_journal.select(None)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
@@ -305,8 +305,8 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import test_journal as t
-from pairflip.crossval import parallel
-parallel._BATCH_NS = 1.0
+from pairflip.selection import hands
+hands._BATCH_NS = 1.0
 problem = t.SubsetProblem(*t.table())
 t.select(None)
 print("ready", flush=True)

@@ -13,7 +13,7 @@ import pytest
 from _curves import make_curve, plain_names
 from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal
-from pairflip.crossval.answer import answer_of
+from pairflip.present.answer import answer_of
 
 CURVE = make_curve()
 HTML = CURVE._repr_html_()
@@ -120,7 +120,7 @@ def test_a_trace_shows_what_it_found():
 
 def test_records_load_drawing_only_when_asked():
     code = (
-        "import sys, pairflip, pairflip.annealing, pairflip.crossval.curve\n"
+        "import sys, pairflip, pairflip.search.annealing, pairflip.selection.curve\n"
         "print([name for name in ('matplotlib', 'jinja2', 'markupsafe', 'pairflip.present', 'pairflip.figures') "
         "if name in sys.modules])\n"
         "from _curves import make_curve\nmake_curve()._repr_html_()\nprint('matplotlib.pyplot' in sys.modules)"

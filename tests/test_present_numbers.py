@@ -9,9 +9,9 @@ from _curves import LONG, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal
 from pairflip import text as labels
-from pairflip.crossval.verdict import held_out
 from pairflip.present import numbers
 from pairflip.present.cooling_numbers import cooling
+from pairflip.selection.verdict import held_out
 
 CURVE = make_curve()
 

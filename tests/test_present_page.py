@@ -14,12 +14,12 @@ import pytest
 from _curves import ODD, make_curve, plain_names, unannealed
 from _errors import sentence_of
 from _older_curve import without_size_0
-from pairflip.crossval.answer import answer_of
-from pairflip.crossval.curve import StandIns
-from pairflip.crossval.verdict import held_out, recommended_size
 from pairflip.present import write_report
+from pairflip.present.answer import answer_of
 from pairflip.present.numbers import size_to_show
 from pairflip.present.page import render
+from pairflip.selection.curve import StandIns
+from pairflip.selection.verdict import held_out, recommended_size
 
 CURVE = make_curve()
 NOISE = make_curve(rows=40, noise=8, seed=0, names=plain_names(24))
@@ -166,7 +166,7 @@ def test_tables_of_every_size_hold_the_final_fits():
     "changes",
     [
         {"cv_error_se": np.where(CURVE.sizes == CURVE.best_size, CURVE.cv_error_se, np.nan)},
-        {"aic": np.full(9, -np.inf), "bic": np.full(9, np.nan)},
+        {"criteria": {"aic": np.full(9, -np.inf), "bic": np.full(9, np.nan), "ebic": CURVE.ebic}},
         {"agreement": np.full(9, np.nan), "final_agreement": np.full(9, np.nan)},
         {"predictions": np.where((np.arange(60) == 3) & (CURVE.sizes[:, None] == 7), np.nan, CURVE.predictions)},
         {"observed": np.ones(60), "predictions": np.ones((9, 60))},

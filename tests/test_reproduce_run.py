@@ -154,7 +154,7 @@ def test_journal_is_taken_up(settings, tmp_path, monkeypatch, outcome):
     def never(*_):
         raise AssertionError("walked again")
 
-    monkeypatch.setattr("pairflip.crossval.hands.run_all", lambda work, tasks, n_jobs: never() if tasks else [])
+    monkeypatch.setattr("pairflip.selection.hands.run_all", lambda work, tasks, n_jobs: never() if tasks else [])
     assert reproduce(kept).tables["fig3"] == outcome.tables["fig3"]
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pairflip.schedule import Schedule
+from pairflip.search.schedule import Schedule
 
 
 def test_paper_schedule():

@@ -12,7 +12,7 @@ from _cli import invoke, planted, without_figures, write_csv
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import AnnealedSubsetCV, Schedule, Selection, SubsetProblem, select_size
-from pairflip.crossval import run_shard, select_many
+from pairflip.selection import run_shard, select_many
 
 SHORT = Schedule.geometric(1.0, 1e4, steps=5, sweeps=2, unit="greedy")
 CHOSEN = Selection([1, 2], cv="2x3", schedule=SHORT, chains=2, seed=4, polish=False)

@@ -11,7 +11,7 @@ from _curves import LONG, ODD, make_curve
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
-from pairflip.crossval.answer import answer_of
+from pairflip.present.answer import answer_of
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=5, sweeps=2, unit="greedy")
 
@@ -143,7 +143,7 @@ SAVED = {
     "odd names": lambda: real_curve(columns=13, names=ODD),
     "odder names": lambda: real_curve(names=["\ud800", "\x00", LONG, '"', "\\", "\u2028"]),
     "made up": lambda: make_curve(),
-    "not a number": lambda: dataclasses.replace(make_curve(), bic=np.full(9, np.nan)),
+    "not a number": lambda: dataclasses.replace(make_curve(), criteria={"bic": np.full(9, np.nan)}),
 }
 
 
@@ -182,7 +182,7 @@ BAD_FILES = {
     "binary": (lambda path: path.write_bytes(b"\x80\x81"), "is not JSON"),
     "a list": (lambda path: path.write_text("[]"), "is not a pairflip size curve"),
     "something else": (lambda path: path.write_text('{"kind":"x"}'), "is not a pairflip size curve"),
-    "future": (damaged(lambda r: r.update(schema=3)), "has schema 3; this version of pairflip reads 1 to 2."),
+    "future": (damaged(lambda r: r.update(schema=4)), "has schema 4; this version of pairflip reads 1 to 3."),
     "a field missing": (damaged(lambda r: r.pop("coefs")), "is no complete size curve ('coefs' is missing)."),
     "names": (damaged(lambda r: r.update(names=3)), "is no complete size curve ("),
     "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is no complete size curve ("),

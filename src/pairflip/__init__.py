@@ -14,13 +14,13 @@ __version__ = "0.2.0"
 _HOME = {
     "AnnealedSubset": "estimators",
     "AnnealedSubsetCV": "estimators",
-    "Schedule": "schedule",
-    "Selection": "crossval",
-    "SizeCurve": "crossval",
+    "Schedule": "search.schedule",
+    "Selection": "selection",
+    "SizeCurve": "selection",
     "SubsetProblem": "problem",
-    "Trace": "annealing",
-    "anneal": "annealing",
-    "select_size": "crossval",
+    "Trace": "search.annealing",
+    "anneal": "search.annealing",
+    "select_size": "selection",
     "write_report": "present",
 }
 _MODULES = ("datasets", "figures", "testing", "theory")
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pairflip import datasets, figures, testing, theory
-    from pairflip.annealing import Trace, anneal
-    from pairflip.crossval import Selection, SizeCurve, select_size
     from pairflip.estimators import AnnealedSubset, AnnealedSubsetCV
     from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
-    from pairflip.schedule import Schedule
+    from pairflip.search.annealing import Trace, anneal
+    from pairflip.search.schedule import Schedule
+    from pairflip.selection import Selection, SizeCurve, select_size
 
 
 def __getattr__(name: str) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pairflip.crossval import select_size
-from pairflip.crossval.folds import DEFAULT_CV
 from pairflip.datasets import load_diabetes_products
 from pairflip.problem import SubsetProblem
+from pairflip.selection import select_size
+from pairflip.selection.folds import DEFAULT_CV
 from pairflip.tables import Table
 
 if TYPE_CHECKING:
-    from pairflip.crossval import SizeCurve
+    from pairflip.selection import SizeCurve
 
 
 def demo_table() -> Table:

@@ -16,15 +16,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairflip.annealing import Trace, anneal
-from pairflip.crossval import Selection, SizeCurve, select_size
-from pairflip.crossval.folds import DEFAULT_CV
-from pairflip.crossval.verdict import recommended_size
 from pairflip.engines import Engine, RankTooSmall
 from pairflip.inputs import as_table, refuse_date_target, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
-from pairflip.schedule import Schedule
+from pairflip.search.annealing import Trace, anneal
+from pairflip.search.schedule import Schedule
+from pairflip.selection import Selection, SizeCurve, select_size
+from pairflip.selection.folds import DEFAULT_CV
+from pairflip.selection.verdict import recommended_size
 
 
 class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.gram import Gram, HeldOutGram, LooGram
+from pairflip.gram import Gram
 from pairflip.inputs import as_table, as_target, as_weights, find_columns
-from pairflip.least_squares import Floats, qr_solve
-from pairflip.projection import Projected, check_range, is_nothing, project
+from pairflip.least_squares import Floats
+from pairflip.losses import LOSSES, Fit, Loss
+from pairflip.losses.loo import LooGram
 
 Center = Literal["fold", "global"] | None
 MEMORY_BUDGET = 256 * 2**20
-TRUSTED = 0.05
-"""A fold is had by subtraction if this fraction of every column and of the target is left: one digit lost at most."""
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Least squares on one support, in the units of the table, computed from X by QR."""
-
-    support: NDArray[np.int64]
-    coef: Floats
-    intercept: float
-    always_coef: Floats
-    energy: float
 
 
 class SubsetProblem:
@@ -59,7 +46,27 @@ class SubsetProblem:
         Penalty lambda on the chosen coefficients, in the units of the table.
     memory_budget : int
         Bytes the N x N matrix of inner products may take; beyond it engines work from the columns.
+
+    Attributes
+    ----------
+    gram : Gram
+        The quadratic form of all rows, which engines walk on.
+    candidates, scale : (n,)
+        Columns of X that can be chosen, and the norms by which they were divided.
+    forced, forced_basis : (M, f), (M, rank)
+        What is always in the model, rows times the root of their weights, and an orthonormal basis of it.
+    means, y_mean, powers
+        Means that were subtracted, and powers of two by which columns were divided, before anything was squared.
     """
+
+    loss: Loss = LOSSES["squares"]
+    candidates: NDArray[np.int64]
+    scale: Floats
+    forced: Floats
+    forced_basis: Floats
+    means: Floats
+    y_mean: float
+    powers: Floats
 
     def __init__(
         self,
@@ -85,7 +92,7 @@ class SubsetProblem:
         self.ridge = float(ridge)
         self.memory_budget = int(memory_budget)
         self.always = find_columns(always, self.names)
-        self._project()
+        self.gram: Gram = self.loss.prepare(self)
 
     @property
     def n_rows(self) -> int:
@@ -108,43 +115,6 @@ class SubsetProblem:
             f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g})"
         )
 
-    def _project(self) -> None:
-        """Fill `gram`, `candidates`, `scale`, and the forced columns."""
-        check_range(self.X, self.y, self.names)
-        means = (np.zeros(self.n_columns), 0.0) if self.center is None else None
-        whole = self._projected(np.arange(self.n_rows), means)
-        if is_nothing(whole.target, self.y, self.sample_weight):
-            raise ValueError(
-                "y is constant (or explained by what is always in the model), so there is nothing to predict; "
-                "check that the target column is the right one."
-            )
-        if not whole.candidates.size:
-            raise ValueError(
-                f"none of the {self.n_columns} columns of X varies (beside what is always in the model); expected "
-                "at least one column that is not constant."
-            )
-        self._means, self._y_mean, self._powers = whole.means, whole.target_mean, whole.powers
-        self.forced, self.forced_basis = whole.forced, whole.basis
-        self.candidates, self.scale = whole.candidates, whole.scale
-        self.gram = self._gram(whole)
-
-    def _projected(self, rows: NDArray[np.int64], means: tuple[Floats, float] | None) -> Projected:
-        """Some rows as a table of their own, centred on `means`, or on their own means."""
-        everything = rows.size == self.n_rows
-        return project(
-            self.X if everything else self.X[rows],
-            self.y if everything else self.y[rows],
-            self.sample_weight[rows],
-            always=self.always,
-            ridge=self.ridge,
-            intercept=self.center == "fold",
-            means=means,
-        )
-
-    def _gram(self, of: Projected) -> Gram:
-        dense = 8 * of.candidates.size**2 <= self.memory_budget
-        return Gram(of.columns, of.target, of.penalty, of.candidates, dense=dense)
-
     def held_out(self, rows: ArrayLike) -> Gram:
         """The problem without some rows: a low-rank change of the Gram matrix where that is accurate.
 
@@ -158,17 +128,7 @@ class SubsetProblem:
             raise ValueError(f"held-out rows: {named}; expected at least one row number from 0 to {self.n_rows - 1}.")
         if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
-        fold = HeldOutGram(self.gram, self.forced, self.forced_basis, index)
-        return fold if fold.trust >= TRUSTED else self._remaining(index)
-
-    def _remaining(self, held_out: NDArray[np.int64]) -> Gram:
-        """The rows that are left as a problem of their own; a target that does not vary there is zero."""
-        rest = np.delete(np.arange(self.n_rows), held_out)
-        means = None if self.center == "fold" else (self._means, self._y_mean)
-        inside = self._projected(rest, means)
-        if is_nothing(inside.target, self.y[rest], self.sample_weight[rest]):
-            inside = replace(inside, target=np.zeros(rest.size))
-        return self._gram(inside)
+        return self.loss.without_rows(self, index)
 
     @cached_property
     def loo_gram(self) -> LooGram:
@@ -193,17 +153,7 @@ class SubsetProblem:
     def fit(self, support: ArrayLike) -> Fit:
         """Coefficients and energy of one support, by QR on the columns of X."""
         chosen = np.sort(np.asarray(support, dtype=np.int64).ravel())
-        at = self.slots(chosen)
-        x, energy = qr_solve(self.gram.columns[at].T, self.gram.target, self.gram.penalty[at])
-        coef = x / self.scale[at]
-        rest = self.y - self._y_mean - (self.X[:, chosen] - self._means[chosen]) @ coef
-        norms = np.linalg.norm(self.forced, axis=0)
-        norms[norms == 0] = 1.0
-        z = np.linalg.lstsq(self.forced / norms, np.sqrt(self.sample_weight) * rest, rcond=None)[0] / norms
-        intercept, always_coef = (float(z[0]), z[1:]) if self.center == "fold" else (0.0, z)
-        always_coef = always_coef / self._powers[self.always]
-        intercept += self._y_mean - float(self._means[chosen] @ coef + self._means[self.always] @ always_coef)
-        return Fit(chosen, coef, intercept, always_coef, energy)
+        return self.loss.fit(self, chosen)
 
     def energy(self, support: ArrayLike) -> float:
         r""":math:`E(S)`, recomputed from X; infinite for a singular support."""

@@ -112,8 +112,8 @@ def self_check(engine: str) -> list[dict[str, Any]]:
     """Small random problems: does annealing find what looking at every support finds?"""
     import numpy as np
 
-    from pairflip.annealing import anneal
     from pairflip.problem import SubsetProblem
+    from pairflip.search.annealing import anneal
 
     checks = []
     for seed, (rows, columns, k) in enumerate([(12, 6, 2), (20, 9, 3), (16, 8, 4), (30, 12, 3)]):

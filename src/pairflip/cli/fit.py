@@ -13,8 +13,8 @@ from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.result_folder import refuse_input
 
 if TYPE_CHECKING:
-    from pairflip.annealing import Trace
     from pairflip.problem import SubsetProblem
+    from pairflip.search.annealing import Trace
 
 K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Out = Annotated[
@@ -56,8 +56,9 @@ def fit(
     Example: pairflip fit data.csv --target y --k 3
     """
     with plain_errors():
-        from pairflip.annealing import anneal, as_schedule, check_size, model_seconds, threads_of
+        from pairflip.jobs import local_threads
         from pairflip.progress import expected_time
+        from pairflip.search.annealing import anneal, as_schedule, check_size, model_seconds
 
         if out is not None:
             _check_out(out, data, force)
@@ -68,7 +69,7 @@ def fit(
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
         size, threads = check_size(problem, k), o.check_jobs(jobs)
         seconds = model_seconds(problem, size, as_schedule(schedule.value_for_api), chains, threads)
-        expected = expected_time(seconds, threads_of(threads))
+        expected = expected_time(seconds, local_threads(threads))
         if expected is not None and not quiet:
             say(f"{expected}.")
         trace = anneal(

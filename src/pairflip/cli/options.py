@@ -197,7 +197,7 @@ def check_jobs(jobs: int) -> int:
 
 def check_cv(text: str) -> str:
     """A kind of cross validation that `select_size` knows."""
-    from pairflip.crossval.folds import EXPECTED_CV, parse_cv
+    from pairflip.selection.folds import EXPECTED_CV, parse_cv
 
     try:
         parse_cv(text)

@@ -27,7 +27,7 @@ def report(saved: Saved, out: Out = None, force: Force = False) -> None:
     """
     with plain_errors():
         from pairflip.cli.result_files import write_page
-        from pairflip.crossval.curve_file import load_curve
+        from pairflip.selection.curve_file import load_curve
 
         file = _result_file(saved)
         place = file.with_name("report.html") if out is None else out

@@ -14,7 +14,7 @@ from pairflip.cli.config import config_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pairflip.crossval import SizeCurve
+    from pairflip.selection import SizeCurve
     from pairflip.tables import Table
 
 
@@ -29,8 +29,8 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The curve's record (`SizeCurve.load` reads it) and what is known about the table and the run."""
-        from pairflip.crossval.answer import answer_of
-        from pairflip.crossval.curve_file import curve_to_json
+        from pairflip.present.answer import answer_of
+        from pairflip.selection.curve_file import curve_to_json
 
         return {
             **curve_to_json(self.curve),

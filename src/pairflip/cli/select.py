@@ -19,8 +19,8 @@ from pairflip.cli.result_folder import refuse_folder_of, refuse_journal
 from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
-    from pairflip.crossval import Selection, SizeCurve
     from pairflip.problem import SubsetProblem
+    from pairflip.selection import Selection, SizeCurve
 
 _NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
 _INPUTS = ("data", "journal")
@@ -74,7 +74,7 @@ def select(
         model = ModelOptions(center, always or (), ridge)
         run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
         o.check_cv(cv)
-        from pairflip.crossval import Selection
+        from pairflip.selection import Selection
 
         chosen = Selection(o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish)
         if journal is None and (shard is not None or merge):
@@ -108,8 +108,8 @@ def default_folder(data: Path | None) -> Path:
 def _whole(
     problem: SubsetProblem, chosen: Selection, journal: Path | None, shards: list[Path], **run: Any
 ) -> SizeCurve:
-    from pairflip.crossval import merge_journals, select_size
-    from pairflip.crossval.selection import identify
+    from pairflip.selection import merge_journals, select_size
+    from pairflip.selection.run import identify
 
     if shards:
         assert journal is not None
@@ -118,7 +118,7 @@ def _whole(
 
 
 def _one_part(problem: SubsetProblem, chosen: Selection, journal: Path, shard: str, **run: Any) -> None:
-    from pairflip.crossval import run_shard
+    from pairflip.selection import run_shard
     from pairflip.text import visible
 
     chains = run_shard(problem, chosen, journal=journal, shard=shard, **run)

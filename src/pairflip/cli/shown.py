@@ -16,7 +16,7 @@ from pairflip.text import short, visible
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from pairflip.crossval import SizeCurve
+    from pairflip.selection import SizeCurve
 
 _PLAIN_WIDTH = 160  # of a table where there is no terminal
 
@@ -29,8 +29,8 @@ def print_json(record: Any) -> None:
 
 def print_curve(curve: SizeCurve) -> None:
     """The answer, then one line for each size; names are made safe to show."""
-    from pairflip.crossval.answer import answer_of
-    from pairflip.crossval.summary import HEADER, LEGEND, rows
+    from pairflip.present.answer import answer_of
+    from pairflip.present.summary import HEADER, LEGEND, rows
 
     shown = replace(curve, names=[short(name) for name in curve.names])
     answer = answer_of(shown)

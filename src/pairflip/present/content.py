@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from pairflip.crossval.answer import answer_of
 from pairflip.present import done, size_tables
+from pairflip.present.answer import answer_of
 from pairflip.present.embed import TipBook, page_svgs
 from pairflip.present.numbers import row_labels, size_to_show
 from pairflip.present.per_size import of_size
@@ -18,7 +18,7 @@ from pairflip.present.registry import FIGURES, FigureTable, PageFigure, Room
 from pairflip.text import clean, column_labels
 
 if TYPE_CHECKING:
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 _POINTS = 16_000  # held-out predictions in the page, over all sizes
 _CHAIN_POINTS = 12_000  # temperatures x chains x sizes in the page
@@ -82,7 +82,7 @@ def page_content(
         "size_heads": size_tables.HEADS,
         "size_rows": size_tables.size_rows(curve),
         "size_about": size_tables.explanation(curve),
-        "criteria_heads": size_tables.CRITERIA_HEADS,
+        "criteria_heads": size_tables.criteria_heads(curve),
         "criteria_rows": size_tables.criteria_rows(curve),
         "search_heads": size_tables.SEARCH_HEADS,
         "search_rows": size_tables.search_rows(curve),

@@ -14,8 +14,8 @@ from pairflip.text import aligned, percent, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.annealing import Trace
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.search.annealing import Trace
+    from pairflip.selection.curve import SizeCurve
 
 _ROWS = 12  # of the table
 _COLD = "temperature 1/β (cooling to the right)"

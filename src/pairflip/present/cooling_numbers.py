@@ -12,8 +12,8 @@ from pairflip.present.numbers import size_to_show
 from pairflip.text import plural
 
 if TYPE_CHECKING:
-    from pairflip.annealing import Trace
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.search.annealing import Trace
+    from pairflip.selection.curve import SizeCurve
 
 _ROUNDING = 1e-6  # of the highest energy above the best: what ends this near to it has reached it
 _NEAR = 1e-3  # where the axis ends if all chains reached the best
@@ -43,7 +43,7 @@ def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64
     A start at (nearly) infinite temperature is left out, since no axis has room for it, and so is the end of a schedule
     where no chain accepts a flip any more, but for its first steps.
     """
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
     if isinstance(source, SizeCurve):
         size = size_to_show(source) if size is None else int(size)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pairflip.text import clean, number, plural, shorten
 
 if TYPE_CHECKING:
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 Pairs = list[tuple[str, str]]
 _LEFT_OUT = 200

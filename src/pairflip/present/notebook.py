@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from pairflip.crossval.answer import Piece, answer_of
-from pairflip.crossval.verdict import UNCERTAIN
+from pairflip.present.answer import Piece, answer_of
 from pairflip.present.cooling import plot_anneal
 from pairflip.present.embed import drawn
 from pairflip.present.numbers import error_bars
 from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.present.size_tables import HEADS, explanation, size_rows
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
+from pairflip.selection.verdict import UNCERTAIN
 from pairflip.text import aligned, clean, column_labels, number, percent, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.annealing import Trace
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.search.annealing import Trace
+    from pairflip.selection.curve import SizeCurve
 
 # At least 3:1 on white and on the dark of notebooks; the rest has the colour of the notebook's own text.
 _COLOURS = {COLOURS[0]: "#2f81c7", COLOURS[1]: "#c9630f", COLOURS[2]: "#1c8f6e"}

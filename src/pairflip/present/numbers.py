@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.crossval.verdict import baseline, recommended_size
-from pairflip.crossval.verdict import held_out as errors_of
 from pairflip.least_squares import Floats
+from pairflip.selection.verdict import baseline, recommended_size
+from pairflip.selection.verdict import held_out as errors_of
 from pairflip.text import clean, column_labels, plural, shorten
 
 if TYPE_CHECKING:
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -135,7 +135,7 @@ def size_words(curve: SizeCurve, size: int) -> list[str]:
 
 def marks(curve: SizeCurve) -> list[Mark]:
     """Sizes to point at: the recommended one and a second one worth knowing; where nothing predicts, that shown."""
-    from pairflip.crossval.answer import answer_of
+    from pairflip.present.answer import answer_of
 
     answer = answer_of(curve)
     if not answer.predicts:

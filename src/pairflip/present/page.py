@@ -17,7 +17,7 @@ from pairflip.present.content import page_content
 from pairflip.present.files import write_whole
 
 if TYPE_CHECKING:
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 
 def write_report(

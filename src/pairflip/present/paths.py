@@ -27,7 +27,7 @@ from pairflip.text import aligned, column_labels, number, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 
 def plot_paths(curve: SizeCurve, ax: Axes | None = None, relative: bool | None = None) -> Axes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairflip.crossval.verdict import baseline, held_out, uncertain
 from pairflip.present.numbers import size_words
 from pairflip.present.stand_ins import STRONG, stand_ins
+from pairflip.selection.verdict import baseline, held_out, uncertain
 from pairflip.text import NOTHING, aligned, column_labels, explained, number, plural
 
 if TYPE_CHECKING:
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 Rows = list[list[str]]
 

@@ -15,7 +15,7 @@ from pairflip.text import aligned, explained, number, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 _RESIDUALS = 25  # rows of the table
 

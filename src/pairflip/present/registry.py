@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pairflip.present.style import new_axes, set_title
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 _SAME_BYTES: dict[Any, Any] = {
     "svg.hashsalt": "pairflip",

@@ -25,7 +25,7 @@ from pairflip.text import column_labels, percent, plural, shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 _ROW = 0.19  # inches
 

@@ -26,7 +26,7 @@ from pairflip.text import number, plural, plus_minus
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 
 def plot_size_curve(curve: SizeCurve, ax: Axes | None = None) -> Axes:

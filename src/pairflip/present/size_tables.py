@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.crossval.verdict import baseline, held_out, uncertain
 from pairflip.least_squares import Floats
 from pairflip.present.numbers import left_out, size_words
+from pairflip.selection.verdict import baseline, held_out, uncertain
 from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent, r2_text
 
 if TYPE_CHECKING:
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 HEADS = ("Size", "RMSE", "R2", "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
-CRITERIA_HEADS = ("Size", "Training error", "AIC", "BIC", "EBIC")
 SEARCH_HEADS = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-to-run SD of cv_error", "Energy")
 
 
@@ -63,11 +62,16 @@ def _remarks(curve: SizeCurve, size: int) -> list[str]:
     return size_words(curve, size) + (["search uncertain"] if size and uncertain(curve, size) else [])
 
 
+def criteria_heads(curve: SizeCurve) -> tuple[str, ...]:
+    """Headings of `criteria_rows`."""
+    return "Size", "Training error", *(name.upper() for name in curve.criteria)
+
+
 def criteria_rows(curve: SizeCurve) -> list[SizeRow]:
     """Training error and information criteria, the lowest of each marked."""
     order = _order(curve)
     sizes = [int(k) for k in curve.sizes[order]]
-    criteria = [getattr(curve, name)[order] for name in ("aic", "bic", "ebic")]
+    criteria = [values[order] for values in curve.criteria.values()]
     columns = [
         [str(k) for k in sizes],
         aligned(curve.energy_per_row[order], 3),

@@ -13,7 +13,7 @@ import numpy as np
 from pairflip.text import column_labels
 
 if TYPE_CHECKING:
-    from pairflip.crossval.curve import SizeCurve
+    from pairflip.selection.curve import SizeCurve
 
 STRONG = 0.8
 """A column with a lower correlation is not a stand-in: most tables have some at 0.5 by chance."""

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram, LooGram
+from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.losses.loo import LooGram
 
 Way = Literal["auto", "square", "table"]
 _WINDOW = 512

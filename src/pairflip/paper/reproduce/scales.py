@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairflip.schedule import Schedule
+from pairflip.search.schedule import Schedule
 
 SHOWN = (0.05, 0.1, 0.15)
 """Sizes rho = K / N of figure 1."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.annealing import anneal
 from pairflip.least_squares import Floats
 from pairflip.paper.reproduce.scales import RunScale
 from pairflip.paper.reproduce.verdict import Claim, mean_and_bar
 from pairflip.paper.reproduce.walks import SCHEDULE, PlantedProblem, draw_all
+from pairflip.search.annealing import anneal
 
 
 @dataclass(frozen=True, eq=False)

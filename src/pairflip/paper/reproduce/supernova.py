@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.crossval import SizeCurve, select_many
 from pairflip.least_squares import Floats
 from pairflip.paper.reproduce.scales import RunScale
 from pairflip.paper.reproduce.verdict import Claim
 from pairflip.paper.reproduce.walks import SCHEDULE, Say
 from pairflip.problem import SubsetProblem
+from pairflip.selection import SizeCurve, select_many
 from pairflip.tables import read_table
 
 TARGET = "target_M_B"

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.annealing import anneal
-from pairflip.crossval import select_many
 from pairflip.datasets import PlantedTable, make_planted
 from pairflip.least_squares import Floats
 from pairflip.paper.theory import Planted
 from pairflip.problem import SubsetProblem
-from pairflip.schedule import Schedule
+from pairflip.search.annealing import anneal
+from pairflip.search.schedule import Schedule
+from pairflip.selection import select_many
 
 MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
 """What the problems are drawn from (the paper's parameters)."""

@@ -1,0 +1,84 @@
+"""The seam between losses and everything else: engines see quadratic forms only, folds and reports see this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+    from pairflip.selection.folds import Folds
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The model of one support, in the units of the table, computed from X."""
+
+    support: NDArray[np.int64]
+    coef: Floats
+    intercept: float
+    always_coef: Floats
+    energy: float
+
+
+@dataclass(frozen=True)
+class Words:
+    """How the error of held-out rows is called: `error` on the scale of the target, `cv_error` as it is minimized."""
+
+    error: str
+    cv_error: str
+
+
+class HeldOutJudge(Protocol):
+    """Errors of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
+
+    yy: Floats
+
+    def residuals(self, supports: NDArray[np.int64]) -> Floats:
+        """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
+        ...
+
+    def without_columns(self) -> Floats:
+        """The same (P,) when nothing is chosen."""
+        ...
+
+    def row_errors(self, residuals: Floats) -> Floats:
+        """What each held-out row adds to twice cv_error."""
+        ...
+
+
+class Loss(Protocol):
+    """All that depends on what is minimized.
+
+    Attributes
+    ----------
+    name : str
+        As in ``SubsetProblem(..., loss=name)``.
+    words : Words
+        What its errors are called.
+    """
+
+    name: str
+    words: Words
+
+    def prepare(self, problem: SubsetProblem) -> Gram:
+        """The quadratic form of all rows, on which engines walk; fills `candidates`, `scale` and the forced columns."""
+        ...
+
+    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64]) -> Gram:
+        """The quadratic form without some rows; nothing in it may depend on them."""
+        ...
+
+    def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
+        """Coefficients and exact energy of one sorted support."""
+        ...
+
+    def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
+        """The judge of held-out rows."""
+        ...

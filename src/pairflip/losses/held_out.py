@@ -1,0 +1,193 @@
+r"""Held-out errors of a support, for every fold, from one QR.
+
+With e the residuals and h the hat matrix of a support S (forced columns included) fitted on all rows, the residuals of
+the rows H when the same support is fitted without them are
+
+.. math:: e^{(H)}_H = (I - h_{HH})^{-1} e_H .
+
+This is exact, so folds that chose the same support share one factorization. Where the held-out rows dwarf the others,
+so that it would lose digits, the support is fitted anew on the remaining rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.gram import HeldOutGram
+from pairflip.least_squares import Floats
+from pairflip.projection import powers_of_two
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+    from pairflip.selection.folds import Folds
+
+
+_UNSEEN = 1e-3  # a smaller part of a held-out row than this is left to the others: refit without it
+
+
+class HeldOutErrors:
+    """Residuals of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
+
+    def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
+        self._problem = problem
+        self._folds = folds
+        self._basis = problem.forced_basis
+        self._root = np.sqrt(problem.sample_weight)
+        self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
+        fold_grams = [problem.held_out(rows) for rows in folds.left_out]
+        self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
+        self.yy = np.array([gram.yy for gram in fold_grams])
+        ends = np.cumsum([rows.size for rows in folds.rows])
+        self._places = [slice(end - rows.size, end) for end, rows in zip(ends, folds.rows, strict=True)]
+
+    def residuals(self, supports: NDArray[np.int64]) -> Floats:
+        """y minus prediction (C, P), in units of y, when fold f is predicted by supports[f, c] of (F, C, k)."""
+        _, chains, k = supports.shape
+        distinct, which = np.unique(supports.reshape(-1, k), axis=0, return_inverse=True)
+        which = which.reshape(-1, chains)
+        result = np.empty((chains, self._places[-1].stop))
+        (self._single_rows if self._single else self._blocks)(distinct, which, result)
+        return result / self._root[self._folds.row]
+
+    def _single_rows(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats) -> None:
+        """Fill in residuals (C, P) of rows left out one by one; fold f, chain c uses distinct[which[f, c]]."""
+        row = self._folds.row
+        for part, left, e, _ in loo_stack(self._problem, distinct):
+            fold, chain = np.nonzero((which >= part.start) & (which < part.stop))
+            at = which[fold, chain] - part.start, row[fold]
+            unseen = (left[at] <= _UNSEEN) | self._apart[fold]
+            result[chain, fold] = e[at] / np.where(unseen, 1.0, left[at])
+            for f, c in zip(fold[unseen], chain[unseen], strict=True):
+                result[c, f] = self._refit(distinct[which[f, c]], self._folds.left_out[f])[0]
+
+    def _blocks(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats) -> None:
+        """The same for rows left out together."""
+        for u, support in enumerate(distinct):
+            q, e = self._factor(support)
+            for fold, chain in zip(*np.nonzero(which == u), strict=True):
+                rows, place = self._folds.left_out[fold], self._places[fold]
+                if self._apart[fold]:
+                    residuals = self._refit(support, rows)
+                else:
+                    residuals = self._block(support, rows, q[rows], e[rows])
+                result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
+
+    def without_columns(self) -> Floats:
+        """y minus prediction (P,) when nothing is chosen: by the mean and the forced columns of the other rows."""
+        nothing = np.empty(0, dtype=np.int64)
+        residuals = [
+            self._refit(nothing, left)[np.searchsorted(left, rows)]
+            for rows, left in zip(self._folds.rows, self._folds.left_out, strict=True)
+        ]
+        return np.asarray(np.concatenate(residuals) / self._root[self._folds.row])
+
+    def row_errors(self, residuals: Floats) -> Floats:
+        """Squared errors."""
+        return np.asarray(residuals**2)
+
+    def _block(self, support: NDArray[np.int64], rows: NDArray[np.int64], q: Floats, e: Floats) -> Floats:
+        """Weighted residuals of several rows held out together."""
+        inside = np.eye(rows.size) - q @ q.T
+        if np.linalg.eigvalsh(inside)[0] > _UNSEEN:
+            return np.asarray(np.linalg.solve(inside, e))
+        return self._refit(support, rows)
+
+    def _factor(self, support: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Orthonormal basis of forced and chosen columns (its rows give the hat matrix), and the residuals."""
+        gram = self._problem.gram
+        at = self._problem.slots(support)
+        columns, m = gram.columns[at].T, gram.target.size
+        ridge = bool(gram.penalty[at].any())
+        if ridge:
+            columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[at]))])
+        q = np.linalg.qr(columns)[0][:m]
+        residual = gram.target - q @ (q.T @ gram.target)
+        if not ridge:
+            residual -= q @ (q.T @ residual)
+        return np.hstack([self._basis, q]), residual
+
+    def _refit(self, support: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
+        """The same by fitting without the rows; the coefficient of a forced column that only they decide is zero.
+
+        From the table itself: of a column that only the held-out rows see, projection on all rows leaves nothing.
+        """
+        problem = self._problem
+        columns = problem.X[:, np.concatenate([problem.always, support])]
+        powers = powers_of_two(np.delete(columns, rows, axis=0))
+        table = np.column_stack([columns / powers, problem.y])
+        if problem.center is not None:
+            seen = problem.sample_weight.copy()
+            if problem.center == "fold":
+                seen[rows] = 0.0  # the intercept makes up for any shift, and theirs might be large
+            table -= np.average(table, axis=0, weights=seen)
+        if problem.center == "fold":
+            table = np.column_stack([np.ones(problem.n_rows), table])
+        table *= self._root[:, None]
+        first = table.shape[1] - 1 - support.size
+        kept = np.delete(table, rows, axis=0)
+        used = [*_independent(kept[:, :first]), *range(first, first + support.size)]
+        penalty = np.zeros((support.size, table.shape[1]))
+        if problem.ridge:
+            penalty[:, first:-1] = np.diag(np.sqrt(problem.ridge) / powers[problem.always.size :])
+        design = np.vstack([kept, penalty])
+        norms = np.linalg.norm(design[:, used], axis=0)
+        norms[norms == 0] = 1.0
+        x = np.linalg.lstsq(design[:, used] / norms, design[:, -1], rcond=None)[0] / norms
+        return np.asarray(table[rows, -1] - table[np.ix_(rows, used)] @ x)
+
+
+def _independent(columns: Floats) -> list[int]:
+    """Columns of (M, f) that are no combination of those before them."""
+    basis = np.zeros((columns.shape[0], 0))
+    used = []
+    for j, column in enumerate(columns.T):
+        rest = column - basis @ (basis.T @ column)
+        rest -= basis @ (basis.T @ rest)
+        if rest @ rest > 1e-20 * (column @ column):
+            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
+            used.append(j)
+    return used
+
+
+def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    r"""Half the mean square :math:`\frac12 \sum w r^2 / \sum w` (S,) of `squares` (S, P) and its standard error.
+
+    The error comes from the spread of the means of independent units (rows, or groups of rows that belong together; a
+    row that is predicted several times counts once): :math:`\sqrt{\sum_u W_u (m_u - m)^2 / (W (U - 1))}`.
+    """
+    n_units = int(unit.max()) + 1
+    total = np.bincount(unit, weights, n_units)
+    sums = np.stack([np.bincount(unit, weights * row, n_units) for row in squares])
+    mean = sums.sum(axis=1) / total.sum()
+    spread = (total * (sums / total - mean[:, None]) ** 2).sum(axis=1) / total.sum() / (n_units - 1)
+    return 0.5 * mean, 0.5 * np.sqrt(spread)
+
+
+_STACK_BYTES = 32 * 2**20
+
+
+def loo_stack(problem: SubsetProblem, supports: NDArray[np.int64]) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
+    """For parts of `supports` (U, k): which part, 1 - h (u, M), e (u, M) in weighted rows, and the energies E (u,)."""
+    gram = problem.gram
+    m, k = gram.target.size, supports.shape[1]
+    basis = problem.forced_basis
+    outside_forced = 1.0 - np.einsum("mf,mf->m", basis, basis)
+    at = np.searchsorted(problem.candidates, supports)
+    ridge = bool(gram.penalty.any())
+    step = max(1, _STACK_BYTES // (8 * (m + ridge * k) * k))
+    for first in range(0, supports.shape[0], step):
+        part = slice(first, min(first + step, supports.shape[0]))
+        columns = gram.columns[at[part]].transpose(0, 2, 1)
+        if ridge:
+            tails = np.sqrt(gram.penalty[at[part]])[:, :, None] * np.eye(k)
+            columns = np.concatenate([columns, tails], axis=1)
+        target = np.concatenate([gram.target, np.zeros(ridge * k)])
+        q = np.linalg.qr(columns)[0]
+        e = target - np.einsum("umk,uk->um", q, np.einsum("umk,m->uk", q, target, optimize=True), optimize=True)
+        e -= np.einsum("umk,uk->um", q, np.einsum("umk,um->uk", q, e, optimize=True), optimize=True)
+        left = outside_forced - np.einsum("umk,umk->um", q[:, :m], q[:, :m])
+        yield part, left, e[:, :m], 0.5 * np.einsum("um,um->u", e, e)

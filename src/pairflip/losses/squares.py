@@ -1,0 +1,106 @@
+r"""Squared error: forced columns are projected out, and the quadratic form is the Gram matrix itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.gram import Gram, HeldOutGram
+from pairflip.least_squares import Floats, qr_solve
+from pairflip.losses.base import Fit, HeldOutJudge, Words
+from pairflip.losses.held_out import HeldOutErrors
+from pairflip.projection import Projected, check_range, is_nothing, project
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+    from pairflip.selection.folds import Folds
+
+TRUSTED = 0.05
+"""A fold is had by subtraction if this fraction of every column and of the target is left: one digit lost at most."""
+
+
+class SquaredError:
+    r""":math:`E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2`."""
+
+    name = "squares"
+    words = Words(error="RMSE", cv_error="half the mean squared error of held-out rows")
+
+    def prepare(self, problem: SubsetProblem) -> Gram:
+        """Project the forced columns out of all rows and scale what remains to unit norm."""
+        check_range(problem.X, problem.y, problem.names)
+        means = (np.zeros(problem.n_columns), 0.0) if problem.center is None else None
+        whole = _projected(problem, np.arange(problem.n_rows), means)
+        if is_nothing(whole.target, problem.y, problem.sample_weight):
+            raise ValueError(
+                "y is constant (or explained by what is always in the model), so there is nothing to predict; "
+                "check that the target column is the right one."
+            )
+        if not whole.candidates.size:
+            raise ValueError(
+                f"none of the {problem.n_columns} columns of X varies (beside what is always in the model); expected "
+                "at least one column that is not constant."
+            )
+        problem.means, problem.y_mean, problem.powers = whole.means, whole.target_mean, whole.powers
+        problem.forced, problem.forced_basis = whole.forced, whole.basis
+        problem.candidates, problem.scale = whole.candidates, whole.scale
+        return _gram(problem, whole)
+
+    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64]) -> Gram:
+        """A low-rank change of the Gram matrix where that is accurate, else the remaining rows as a new problem.
+
+        Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
+        leave rounding errors.
+        """
+        fold = HeldOutGram(problem.gram, problem.forced, problem.forced_basis, rows)
+        return fold if fold.trust >= TRUSTED else _remaining(problem, rows)
+
+    def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
+        """Coefficients and energy by QR on the columns of X."""
+        at, gram = problem.slots(support), problem.gram
+        x, energy = qr_solve(gram.columns[at].T, gram.target, gram.penalty[at])
+        coef = x / problem.scale[at]
+        means, forced = problem.means, problem.forced
+        rest = problem.y - problem.y_mean - (problem.X[:, support] - means[support]) @ coef
+        norms = np.linalg.norm(forced, axis=0)
+        norms[norms == 0] = 1.0
+        z = np.linalg.lstsq(forced / norms, np.sqrt(problem.sample_weight) * rest, rcond=None)[0] / norms
+        intercept, always_coef = (float(z[0]), z[1:]) if problem.center == "fold" else (0.0, z)
+        always_coef = always_coef / problem.powers[problem.always]
+        intercept += problem.y_mean - float(means[support] @ coef + means[problem.always] @ always_coef)
+        return Fit(support, coef, intercept, always_coef, energy)
+
+    def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
+        """Held-out residuals by the leave-one-out identity."""
+        return HeldOutErrors(problem, folds)
+
+
+def _projected(problem: SubsetProblem, rows: NDArray[np.int64], means: tuple[Floats, float] | None) -> Projected:
+    """Some rows as a table of their own, centred on `means`, or on their own means."""
+    everything = rows.size == problem.n_rows
+    return project(
+        problem.X if everything else problem.X[rows],
+        problem.y if everything else problem.y[rows],
+        problem.sample_weight[rows],
+        always=problem.always,
+        ridge=problem.ridge,
+        intercept=problem.center == "fold",
+        means=means,
+    )
+
+
+def _remaining(problem: SubsetProblem, held_out: NDArray[np.int64]) -> Gram:
+    """The rows that are left as a problem of their own; a target that does not vary there is zero."""
+    rest = np.delete(np.arange(problem.n_rows), held_out)
+    means = None if problem.center == "fold" else (problem.means, problem.y_mean)
+    inside = _projected(problem, rest, means)
+    if is_nothing(inside.target, problem.y[rest], problem.sample_weight[rest]):
+        inside = replace(inside, target=np.zeros(rest.size))
+    return _gram(problem, inside)
+
+
+def _gram(problem: SubsetProblem, of: Projected) -> Gram:
+    dense = 8 * of.candidates.size**2 <= problem.memory_budget
+    return Gram(of.columns, of.target, of.penalty, of.candidates, dense=dense)

@@ -1,0 +1,238 @@
+"""The answer in words: how many columns, which, how well they predict, and what to doubt.
+
+It is written here and nowhere else: `print(curve)`, the command line, the page and result.json all show this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pairflip.selection.curve import SizeCurve
+from pairflip.selection.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
+from pairflip.text import column_labels, explained, number, percent, plural
+
+Piece = tuple[str, bool]
+_NAME_LENGTH = 48
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a reader is told.
+
+    Attributes
+    ----------
+    predicts : bool
+        Whether some columns predict clearly better than the mean (or than the forced columns alone).
+    size, other_size : int
+        The recommended number of columns, 0 if nothing predicts; a second one that is worth knowing, or None.
+    headline : pieces (text, is a name)
+        The recommendation in one sentence. Names are set apart, so that they are never read as markup.
+    details : pieces
+        How well it predicts, and the other size.
+    cautions : tuple of str
+        Reasons to doubt it, each with what to do.
+    mood : {"fairly", "not", "nothing"}
+        Fairly sure, not sure (there are cautions), or nothing predicts.
+    """
+
+    predicts: bool
+    size: int
+    other_size: int | None
+    headline: tuple[Piece, ...]
+    details: tuple[Piece, ...]
+    cautions: tuple[str, ...]
+    mood: Literal["fairly", "not", "nothing"]
+
+    @property
+    def text(self) -> str:
+        """Headline and details as plain text, names in quotes."""
+        return f"{plain(self.headline)} {plain(self.details)}"
+
+    def to_json(self, curve: SizeCurve) -> dict[str, Any]:
+        """The verdict for machines."""
+        at = curve.at(self.size)
+        now = held_out(curve, self.size)
+        return {
+            "predicts": self.predicts,
+            "size": self.size,
+            "other_size": self.other_size,
+            "columns": [curve.names[j] for j in curve.supports[at].tolist()],
+            "always": [curve.names[j] for j in curve.always.tolist()],
+            "rmse": now.rmse,
+            "r2": now.r2,
+            "p_value": curve.facts.get("p_value"),
+            "rmse_without_columns": held_out(curve, 0).rmse if 0 in curve.sizes else None,
+            "headline": plain(self.headline),
+            "details": plain(self.details),
+            "cautions": list(self.cautions),
+        }
+
+
+def plain(pieces: tuple[Piece, ...]) -> str:
+    """Pieces as plain text, names in quotes."""
+    return "".join(f"“{text}”" if is_name else text for text, is_name in pieces)
+
+
+def answer_of(curve: SizeCurve) -> Answer:
+    """The answer that the curve supports."""
+    if not predicts(curve):
+        return _nothing(curve)
+    size = recommended_size(curve)
+    other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
+    headline = [(f"Keep {plural(size, 'column')}{_beside(curve)}", False), *_forced(curve), (": ", False)]
+    headline += [*_names(curve, size), (".", False)]
+    now = held_out(curve, size)
+    details: list[Piece] = [
+        (
+            f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the "
+            f"variance of the target: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}.",
+            False,
+        )
+    ]
+    if other is not None:
+        details += _other(curve, size, other)
+    cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve))
+    return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
+
+
+def _nothing(curve: SizeCurve) -> Answer:
+    """The answer where no set of columns predicts better than none."""
+    forced = curve.always.size > 0
+    than = "the columns that are always in the model do alone" if forced else "the mean of the target does"
+    headline: tuple[Piece, ...] = ((f"Nothing here predicts better than {than}.", False),)
+    tried = [int(k) for k in curve.sizes if k > 0]
+    best = min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
+    now = held_out(curve, best)
+    how = "the error is no lower"
+    if 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]:
+        how = "the error is hardly lower"
+    details: list[Piece] = [
+        (f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else "", False),
+        (f"{plural(best, 'column')} did best on rows that were held out (", False),
+        *_names(curve, best),
+        (f"), but {how}", False),
+    ]
+    details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
+    details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
+    cautions = (*_of_search(curve, best), *_of_table(curve))
+    size = 0 if 0 in curve.sizes else best
+    return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
+
+
+def _explains(curve: SizeCurve, size: int) -> str:
+    if curve.always.size:
+        return "all these together explain"
+    return "it explains" if size == 1 else "they explain"
+
+
+def _chance(curve: SizeCurve, best: int) -> str:
+    """Why an error below that of the mean is not a finding."""
+    if 0 not in curve.sizes:
+        return ""
+    gain, error = difference(curve, 0, best)
+    if not gain > 0:
+        return ""
+    if gain <= CLEAR * error:
+        return f", a difference of {gain / error:.1f} standard errors"
+    return f"; but of shuffled targets, {percent(curve.facts.get('p_value', 1.0))} are fitted as well"
+
+
+def _against_nothing(curve: SizeCurve) -> str:
+    """The error of the mean, beside which every other is to be read."""
+    if 0 not in curve.sizes:
+        return " in the unit of the target"
+    return f", and {number(held_out(curve, 0).rmse, 3)} with the {baseline(curve)}".replace("the zero", "zero")
+
+
+def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
+    """The other size: the one with the lowest error, or the smallest that is not clearly worse."""
+    there = held_out(curve, other)
+    how = f"RMSE {number(there.rmse, 3)}, {explained(there.r2)}"
+    if other > size:
+        return [(f" {plural(other, 'column')} had the lowest error ({how}), but not clearly.", False)]
+    verb = "is" if other == 1 else "are"
+    return [
+        (f" {plural(other, 'column')} (", False),
+        *_names(curve, other),
+        (f") {verb} not clearly worse ({how}).", False),
+    ]
+
+
+def _beside(curve: SizeCurve) -> str:
+    return (
+        f" beside {'those that are' if curve.always.size > 1 else 'the one that is'} always in ("
+        if curve.always.size
+        else ""
+    )
+
+
+def _forced(curve: SizeCurve) -> list[Piece]:
+    return [*_listed(curve, curve.always.tolist()), (")", False)] if curve.always.size else []
+
+
+def _names(curve: SizeCurve, size: int) -> list[Piece]:
+    return _listed(curve, curve.supports[curve.at(size)].tolist())
+
+
+def _listed(curve: SizeCurve, columns: list[int]) -> list[Piece]:
+    """Names in a sentence: a, b and c."""
+    labels = column_labels(curve.names, columns, _NAME_LENGTH)
+    pieces: list[Piece] = []
+    for i, label in enumerate(labels):
+        if i:
+            pieces.append((" and " if i == len(labels) - 1 else ", ", False))
+        pieces.append((label, True))
+    return pieces
+
+
+def _of_search(curve: SizeCurve, size: int) -> list[str]:
+    """Doubts about the search."""
+    if not uncertain(curve, size):
+        return []
+    return [
+        f"The search is uncertain at {plural(size, 'column')}: only {percent(curve.agreement[curve.at(size)])} of the "
+        "chains reached the best set of their fold, so better columns may have been missed and the error may be too "
+        "high. Use more chains or a slower schedule."
+    ]
+
+
+def _of_size(curve: SizeCurve) -> list[str]:
+    """Doubts about the range of sizes."""
+    best = curve.best_size
+    most = len(curve.names) - curve.always.size
+    if best < int(curve.sizes.max()) or curve.sizes.size <= 2 or best >= most:
+        return []
+    return [
+        f"The lowest error is at the largest size tried ({best}), so more columns may predict better: try larger sizes."
+    ]
+
+
+def _of_table(curve: SizeCurve) -> list[str]:
+    """Doubts about whether held-out rows stand for new ones."""
+    found = []
+    facts, how = curve.facts, str(curve.settings.get("cv", ""))
+    in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
+    if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
+        why = "the names of the rows are dates"
+        if "autocorrelation" in facts:
+            why = f"the target of a row is like that of the row before (autocorrelation {facts['autocorrelation']:.2f})"
+        found.append(
+            f"The rows may not be independent: {why}. If they are in the order of time or place, rows held out at "
+            "random have near copies among the others, and all errors here are too low: leave out blocks of "
+            "neighbouring rows instead (--cv blocks:5, in Python cv='blocks:5')."
+        )
+    if "identical_rows" in facts and "group" not in how.lower():
+        copies = int(facts["identical_rows"])
+        found.append(
+            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
+            "target included: a held-out row is then predicted from its own copy, and all errors here are too low. "
+            "Keep one of each, or give copies the same group (--groups)."
+        )
+    if "two_values" in facts:
+        low, high = facts["two_values"]
+        found.append(
+            f"The target has two values only ({number(low)} and {number(high)}) and is treated as a number: errors and "
+            "predictions are those of a number, not of a class."
+        )
+    return found

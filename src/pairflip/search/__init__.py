@@ -1,0 +1,1 @@
+"""Searching supports of one size: schedules, chains, and what they found."""

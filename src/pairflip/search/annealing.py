@@ -1,0 +1,307 @@
+"""Simulated annealing: cool many independent chains, keep the best support."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines import Engine, Refused, WalkPlan, get_engine
+from pairflip.engines.base import flip_nanoseconds
+from pairflip.gram import Gram
+from pairflip.jobs import local_threads
+from pairflip.least_squares import Floats
+from pairflip.losses.loo import LooGram
+from pairflip.philox import chain_keys, check_seed
+from pairflip.problem import SubsetProblem
+from pairflip.progress import progress_bar
+from pairflip.search.forward import greedy_scale
+from pairflip.search.schedule import Schedule
+from pairflip.search.settle import first_best, reaches, settle
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Trace:
+    r"""What an annealing did and found.
+
+    Attributes
+    ----------
+    betas, flips : (step,)
+        Inverse temperatures (multiplying the total energy) and attempted flips at each.
+    energy : (chain, step)
+        Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step. With objective "loo",
+        this and every other energy here is :math:`E_\mathrm{loo}`.
+    acceptance : (chain, step)
+        Accepted fraction of the attempted flips.
+    supports : (chain, k)
+        Best support of each chain, sorted column indices of X.
+    energies : (chain,)
+        Their energies, recomputed from X by QR.
+    best_support, best_energy, best_coef, best_intercept
+        The best of them all, in the units of the table, recomputed from X by QR.
+    refreshes : (chain,)
+        How often the engine recomputed its running inverse to stay exact.
+    note : str
+        What a reader should know about how it was computed; empty when all was as usual.
+    objective : {"energy", "loo"}
+        What was annealed.
+    yy : float
+        :math:`y^T y` beside the forced columns: twice the energy of no columns, in whose units rounding is told.
+    """
+
+    k: int
+    schedule: Schedule
+    seed: int
+    engine: str
+    names: list[str]
+    betas: Floats
+    flips: NDArray[np.int64]
+    energy: Floats
+    acceptance: Floats
+    supports: NDArray[np.int64]
+    energies: Floats
+    best_support: NDArray[np.int64]
+    best_energy: float
+    best_coef: Floats
+    best_intercept: float
+    refreshes: NDArray[np.int64]
+    seconds: float
+    note: str = ""
+    objective: str = "energy"
+    yy: float = 0.0
+
+    @property
+    def best_names(self) -> list[str]:
+        """Names of the columns of the best support."""
+        return [self.names[j] for j in self.best_support]
+
+    @property
+    def agreement(self) -> float:
+        """Fraction of the chains that ended at the best energy; low means that more chains may find better."""
+        return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
+
+    def __repr__(self) -> str:
+        what = "" if self.objective == "energy" else f"objective={self.objective!r}, "
+        return (
+            f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
+            f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, engine={self.engine!r}, "
+            f"{self.seconds:.2g} s{', ' + self.note if self.note else ''})"
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the energy of each chain against temperature with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.present.notebook import plot_trace
+
+        return plot_trace(self, ax)
+
+    def _repr_html_(self) -> str:
+        """What was found and its coefficients, for notebooks."""
+        from pairflip.present.notebook import trace_html
+
+        return trace_html(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row a chain and step: chain, step, beta, energy, acceptance."""
+        import pandas as pd
+
+        chains, steps = self.energy.shape
+        return pd.DataFrame(
+            {
+                "chain": np.repeat(np.arange(chains), steps),
+                "step": np.tile(np.arange(steps), chains),
+                "beta": np.tile(self.betas, chains),
+                "energy": self.energy.ravel(),
+                "acceptance": self.acceptance.ravel(),
+            }
+        )
+
+    def to_datatree(self) -> xr.DataTree:
+        """Labelled arrays in ArviZ's form: group ``sample_stats`` with dims (chain, draw), one draw a step."""
+        try:
+            import xarray as xr
+        except ImportError:
+            raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
+        stats = xr.Dataset(
+            {
+                "energy": (("chain", "draw"), self.energy),
+                "acceptance_rate": (("chain", "draw"), self.acceptance),
+                "beta": (("draw",), self.betas),
+            },
+            coords={"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)},
+            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name}
+            | ({"objective": self.objective} if self.objective != "energy" else {}),
+        )
+        return xr.DataTree.from_dict({"sample_stats": stats})
+
+
+def check_size(problem: SubsetProblem, k: Any) -> int:
+    """Size k as an int with 1 <= k < number of candidate columns."""
+    n = int(problem.candidates.size)
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k is {k!r}; expected a whole number of columns, at least 1 and below {n}.")
+    if k < 1:
+        raise ValueError(f"k is {k}; expected at least 1 column.")
+    if n == 1:
+        raise ValueError(
+            f"k is {k}, but X has only 1 candidate column that varies; expected at least 2, so that there is something "
+            "to choose."
+        )
+    if k >= n:
+        raise ValueError(
+            f"k is {k}, but X has {n} candidate columns that vary; expected k below {n} (with all columns there is "
+            "nothing to choose)."
+        )
+    return int(k)
+
+
+def as_schedule(schedule: Schedule | Literal["auto", "paper"]) -> Schedule:
+    """A schedule by name or as it is."""
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, str) and schedule in ("auto", "paper"):
+        return Schedule.auto() if schedule == "auto" else Schedule.paper()
+    raise ValueError(f"schedule is {schedule!r}; expected 'auto', 'paper' or a pairflip.Schedule.")
+
+
+def anneal(
+    problem: SubsetProblem,
+    k: int,
+    schedule: Schedule | Literal["auto", "paper"] = "auto",
+    chains: int | None = None,
+    seed: int = 0,
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    progress: bool | None = False,
+    polish: bool = True,
+    objective: Literal["energy", "loo"] = "energy",
+) -> Trace:
+    r"""Search the support of k columns with the lowest energy by simulated annealing.
+
+    Parameters
+    ----------
+    problem
+        Table and target.
+    k
+        Number of columns, beside those that are always in the model.
+    schedule
+        ``"auto"`` (scale-free, made for finding the optimum), ``"paper"``, or a `Schedule`.
+    chains
+        Independent walks; the best one counts. None: as many as take about a second on one core, between 16
+        and 512, fewer for tiny tables (the number depends on the problem alone, not on the machine).
+    seed
+        Same seed, same result: for any number of threads, and with engine "numba" or "reference", also on collinear
+        tables (on a GPU while no support's variance inflation exceeds about 1e5; decision record 018).
+    engine
+        ``"auto"``, ``"numba"`` or ``"reference"``.
+    n_jobs
+        Threads; None is one, -1 all cores.
+    progress
+        True: show a bar on standard error; None: only if it is a terminal.
+    polish
+        Whether the best supports of the chains are improved at the end by exchanging two columns at once, where that
+        takes a fraction of a second. False gives what the chains found and nothing else, as in the paper.
+    objective
+        ``"energy"``, or ``"loo"``: the fixed-support leave-one-out error
+        :math:`E_\mathrm{loo}(S) = \frac12 \sum_i (e_i / (1 - h_{ii}))^2` (the paper's LOOE2 times the number of rows)
+        takes the place of the energy everywhere, in the trace too; a flip costs O(M k), and nothing is polished. Its
+        minimum falls with k far beyond the columns that matter, so it must not choose k.
+    """
+    began = time.perf_counter()
+    k = check_size(problem, k)
+    seed = check_seed(seed)
+    plan_schedule = as_schedule(schedule)
+    walker = get_engine("numba" if engine == "auto" and objective == "loo" else engine)
+    gram = _objective_gram(problem, objective)
+    flips = plan_schedule.flips(gram.n_columns)
+    chains = count_chains(chains, gram, k, int(flips.sum()))
+    scale = _scale(gram, k) if plan_schedule.unit == "greedy" else 1.0
+    plan = WalkPlan(
+        k=k,
+        betas=plan_schedule.absolute_betas(scale),
+        flips=flips,
+        keys=chain_keys(seed, k, None, np.arange(chains)),
+    )
+    reason = walker.refuses(gram, plan)
+    if reason is not None:
+        raise Refused(reason)
+    with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
+        (walked,) = walker.walk([(gram, plan)], n_jobs=local_threads(n_jobs), tick=tick)
+    supports, energies = settle(gram, walked)
+    first = first_best(energies, gram.yy)
+    found = supports[first]
+    notes = [] if problem.gram.dense else ["worked from the columns (the N x N matrix exceeds the memory budget)"]
+    if polish and objective == "energy":
+        from pairflip.search.double_flip import improve
+
+        improved = improve(problem.gram, supports, energies)
+        if improved is not None:
+            found = improved[0]
+            notes.append("double flips found a better support than any chain")
+    best = problem.fit(problem.candidates[found])
+    return Trace(
+        k=k,
+        schedule=plan_schedule,
+        seed=seed,
+        engine=walker.name,
+        names=problem.names,
+        betas=plan.betas,
+        flips=plan.flips,
+        energy=walked.energy,
+        acceptance=walked.accepted / plan.flips,
+        supports=problem.candidates[supports],
+        energies=energies,
+        best_support=best.support,
+        best_energy=best.energy if objective == "energy" else float(energies[first]),
+        best_coef=best.coef,
+        best_intercept=best.intercept,
+        refreshes=walked.refreshes,
+        seconds=time.perf_counter() - began,
+        note="; ".join(notes),
+        objective=objective,
+        yy=float(gram.yy),
+    )
+
+
+def _objective_gram(problem: SubsetProblem, objective: str) -> Gram:
+    """The problem as the engine is to walk on it."""
+    if objective not in ("energy", "loo"):
+        raise ValueError(f"objective is {objective!r}; expected 'energy' or 'loo'.")
+    return problem.loo_gram if objective == "loo" else problem.gram
+
+
+def _scale(gram: Gram, k: int) -> float:
+    """Energy that forward selection leaves at size k; as E_loo, with every row's leverage at its mean."""
+    scale = greedy_scale(gram, k)
+    if isinstance(gram, LooGram):
+        scale /= max(1.0 - float(np.mean(gram.leverage)) - k / gram.target.size, 0.1) ** 2
+    return scale
+
+
+def count_chains(chains: int | None, gram: Gram, k: int, flips: int) -> int:
+    """The number of chains asked for, or as many as take about a second on one core by a cost model."""
+    if chains is None:
+        affordable = 1e9 / (flips * flip_nanoseconds(gram, k))
+        return int(np.clip(affordable, 16, min(512, max(32, 2 * gram.n_columns))))
+    return check_chains(chains)
+
+
+def model_seconds(problem: SubsetProblem, k: int, schedule: Schedule, chains: int | None, n_jobs: int | None) -> float:
+    """Time of `anneal` by the cost model: half the flips of a schedule are hot, and hot ones cost the most."""
+    flips = int(schedule.flips(problem.gram.n_columns).sum())
+    walks = -(-count_chains(chains, problem.gram, k, flips) // local_threads(n_jobs))
+    return 1e-9 * walks * flips * flip_nanoseconds(problem.gram, k) / 2.0
+
+
+def check_chains(chains: Any) -> int:
+    """A number of chains as an int."""
+    if isinstance(chains, (bool, np.bool_)) or not isinstance(chains, (int, np.integer)) or chains < 1:
+        raise ValueError(f"chains is {chains!r}; expected a whole number of at least 1.")
+    return int(chains)

@@ -1,0 +1,206 @@
+"""From finished chains to a `SizeCurve`: errors, counts, agreement, and the final fits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pairflip
+from pairflip.engines.blas import one_blas_thread
+from pairflip.jobs import local_threads
+from pairflip.least_squares import Floats
+from pairflip.losses import Fit, HeldOutJudge
+from pairflip.losses.held_out import loo_stack, mean_and_error
+from pairflip.problem import SubsetProblem
+from pairflip.search.double_flip import improve
+from pairflip.search.settle import first_best, reaches
+from pairflip.selection.criteria import FinalFits, information_criteria
+from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns, unchanged
+from pairflip.selection.facts import shuffled_targets, table_facts
+from pairflip.selection.journal import Found
+from pairflip.selection.tasks import ALL_ROWS, Work, data_hash
+from pairflip.selection.walks import temperatures
+
+Supports = NDArray[np.int64]
+_STAND_INS = 20
+_POOL = 5_000  # supports of the folds that are tried on all rows, at most
+
+
+@one_blas_thread()  # more would round differently
+def assemble(
+    work: Work,
+    found: Found,
+    *,
+    engine: str,
+    notes: Sequence[str],
+    began: float,
+    n_jobs: int | None,
+) -> SizeCurve:
+    """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
+    problem, folds = work.problem, work.folds
+    errors = problem.loss.held_out(problem, folds)
+    row, unit = folds.row, folds.unit
+    weights = problem.sample_weight[row]
+
+    def one(size: int) -> tuple[_Folds, Fit, float]:
+        inside = _of_size(work, found, errors, size)
+        return inside, *_final_fit(work, found, size)
+
+    with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
+        results = list(pool.map(one, work.sizes))
+    results.insert(0, (_of_nothing(work, errors), problem.fit([]), 1.0))
+    inside, fits, final_agreement = zip(*results, strict=True)
+    residuals = np.stack([of_size.residuals for of_size in inside])
+    cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
+    counts = np.stack([np.bincount(of_size.supports.ravel(), minlength=problem.n_columns) for of_size in inside])
+    sizes = np.array([0, *work.sizes], dtype=np.int64)
+    energies = np.array([fit.energy for fit in fits])
+    final = FinalFits(
+        energies,
+        sizes.astype(float),
+        n_rows=problem.rows_present,
+        n_candidates=int(problem.candidates.size),
+        n_forced=len(problem.always) + (problem.center is not None),
+        yy=problem.gram.yy,
+    )
+    return SizeCurve(
+        sizes=sizes,
+        names=problem.names,
+        n_rows=problem.n_rows,
+        n_folds=len(folds),
+        cv_error=cv_error,
+        cv_error_se=cv_error_se,
+        energy_per_row=np.array([of_size.energy_per_row for of_size in inside]),
+        selection_counts=counts,
+        stability=np.array(
+            [unchanged(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]
+        ),
+        agreement=np.array([of_size.agreement for of_size in inside]),
+        chain_cv_error=np.stack(
+            [mean_and_error(errors.row_errors(of_size.chain_residuals), weights, unit)[0] for of_size in inside]
+        ),
+        fold_supports=tuple(of_size.supports for of_size in inside),
+        held_out_rows=row,
+        held_out_fold=folds.fold,
+        held_out_unit=unit,
+        observed=problem.y[row],
+        weights=weights,
+        predictions=problem.y[row] - residuals,
+        supports=tuple(fit.support for fit in fits),
+        coefs=tuple(fit.coef for fit in fits),
+        intercepts=np.array([fit.intercept for fit in fits]),
+        energies=energies,
+        final_agreement=np.array(final_agreement),
+        always=np.array(problem.always, dtype=np.int64),
+        always_coefs=np.stack([fit.always_coef for fit in fits]),
+        criteria=information_criteria(final),
+        stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
+        annealing=_annealing(work, found),
+        settings=work.settings,
+        facts={**table_facts(problem), "p_value": shuffled_targets(problem.gram, max(work.sizes))},
+        data_hash=data_hash(problem),
+        engine=engine,
+        version=pairflip.__version__,
+        seconds=time.perf_counter() - began,
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """What the folds of one size say."""
+
+    supports: Supports
+    residuals: Floats
+    chain_residuals: Floats
+    energy_per_row: float
+    agreement: float
+
+
+def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
+    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
+    cells = [found.cell(size, f, work.chains) for f in range(len(work.folds))]
+    supports, energies = np.stack([cell[0] for cell in cells]), np.stack([cell[1] for cell in cells])
+    best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
+    folds = np.arange(len(work.folds))
+    chosen, low = supports[folds, best], energies[folds, best]
+    agreed = [np.mean(reaches(e, bound, yy)) for e, bound, yy in zip(energies, low, errors.yy, strict=True)]
+    by_chain = errors.residuals(supports)
+    fold = work.folds.fold
+    residuals = by_chain[best[fold], np.arange(fold.size)]
+    return _Folds(chosen, residuals, by_chain, float(np.mean(low / _training_rows(work))), float(np.mean(agreed)))
+
+
+def _of_nothing(work: Work, errors: HeldOutJudge) -> _Folds:
+    """Size 0: the mean, or the forced columns alone."""
+    residuals = errors.without_columns()
+    supports = np.empty((len(work.folds), 0), dtype=np.int64)
+    chains = np.tile(residuals, (work.chains, 1))
+    return _Folds(supports, residuals, chains, float(np.mean(0.5 * errors.yy / _training_rows(work))), 1.0)
+
+
+def _training_rows(work: Work) -> NDArray[np.int64]:
+    return np.array([work.problem.rows_present - held.size for held in work.folds.left_out])
+
+
+def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
+    """The best support on all rows, and the fraction of its chains that agree with it.
+
+    Polished: what the chains of the folds found is tried, too (no row is held out here), and double flips.
+    """
+    problem = work.problem
+    supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
+    own, polish = energies, work.selection.polish and size < problem.gram.n_columns
+    if polish:
+        other = _best_of_folds(work, found, size)
+        supports, energies = np.vstack([supports, other]), np.append(energies, problem.energy(other))
+    chosen = supports[first_best(energies, problem.gram.yy)]
+    if polish:
+        improved = improve(problem.gram, problem.gram.positions(supports), energies)
+        if improved is not None:
+            chosen = problem.candidates[improved[0]]
+    fit = problem.fit(chosen)
+    return fit, float(np.mean(reaches(own, fit.energy, problem.gram.yy)))
+
+
+def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
+    """Of the supports that chains of the folds ended in, the most frequent ones first, that lowest on all rows."""
+    every = np.array([s for (k, f, _), s in found.supports.items() if k == size and f != ALL_ROWS], dtype=np.int64)
+    pool, times = np.unique(every, axis=0, return_counts=True)
+    pool = pool[np.argsort(-times, kind="stable")[:_POOL]]
+    energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
+    return np.asarray(pool[int(np.argmin(energies))])
+
+
+def _annealing(work: Work, found: Found) -> AnnealCurves:
+    """The course of the final annealings, as far as it was kept."""
+    kept = {a: s for a, s in found.steps.items() if a[1] == ALL_ROWS}
+    chains = max((chain + 1 for _, _, chain in kept), default=0)
+    steps_of = temperatures(work, work.problem.gram, work.sizes)
+    betas = np.full((1 + len(work.sizes), len(work.schedule)), np.nan)  # nothing was annealed at size 0
+    betas[1:] = [steps_of[size] for size in work.sizes]
+    both = np.full((2, len(betas), chains, len(work.schedule)), np.nan)
+    for (size, _, chain), steps in kept.items():
+        both[:, 1 + work.sizes.index(size), chain] = steps
+    return AnnealCurves(betas=betas, energy=both[0], acceptance=both[1])
+
+
+def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _STAND_INS) -> StandIns:
+    """The candidates most correlated with each of `columns`, beside what is always in the model."""
+    gram = problem.gram
+    norms = np.sqrt(np.maximum(1.0 - gram.penalty, 1e-300))  # the ridge term is part of the unit norm
+    count = min(count, gram.n_columns - 1)
+    others = np.full((columns.size, count), -1, dtype=np.int64)
+    correlation = np.zeros((columns.size, count))
+    for u, at in enumerate(problem.slots(columns)):
+        shared = gram.columns @ gram.columns[at] / (norms * norms[at])
+        size = np.abs(shared)
+        size[at] = -1.0
+        top = np.argsort(-size, kind="stable")[:count]
+        others[u], correlation[u] = problem.candidates[top], np.clip(shared[top], -1.0, 1.0)
+    return StandIns(columns=columns, others=others, correlation=correlation)

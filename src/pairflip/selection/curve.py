@@ -1,0 +1,275 @@
+"""What a choice of size found: one record with everything a reader may want to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import Floats
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas as pd
+    import polars as pl
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+Ints = NDArray[np.int64]
+
+
+def unchanged(fold_supports: Ints, support: Ints) -> float:
+    """Fraction of the folds that selected exactly `support`; each support is sorted."""
+    return float(np.mean(np.all(fold_supports == support, axis=1)))
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """Columns that could stand in for a chosen one: for each of `columns` (U,), the most correlated `others` (U, T).
+
+    `correlation` (U, T) is signed, beside what is always in the model; places that do not exist hold column -1.
+    """
+
+    columns: Ints
+    others: Ints
+    correlation: Floats
+
+    def of(self, column: int) -> list[tuple[int, float]]:
+        """(other column, correlation) of one chosen column, the strongest first."""
+        at = np.flatnonzero(self.columns == column)
+        if at.size == 0:
+            return []
+        pairs = zip(self.others[at[0]].tolist(), self.correlation[at[0]].tolist(), strict=True)
+        return [(other, r) for other, r in pairs if other >= 0]
+
+
+@dataclass(frozen=True)
+class AnnealCurves:
+    """How the final fits were annealed: `betas` (S, steps), `energy` and `acceptance` (S, chains, steps).
+
+    Not a number for a size that needed no annealing (all columns).
+    """
+
+    betas: Floats
+    energy: Floats
+    acceptance: Floats
+
+
+@dataclass(frozen=True)
+class SizeCurve:
+    r"""Cross-validated error against the number of columns, and what was selected on the way.
+
+    S sizes, F folds, C chains in a fold, N columns of X, P held-out predictions (leave-one-out: P = F = rows).
+
+    Attributes
+    ----------
+    sizes : (S,)
+        0 is always among them: the mean of the other rows, or the forced columns alone.
+    cv_error, cv_error_se : (S,)
+        :math:`\frac{1}{2P} \sum (y_\mu - \hat y_\mu)^2` over held-out rows, each predicted by columns chosen
+        without it, and its standard error. scikit-learn's mean squared error is twice that.
+    energy_per_row : (S,)
+        Training error :math:`\epsilon = E / M` of the folds, averaged.
+    selection_counts : (S, N)
+        In how many folds each column was selected.
+    stability : (S,)
+        Fraction of the folds that selected exactly the columns of the final fit: unchanged when those rows are left
+        out. Noise passes this test, too; it says nothing about whether columns matter.
+    agreement : (S,)
+        Fraction of the chains that reached the lowest energy of their fold; low means that the search is hard.
+    chain_cv_error : (S, C)
+        cv_error if each fold had had this one chain alone: how much results vary from run to run.
+    fold_supports : S arrays (F, k)
+        Columns selected in each fold.
+    held_out_rows, held_out_fold, held_out_unit, observed, weights : (P,)
+        Row, its fold, the independent unit it belongs to (its row, or its fold), its target, its weight.
+    predictions : (S, P)
+    supports, coefs : S arrays (k,)
+        The final fit on all rows: columns and coefficients, in the units of the table.
+    intercepts, energies, final_agreement : (S,)
+        Its constant, its energy, and the fraction of its chains that agree.
+    always, always_coefs : (A,), (S, A)
+        Forced columns and their coefficients.
+    criteria : dict of (S,)
+        Information criteria of the final fits by name, see `selection.criteria`; `aic`, `bic`, `ebic` for short.
+    stand_ins, annealing
+        Correlated stand-ins of the chosen columns; curves of the final annealings.
+    settings : dict
+        All that determines the result; `data_hash` names the data.
+    facts : dict
+        What is plain to see in the table and matters for cross validation, see `selection.facts`.
+    """
+
+    sizes: Ints
+    names: list[str]
+    n_rows: int
+    n_folds: int
+    cv_error: Floats
+    cv_error_se: Floats
+    energy_per_row: Floats
+    selection_counts: Ints
+    stability: Floats
+    agreement: Floats
+    chain_cv_error: Floats
+    fold_supports: tuple[Ints, ...]
+    held_out_rows: Ints
+    held_out_fold: Ints
+    held_out_unit: Ints
+    observed: Floats
+    weights: Floats
+    predictions: Floats
+    supports: tuple[Ints, ...]
+    coefs: tuple[Floats, ...]
+    intercepts: Floats
+    energies: Floats
+    final_agreement: Floats
+    always: Ints
+    always_coefs: Floats
+    criteria: dict[str, Floats]
+    stand_ins: StandIns
+    annealing: AnnealCurves
+    settings: dict[str, Any]
+    facts: dict[str, Any]
+    data_hash: str
+    engine: str
+    version: str
+    seconds: float
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def best_size(self) -> int:
+        """Size with the lowest cv_error (the smaller one of equals)."""
+        return int(self.sizes[self._best])
+
+    @property
+    def one_se_size(self) -> int:
+        """Smallest size whose cv_error is within one standard error of the lowest."""
+        limit = self.cv_error[self._best] + self.cv_error_se[self._best]
+        return int(np.min(self.sizes[self.cv_error <= limit]))
+
+    @property
+    def _best(self) -> int:
+        lowest = np.flatnonzero(self.cv_error == self.cv_error.min())
+        return int(lowest[np.argmin(self.sizes[lowest])])
+
+    @property
+    def aic(self) -> Floats:
+        """Akaike's criterion of the final fits (S,)."""
+        return self.criteria["aic"]
+
+    @property
+    def bic(self) -> Floats:
+        """Schwarz's criterion of the final fits (S,)."""
+        return self.criteria["bic"]
+
+    @property
+    def ebic(self) -> Floats:
+        """The extended criterion for many candidates (S,)."""
+        return self.criteria["ebic"]
+
+    def at(self, size: int) -> int:
+        """Place of a size in `sizes`."""
+        places = np.flatnonzero(self.sizes == size)
+        if places.size == 0:
+            raise ValueError(f"size is {size}; expected one of {', '.join(map(str, self.sizes.tolist()))}.")
+        return int(places[0])
+
+    def columns(self, size: int | None = None) -> list[str]:
+        """Names of the columns of the final fit of a size (None: the best one)."""
+        return [self.names[j] for j in self.supports[self.at(self.best_size if size is None else size)]]
+
+    def coef(self, size: int | None = None) -> Floats:
+        """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included."""
+        at = self.at(self.best_size if size is None else size)
+        dense = np.zeros(len(self.names))
+        dense[self.always] = self.always_coefs[at]
+        dense[self.supports[at]] = self.coefs[at]
+        return dense
+
+    def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:
+        """(name, folds) of the columns selected most often at a size."""
+        counts = self.selection_counts[self.at(size)]
+        order = np.argsort(-counts, kind="stable")[:count]
+        return [(self.names[j], int(counts[j])) for j in order if counts[j] > 0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Columns of the table of sizes, by name."""
+        return {
+            "size": self.sizes,
+            "cv_error": self.cv_error,
+            "cv_error_se": self.cv_error_se,
+            "energy_per_row": self.energy_per_row,
+            "stability": self.stability,
+            "agreement": self.agreement,
+            "chain_sd": np.std(self.chain_cv_error, axis=1),
+            "energy": self.energies,
+            **self.criteria,
+            "best": self.sizes == self.best_size,
+            "one_se": self.sizes == self.one_se_size,
+            "columns": [self.columns(k) for k in self.sizes.tolist()],
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row a size: errors, stability, agreement, criteria, columns of the final fit."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dict())
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as a polars frame."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise ImportError("to_polars needs polars; install it with: pip install polars") from None
+        return pl.DataFrame(self.to_dict())
+
+    def to_datatree(self) -> xr.DataTree:
+        """Labelled arrays (xarray): groups ``size_curve``, ``held_out`` and ``annealing``."""
+        from pairflip.selection.curve_file import to_datatree
+
+        return to_datatree(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one JSON file; `SizeCurve.load` reads it back."""
+        from pairflip.selection.curve_file import save_curve
+
+        save_curve(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> SizeCurve:
+        """Read a curve that `save` wrote."""
+        from pairflip.selection.curve_file import load_curve
+
+        return load_curve(path)
+
+    def summary(self) -> str:
+        """The answer, then a table: what `print(curve)` shows."""
+        from pairflip.present.summary import summary
+
+        return summary(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw cv_error against size with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.present.notebook import plot_curve
+
+        return plot_curve(self, ax)
+
+    def _repr_html_(self) -> str:
+        """The answer, the figure and the table, for notebooks."""
+        from pairflip.present.notebook import curve_html
+
+        return curve_html(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.sizes.tolist()))
+        return (
+            f"SizeCurve(sizes=[{sizes}], best_size={self.best_size}, one_se_size={self.one_se_size}, "
+            f"cv_error={self.cv_error[self._best]:.6g} +- {self.cv_error_se[self._best]:.2g}, "
+            f"{self.n_folds} folds, {self.n_rows} rows, {len(self.names)} columns)"
+        )

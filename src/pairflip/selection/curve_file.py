@@ -1,0 +1,186 @@
+"""A curve for other programs: one JSON file with everything in it, and labelled arrays for xarray."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
+
+SCHEMA = 3
+READABLE = (1, 2, 3)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
+_KIND = "pairflip size curve"
+_WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
+_SPARSE = "selection_counts"
+
+
+def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
+    """Plain lists and numbers; what is not a number is null, and counts are kept for selected columns only."""
+    record: dict[str, Any] = {"kind": _KIND, "schema": SCHEMA, "best_size": curve.best_size}
+    record["one_se_size"] = curve.one_se_size
+    for field in fields(curve):
+        value = getattr(curve, field.name)
+        record[field.name] = _sparse(value) if field.name == _SPARSE else _plain(value)
+    return record
+
+
+def curve_from_json(record: dict[str, Any]) -> SizeCurve:
+    """The curve of a record that `curve_to_json` made."""
+    _check_kind(record)
+    if record["schema"] == 1:
+        record = {**record, "facts": {}, "held_out_unit": record["held_out_fold"]}
+    if record["schema"] < 3:
+        record = {**record, "criteria": {name: record[name] for name in ("aic", "bic", "ebic")}}
+    n = len(record["names"])
+    values: dict[str, Any] = {}
+    for field in fields(SizeCurve):
+        value = record[field.name]
+        if field.name == _SPARSE:
+            value = _dense(value, n)
+        elif field.name == "stand_ins":
+            value = StandIns(**{name: _array(name, v) for name, v in value.items()})
+            shape = value.columns.size, -1
+            value = StandIns(value.columns, value.others.reshape(shape), value.correlation.reshape(shape))
+        elif field.name == "annealing":
+            value = AnnealCurves(**{name: _array(name, v) for name, v in value.items()})
+            full = value.betas.shape[0], -1, value.betas.shape[1]
+            value = AnnealCurves(value.betas, value.energy.reshape(full), value.acceptance.reshape(full))
+        elif field.name in ("fold_supports", "supports"):
+            value = tuple(np.array(v, dtype=np.int64) for v in value)
+        elif field.name == "coefs":
+            value = tuple(np.array(v, dtype=float) for v in value)
+        elif field.name == "criteria":
+            value = {name: _array(name, v) for name, v in value.items()}
+        elif field.name == "notes":
+            value = tuple(value)
+        elif isinstance(value, list) and field.name != "names":
+            value = _array(field.name, value)
+        values[field.name] = value
+    values["always_coefs"] = values["always_coefs"].reshape(values["sizes"].size, -1)
+    return SizeCurve(**values)
+
+
+def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
+    """Write the curve in one go: the file is whole or not there."""
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        part.write_text(json.dumps(curve_to_json(curve), allow_nan=False) + "\n", encoding="utf-8")
+        os.replace(part, target)
+    except OSError as error:
+        raise ValueError(f"{str(target)!r} cannot be written ({error.strerror or error}).") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def load_curve(path: str | os.PathLike[str]) -> SizeCurve:
+    """Read a curve back, equal to what was saved."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{os.fspath(path)!r} cannot be read ({error.strerror or error}).") from None
+    except ValueError:
+        raise ValueError(f"{os.fspath(path)!r} is not JSON; expected a file written by SizeCurve.save.") from None
+    _check_kind(record)
+    try:
+        return curve_from_json(record)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
+        raise ValueError(f"{os.fspath(path)!r} is no complete size curve ({what}).") from None
+
+
+def _check_kind(record: Any) -> None:
+    if not isinstance(record, dict) or record.get("kind") != _KIND:
+        raise ValueError("this JSON file is not a pairflip size curve; expected one written by SizeCurve.save.")
+    if record.get("schema") not in READABLE:
+        raise ValueError(f"the curve has schema {record.get('schema')}; this version of pairflip reads 1 to {SCHEMA}.")
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {name: _plain(v) for name, v in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            return np.where(np.isfinite(value), value.astype(object), np.array(None)).tolist()
+        return value.tolist()
+    return value
+
+
+def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    if name in _WHOLE:
+        return np.array(value, dtype=np.int64)
+    return np.array(value, dtype=float)  # null becomes not-a-number
+
+
+def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:
+    """For each size, [column, folds] of the columns selected at least once."""
+    return [[[int(j), int(row[j])] for j in np.flatnonzero(row)] for row in counts]
+
+
+def _dense(rows: list[list[list[int]]], n_columns: int) -> np.ndarray[Any, Any]:
+    counts = np.zeros((len(rows), n_columns), dtype=np.int64)
+    for s, row in enumerate(rows):
+        for column, count in row:
+            counts[s, column] = count
+    return counts
+
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def to_datatree(curve: SizeCurve) -> xr.DataTree:
+    """Groups ``size_curve`` (size, column), ``held_out`` (size, prediction), ``annealing`` (size, chain, draw)."""
+    try:
+        import xarray as xr
+    except ImportError:
+        raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
+    by_size = ("cv_error", "cv_error_se", "energy_per_row", "stability", "agreement", "intercepts", "energies")
+    mask = np.zeros((curve.sizes.size, len(curve.names)), dtype=bool)
+    coef = np.zeros(mask.shape)
+    for s, (support, values) in enumerate(zip(curve.supports, curve.coefs, strict=True)):
+        mask[s, support] = True
+        coef[s, support] = values
+    curves = xr.Dataset(
+        {
+            **{name: ("size", getattr(curve, name)) for name in by_size},
+            **{name: ("size", values) for name, values in curve.criteria.items()},
+            "selection_counts": (("size", "column"), curve.selection_counts),
+            "mask": (("size", "column"), mask),
+            "coef": (("size", "column"), coef),
+            "chain_cv_error": (("size", "chain"), curve.chain_cv_error),
+        },
+        coords={"size": curve.sizes, "column": np.array(curve.names, dtype=object).astype(str)},
+        attrs={"best_size": curve.best_size, "one_se_size": curve.one_se_size, "data_hash": curve.data_hash},
+    )
+    held_out = xr.Dataset(
+        {
+            "prediction": (("size", "place"), curve.predictions),
+            "observed": ("place", curve.observed),
+            "row": ("place", curve.held_out_rows),
+            "fold": ("place", curve.held_out_fold),
+            "weight": ("place", curve.weights),
+        },
+        coords={"size": curve.sizes},
+    )
+    annealing = xr.Dataset(
+        {
+            "beta": (("size", "draw"), curve.annealing.betas),
+            "energy": (("size", "chain", "draw"), curve.annealing.energy),
+            "acceptance_rate": (("size", "chain", "draw"), curve.annealing.acceptance),
+        },
+        coords={"size": curve.sizes},
+    )
+    return xr.DataTree.from_dict({"size_curve": curves, "held_out": held_out, "annealing": annealing})

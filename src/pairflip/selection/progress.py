@@ -1,0 +1,181 @@
+"""What a selection shows while it runs: chains done, rate, time left, and the error so far."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
+
+import numpy as np
+
+from pairflip.interrupt import interrupted
+from pairflip.jobs import workers
+from pairflip.progress import expected_time
+from pairflip.search.settle import first_best
+from pairflip.selection.journal import Found
+from pairflip.selection.tasks import ALL_ROWS, Task, Work
+from pairflip.selection.walks import Outcome
+
+Show = bool | Literal["log"] | None
+_BARS = "▁▂▃▄▅▆▇█"
+_SHOW_SECONDS = 0.5
+_LOG_SECONDS = 60.0
+
+
+def check_show(show: Any) -> None:
+    """Refuse what says nothing about what to show."""
+    if show not in (True, False, None, "log"):
+        raise ValueError(f"progress is {show!r}; expected True, False, None or 'log'.")
+
+
+class ErrorSoFar:
+    """Held-out error of each size over the folds finished so far (a random part of all folds, hence only a hint)."""
+
+    def __init__(self, work: Work, found: Found) -> None:
+        self._work = work
+        self._sums = np.zeros((2, len(work.sizes)))
+        self._open: dict[tuple[int, int], int] = {}
+        self._ready: list[tuple[int, int]] = []
+        for size, fold, _ in found.supports:
+            self._count((size, fold), 1)
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Note finished chains."""
+        for outcome in outcomes:
+            task = outcome.task
+            self._count((task.size, task.fold), task.last - task.first)
+
+    def _count(self, cell: tuple[int, int], chains: int) -> None:
+        if cell[1] == ALL_ROWS:
+            return
+        left = self._open.pop(cell, self._work.chains) - chains
+        if left:
+            self._open[cell] = left
+        else:
+            self._ready.append(cell)
+
+    def update(self, found: Found, seconds: float = 0.02) -> None:
+        """Score finished folds, for a limited time."""
+        until = time.perf_counter() + seconds
+        work = self._work
+        while self._ready and time.perf_counter() < until:
+            size, fold = self._ready.pop()
+            supports, energies = found.cell(size, fold, work.chains)
+            best = supports[first_best(energies, work.problem.gram.yy)]
+            residual = work.problem.loss.held_out(work.problem, work.folds.only(fold)).residuals(best[None, None, :])[0]
+            at = work.sizes.index(size)
+            self._sums[0, at] += float(residual @ residual) / 2.0
+            self._sums[1, at] += residual.size
+
+    def line(self) -> str:
+        """The best size so far and a small plot of the curve, or nothing."""
+        if not self._sums[1].all():
+            return ""
+        error = self._sums[0] / self._sums[1]
+        spread = float(np.ptp(error)) or 1.0
+        plot = "".join(_BARS[round(7 * float(e - error.min()) / spread)] for e in error)
+        return f"best size so far {self._work.sizes[int(np.argmin(error))]} {plot}"
+
+
+class SelectionProgress:
+    """One display: a bar on a terminal, a line a minute in a log, or nothing.
+
+    `n_jobs` are the threads or workers that do the tasks; 0 is a device, whose time is not foreseen.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        tasks: Sequence[Task],
+        found: Found,
+        show: Show,
+        journal: str | os.PathLike[str] | None,
+        n_jobs: int | None,
+    ) -> None:
+        self._found = found
+        self._work, self._tasks, self._n_jobs = work, tasks, n_jobs
+        self._journal = journal
+        self._total = sum(task.last - task.first for task in tasks)
+        self._kept = len(found.supports)
+        self._done, self._walked = 0, 0.0
+        self._flips = int(work.flips.sum())
+        self._began = self._shown = time.monotonic()
+        if show == "log":
+            self._kind = "bar" if sys.stderr.isatty() else "log"
+        else:
+            self._kind = "bar" if (sys.stderr.isatty() if show is None else show) else "none"
+        self._error = ErrorSoFar(work, found) if self._kind != "none" else None
+        self._bar: Any = None
+        self._context: AbstractContextManager[Any] = nullcontext()
+
+    def __enter__(self) -> SelectionProgress:
+        if self._kind == "bar" and self._total:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("selecting"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("chains, {task.fields[rate]}/s, left"),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+            )
+            console = Console(stderr=True)
+            self._context = Progress(*columns, console=console, transient=True)
+            self._bar = self._context.__enter__()
+            self._bar_task = self._bar.add_task("", total=self._total, rate="?", note="")
+        if self._kept and self._kind != "none":
+            self._say(f"resumed: {self._kept} chains were in the journal, {self._total} remain")
+        if self._kind != "none":
+            self._say_duration()
+        return self
+
+    def _say_duration(self) -> None:
+        """How long it may take, by the cost model, which knows the compiled engine on CPUs."""
+        if not self._tasks or self._n_jobs == 0 or self._work.engine not in ("auto", "numba"):
+            return
+        threads = workers(self._n_jobs)
+        chain = [self._work.nanoseconds(task.size, 1) for task in self._tasks]
+        total = sum(ns * (task.last - task.first) for ns, task in zip(chain, self._tasks, strict=True))
+        text = expected_time(1e-9 * max(total / threads, *chain), threads)
+        if text is not None:
+            self._say(text)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._context.__exit__(kind, error, traceback)
+        if isinstance(error, KeyboardInterrupt) and not error.args:  # the last line of its traceback says what is kept
+            error.args = (interrupted(self._journal, "the same call"),)
+
+    def advance(self, outcomes: Sequence[Outcome]) -> None:
+        """Count finished tasks."""
+        self._done += sum(outcome.task.last - outcome.task.first for outcome in outcomes)
+        if self._error is not None:
+            self._error.add(outcomes)
+            self._refresh(self._error)
+
+    def tick(self, flips: int) -> None:
+        """Count flips of chains that are under way (a device tells of its work before any chain is judged)."""
+        self._walked += flips / self._flips
+        if self._error is not None:
+            self._refresh(self._error)
+
+    def _refresh(self, error: ErrorSoFar) -> None:
+        now = time.monotonic()
+        if now - self._shown < (_SHOW_SECONDS if self._kind == "bar" else _LOG_SECONDS):
+            return
+        self._shown = now
+        error.update(self._found)
+        done = max(self._done, min(int(self._walked), self._total))
+        rate = max(done, 1) / max(now - self._began, 1e-9)
+        if self._bar is not None:
+            self._bar.update(self._bar_task, completed=done, rate=f"{rate:.3g}", note=error.line())
+        else:
+            left = (self._total - done) / rate
+            self._say(f"{done} of {self._total} chains, {rate:.3g}/s, {left:.0f} s left; {error.line()}")
+
+    def _say(self, text: str) -> None:
+        print(f"pairflip: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,255 @@
+"""Choosing the number of columns: every fold of every size gets its own search. One loop, for one problem or many."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from pairflip.engines import Engine, get_engine
+from pairflip.jobs import check_jobs, local_threads
+from pairflip.problem import SubsetProblem
+from pairflip.selection.assemble import assemble
+from pairflip.selection.curve import SizeCurve
+from pairflip.selection.hands import Hands, choose_hands
+from pairflip.selection.journal import Found, Journal
+from pairflip.selection.progress import SelectionProgress, Show, check_show
+from pairflip.selection.settings import Selection, as_selection
+from pairflip.selection.tasks import Task, Work, identity, missing, parse_shard, plan_work
+from pairflip.selection.walks import Outcome
+
+Folder = str | os.PathLike[str]
+
+
+def select_size(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | Selection | None = None,
+    cv: Any = "loo",
+    *,
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    journal: Folder | None = None,
+    progress: Show = None,
+    groups: ArrayLike | None = None,
+    **settings: Any,
+) -> SizeCurve:
+    r"""Choose the number of columns by cross validation in which every fold gets its own annealing.
+
+    What a fold finds depends on its training rows alone: neither the columns that other folds found, nor the
+    temperatures, nor any scale come from the rows it is tested on. Size 0 (the mean, or the forced columns alone) is
+    always among the results.
+
+    Parameters
+    ----------
+    problem
+        Table and target.
+    sizes, cv
+        Numbers of columns to try, and how rows are left out, see `Selection`; or a whole `Selection`.
+    engine
+        ``"auto"``, ``"numba"``, ``"cuda"`` or ``"reference"``.
+    n_jobs
+        Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores. Inside
+        ``with joblib.parallel_config("dask")`` the same runs on a cluster.
+    journal
+        Folder in which finished work is kept. Run the same again to resume.
+    progress
+        True: show progress on standard error; None: only if it is a terminal; False: never; ``"log"``: a bar on a
+        terminal, else a line a minute.
+    groups
+        Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
+    **settings
+        ``schedule``, ``chains``, ``seed``, ``polish``: the other fields of `Selection`.
+    """
+    work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
+    ((_, curve),) = _choose([work], [journal], n_jobs, progress)
+    return curve
+
+
+def select_many(
+    problems: Sequence[SubsetProblem],
+    sizes: Iterable[int] | Selection | None = None,
+    cv: Any = "loo",
+    *,
+    seeds: Sequence[int] = (0,),
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    journal: Folder | None = None,
+    **settings: Any,
+) -> Iterator[tuple[int, SizeCurve]]:
+    """(problem, curve) for every problem as it is finished: what `select_size` gives for each alone.
+
+    Parameters
+    ----------
+    problems
+        Tables and targets; on a device they share launches.
+    sizes, cv, **settings
+        As in `select_size`.
+    seeds
+        One seed for each problem, or one for all.
+    engine, n_jobs
+        As in `select_size`.
+    journal
+        Folder that has one journal for each problem.
+    """
+    chosen = _selection(sizes, cv, settings)
+    seeds = list(seeds) * len(problems) if len(seeds) == 1 else list(seeds)
+    works = [
+        plan_work(problem, replace(chosen, seed=seed), engine, None)
+        for problem, seed in zip(problems, seeds, strict=True)
+    ]
+    folders = [None if journal is None else Path(journal) / f"{index:04d}" for index in range(len(works))]
+    yield from _choose(works, folders, n_jobs, progress=False)
+
+
+def run_shard(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | Selection | None = None,
+    cv: Any = "loo",
+    *,
+    journal: Folder,
+    shard: str | tuple[int, int],
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    progress: Show = None,
+    groups: ArrayLike | None = None,
+    **settings: Any,
+) -> int:
+    """Do one part of a selection into a journal; returns the number of chains it holds.
+
+    Afterwards `select_size` with the same arguments and journal has only the rest to do. Shards that could not share a
+    folder are joined by `merge_journals`.
+
+    Parameters
+    ----------
+    problem, sizes, cv, engine, n_jobs, progress, groups, **settings
+        As in `select_size`.
+    journal
+        Folder in which finished work is kept.
+    shard
+        Which part, for instance ``"3/64"``.
+    """
+    part = parse_shard(shard)
+    work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
+    with ExitStack() as stack:
+        job = _open(stack, work, journal, part)
+        for _ in _walk(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
+            pass
+    return len(job.found.supports)
+
+
+def identify(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | Selection | None = None,
+    cv: Any = "loo",
+    *,
+    engine: str | Engine = "auto",
+    groups: ArrayLike | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """What the journal of `select_size` with the same arguments says of itself, for `merge_journals`.
+
+    Parameters
+    ----------
+    problem, sizes, cv, engine, groups, **settings
+        As in `select_size`.
+    """
+    return identity(plan_work(problem, _selection(sizes, cv, settings), engine, groups))
+
+
+def _selection(sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[str, Any]) -> Selection:
+    return as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings})
+
+
+@dataclass
+class _Job:
+    """One problem on its way: what is known, what remains, and where it is kept."""
+
+    work: Work
+    folder: Folder | None
+    book: Journal | None
+    found: Found
+    tasks: list[Task]
+
+    @property
+    def left(self) -> int:
+        """Chains that remain."""
+        return sum(task.last - task.first for task in self.tasks)
+
+    def notes(self, hands: Hands) -> list[str]:
+        """What a reader of the result should know of how it was computed."""
+        notes = []
+        if not self.work.problem.gram.dense:
+            notes.append("worked from the columns (the N x N matrix exceeds the memory budget)")
+        return notes + hands.notes(self.work) + ([] if self.book is None else self.book.notes)
+
+
+def _open(stack: ExitStack, work: Work, folder: Folder | None, shard: tuple[int, int] = (1, 1)) -> _Job:
+    book = None if folder is None else stack.enter_context(Journal(folder, identity(work)))
+    found = Found() if book is None else book.read(work)
+    return _Job(work, folder, book, found, missing(work, found.done, shard))
+
+
+def _choose(
+    works: Sequence[Work], folders: Sequence[Folder | None], n_jobs: int | None, progress: Show
+) -> Iterator[tuple[int, SizeCurve]]:
+    """The loop: do what the journals do not hold yet, and assemble each curve as soon as its chains are there."""
+    began = time.perf_counter()
+    check_jobs(n_jobs)
+    check_show(progress)
+    with ExitStack() as stack:
+        jobs = [_open(stack, work, folder) for work, folder in zip(works, folders, strict=True)]
+        hands = choose_hands([job.work for job in jobs if job.tasks], n_jobs)
+        threads = n_jobs if len(jobs) == 1 else 1  # curves of many problems are assembled beside each other
+
+        def finish(index: int) -> tuple[int, SizeCurve]:
+            job = jobs[index]
+            name = hands.name or get_engine(job.work.engine).name
+            curve = assemble(job.work, job.found, engine=name, notes=job.notes(hands), began=began, n_jobs=threads)
+            job.found.clear()
+            return index, curve
+
+        pool = stack.enter_context(ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip"))
+        waiting: list[Future[tuple[int, SizeCurve]]] = []
+        waiting += [pool.submit(finish, index) for index, job in enumerate(jobs) if not job.tasks]
+        for index in _walk(stack, jobs, hands, progress):
+            waiting.append(pool.submit(finish, index))
+            while waiting and waiting[0].done():
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def _walk(stack: ExitStack, jobs: Sequence[_Job], hands: Hands, progress: Show) -> Iterator[int]:
+    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown of a single one."""
+    left = [job.left for job in jobs]
+    show = None
+    if len(jobs) == 1:
+        job = jobs[0]
+        show = stack.enter_context(
+            SelectionProgress(job.work, job.tasks, job.found, progress, job.folder, hands.n_jobs)
+        )
+    for index, outcomes in hands.outcomes([(job.work, job.tasks) for job in jobs], None if show is None else show.tick):
+        _take(jobs[index], outcomes)
+        if show is not None:
+            show.advance(outcomes)
+        left[index] -= sum(outcome.task.last - outcome.task.first for outcome in outcomes)
+        if left[index] == 0:
+            book = jobs[index].book
+            if book is not None:
+                book.close()  # what became of it belongs into the notes of the result
+            yield index
+
+
+def _take(job: _Job, outcomes: Sequence[Outcome]) -> None:
+    """Keep what was found, on disk first."""
+    if job.book is not None:
+        job.book.write(outcomes)
+    for outcome in outcomes:
+        job.found.add(outcome)

@@ -1,0 +1,120 @@
+"""A selection is one value: all of how a size is chosen, made and checked once, printed whole wherever it appears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from pairflip.philox import check_seed
+from pairflip.search.annealing import as_schedule, check_chains
+from pairflip.search.schedule import Schedule
+from pairflip.selection.folds import parse_cv
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How a number of columns is chosen; with the table and the groups of its rows, all that determines the result.
+
+    A setting is a field here and nowhere else: `select_size` and its relatives, the estimator, the command line,
+    ``run.toml``, the journal and the report take or show this value.
+
+    Parameters
+    ----------
+    sizes
+        Numbers of columns to try; None: 1 to 10, or as many as the table allows. Size 0 is always tried.
+    cv
+        ``"loo"`` (leave one row out, as in the paper), a number of folds (rows shuffled with a fixed seed), ``"5x10"``
+        (10 folds, 5 times with other random folds), ``"blocks:5"`` (5 blocks of neighbouring rows, for tables in the
+        order of time), a scikit-learn splitter, or an iterable of (training rows, held-out rows).
+    schedule
+        ``"auto"``, ``"paper"``, or a `Schedule`; what its unit means in a fold follows from the fold's training rows.
+    chains
+        Walks for each size and fold, and for each final fit; the one with the lowest training energy counts. None: 8 to
+        16 in a fold, by the size of the table, and as many as `anneal` takes for the final fits.
+    seed
+        Same seed, same curve: for any number of workers, after any resume, with engine "numba" or "reference" (on a GPU
+        while no support's variance inflation exceeds about 1e5; docs/decisions/018-delicate-flips.md).
+    polish
+        Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
+        Nothing held out depends on it.
+    """
+
+    sizes: Iterable[int] | None = None
+    cv: Any = "loo"
+    schedule: Schedule | Literal["auto", "paper"] = "auto"
+    chains: int | None = None
+    seed: int = 0
+    polish: bool = True
+
+    def __post_init__(self) -> None:
+        checked = {
+            "sizes": _listed(self.sizes),
+            "cv": _kept(parse_cv("loo" if self.cv is None else self.cv)),
+            "schedule": as_schedule(self.schedule),
+            "chains": None if self.chains is None else check_chains(self.chains),
+            "seed": check_seed(self.seed),
+            "polish": bool(self.polish),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def plan(self) -> Schedule:
+        """The schedule."""
+        assert isinstance(self.schedule, Schedule)
+        return self.schedule
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values by name: for files, and to be shown."""
+        plan = self.plan
+        return {
+            "sizes": None if self.sizes is None else list(self.sizes),
+            "cv": "given splits" if isinstance(self.cv, tuple) else " ".join(str(self.cv).split()),
+            "schedule": {
+                "name": plan.name,
+                "unit": plan.unit,
+                "betas": list(plan.betas),
+                "sweeps": list(plan.sweeps),
+                "least_flips": plan.least_flips,
+            },
+            "chains": self.chains,
+            "seed": self.seed,
+            "polish": self.polish,
+        }
+
+
+def as_selection(sizes: Iterable[int] | Selection | None, settings: dict[str, Any]) -> Selection:
+    """A selection as it is, or from sizes and other settings by name."""
+    known = [field.name for field in fields(Selection)]
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        raise TypeError(f"{unknown[0]!r} is not a setting of a selection; expected one of {', '.join(known)}.")
+    if not isinstance(sizes, Selection):
+        return Selection(sizes, **settings)
+    if settings:
+        raise TypeError(f"a Selection is given, and {next(iter(settings))} beside it; expected one or the other.")
+    return sizes
+
+
+def _listed(sizes: Any) -> tuple[Any, ...] | None:
+    """Sizes as they were given, without 0, which is always there; what a table allows is checked beside the table."""
+    if sizes is None:
+        return None
+    if isinstance(sizes, (int, np.integer)):
+        raise TypeError(f"sizes is {sizes}; expected several sizes, for instance range(1, {sizes + 1}) or [{sizes}].")
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise TypeError(f"sizes is {sizes!r}; expected several whole numbers, for instance range(1, 11).")
+    given = tuple(size for size in sizes if isinstance(size, bool) or size != 0)
+    if not given:
+        raise ValueError("sizes is empty; expected at least one number of columns, for instance range(1, 11).")
+    return given
+
+
+def _kept(cv: Any) -> Any:
+    """Splits that come one by one are kept, so that a selection can be used again."""
+    if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
+        return tuple(cv)
+    return cv

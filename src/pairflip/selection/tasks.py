@@ -1,0 +1,252 @@
+"""The task grid: from a selection and a problem to all chains that are to be walked, and what names the run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairflip.engines import Engine, get_engine
+from pairflip.engines.base import flip_nanoseconds
+from pairflip.engines.blas import one_blas_thread
+from pairflip.gram import Gram
+from pairflip.problem import SubsetProblem
+from pairflip.search.annealing import check_size, count_chains
+from pairflip.search.schedule import Schedule
+from pairflip.selection.folds import Folds, as_folds
+from pairflip.selection.settings import Selection
+
+ALL_ROWS = -1
+"""In place of a fold: no row is left out (the final fit)."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Chains `first` to `last` - 1 of one size in one fold: the smallest piece of work that is handed out."""
+
+    size: int
+    fold: int
+    first: int
+    last: int
+
+
+class Stop:
+    """Says to the threads of a run that it was given up; another process has one of its own."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def __reduce__(self) -> tuple[type[Stop], tuple[()]]:
+        return Stop, ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that a worker needs to know, sent to it once.
+
+    `sizes` and `chains` are those of the selection, fitted to the table: `chains` walk each size in a fold,
+    `final_chains` (S,) on all rows. What the schedule means in a fold, its temperatures and numbers of flips, follows
+    from the training rows of the fold (`walks.plans`).
+    """
+
+    problem: SubsetProblem
+    selection: Selection
+    folds: Folds
+    sizes: tuple[int, ...]
+    chains: int
+    final_chains: tuple[int, ...]
+    engine: Any
+    stop: Stop = field(default_factory=lambda: Stop())
+
+    @property
+    def schedule(self) -> Schedule:
+        """How chains are cooled."""
+        return self.selection.plan
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that determines the result beside the data: the selection, fitted to the table, and the model."""
+        problem = self.problem
+        return self.selection.to_dict() | {
+            "sizes": list(self.sizes),
+            "cv": self.folds.how,
+            "chains": self.chains,
+            "final_chains": list(self.final_chains),
+            "center": problem.center,
+            "always": [problem.names[j] for j in problem.always],
+            "ridge": problem.ridge,
+        }
+
+    @property
+    def flips(self) -> NDArray[np.int64]:
+        """Attempted flips (steps,) of a chain on all rows."""
+        return self.schedule.flips(self.problem.gram.n_columns)
+
+    def __sizeof__(self) -> int:
+        """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
+        gram = self.problem.gram
+        return int(self.problem.X.nbytes + gram.columns.nbytes + (8 * gram.n_columns**2 if gram.dense else 0))
+
+    def chains_of(self, size: int, fold: int) -> int:
+        """How many chains walk a size in a fold."""
+        return self.final_chains[self.sizes.index(size)] if fold == ALL_ROWS else self.chains
+
+    def grid(self) -> Iterator[tuple[int, int]]:
+        """Every (size, fold), fold by fold, the final fit first."""
+        for fold in (ALL_ROWS, *range(len(self.folds))):
+            for size in self.sizes:
+                yield size, fold
+
+    def nanoseconds(self, size: int, chains: int) -> float:
+        """Estimated time of a task on one core, by the cost model (it sets batches, never results)."""
+        return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
+
+
+Job = tuple[Work, Sequence[Task]]
+"""The tasks of one problem."""
+
+
+def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] = (1, 1)) -> list[Task]:
+    """What remains to be done of a shard, as runs of chains; a shard owns every `of`-th (size, fold)."""
+    part, of = shard
+    tasks = []
+    for place, (size, fold) in enumerate(work.grid()):
+        if place % of != part - 1:
+            continue
+        open_chains = [c for c in range(work.chains_of(size, fold)) if (size, fold, c) not in done]
+        for first, last in _runs(open_chains):
+            tasks.append(Task(size, fold, first, last))
+    return tasks
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Consecutive numbers as (first, last + 1)."""
+    start = 0
+    for i in range(1, len(numbers) + 1):
+        if i == len(numbers) or numbers[i] != numbers[i - 1] + 1:
+            yield numbers[start], numbers[i - 1] + 1
+            start = i
+
+
+def batches(work: Work, tasks: Iterable[Task], target_ns: float) -> list[list[Task]]:
+    """Tasks in their order, joined until a batch takes about `target_ns`, split where one alone takes longer."""
+    result: list[list[Task]] = []
+    batch: list[Task] = []
+    filled = 0.0
+    for task in tasks:
+        per_chain = work.nanoseconds(task.size, 1)
+        step = max(1, int(target_ns / per_chain))
+        for first in range(task.first, task.last, step):
+            piece = Task(task.size, task.fold, first, min(first + step, task.last))
+            batch.append(piece)
+            filled += per_chain * (piece.last - piece.first)
+            if filled >= target_ns:
+                result.append(batch)
+                batch, filled = [], 0.0
+    if batch:
+        result.append(batch)
+    return result
+
+
+def parse_shard(shard: str | tuple[int, int]) -> tuple[int, int]:
+    """(3, 64) from "3/64": the third of 64 parts."""
+    try:
+        part, of = (int(n) for n in (shard.split("/") if isinstance(shard, str) else shard))
+    except (ValueError, TypeError):
+        part, of = 0, 0
+    if not 1 <= part <= of:
+        raise ValueError(f"shard is {shard!r}; expected 'part/of' with 1 <= part <= of, for instance '3/64'.")
+    return part, of
+
+
+_CELL_NS = 5e7  # what the chains of one fold may take by default
+DEFAULT_LARGEST = 10
+
+
+@one_blas_thread()  # more would round differently
+def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine, groups: ArrayLike | None) -> Work:
+    """Everything checked against the table, and the grid of tasks fixed."""
+    if not isinstance(problem, SubsetProblem):
+        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    get_engine(engine)
+    folds = as_folds(selection.cv, problem, groups)
+    wanted = check_sizes(problem, selection.sizes, min(problem.rows_present - f.size for f in folds.left_out))
+    gram = problem.gram
+    flips = int(selection.plan.flips(gram.n_columns).sum())
+    return Work(
+        problem=problem,
+        selection=selection,
+        folds=folds,
+        sizes=wanted,
+        chains=fold_chains(gram, wanted[-1], flips) if selection.chains is None else selection.chains,
+        final_chains=tuple(count_chains(selection.chains, gram, k, flips) for k in wanted),
+        engine=engine,
+    )
+
+
+def fold_chains(gram: Gram, k: int, flips: int) -> int:
+    """Chains in a fold by default: what takes about 0.05 s by a cost model, but at least 8 and at most 16.
+
+    With fewer, some folds miss their best columns, and the held-out error comes out too high.
+    """
+    return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(gram, k)), 8, 16))
+
+
+def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[int, ...]:
+    """Sizes, sorted, each once; `fewest_rows` are left in the largest fold's training rows."""
+    n = int(problem.candidates.size)
+    room = fewest_rows - problem.forced.shape[1]
+    if sizes is None:
+        return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
+    allowed = f"from 1 to {max(1, n if problem.ridge > 0 else min(n, room))}"
+    for size in sizes:
+        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
+            raise TypeError(f"sizes (--sizes) holds {size!r}; expected whole numbers of columns {allowed}.")
+    if min(sizes) < 1:
+        raise ValueError(f"sizes (--sizes) holds {min(sizes)}; expected numbers of columns {allowed}.")
+    if max(sizes) > n:
+        columns = "1 candidate column that varies" if n == 1 else f"{n} candidate columns that vary"
+        raise ValueError(f"sizes (--sizes) holds {max(sizes)}, but the table has {columns}; expected sizes {allowed}.")
+    wanted = [n if size == n else check_size(problem, size) for size in sizes]
+    largest = max(wanted)
+    if largest > room and problem.ridge == 0:
+        forced = problem.forced.shape[1]
+        beside = f" and {forced} coefficient{'s' * (forced != 1)} fitted anyway" if forced else ""
+        raise ValueError(
+            f"size {largest} was asked for, but a fold has {fewest_rows} rows to learn from{beside}; "
+            f"expected sizes up to {max(room, 0)}."
+        )
+    return tuple(sorted(set(wanted)))
+
+
+def data_hash(problem: SubsetProblem) -> str:
+    """SHA-256 of names, X, y and weights."""
+    digest = hashlib.sha256()
+    for name in problem.names:
+        digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
+    for array in (np.array(problem.X.shape), problem.X, problem.y, problem.sample_weight):
+        kind = "<i8" if array.dtype.kind == "i" else "<f8"
+        digest.update(np.ascontiguousarray(array, dtype=kind).data)
+    return digest.hexdigest()
+
+
+_EXTENT = ("sizes", "chains", "final_chains", "polish")
+"""How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
+
+
+def identity(work: Work) -> dict[str, Any]:
+    """What a journal's manifest says: everything that a chain depends on beside its address.
+
+    Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer.
+    """
+    return {
+        "data": data_hash(work.problem),
+        "rows": work.problem.n_rows,
+        "columns": work.problem.n_columns,
+        **{name: value for name, value in work.settings.items() if name not in _EXTENT},
+        "folds": work.folds.hash,
+    }

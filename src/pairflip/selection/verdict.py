@@ -1,0 +1,109 @@
+r"""What a curve supports: does anything predict, how many columns to recommend, and what errors to expect.
+
+Statistics only; the words are in `answer`. The rules were chosen by simulation (`python -m benchmarks honesty`,
+docs/decisions/020-what-is-recommended.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairflip.least_squares import Floats
+from pairflip.selection.curve import SizeCurve
+
+UNCERTAIN = 0.3
+"""Where a smaller fraction of the chains reached the best set of their fold, the search is uncertain at that size."""
+CLEAR = 1.0
+"""How many standard errors the error must be lower than that of the mean for columns to be called predictive ..."""
+CHANCE = 0.05
+"""... and what fraction of shuffled targets may be fitted as well."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How held-out rows are predicted at a size.
+
+    `rmse` is in the unit of the target, `r2` is one minus the squared error over that of the targets about their mean.
+    """
+
+    size: int
+    rmse: float
+    r2: float
+
+
+def held_out(curve: SizeCurve, size: int) -> HeldOut:
+    """Root mean square error and R2 of the held-out predictions, each row by its weight."""
+    return HeldOut(size, float(np.sqrt(2.0 * curve.cv_error[curve.at(size)])), r_squared(curve, size))
+
+
+def r_squared(curve: SizeCurve, size: int) -> float:
+    """Fraction of the variance of held-out targets that is explained; below 0 the mean is better."""
+    y, w = curve.observed, curve.weights
+    if not w.sum() > 0:
+        return float("nan")
+    total = float(np.sum(w * (y - np.average(y, weights=w)) ** 2))
+    rest = float(np.sum(w * (y - curve.predictions[curve.at(size)]) ** 2))
+    return 1.0 - rest / total if total > 0 else float("nan")
+
+
+def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]:
+    r"""How much lower cv_error is at one size than at another, and the standard error of that difference.
+
+    Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` over the independent units.
+    """
+    unit, w = curve.held_out_unit, curve.weights
+    residuals = [curve.observed - curve.predictions[curve.at(size)] for size in (worse, better)]
+    d: Floats = 0.5 * (residuals[0] ** 2 - residuals[1] ** 2)
+    n = int(unit.max()) + 1
+    total = np.bincount(unit, w, n)
+    used = total > 0
+    means = np.bincount(unit, w * d, n)[used] / total[used]
+    weight = total[used] / total[used].sum()
+    mean = float(weight @ means)
+    return mean, float(np.sqrt(weight @ (means - mean) ** 2 / max(1, means.size - 1)))
+
+
+def predicts(curve: SizeCurve) -> bool:
+    """Whether some number of columns predicts clearly better than none, so that it may be told as a finding.
+
+    Two conditions. Held-out errors are lower than without columns by more than a standard error of that difference. And
+    few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how often depends on
+    the table, and the shuffles know it.
+    """
+    best = curve.best_size
+    if best == 0:
+        return False
+    if 0 not in curve.sizes:  # a curve of version 0.1
+        return r_squared(curve, best) > 0
+    gain, error = difference(curve, 0, best)
+    return gain > CLEAR * error and curve.facts.get("p_value", 0.0) <= CHANCE
+
+
+def recommended_size(curve: SizeCurve) -> int:
+    """The number of columns to keep: 0 if nothing predicts.
+
+    With folds of several rows, the size with the lowest error; it had the lower true error in simulations. When single
+    rows are left out, the lowest error is often low by luck, and the one-standard-error size had the lower true error.
+    """
+    if not predicts(curve):
+        return 0
+    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
+    if not alone:
+        return curve.best_size
+    some = curve.sizes > 0
+    best = curve.at(curve.best_size)
+    return int(np.min(curve.sizes[some & (curve.cv_error <= curve.cv_error[best] + curve.cv_error_se[best])]))
+
+
+def baseline(curve: SizeCurve) -> str:
+    """What predicts at size 0, in words."""
+    if curve.always.size:
+        return "forced columns alone"
+    return "mean alone" if curve.settings.get("center", "fold") is not None else "zero for every row"
+
+
+def uncertain(curve: SizeCurve, size: int) -> bool:
+    """Whether so few chains agree at this size that better columns may have been missed."""
+    return bool(curve.agreement[curve.at(size)] < UNCERTAIN)

@@ -1,0 +1,123 @@
+"""Doing tasks: what a worker runs, be it a thread, another process or another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines import RankTooSmall, WalkPlan, WalkResult, get_engine
+from pairflip.engines.blas import one_blas_thread
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+from pairflip.philox import address_keys
+from pairflip.search.forward import forward_energies, scale_of
+from pairflip.search.settle import settle
+from pairflip.selection.tasks import ALL_ROWS, Task, Work
+
+SHOWN_CHAINS = 16
+"""Chains of a final fit whose course is kept, for the figures."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task found: supports (chains, k) as column indices of X, and their energies.
+
+    `steps` (chains, 2, steps): energies and acceptances of the first chains of a final fit, else empty.
+    """
+
+    task: Task
+    supports: NDArray[np.int64]
+    energies: Floats
+    steps: Floats
+
+
+class Halted(Exception):
+    """The run that a task belongs to was given up."""
+
+
+@one_blas_thread()  # more would round differently
+def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> list[Outcome]:
+    """Walk the chains of all tasks; tasks of one fold that follow each other share its Gram matrix."""
+    walker = get_engine(engine or work.engine)
+
+    def go_on(_: int) -> None:
+        if work.stop.wanted:
+            raise Halted
+
+    outcomes = []
+    for fold, own in groupby(tasks, key=lambda task: task.fold):
+        gram, together = gram_of(work, fold), list(own)
+        for task, chains in zip(together, plans(work, together, gram), strict=True):
+            if task.size == gram.n_columns:
+                outcomes.append(outcome(work, task, gram, None))
+                continue
+            try:
+                (walked,) = walker.walk([(gram, chains)], tick=go_on)
+            except RankTooSmall as error:
+                raise _too_large(task, error.rank) from None
+            outcomes.append(outcome(work, task, gram, walked))
+    return outcomes
+
+
+def gram_of(work: Work, fold: int) -> Gram:
+    """The problem of one fold."""
+    return work.problem.gram if fold == ALL_ROWS else work.problem.held_out(work.folds.left_out[fold])
+
+
+def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floats]:
+    """The betas (steps,) of each size on this problem; their unit comes from these rows and no others."""
+    schedule, wanted = work.schedule, set(sizes)
+    if schedule.unit != "greedy":
+        return dict.fromkeys(wanted, schedule.absolute_betas(1.0))
+    greedy = forward_energies(gram, max(wanted))
+    return {size: schedule.absolute_betas(scale_of(greedy[: size + 1])) for size in wanted}
+
+
+def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
+    """The chains of each task of one fold, whose problem is `gram`, with their addresses (seed, size, fold, chain)."""
+    if any(task.size > gram.n_columns for task in tasks):
+        largest = max(tasks, key=lambda task: task.size)
+        raise _too_large(largest, gram.n_columns)
+    counts = [task.last - task.first for task in tasks]
+    sizes = np.repeat([task.size for task in tasks], counts)
+    folds = np.repeat([task.fold for task in tasks], counts)  # ALL_ROWS is -1, as in an address
+    chains = np.concatenate([np.arange(task.first, task.last) for task in tasks])
+    keys = np.split(address_keys(work.selection.seed, sizes, folds, chains), np.cumsum(counts)[:-1])
+    betas, flips = temperatures(work, gram, sizes.tolist()), work.schedule.flips(gram.n_columns)
+    return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
+
+
+def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Outcome:
+    """What was found, judged by QR; without a walk, the support of all columns."""
+    nothing = no_steps(work)
+    if walked is None:
+        everything = np.arange(gram.n_columns)
+        energy = gram.energy(everything)
+        if not np.isfinite(energy):
+            raise _too_large(task, int(np.linalg.matrix_rank(gram.columns)))
+        chains = task.last - task.first
+        supports, energies = np.tile(everything, (chains, 1)), np.full(chains, energy)
+        return Outcome(task, gram.candidates[supports], energies, nothing)
+    supports, energies = settle(gram, walked)
+    steps = nothing
+    if task.fold == ALL_ROWS:
+        shown, flips = max(0, min(task.last, SHOWN_CHAINS) - task.first), work.schedule.flips(gram.n_columns)
+        steps = np.stack([walked.energy[:shown], walked.accepted[:shown] / flips], axis=1)
+    return Outcome(task, gram.candidates[supports], energies, steps)
+
+
+def no_steps(work: Work) -> Floats:
+    """The course of no chain."""
+    return np.empty((0, 2, len(work.schedule)))
+
+
+def _too_large(task: Task, rank: int) -> ValueError:
+    where = "the table" if task.fold == ALL_ROWS else f"fold {task.fold} (without its held-out rows)"
+    return ValueError(
+        f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate columns; "
+        f"expected sizes up to {rank}."
+    )

@@ -1,0 +1,106 @@
+"""Batches of a device engine: cut, judged and put together as threads do it; what it cannot hold goes to the CPU."""
+
+import numpy as np
+import pytest
+
+from _curves_equal import assert_same_curve
+from pairflip import SubsetProblem, datasets, select_size
+from pairflip.engines import get_engine
+from pairflip.selection import device, select_many
+
+
+class Batches:
+    """An engine that takes batches, as the GPU engine does, and walks them with the compiled CPU engine."""
+
+    name = "batches"
+    prefers_many = True
+
+    def __init__(self, largest=99):
+        self.largest = largest
+        self.batches = []
+
+    def refuses(self, gram, plan):
+        return None if plan.k <= self.largest else f"k is {plan.k}, more than this device takes."
+
+    def flip_energies(self, gram, order, k):
+        return get_engine("numba").flip_energies(gram, order, k)
+
+    def acceptance(self, beta, delta):
+        return get_engine("numba").acceptance(beta, delta)
+
+    def walk(self, pairs, *, n_jobs=1, tick=None):
+        self.batches.append([plan.k for _, plan in pairs])
+        if tick is not None:
+            tick(sum(int(plan.flips.sum()) * plan.chains for _, plan in pairs))
+        return get_engine("numba").walk(pairs)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return [datasets.make_planted(N=30, seed=seed) for seed in range(3)]
+
+
+@pytest.mark.parametrize("center", ["fold", "global", None])
+@pytest.mark.parametrize("cv", ["loo", 4])
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_a_device_gives_the_same_curve(tables, center, cv, ridge):
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 15)
+    problem = SubsetProblem(tables[0].X, tables[0].y, center=center, ridge=ridge, sample_weight=weight)
+    engine = Batches()
+    on_device = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
+    on_cpu = select_size(problem, [1, 3, 5], cv, chains=3, engine="numba")
+    assert sum(map(len, engine.batches)) == 3 * (on_cpu.n_folds + 1)
+    assert (on_device.engine, on_cpu.engine) == ("batches", "numba")
+    assert_same_curve(on_device, on_cpu, but=("seconds", "engine", "energy_per_row"))
+    # Folds of single rows are judged together, from one factorization: the last digits differ.
+    assert on_device.energy_per_row == pytest.approx(on_cpu.energy_per_row, rel=1e-10)
+
+
+def test_what_the_device_cannot_hold_is_walked_on_the_cpu_and_said(tables):
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+    engine = Batches(largest=2)
+    curve = select_size(problem, [1, 2, 3, 4], cv=5, chains=2, engine=engine)
+    assert {k for batch in engine.batches for k in batch} == {1, 2}
+    assert curve.notes == ("walked on the CPU: sizes 3 (k is 3, more than this device takes)",
+                           "walked on the CPU: sizes 4 (k is 4, more than this device takes)")  # fmt: skip
+    assert np.array_equal(curve.predictions, select_size(problem, [1, 2, 3, 4], cv=5, chains=2).predictions)
+
+
+def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, monkeypatch):
+    problems = [SubsetProblem(t.X, t.y, center=None) for t in tables]
+    paper = dict(schedule="paper", chains=1, polish=False)
+    alone = [select_size(p, [2, 3], seed=7 + i, **paper) for i, p in enumerate(problems)]
+    engine = Batches()
+    together = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=engine, **paper))
+    assert len(engine.batches) == 1
+    monkeypatch.setattr(device, "_LAUNCH_NS", 1e6)
+    cut = Batches()
+    in_parts = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=cut, **paper))
+    assert len(cut.batches) > 3
+    for i, curve in enumerate(alone):
+        for other in (together[i], in_parts[i]):
+            assert np.array_equal(curve.predictions, other.predictions)
+            assert np.array_equal(curve.annealing.energy, other.annealing.energy, equal_nan=True)
+
+
+def test_many_problems_resume_from_their_journals(tables, tmp_path):
+    problems = [SubsetProblem(t.X, t.y) for t in tables]
+    first = dict(select_many(problems, [1, 2], cv=3, chains=2, journal=tmp_path / "j"))
+    engine = Batches()
+    again = dict(select_many(problems, [1, 2], cv=3, chains=2, engine=engine, journal=tmp_path / "j"))
+    assert engine.batches == []
+    assert sorted(again) == [0, 1, 2]
+    assert all(np.array_equal(first[i].predictions, again[i].predictions) for i in again)
+
+
+def test_without_a_device_auto_means_threads(tables):
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+    assert select_size(problem, [1], cv=3, chains=1).engine == "numba"
+
+
+def test_progress_follows_the_flips_of_a_device(tables, monkeypatch, capsys):
+    monkeypatch.setattr("pairflip.selection.progress._LOG_SECONDS", 0.0)
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+    select_size(problem, [1, 2], cv=3, chains=2, engine=Batches(), progress="log")
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("pairflip: 16 of 16 chains, ")  # all walked, none judged yet
