@@ -69,6 +69,9 @@ def test_the_numbers_are_those_of_select_size(done):
     np.testing.assert_allclose(coefs["coefficient"], [curve.intercepts[2], *curve.coefs[2]], rtol=1e-12)
     held_out = pd.read_csv(out / "predictions.csv")
     assert held_out.groupby(["size", "row"]).size().tolist() == [5] * 24 * 4
+    assert sorted(set(held_out["row"])) == list(range(1, 25))  # readers count from 1
+    assert sorted(set(held_out["fold"])) == list(range(1, 51))
+    np.testing.assert_array_equal(held_out["row"][: saved.held_out_rows.size], saved.held_out_rows + 1)
     error = held_out.assign(e=(held_out["observed"] - held_out["predicted"]) ** 2 / 2).groupby("size")["e"].mean()
     np.testing.assert_allclose(error, curve.cv_error, rtol=1e-9)
 

@@ -69,8 +69,8 @@ BAD_Y = {
 BAD_OPTIONS = {
     "always, unknown name": ({"always": ["weight"]}, ["always", "'weight'", "which X does not have"]),
     "always, unknown name alone": ({"always": "weight"}, ["always", "'weight'"]),
-    "always, index too large": ({"always": [1, 4]}, ["always", "column 4", "0 to 3"]),
-    "always, negative index": ({"always": [-1]}, ["always", "column -1"]),
+    "always, index too large": ({"always": [1, 4]}, ["always", "column index 4 (counting from 0)", "0 to 3"]),
+    "always, negative index": ({"always": [-1]}, ["always", "column index -1 (counting from 0)"]),
     "always, everything": ({"always": range(N)}, ["none of the 4 columns of X varies"]),
     "weights, too few": ({"sample_weight": np.ones(3)}, ["sample_weight has shape (3,)", "10 rows"]),
     "weights, two-dimensional": ({"sample_weight": np.ones((M, 1))}, ["sample_weight has shape (10, 1)"]),

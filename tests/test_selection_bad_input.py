@@ -71,9 +71,9 @@ def test_sizes_beyond_the_rank():
 def test_sizes_beyond_the_rank_of_one_fold():
     table = X[:, :3].copy()
     table[:, 2] = table[:, 1]
-    table[4, 2] += 1.0  # only row 4 tells the two columns apart
+    table[4, 2] += 1.0  # only the row at index 4, the fifth, tells the two columns apart
     message = sentence_of(ValueError, lambda: select(SubsetProblem(table, Y), sizes=[3]))
-    assert "fold 4 (without its held-out rows) has only 2 linearly independent candidate columns" in message
+    assert "fold 5 (without its held-out rows) has only 2 linearly independent candidate columns" in message
 
 
 def test_sizes_are_sorted_and_taken_once():
@@ -95,23 +95,27 @@ CV = {
     "one split": (HALVES[:1], ValueError, "cv gives 1 fold; expected at least two."),
     "splits that are no pairs": ([[0, 1, 2], [3, 4, 5]], ValueError, "not of (training rows, held-out rows) pairs."),
     "numbers": ([1, 2, 3], ValueError, "not of (training rows, held-out rows) pairs."),
-    "nothing held out": ([*HALVES, (np.arange(8), [])], ValueError, "fold 2 holds out no row numbers"),
-    "fractions": ([*HALVES, (np.arange(4), [4.5])], ValueError, "fold 2 holds out no row numbers"),
-    "fractions learned from": ([*HALVES, ([0.5, 1.5], [4])], ValueError, "fold 2 learns from float64 values"),
+    "nothing held out": ([*HALVES, (np.arange(8), [])], ValueError, "fold 3 holds out no row indices"),
+    "fractions": ([*HALVES, (np.arange(4), [4.5])], ValueError, "fold 3 holds out no row indices"),
+    "fractions learned from": ([*HALVES, ([0.5, 1.5], [4])], ValueError, "fold 3 learns from float64 values"),
     "beyond the table": (
         [*HALVES, ([0, 1, 2], [8])],
         ValueError,
-        "fold 2 names row 8; expected row numbers from 0 to 7",
+        "fold 3 names row index 8 (counting from 0); expected row indices from 0 to 7",
     ),
     "negative rows": (
         [*HALVES, ([0, 1, 2], [-1])],
         ValueError,
-        "fold 2 names row -1; expected row numbers from 0",
+        "fold 3 names row index -1 (counting from 0); expected row indices from 0",
     ),
-    "learned beyond the table": ([*HALVES, ([0, 99], [3])], ValueError, "fold 2 names row 99"),
-    "learned and tested": ([*HALVES, ([0, 1, 2], [2])], ValueError, "fold 2 learns from row 2 and is tested on it"),
-    "learned twice": ([*HALVES, ([0, 1, 1], [2])], ValueError, "fold 2 learns from a row twice"),
-    "nothing to learn from": ([*HALVES, ([0], [2])], ValueError, "fold 2 leaves fewer than two rows to learn from"),
+    "learned beyond the table": ([*HALVES, ([0, 99], [3])], ValueError, "fold 3 names row index 99 (counting from 0)"),
+    "learned and tested": (
+        [*HALVES, ([0, 1, 2], [2])],
+        ValueError,
+        "fold 3 learns from row index 2 (counting from 0) and is tested on it",
+    ),
+    "learned twice": ([*HALVES, ([0, 1, 1], [2])], ValueError, "fold 3 learns from a row twice"),
+    "nothing to learn from": ([*HALVES, ([0], [2])], ValueError, "fold 3 leaves fewer than two rows to learn from"),
     "a splitter of more folds than rows": (KFold(9), ValueError, "n_splits=9 greater than the number of samples"),
     "groups missing": (GroupKFold(2), ValueError, "The 'groups' parameter should not be None."),
 }
@@ -131,7 +135,7 @@ def test_groups():
 def test_rows_of_weight_zero_only():
     problem = SubsetProblem(X, Y, sample_weight=[0, 0, 1, 1, 1, 1, 1, 1])
     splits = [([2, 3, 4], [5, 6, 7]), ([2, 3, 4], [0, 1])]
-    assert "fold 1 holds out rows of weight zero only" in sentence_of(ValueError, lambda: select(problem, cv=splits))
+    assert "fold 2 holds out rows of weight zero only" in sentence_of(ValueError, lambda: select(problem, cv=splits))
     assert "expected 2 to 6" in sentence_of(ValueError, lambda: select(problem, cv=8))
 
 

@@ -10,6 +10,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.selection import select_size
 from pairflip.selection.folds import DEFAULT_CV
 from pairflip.tables import Table
+from pairflip.text import row_numbers
 
 if TYPE_CHECKING:
     from pairflip.selection import SizeCurve
@@ -21,8 +22,7 @@ def demo_table() -> Table:
     The measurements come with scikit-learn; nothing is downloaded.
     """
     data = load_diabetes_products()
-    rows = [str(row) for row in range(1, len(data.y) + 1)]
-    return Table(data.X, data.y, data.names, rows, target="diabetes progression", source="diabetes")
+    return Table(data.X, data.y, data.names, row_numbers(len(data.y)), target="diabetes progression", source="diabetes")
 
 
 def run_demo(

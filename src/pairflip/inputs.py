@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _POLARS_DATES = ("Date", "Datetime", "Duration", "Time")
@@ -19,10 +20,6 @@ def _show(names: Sequence[str], at: Iterable[int], most: int = 5) -> str:
     listed = list(at)
     text = ", ".join(repr(names[j]) for j in listed[:most])
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
-
-
-def _values(count: int) -> str:
-    return f"{count} value{'s' * (count != 1)}"
 
 
 def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
@@ -61,7 +58,7 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
     if n_columns == 0:
         raise ValueError("X has no columns; expected at least one candidate column.")
     if n_rows < 2:
-        raise ValueError(f"X has {n_rows} row{'s' * (n_rows != 1)}; expected at least two rows (n_samples >= 2).")
+        raise ValueError(f"X has {plural(n_rows, 'row')}; expected at least two rows (n_samples >= 2).")
     if np.iscomplexobj(raw):
         raise ValueError("Complex data not supported: X holds complex numbers; expected real ones.")
     refuse_dates(X, labels)
@@ -76,9 +73,10 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
     finite = np.isfinite(table)
     if not finite.all():
         bad = np.flatnonzero(~finite.all(axis=0)).tolist()
+        count = plural(int((~finite).sum()), "value")
         raise ValueError(
-            f"X contains NaN or infinity in column {_show(labels, bad)} ({_values(int((~finite).sum()))}); expected "
-            "finite numbers: drop these rows or columns, or impute them."
+            f"X contains NaN or infinity in column {_show(labels, bad)} ({count}); expected finite numbers: drop these "
+            "rows or columns, or impute them."
         )
     return table, labels
 
@@ -159,7 +157,9 @@ def as_target(y: ArrayLike, n_rows: int) -> Floats:
         raise ValueError(f"y has shape {target.shape} but X has {n_rows} rows; expected one target value per row.")
     bad = int((~np.isfinite(target)).sum())
     if bad:
-        raise ValueError(f"y contains NaN or infinity ({_values(bad)}); expected finite numbers: drop these rows.")
+        raise ValueError(
+            f"y contains NaN or infinity ({plural(bad, 'value')}); expected finite numbers: drop these rows."
+        )
     return target
 
 
@@ -199,6 +199,7 @@ def find_columns(wanted: Iterable[str | int], names: Sequence[str]) -> NDArray[n
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
             raise TypeError(f"always names column {item!r}; expected names or indices of columns of X.")
         if not 0 <= int(item) < len(names):
-            raise ValueError(f"always names column {item}, but X has columns 0 to {len(names) - 1}.")
+            what = numbered("column", int(item), given=True)
+            raise ValueError(f"always names {what}, but X has column indices 0 to {len(names) - 1}.")
         found.append(int(item))
     return np.unique(np.asarray(found, dtype=np.int64))

@@ -14,6 +14,7 @@ from pairflip.inputs import as_table, as_target, as_weights, find_columns
 from pairflip.least_squares import Floats
 from pairflip.losses import LOSSES, Fit, Loss
 from pairflip.losses.loo import LooGram
+from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
 MEMORY_BUDGET = 256 * 2**20
@@ -124,8 +125,9 @@ class SubsetProblem:
         given = np.asarray(rows)
         index = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
         if index.size == 0 or index[0] < 0 or index[-1] >= self.n_rows:
-            named = f"from {index[0]} to {index[-1]}" if index.size else "none"
-            raise ValueError(f"held-out rows: {named}; expected at least one row number from 0 to {self.n_rows - 1}.")
+            first, last = (index[0], index[-1]) if index.size else (0, 0)
+            bad = numbered("row", int(first if first < 0 else last), given=True) if index.size else "none"
+            raise ValueError(f"held-out rows: {bad}; expected row indices from 0 to {self.n_rows - 1}, at least one.")
         if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
         return self.loss.without_rows(self, index)
@@ -147,7 +149,8 @@ class SubsetProblem:
             why = "is out of range"
             if 0 <= column < self.n_columns:
                 why = "is always in the model" if column in self.always else "is constant"
-            raise ValueError(f"column {column} of the support {why}; expected indices of candidate columns.")
+            what = numbered("column", column, given=True)
+            raise ValueError(f"{what} of the support {why}; expected indices of candidate columns.")
         return at
 
     def fit(self, support: ArrayLike) -> Fit:

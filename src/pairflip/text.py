@@ -2,6 +2,12 @@
 
 A name comes from other people's tables. On a page and in a figure `clean` replaces what cannot be shown; on a terminal
 `visible` writes it as an escape; in a sentence `quoted` sets it in quotes. All three know the same characters.
+
+Rows and folds follow one rule. Where a reader is told of one (messages, the report, predictions.csv, the command line),
+it is counted from 1, and a row that has a name is shown by its name. Where Python hands over numbers (rows of a split,
+columns of a support), they are Python's indices from 0, and a message about such a number says so. Arrays of records
+and the files that hold them (result.json, journals) keep Python's indices. `numbered` writes both kinds, and
+`row_numbers` names the rows of a table that has no names for them.
 """
 
 from __future__ import annotations
@@ -212,3 +218,28 @@ def _finite(value: float, form: str) -> str:
 def plural(count: int, word: str) -> str:
     """``1 column``, ``1,234 columns``."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def numbered(what: str, index: int, given: bool = False) -> str:
+    """How a sentence names the row, fold or column at a Python index.
+
+    Parameters
+    ----------
+    what : str
+        ``"row"``, ``"fold"`` or ``"column"``.
+    index : int
+        Python's index, from 0.
+    given : bool
+        Whether the reader gave this very number, so that it must be found again where it was given.
+
+    Returns
+    -------
+    str
+        ``row 8`` for index 7; if it was given, ``row index 7 (counting from 0)``.
+    """
+    return f"{what} index {index} (counting from 0)" if given else f"{what} {index + 1:,}"
+
+
+def row_numbers(count: int) -> list[str]:
+    """Names of rows that have none: ``1``, ``2``, ... up to `count`."""
+    return [str(row) for row in range(1, count + 1)]

@@ -81,10 +81,15 @@ class Loaded:
 
 def load(options: TableOptions) -> Loaded:
     """Read the table."""
+    from pairflip.text import quoted
+
     if options.data is None:
         raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
     labels = None if options.groups is None else _group_labels(options)
     table = _read(options)
+    if labels is not None and "" in labels:
+        row = quoted(table.row_names[labels.index("")])
+        raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")
     weights: Floats | None = None
     if options.weights is not None:
         table, weights = _take_out(table, options.weights)
@@ -129,10 +134,6 @@ def _group_labels(options: TableOptions) -> list[str]:
         labels = _read(options, index=options.groups, drop=[*options.drop, *others]).row_names
     except TableError as error:
         raise TableError(str(error).replace("--index", "--groups")) from None
-    if "" in labels:
-        raise ValueError(
-            f"--groups {options.groups!r} has no value in row {labels.index('') + 1}; expected a group for every row."
-        )
     return labels
 
 

@@ -183,7 +183,10 @@ def coefficients(curve: SizeCurve) -> pd.DataFrame:
 
 
 def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
-    """One row for each size and held-out row: its prediction by columns that were chosen without it."""
+    """One row for each size and held-out row: its prediction by columns that were chosen without it.
+
+    Folds are counted from 1; rows have their names, or numbers from 1.
+    """
     import numpy as np
     import pandas as pd
 
@@ -193,7 +196,7 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
         {
             "size": np.repeat(curve.sizes, places),
             "row": np.tile(rows, sizes),
-            "fold": np.tile(curve.held_out_fold, sizes),
+            "fold": np.tile(curve.held_out_fold + 1, sizes),
             "observed": np.tile(curve.observed, sizes),
             "predicted": curve.predictions.ravel(),
         }

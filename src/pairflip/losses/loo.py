@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SATURATED, Floats, qr_loo_energy
+from pairflip.text import numbered
 
 
 class LooGram(Gram):
@@ -32,8 +33,8 @@ class LooGram(Gram):
         row = int(np.argmax(self.leverage))
         if self.leverage[row] >= 1.0 - SATURATED:
             raise ValueError(
-                f"row {row} is fitted exactly by what is always in the model, so it has no leave-one-out error; give "
-                "it weight 0, or leave out the column that only this row has."
+                f"{numbered('row', row)} (the first is row 1) is fitted exactly by what is always in the model, so it "
+                "has no leave-one-out error; give it weight 0, or leave out the column that only this row has."
             )
         self.base, self.candidates = base, base.candidates
         self.columns, self.target, self.penalty = base.columns, base.target, base.penalty

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.selection.verdict import baseline, recommended_size
 from pairflip.selection.verdict import held_out as errors_of
-from pairflip.text import clean, column_labels, plural, shorten
+from pairflip.text import clean, column_labels, plural, row_numbers, shorten
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -276,7 +276,7 @@ def shown_rows(curve: SizeCurve, limit: int) -> Ints:
 def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
     """Names of the rows where they are given, else numbers from 1."""
     if names is None:
-        return [str(row + 1) for row in range(curve.n_rows)]
+        return row_numbers(curve.n_rows)
     labels = [shorten(clean(name), 60) for name in names]
     if len(labels) != curve.n_rows:
         raise ValueError(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.problem import SubsetProblem
+from pairflip.text import numbered
 
 Rows = NDArray[np.int64]
 
@@ -175,7 +176,7 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -
 
 
 def _numbers(rows: Any) -> Rows:
-    """Row numbers from numbers or from a mask."""
+    """Row indices from indices or from a mask."""
     given = np.asarray(rows)
     return np.flatnonzero(given) if given.dtype == bool else given
 
@@ -193,25 +194,27 @@ def _checked(
     present = np.flatnonzero(weight > 0)
     rows, left_out = [], []
     for f, (train, test) in enumerate(splits):
+        fold = numbered("fold", f)
         if test.size == 0 or not np.issubdtype(test.dtype, np.integer):
-            raise ValueError(f"fold {f} holds out no row numbers; expected at least one in every fold.")
+            raise ValueError(f"{fold} holds out no row indices; expected at least one in every fold.")
         if train.size and not np.issubdtype(train.dtype, np.integer):
-            raise ValueError(f"fold {f} learns from {train.dtype} values; expected row numbers.")
+            raise ValueError(f"{fold} learns from {train.dtype} values; expected row indices.")
         for part in (train, test):
             if part.size and (part.min() < 0 or part.max() >= problem.n_rows):
-                bad = part.min() if part.min() < 0 else part.max()
-                raise ValueError(f"fold {f} names row {bad}; expected row numbers from 0 to {problem.n_rows - 1}.")
+                bad = numbered("row", part.min() if part.min() < 0 else part.max(), given=True)
+                raise ValueError(f"{fold} names {bad}; expected row indices from 0 to {problem.n_rows - 1}.")
         learned, unique = np.unique(train.astype(np.int64)), np.unique(test.astype(np.int64))
         if learned.size < train.size:
-            raise ValueError(f"fold {f} learns from a row twice; expected every row once (sample_weight counts rows).")
+            raise ValueError(f"{fold} learns from a row twice; expected every row once (sample_weight counts rows).")
         both = np.intersect1d(learned, unique)
         if both.size:
-            raise ValueError(f"fold {f} learns from row {both[0]} and is tested on it; expected one or the other.")
+            row = numbered("row", both[0], given=True)
+            raise ValueError(f"{fold} learns from {row} and is tested on it; expected one or the other.")
         unique = unique[weight[unique] > 0]
         if unique.size == 0:
-            raise ValueError(f"fold {f} holds out rows of weight zero only; expected rows that count.")
+            raise ValueError(f"{fold} holds out rows of weight zero only; expected rows that count.")
         if np.count_nonzero(weight[learned]) < 2:
-            raise ValueError(f"fold {f} leaves fewer than two rows to learn from; hold out fewer rows.")
+            raise ValueError(f"{fold} leaves fewer than two rows to learn from; hold out fewer rows.")
         rows.append(unique)
         left_out.append(np.setdiff1d(present, learned))
     if len(rows) < 2:

@@ -17,6 +17,7 @@ from pairflip.philox import address_keys
 from pairflip.search.forward import forward_energies, scale_of
 from pairflip.search.settle import settle
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
+from pairflip.text import numbered
 
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
@@ -116,7 +117,7 @@ def no_steps(work: Work) -> Floats:
 
 
 def _too_large(task: Task, rank: int) -> ValueError:
-    where = "the table" if task.fold == ALL_ROWS else f"fold {task.fold} (without its held-out rows)"
+    where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
     return ValueError(
         f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate columns; "
         f"expected sizes up to {rank}."

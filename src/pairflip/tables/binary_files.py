@@ -10,9 +10,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pairflip.tables.errors import TableError, counted, perhaps
+from pairflip.tables.errors import TableError, perhaps
 from pairflip.tables.raw import MISSING_WORDS, Change, Raw
-from pairflip.text import listed, quoted
+from pairflip.text import listed, plural, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +75,7 @@ def read_npz(path: Path) -> Raw:
     names = [str(name) for name in arrays.get("names", [f"x{j}" for j in range(X.shape[1])])]
     if len(names) != X.shape[1]:
         raise TableError(
-            f"{path.name!r} has {counted(len(names), 'name')} for {counted(X.shape[1], 'column')} of X; expected as "
-            "many."
+            f"{path.name!r} has {plural(len(names), 'name')} for {plural(X.shape[1], 'column')} of X; expected as many."
         )
     frame = pd.DataFrame(X)
     if y is not None:

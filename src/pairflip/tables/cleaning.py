@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.tables.errors import TableError, counted
+from pairflip.tables.errors import TableError
 from pairflip.tables.kinds import KINDS, as_numbers, describe, is_boolean, is_plain
 from pairflip.tables.marks import READINGS, Marks
 from pairflip.tables.odd import no_column_left, odd_columns, odd_target
 from pairflip.tables.raw import Change, change
-from pairflip.text import listed, quoted
+from pairflip.text import listed, plural, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ def without_missing(
     rows = lost.any(axis=1) | lost_y
     if lost_y.any() and missing != "drop-rows":
         raise TableError(
-            f"The target {quoted(target)} is missing or infinite in {counted(int(lost_y.sum()), 'row')} "
+            f"The target {quoted(target)} is missing or infinite in {plural(int(lost_y.sum()), 'row')} "
             f"({listed(_pick(row_names, lost_y))}); expected numbers: remove these rows with --missing drop-rows "
             f"(keeps {int((~rows).sum()):,} of {len(y):,})."
         )
@@ -158,7 +158,7 @@ def without_missing(
     if missing == "drop-columns":
         if columns.all():
             raise TableError(
-                f"--missing drop-columns leaves none of {counted(len(names), 'column')}, since each has missing "
+                f"--missing drop-columns leaves none of {plural(len(names), 'column')}, since each has missing "
                 "values; expected at least one: use --missing drop-rows or fill them in."
             )
         dropped = change("column", "with missing or infinite values dropped", _pick(names, columns))
@@ -173,13 +173,13 @@ def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.
     columns, empty = np.asarray(lost.any(axis=0)), np.asarray(lost.all(axis=0))
     if empty.any():
         return TableError(
-            f"{counted(int(empty.sum()), 'column')} of the table without any value: {listed(_pick(names, empty))}; "
+            f"{plural(int(empty.sum()), 'column')} of the table without any value: {listed(_pick(names, empty))}; "
             "expected numbers: leave them out with --missing drop-columns or with --drop."
         )
     n_rows, n_columns = lost.shape
     return TableError(
-        f"{counted(int(lost.sum()), 'value')} missing or infinite in {listed(_pick(names, columns), 2)}; "
-        f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {counted(n_rows, 'row')}) or "
+        f"{plural(int(lost.sum()), 'value')} missing or infinite in {listed(_pick(names, columns), 2)}; "
+        f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {plural(n_rows, 'row')}) or "
         f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,})."
     )
 
@@ -187,7 +187,7 @@ def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.
 def _too_few_rows(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> TableError:
     worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
     return TableError(
-        f"--missing drop-rows leaves {counted(int((~rows).sum()), 'row')} of {len(rows):,}; expected at least two: use "
+        f"--missing drop-rows leaves {plural(int((~rows).sum()), 'row')} of {len(rows):,}; expected at least two: use "
         f"--missing drop-columns, or --drop those with most missing values ({listed(names[j] for j in worst)})."
     )
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pairflip.tables.errors import TableError, counted, perhaps
+from pairflip.tables.errors import TableError, perhaps
 from pairflip.tables.raw import Change, change
-from pairflip.text import listed, quoted
+from pairflip.text import listed, plural, quoted
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def select(
     if target is None:
         raise TableError(
             f"No target is given; expected the column to predict, such as --target {quoted(names[-1])}: the table has "
-            f"{counted(len(names), 'column')}, {listed(names)}."
+            f"{plural(len(names), 'column')}, {listed(names)}."
         )
     if isinstance(keep, str) or isinstance(drop, str):
         keep, drop = ([each] if isinstance(each, str) else each for each in (keep, drop))
@@ -164,6 +164,6 @@ def _refuse_two_targets(y: int, candidates: list[int], names: Sequence[str], ori
     twins = [names[j] for j in candidates if originals[j] == originals[y]]
     if twins:
         raise TableError(
-            f"{counted(1 + len(twins), 'column')} of the table are called {quoted(originals[y])}; expected one target: "
+            f"{plural(1 + len(twins), 'column')} of the table are called {quoted(originals[y])}; expected one target: "
             f"leave the other out with --drop {quoted(twins[0])}, or rename it."
         )

@@ -13,11 +13,6 @@ class TableError(ValueError):
     """A table cannot be used as asked: one sentence with what was given, what is expected and the shortest fix."""
 
 
-def counted(count: int, thing: str) -> str:
-    """``1 row``, ``2 rows``, ``20,000 columns``."""
-    return f"{count:,} {thing}{'s' * (count != 1)}"
-
-
 def close_matches(name: str, names: Sequence[str], most: int = 3) -> list[str]:
     """Names that were probably meant, best first; upper and lower case and spaces at the ends do not count.
 

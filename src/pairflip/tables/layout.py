@@ -12,7 +12,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, cast
 
-from pairflip.tables.errors import TableError, counted
+from pairflip.tables.errors import TableError
+from pairflip.text import numbered, plural
 
 MAGIC = {b"PK\x03\x04": ".xlsx or .npz", b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xd0\xcf\x11\xe0": ".xls"}
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -186,7 +187,7 @@ def ragged(path: Path, separator: str, expected: int, row: int, fields: int) -> 
     elif row == 1 and fields == expected + 1:
         fix = "remove the comma at the end of the rows, or name the last column" if separator == "," else fix
     return TableError(
-        f"{path.name!r} has {counted(fields, 'field')} in row {row:,} but {counted(expected, 'column')} "
+        f"{path.name!r} has {plural(fields, 'field')} in {numbered('row', row - 1)} but {plural(expected, 'column')} "
         f"(separated by {SEPARATORS.get(separator, repr(separator))}); expected as many fields as columns: {fix}."
     )
 

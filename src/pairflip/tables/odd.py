@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.tables.errors import TableError, counted
+from pairflip.tables.errors import TableError
 from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
 from pairflip.tables.marks import READINGS, Marks, both_readings, readings, simplest
-from pairflip.text import listed, quoted
+from pairflip.text import listed, numbered, plural, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
     row, value = _telling(column, marks or READINGS[0])
     fix = "choose another --target or encode it" if kind in WORDS else how_to_read(frame, at, marks)
     return TableError(
-        f"The target {quoted(name)} holds {kind} (row {row + 1:,}: {quoted(value)}); expected numbers: {fix}."
+        f"The target {quoted(name)} holds {kind} ({numbered('row', row)}: {quoted(value)}); expected numbers: {fix}."
     )
 
 
@@ -76,11 +76,11 @@ def odd_columns(
     if len(set(kinds.values())) == 1:
         row, value = _telling(frame[bad[0]], marks or READINGS[0])
         verb = "holds" if len(bad) == 1 else "hold"
-        start = f"{counted(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
-        end = f" (row {row + 1:,}: {quoted(value)})" + end
+        start = f"{plural(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
+        end = f" ({numbered('row', row)}: {quoted(value)})" + end
         shown = [quoted(names[j]) for j in kinds]
     else:
-        start = f"{counted(len(bad), 'column')} are not numbers: "
+        start = f"{plural(len(bad), 'column')} are not numbers: "
         shown = [f"{quoted(names[j])} ({kind})" for j, kind in kinds.items()]
     return TableError(start + _as_many_as_fit(shown, len(bad), LONGEST - len(start) - len(end)) + end)
 
@@ -106,7 +106,7 @@ def no_column_left(
     commas = [j for j, kind in kinds.items() if kind not in WORDS]
     fix = how_to_read(frame, commas[0], marks) if commas else "encode some as numbers"
     return TableError(
-        f"No column of numbers is left of {counted(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
+        f"No column of numbers is left of {plural(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
         f"expected at least one to choose from: {fix}."
     )
 

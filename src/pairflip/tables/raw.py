@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pairflip.tables.errors import counted
 from pairflip.tables.marks import Marks
-from pairflip.text import listed
+from pairflip.text import listed, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +43,7 @@ class Change:
         return len(self.names)
 
     def __str__(self) -> str:
-        return self.says or f"{counted(self.count, self.what)} {self.why}: {listed(self.names)}"
+        return self.says or f"{plural(self.count, self.what)} {self.why}: {listed(self.names)}"
 
 
 def change(what: str, why: str, names: Iterable[str]) -> list[Change]:

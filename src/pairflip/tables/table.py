@@ -17,10 +17,10 @@ from pairflip.tables.binary_files import about_sheets
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
-from pairflip.tables.errors import TableError, counted
+from pairflip.tables.errors import TableError
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
-from pairflip.text import quoted
+from pairflip.text import plural, quoted, row_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Table:
     names : N names
         Of the columns of X, all different.
     row_names : M names
-        From the index column, or the row numbers of the file, of which the first is 1.
+        From the index column, or numbers of the rows of the file, the first below the header being 1.
     target : str
         Name of y.
     source : str
@@ -122,7 +122,7 @@ def read_table(
     with _naming_sheets(raw):
         n_rows = len(raw.frame)
         if n_rows < 2:
-            raise TableError(f"{source!r} has {counted(n_rows, 'row')} below the header; expected at least two rows.")
+            raise TableError(f"{source!r} has {plural(n_rows, 'row')} below the header; expected at least two rows.")
         if not raw.names:
             raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
         if target is None and source.lower().endswith(".npz") and raw.names[0] == "y":
@@ -207,4 +207,4 @@ def _row_names(raw: Raw, index: int | None) -> list[str]:
     if index is not None:
         column = raw.frame[index]
         return ["" if gone else str(name) for name, gone in zip(column, column.isna(), strict=True)]
-    return raw.row_names or [str(row) for row in range(1, len(raw.frame) + 1)]
+    return raw.row_names or row_numbers(len(raw.frame))

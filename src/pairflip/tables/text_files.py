@@ -23,7 +23,7 @@ from pairflip.tables.layout import (
 )
 from pairflip.tables.marks import Marks
 from pairflip.tables.raw import MISSING_WORDS, Change, Raw
-from pairflip.text import quoted
+from pairflip.text import numbered, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,7 @@ def _refuse_commas(path: Path, layout: Layout) -> None:
     commas = [each for each in first if "," in each and comma.number(each) is not None and grouped.number(each) is None]
     if 2 * len(commas) > len(first):
         raise TableError(
-            f"{path.name!r} holds decimal commas (row 1: {quoted(commas[0])}); expected decimal points: "
+            f"{path.name!r} holds decimal commas ({numbered('row', 0)}: {quoted(commas[0])}); expected decimal points: "
             "read the table with --decimal ,."
         )
 
