@@ -134,7 +134,7 @@ def _write_coefficients(record: dict[str, Any], out: Path) -> None:
     import csv
     import io
 
-    from pairflip.present.files import write_whole
+    from pairflip.present.save import write_whole
 
     text = io.StringIO()
     delimiter = _DELIMITERS[out.suffix.lower()]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from pairflip.present.content import page_content
-from pairflip.present.files import write_whole
+from pairflip.present.save import write_whole
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve

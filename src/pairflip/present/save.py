@@ -1,15 +1,15 @@
-"""All figures of a curve as files."""
+"""Writing files whole or not at all, and all figures of a curve as files."""
 
 from __future__ import annotations
 
 import io
 import os
+import secrets
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.present.files import write_whole
 from pairflip.present.numbers import size_to_show
 from pairflip.present.registry import FIGURES, Room
 from pairflip.present.style import new_axes, set_title
@@ -27,6 +27,38 @@ _KINDS: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None}},
     "png": {"dpi": 150, "metadata": {"Software": None}},
 }
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes, what: str) -> Path:
+    """Write a file whole or not at all: under another name in the same folder first, then renamed.
+
+    Parameters
+    ----------
+    path : path
+        The file; one that is there is replaced.
+    data : bytes
+        Its content.
+    what : str
+        What it is, for the error message: ``"the report"``.
+    """
+    path = Path(path)
+    part = path.with_name(f".pairflip-{secrets.token_hex(6)}.part")
+    try:
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise type(error)(
+            f"Cannot write {what} {str(path)!r}: {reason}; name a file in a folder that exists and can be written."
+        ) from None
+    return path
 
 
 def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]:
