@@ -31,3 +31,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data sets at {folder}: set PAIRFLIP_SHARED_DATA to their folder")
     return folder
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file and give its path."""
+
+    def written(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return written

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from pairflip.testing.cases import Case, delicate_cases, enumerated_cases, random_cases
-from pairflip.testing.conformance import (
-    EngineConformance,
-    check_acceptance,
+from pairflip.testing.check_chains import (
     check_decisions,
     check_delicate,
-    check_detailed_balance,
-    check_flip_energies,
-    check_irreducible,
     check_long_walks,
     check_many,
     check_protocol,
     check_rank,
-    check_singular,
-    check_stationarity,
     check_steps,
     check_tick,
-    check_visits,
     check_workers,
-    make_plan,
-    walk_one,
 )
-from pairflip.testing.enumeration import all_supports, best_support, boltzmann, enumerate_energies
-from pairflip.testing.transition import balance_error, states, stationarity_error, transition_matrix
+from pairflip.testing.check_law import (
+    check_acceptance,
+    check_detailed_balance,
+    check_flip_energies,
+    check_irreducible,
+    check_singular,
+    check_stationarity,
+    check_visits,
+)
+from pairflip.testing.conformance import EngineConformance
+from pairflip.testing.exact import (
+    all_supports,
+    balance_error,
+    best_support,
+    boltzmann,
+    enumerate_energies,
+    states,
+    stationarity_error,
+    transition_matrix,
+)
+from pairflip.testing.walks import make_plan, walk_one
 
 __all__ = [
     "Case",

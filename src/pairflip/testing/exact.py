@@ -1,4 +1,4 @@
-r"""The transition matrix of one flip, written out over all supports of a small problem.
+r"""Exact answers for small problems: every support one by one, and the transition matrix of one flip over all of them.
 
 A flip proposes one of the k (N - k) exchanges (i, j) with equal probability and accepts it with
 :math:`A = \min(1, e^{-\beta \Delta E})`:
@@ -11,13 +11,46 @@ so that no distribution over the states is stationary for an engine that does.
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import comb
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import Engine
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.testing.enumeration import all_supports, enumerate_energies
+from pairflip.problem import SubsetProblem
+
+MOST = 1_000_000
+
+
+def all_supports(N: int, k: int) -> NDArray[np.int64]:
+    """All sorted supports (C(N, k), k) of k of N columns, in lexicographic order."""
+    if comb(N, k) > MOST:
+        raise ValueError(f"there are {comb(N, k)} supports of {k} of {N} columns; expected at most {MOST}.")
+    return np.array(list(combinations(range(N), k)), dtype=np.int64).reshape(comb(N, k), k)
+
+
+def enumerate_energies(problem: SubsetProblem | Gram, k: int) -> Floats:
+    """E(S) by QR, infinite when singular, in the order of `all_supports` of the candidate columns."""
+    gram = problem.gram if isinstance(problem, SubsetProblem) else problem
+    return np.array([gram.energy(support) for support in all_supports(gram.n_columns, k)])
+
+
+def best_support(problem: SubsetProblem, k: int) -> tuple[NDArray[np.int64], float]:
+    """The best k columns of X and their energy, by looking at every support."""
+    energies = enumerate_energies(problem, k)
+    best = int(np.argmin(energies))
+    return problem.candidates[all_supports(problem.candidates.size, k)[best]], float(energies[best])
+
+
+def boltzmann(energies: Floats, beta: float) -> Floats:
+    r""":math:`\pi(S) = e^{-\beta E(S)} / \sum_{S'} e^{-\beta E(S')}`, zero where the energy is infinite."""
+    allowed = np.isfinite(energies)
+    weights = np.zeros_like(energies)
+    weights[allowed] = np.exp(-beta * (energies[allowed] - energies[allowed].min()))
+    return np.asarray(weights / weights.sum())
 
 
 def states(gram: Gram, k: int) -> tuple[NDArray[np.int64], Floats]:
@@ -28,7 +61,19 @@ def states(gram: Gram, k: int) -> tuple[NDArray[np.int64], Floats]:
 
 
 def transition_matrix(engine: Engine, gram: Gram, k: int, beta: float) -> Floats:
-    """P (n, n) over `states`, from the engine's own `flip_energies` and `acceptance`."""
+    """P (n, n) over `states`, from the engine's own `flip_energies` and `acceptance`.
+
+    Parameters
+    ----------
+    engine : Engine
+        Whose flips these are.
+    gram : Gram
+        The problem.
+    k : int
+        Number of columns in a support.
+    beta : float
+        Inverse temperature.
+    """
     supports, _ = states(gram, k)
     number = {tuple(support): a for a, support in enumerate(supports.tolist())}
     proposed = 1.0 / (k * (gram.n_columns - k))

@@ -1,0 +1,24 @@
+"""One small table, and what must hold of it however it was written."""
+
+import numpy as np
+
+from _errors import sentence_of
+from pairflip.tables import TableError, read_table
+
+ROWS = "a,b,y\n1,2.5,3\n4,5.5,7\n7,9.5,9\n"
+X = np.array([[1, 2.5], [4, 5.5], [7, 9.5]])
+Y = np.array([3.0, 7.0, 9.0])
+
+
+def refusal(path, **options):
+    return sentence_of(TableError, lambda: read_table(path, **({"target": "y"} | options)))
+
+
+def assert_is_the_table(table):
+    assert table.names == ["a", "b"]
+    assert table.target == "y"
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, Y)
+    assert table.X.dtype == table.y.dtype == np.float64
+    assert table.X.flags.c_contiguous
+    assert table.dropped == []
