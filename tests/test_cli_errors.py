@@ -368,7 +368,7 @@ def test_thousands_through_select_fit_and_run_toml(folder):
     again = invoke("select", "--config", "one/run.toml", "--out", "two", "--json")
     assert again.exit_code == 0, again.stderr
     ours, theirs = (json.loads((folder / name / "result.json").read_text()) for name in ("one", "two"))
-    assert ours["table"]["hash"] == theirs["table"]["hash"]
+    assert ours["data_hash"] == theirs["data_hash"]
     fitted = json.loads(invoke("fit", *table, "--k", "1", "--thousands", ",", "--json").stdout)
     assert fitted["columns"] == ["a"]
     assert 0 < fitted["coefficients"][0] < 1e-3  # for each of thousands, not for each thousand

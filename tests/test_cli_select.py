@@ -3,6 +3,7 @@
 import csv
 import html.parser
 import json
+import re
 import resource
 import tomllib
 
@@ -13,6 +14,7 @@ import pytest
 from _cli import FILES, QUICK, assert_refused, invoke, planted, run, small_table, tree, without_figures, write_csv
 from pairflip import SubsetProblem, select_size
 from pairflip.selection import SizeCurve
+from pairflip.tables import read_table
 
 SIZES = ["--sizes", "1-3", *QUICK]
 
@@ -96,6 +98,16 @@ def test_the_page_shows_the_command_and_the_table(done):
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert "small.csv: which columns predict y" in page
     assert "pairflip select" in page
+
+
+def test_a_table_has_one_identity_in_file_curve_and_page(done):
+    folder, _ = done
+    table = read_table(folder / "small.csv", "y")
+    saved = SizeCurve.load(folder / "out" / "result.json")
+    assert table.hash == saved.data_hash == SubsetProblem(table.X, table.y, names=table.names).hash
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.count(table.hash) == 1
+    assert len(re.findall(r"\b[0-9a-f]{64}\b", page)) == 1
 
 
 def test_json_is_the_only_thing_on_standard_output(done, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -183,6 +184,32 @@ def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
             "expected at least two rows of positive weight."
         )
     return w
+
+
+def data_hash(names: Iterable[str], X: Floats, y: Floats, weights: Floats) -> str:
+    """The identity of a table: SHA-256, in hexadecimal, of column names, numbers, target and weights.
+
+    Two files that hold the same numbers have the same one, however they are written; journals, curves and reports carry
+    it.
+
+    Parameters
+    ----------
+    names : N names
+        Of the columns of X.
+    X : (M, N)
+        Table of candidates.
+    y : (M,)
+        Target.
+    weights : (M,)
+        Row weights; all ones where none were given.
+    """
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
+    for array in (np.array(X.shape), X, y, weights):
+        kind = "<i8" if array.dtype.kind == "i" else "<f8"
+        digest.update(np.ascontiguousarray(array, dtype=kind).data)
+    return digest.hexdigest()
 
 
 def find_columns(wanted: Iterable[str | int], names: Sequence[str]) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.gram import Gram
-from pairflip.inputs import as_table, as_target, as_weights, find_columns
+from pairflip.inputs import as_table, as_target, as_weights, data_hash, find_columns
 from pairflip.least_squares import Floats
 from pairflip.losses import LOSSES, Fit, Loss
 from pairflip.losses.loo import LooGram
@@ -104,6 +104,11 @@ class SubsetProblem:
     def rows_present(self) -> int:
         """Number of rows with a weight above zero."""
         return int(np.count_nonzero(self.sample_weight))
+
+    @property
+    def hash(self) -> str:
+        """Identity of the data, see `inputs.data_hash`."""
+        return data_hash(self.names, self.X, self.y, self.sample_weight)
 
     @property
     def n_columns(self) -> int:

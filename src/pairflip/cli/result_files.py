@@ -87,7 +87,6 @@ def table_record(table: Table) -> dict[str, Any]:
     return {
         "source": table.source,
         "target": table.target,
-        "hash": table.hash,
         "row_names": list(table.row_names),
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
@@ -141,7 +140,7 @@ def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
     table = record.get("table") or {}
     changes = [Change(**{**item, "names": tuple(item["names"])}) for item in table.get("dropped", [])]
     notes = [Change(**{**item, "names": tuple(item["names"])}) for item in table.get("notes", [])]
-    extra = {name: table[key] for name, key in (("Table", "source"), ("Hash of the table", "hash")) if key in table}
+    extra = {"Table": table["source"]} if "source" in table else {}
     return write_report(
         curve,
         path,

@@ -23,7 +23,7 @@ from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns, unchanged
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
-from pairflip.selection.tasks import ALL_ROWS, Work, data_hash
+from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
 
 Supports = NDArray[np.int64]
@@ -41,7 +41,23 @@ def assemble(
     began: float,
     n_jobs: int | None,
 ) -> SizeCurve:
-    """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
+    """The whole record, size 0 first; every number in it comes from X, y and the supports found.
+
+    Parameters
+    ----------
+    work : Work
+        The selection, fitted to its table.
+    found : Found
+        Every finished chain.
+    engine : str
+        Name of the engine that walked.
+    notes : sequence of str
+        What a reader of the result should know of how it was computed.
+    began : float
+        When the run began, by `time.perf_counter`.
+    n_jobs : int or None
+        Threads that score the sizes.
+    """
     problem, folds = work.problem, work.folds
     errors = problem.loss.held_out(problem, folds)
     row, unit = folds.row, folds.unit
@@ -103,7 +119,7 @@ def assemble(
         annealing=_annealing(work, found),
         settings=work.settings,
         facts={**table_facts(problem), "p_value": shuffled_targets(problem.gram, max(work.sizes))},
-        data_hash=data_hash(problem),
+        data_hash=problem.hash,
         engine=engine,
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
@@ -191,7 +207,17 @@ def _annealing(work: Work, found: Found) -> AnnealCurves:
 
 
 def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _STAND_INS) -> StandIns:
-    """The candidates most correlated with each of `columns`, beside what is always in the model."""
+    """The candidates most correlated with each of some columns, once what is always in the model is removed.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and target.
+    columns : (U,)
+        Columns of X, all of them candidates.
+    count : int
+        How many stand-ins to keep for each.
+    """
     gram = problem.gram
     norms = np.sqrt(np.maximum(1.0 - gram.penalty, 1e-300))  # the ridge term is part of the unit norm
     count = min(count, gram.n_columns - 1)

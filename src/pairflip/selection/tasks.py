@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,7 +110,17 @@ Job = tuple[Work, Sequence[Task]]
 
 
 def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] = (1, 1)) -> list[Task]:
-    """What remains to be done of a shard, as runs of chains; a shard owns every `of`-th (size, fold)."""
+    """What remains to be done of a shard, as runs of chains.
+
+    Parameters
+    ----------
+    work : Work
+        The grid of all tasks.
+    done : set of (size, fold, chain)
+        Chains that are finished.
+    shard : (part, of)
+        Which part of the grid: a shard owns every `of`-th (size, fold), from `part` (counting from 1) on.
+    """
     part, of = shard
     tasks = []
     for place, (size, fold) in enumerate(work.grid()):
@@ -133,7 +142,17 @@ def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def batches(work: Work, tasks: Iterable[Task], target_ns: float) -> list[list[Task]]:
-    """Tasks in their order, joined until a batch takes about `target_ns`, split where one alone takes longer."""
+    """Tasks in their order, joined until a batch takes about `target_ns`, split where one alone takes longer.
+
+    Parameters
+    ----------
+    work : Work
+        Knows how long a chain takes.
+    tasks : iterable of Task
+        What is to be done.
+    target_ns : float
+        Estimated time of a batch in nanoseconds.
+    """
     result: list[list[Task]] = []
     batch: list[Task] = []
     filled = 0.0
@@ -169,7 +188,19 @@ DEFAULT_LARGEST = 10
 
 @one_blas_thread()  # more would round differently
 def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine, groups: ArrayLike | None) -> Work:
-    """Everything checked against the table, and the grid of tasks fixed."""
+    """Check everything against the table, and fix the grid of tasks.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and target.
+    selection : Selection
+        How the size is chosen.
+    engine : str or Engine
+        What walks the chains.
+    groups : (M,), optional
+        Labels of rows that are left out together.
+    """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     get_engine(engine)
@@ -192,12 +223,31 @@ def fold_chains(gram: Gram, k: int, flips: int) -> int:
     """Chains in a fold by default: what takes about 0.05 s by a cost model, but at least 8 and at most 16.
 
     With fewer, some folds miss their best columns, and the held-out error comes out too high.
+
+    Parameters
+    ----------
+    gram : Gram
+        The problem of all rows.
+    k : int
+        The largest size.
+    flips : int
+        Attempted flips of a chain.
     """
     return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(gram, k)), 8, 16))
 
 
 def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[int, ...]:
-    """Sizes, sorted, each once; `fewest_rows` are left in the largest fold's training rows."""
+    """Sizes that the table allows, sorted, each once.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        The table.
+    sizes : sequence of int or None
+        What was asked for; None: 1 to `DEFAULT_LARGEST`, or as many as the table allows.
+    fewest_rows : int
+        Training rows of the fold that has the fewest.
+    """
     n = int(problem.candidates.size)
     room = fewest_rows - problem.forced.shape[1]
     if sizes is None:
@@ -223,17 +273,6 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     return tuple(sorted(set(wanted)))
 
 
-def data_hash(problem: SubsetProblem) -> str:
-    """SHA-256 of names, X, y and weights."""
-    digest = hashlib.sha256()
-    for name in problem.names:
-        digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
-    for array in (np.array(problem.X.shape), problem.X, problem.y, problem.sample_weight):
-        kind = "<i8" if array.dtype.kind == "i" else "<f8"
-        digest.update(np.ascontiguousarray(array, dtype=kind).data)
-    return digest.hexdigest()
-
-
 _EXTENT = ("sizes", "chains", "final_chains", "polish")
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
@@ -244,7 +283,7 @@ def identity(work: Work) -> dict[str, Any]:
     Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer.
     """
     return {
-        "data": data_hash(work.problem),
+        "data": work.problem.hash,
         "rows": work.problem.n_rows,
         "columns": work.problem.n_columns,
         **{name: value for name, value in work.settings.items() if name not in _EXTENT},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.tables.binary_files import about_sheets
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
@@ -61,14 +61,8 @@ class Table:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256, in hexadecimal, of the shape and values of X, of y and of the names of the columns."""
-        digest = hashlib.sha256(repr(self.X.shape).encode())
-        digest.update(np.ascontiguousarray(self.X, dtype="<f8").data)
-        digest.update(np.ascontiguousarray(self.y, dtype="<f8").data)
-        for name in self.names:
-            text = name.encode("utf-8", "surrogatepass")
-            digest.update(len(text).to_bytes(8, "little") + text)
-        return digest.hexdigest()
+        """Identity of the data without weights, see `inputs.data_hash`; the `data_hash` of curves made from it."""
+        return data_hash(self.names, self.X, self.y, np.ones(len(self.y)))
 
 
 def read_table(
