@@ -113,15 +113,26 @@ def test_a_class_name_means_one_class():
 
 
 DOCUMENTED = [
-    "tables",
+    "cli",
+    "losses",
     "paper",
+    "present",
+    "selection",
+    "tables",
+    "testing",
     "datasets.py",
     "demo.py",
+    "estimators.py",
     "inputs.py",
     "interrupt.py",
+    "jobs.py",
+    "least_squares.py",
     "philox.py",
+    "problem.py",
     "progress.py",
+    "projection.py",
     "search/schedule.py",
+    "text.py",
 ]
 """Rooms in which a public function with three parameters or more describes them."""
 
@@ -142,6 +153,8 @@ def test_functions_of_three_parameters_describe_them(room):
     bare = []
     for path in files:
         for node in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            if path.parent.name == "cli" and node.name == path.stem:
+                continue  # a command: its docstring is its help, and its options describe themselves
             given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
             names = [each.arg for each in given if each.arg not in ("self", "cls")]
             if len(names) >= 3 and "Parameters\n" not in (ast.get_docstring(node) or ""):

@@ -43,7 +43,17 @@ def _factor(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, F
 
 
 def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
-    r""":math:`\frac12 \min_x \|y - X_S x\|^2 + \frac12 \sum_l \lambda_l x_l^2` of (M, k) columns; inf if singular."""
+    r""":math:`\frac12 \min_x \|y - X_S x\|^2 + \frac12 \sum_l \lambda_l x_l^2` of (M, k) columns; inf if singular.
+
+    Parameters
+    ----------
+    columns : (M, k)
+        The chosen columns.
+    target : (M,)
+        The target.
+    penalty : (k,)
+        Ridge term of each column.
+    """
     factors = _factor(columns, target, penalty)
     if factors is None:
         return float("inf")
@@ -58,6 +68,13 @@ def qr_loo_energy(columns: Floats, target: Floats, penalty: Floats, leverage: Fl
 
     e are the residuals of the fit on all rows, and :math:`h_{ii}` is `leverage` (M,), that of the forced columns, plus
     that of the chosen ones.
+
+    Parameters
+    ----------
+    columns, target, penalty
+        As in `qr_energy`.
+    leverage : (M,)
+        Diagonal of the hat matrix of the forced columns.
     """
     factors = _factor(columns, target, penalty)
     if factors is None:
@@ -74,7 +91,13 @@ def qr_loo_energy(columns: Floats, target: Floats, penalty: Floats, leverage: Fl
 
 
 def qr_solve(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, float]:
-    """Coefficients (k,) and energy, with one step of refinement."""
+    """Coefficients (k,) and energy, with one step of refinement.
+
+    Parameters
+    ----------
+    columns, target, penalty
+        As in `qr_energy`.
+    """
     from scipy.linalg import solve_triangular
 
     factors = _factor(columns, target, penalty)

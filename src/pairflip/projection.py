@@ -68,7 +68,17 @@ def powers_of_two(X: Floats) -> Floats:
 
 
 def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
-    """Refuse magnitudes for which coefficients or squared errors cannot be told as ordinary numbers."""
+    """Refuse magnitudes for which coefficients or squared errors cannot be told as ordinary numbers.
+
+    Parameters
+    ----------
+    X : (M, N)
+        Table of candidates.
+    y : (M,)
+        Target.
+    names : N names
+        Of the columns, for the message.
+    """
     largest = np.max(np.abs(X), axis=0, initial=0.0)
     odd = np.flatnonzero(((largest > 0) & (largest < _SMALLEST)) | (largest > _LARGEST))
     if odd.size:
@@ -163,5 +173,13 @@ def project(
 
 
 def is_nothing(target: Floats, y: Floats, weight: Floats) -> bool:
-    """Whether what is left of y after projection is rounding error."""
+    """Whether what is left of y after projection is rounding error.
+
+    Parameters
+    ----------
+    target : (M,)
+        What is left of y.
+    y, weight : (M,)
+        The target before projection, and row weights.
+    """
     return float(target @ target) <= CONSTANT**2 * float(weight @ y**2)

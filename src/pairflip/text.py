@@ -83,10 +83,19 @@ def shorten(text: str, length: int) -> str:
 
 
 def column_labels(names: Sequence[str], columns: Sequence[int], length: int | None = None) -> list[str]:
-    """Labels of `columns`, at most `length` characters before the index that tells equal ones apart.
+    """Labels of columns that tell them apart.
 
     A name that several columns of the table have, or that shortening made equal to another one, carries its
     column index (from 0, as in `SizeCurve.supports`) in square brackets.
+
+    Parameters
+    ----------
+    names : N names
+        Of all columns of the table.
+    columns : sequence of int
+        Which columns to label.
+    length : int, optional
+        At most so many characters before the index that tells equal ones apart.
     """
     often = _repeated(tuple(names))
     cleaned = [clean(names[j]) for j in columns]
@@ -173,8 +182,17 @@ def r2_text(r2: float) -> str:
 def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[str]:
     """A column of numbers that can be compared at a glance: all with the same decimals, or all with an exponent.
 
-    The largest has `digits` significant digits, the smallest at least `least`. Where that takes too many decimals, the
-    column has one exponent; where the numbers differ by more than three orders, each has its own and the same digits.
+    Where that takes too many decimals, the column has one exponent; where the numbers differ by more than three orders
+    of magnitude, each has its own and the same digits.
+
+    Parameters
+    ----------
+    values : iterable of float
+        The numbers; what is not finite is shown as a dash.
+    digits : int
+        Significant digits of the largest.
+    least : int
+        Significant digits of the smallest, at least.
     """
     numbers = [float(v) for v in values]
     sizes = [abs(v) for v in numbers if math.isfinite(v) and v != 0]

@@ -56,7 +56,15 @@ def page_content(
     extra: Mapping[str, object] | None,
     row_names: Sequence[object] | None,
 ) -> dict[str, Any]:
-    """Everything the template shows. `data` is what the page's script needs to follow the slider."""
+    """Everything the template shows. `data` is what the page's script needs to follow the slider.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    title, target, dropped, command, extra, row_names
+        As in `write_report`.
+    """
     sizes = [int(k) for k in np.sort(curve.sizes)]
     shown = sizes.index(size_to_show(curve))
     room = _room(curve, len(sizes), row_names)

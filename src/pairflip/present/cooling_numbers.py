@@ -37,11 +37,21 @@ class Cooling:
 
 
 def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64, steps: int | None = None) -> Cooling:
-    """Energy and acceptance against temperature: of the final fit of a size (None: that to show), or of a `Trace`.
+    """Energy and acceptance against temperature, of the final fit of a size or of a `Trace`.
 
-    At most `chains` chains, evenly spread from the lowest to the highest last energy, and `steps` temperatures.
     A start at (nearly) infinite temperature is left out, since no axis has room for it, and so is the end of a schedule
     where no chain accepts a flip any more, but for its first steps.
+
+    Parameters
+    ----------
+    source : SizeCurve or Trace
+        What was annealed.
+    size : int, optional
+        Which final fit of a curve; None: that of the size to show.
+    chains : int
+        At most so many chains, evenly spread from the lowest to the highest last energy.
+    steps : int, optional
+        At most so many temperatures.
     """
     from pairflip.selection.curve import SizeCurve
 

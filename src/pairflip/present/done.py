@@ -16,7 +16,17 @@ _LEFT_OUT = 200
 
 
 def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | None) -> Pairs:
-    """Data, folds, engine, version, time."""
+    """Data, folds, engine, version, time.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    command : str, optional
+        The command that made it.
+    extra : mapping, optional
+        More lines, by name.
+    """
     found = [
         ("Data", f"{plural(curve.n_rows, 'row')}, {plural(len(curve.names), 'column')}"),
         ("Data hash", str(curve.data_hash)),

@@ -44,7 +44,17 @@ class TipBook:
 
 
 def page_svgs(figure: PageFigure, numbers: Sequence[Any], book: TipBook) -> list[list[Markup]]:
-    """A figure for the page, for each of `numbers`: its panels, or its only panel for a wide and for a narrow page."""
+    """A figure for the page, for each of `numbers`: its panels, or its only panel for a wide and for a narrow page.
+
+    Parameters
+    ----------
+    figure : PageFigure
+        What is drawn.
+    numbers : sequence
+        What it draws, for each size that the page shows.
+    book : TipBook
+        Where texts under the pointer are kept.
+    """
     side_by_side = figure.follows or len(figure.draw) > 1
     kinds = [("panel", i) for i in range(len(figure.draw))] if side_by_side else [("wide", 0), ("narrow", 0)]
     found: list[list[Markup]] = [[] for _ in numbers]

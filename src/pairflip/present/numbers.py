@@ -184,9 +184,18 @@ def by_size(curve: SizeCurve) -> Ints:
 
 
 def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
-    """Columns selected in at least one fold, the most selected first, at most `limit` of them.
+    """Columns selected in at least one fold, the most selected first.
 
     The columns of the final fits of the sizes that figures point at are among them whatever their counts.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    limit : int
+        At most so many columns.
+    length : int
+        Characters of a label.
     """
     order = by_size(curve)
     total = curve.selection_counts.sum(axis=0)
@@ -231,8 +240,17 @@ def coefficient_paths(
 ) -> Paths:
     """Coefficients of the final fits against size.
 
-    Columns of the size `first` (None: that to show) come first, then those that are in the most sizes. `relative`
-    None: divide each column by its largest coefficient if those of the first seven differ more than thousandfold.
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    relative : bool, optional
+        Whether to divide each column by its largest coefficient; None: if those of the first seven differ more than
+        thousandfold.
+    limit, length : int
+        At most so many columns, and characters of a label.
+    first : int, optional
+        The size whose columns come first, before those that are in the most sizes; None: the size to show.
     """
     order = by_size(curve)
     used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)

@@ -33,7 +33,14 @@ _ROW = 0.19  # inches
 def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int = 40) -> Axes:
     """Draw in what fraction of the folds each column was selected, by size; dots are the final fit on all rows.
 
-    The `limit` most selected columns are shown, the title says of how many.
+    Parameters
+    ----------
+    curve
+        What `select_size` returned.
+    ax
+        Where to draw; a new figure if absent.
+    limit
+        The most selected columns are shown, at most so many; the title says of how many.
     """
     counts = count_map(curve, limit)
     width = min(12.0, 4.2 + 0.28 * counts.sizes.size)

@@ -71,7 +71,19 @@ def _seconds(work: Work) -> float:
 def run_on_device(
     engine: Any, jobs: Sequence[Job], n_jobs: int | None, tick: Tick | None = None
 ) -> Iterator[tuple[int, list[Outcome]]]:
-    """(job, outcomes) of all tasks of several problems; what the device cannot hold is walked on the CPU."""
+    """(job, outcomes) of all tasks of several problems; what the device cannot hold is walked on the CPU.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine of the device.
+    jobs : sequence of (Work, tasks)
+        The tasks of each problem.
+    n_jobs : int or None
+        Threads that judge what the device has walked.
+    tick : callable, optional
+        Told of flips as they are done.
+    """
     later: deque[tuple[int, Future[list[Outcome]]]] = deque()
     with ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip") as pool:
         try:

@@ -71,7 +71,14 @@ _BUDGET = 4e9  # multiplications
 def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     """Fraction of targets (this one and `SHUFFLES` shuffled ones) that forward selection fits as unusually well.
 
-    Up to `largest` columns are selected; fewer where that would take more than some seconds.
+    Parameters
+    ----------
+    gram : Gram
+        The problem of all rows.
+    largest : int
+        Up to so many columns are selected; fewer where that would take more than some seconds.
+    seed : int
+        Of the shuffles.
     """
     n, m = gram.n_columns, gram.target.size
     steps = min(_MOST_STEPS, largest, n, m - 1)

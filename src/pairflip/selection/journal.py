@@ -82,7 +82,15 @@ class Found:
         return set(self.supports)
 
     def cell(self, size: int, fold: int, chains: int) -> tuple[NDArray[np.int64], Floats]:
-        """Supports (chains, k) and energies (chains,) of one size in one fold."""
+        """Supports (chains, k) and energies (chains,) of one size in one fold.
+
+        Parameters
+        ----------
+        size, fold : int
+            Which cell; fold `ALL_ROWS` is the final fit.
+        chains : int
+            How many chains it has.
+        """
         addresses = [(size, fold, c) for c in range(chains)]
         supports = np.array([self.supports[a] for a in addresses], dtype=np.int64)
         return supports, np.array([self.energies[a] for a in addresses])
@@ -200,8 +208,16 @@ def merge_journals(
 ) -> int:
     """Join the journals of shards into one folder; returns the number of files copied.
 
-    All must be of the same data and settings (those of `identity`, where it is given); otherwise nothing is written.
-    Running it again copies nothing twice.
+    All must be of the same data and settings; otherwise nothing is written. Running it again copies nothing twice.
+
+    Parameters
+    ----------
+    target : path
+        Folder of the joined journal; made if it is not there.
+    sources : paths
+        Folders of the journals to join.
+    identity : dict, optional
+        Data and settings that all of them must have, as `identify` gives them; by default those of the first.
     """
     folder, copied = Path(target), 0
     places = [Path(source) for source in ([sources] if isinstance(sources, (str, os.PathLike)) else sources)]

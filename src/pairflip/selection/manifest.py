@@ -18,7 +18,17 @@ class JournalError(ValueError):
 
 
 def claim(folder: Path, identity: dict[str, Any], whose: str = "this run") -> None:
-    """Make the folder and its manifest, or make sure that the one there is of the same run as `whose`."""
+    """Make the folder and its manifest, or make sure that the one there belongs to the same run.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the journal.
+    identity : dict
+        Data and settings of the run.
+    whose : str
+        Whose they are, for the message that refuses another journal.
+    """
     refuse_files(folder)
     with clear_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,7 +38,17 @@ def claim(folder: Path, identity: dict[str, Any], whose: str = "this run") -> No
 
 
 def check_same(folder: Path, identity: dict[str, Any], whose: str) -> None:
-    """Refuse a journal of other data or settings than `identity`, which are those of `whose`."""
+    """Refuse a journal of other data or settings.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the journal.
+    identity : dict
+        The data and settings that it should have.
+    whose : str
+        Whose these are, for the message.
+    """
     other = _difference("", identity, read_manifest(folder))
     if other is not None:
         key, ours, theirs = other

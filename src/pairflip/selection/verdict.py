@@ -52,6 +52,18 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
     r"""How much lower cv_error is at one size than at another, and the standard error of that difference.
 
     Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` over the independent units.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    worse, better : int
+        The two sizes; the difference is positive if the error of `better` is lower.
+
+    Returns
+    -------
+    mean, error : float
+        The difference and its standard error.
     """
     unit, w = curve.held_out_unit, curve.weights
     residuals = [curve.observed - curve.predictions[curve.at(size)] for size in (worse, better)]

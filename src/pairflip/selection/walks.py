@@ -42,7 +42,17 @@ class Halted(Exception):
 
 @one_blas_thread()  # more would round differently
 def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> list[Outcome]:
-    """Walk the chains of all tasks; tasks of one fold that follow each other share its Gram matrix."""
+    """Walk the chains of all tasks; tasks of one fold that follow each other share its Gram matrix.
+
+    Parameters
+    ----------
+    work : Work
+        What a worker needs to know.
+    tasks : sequence of Task
+        What is to be done.
+    engine : str, optional
+        Another engine than that of `work`.
+    """
     walker = get_engine(engine or work.engine)
 
     def go_on(_: int) -> None:
@@ -70,7 +80,17 @@ def gram_of(work: Work, fold: int) -> Gram:
 
 
 def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floats]:
-    """The betas (steps,) of each size on this problem; their unit comes from these rows and no others."""
+    """The betas (steps,) of each size on this problem; their unit comes from these rows and no others.
+
+    Parameters
+    ----------
+    work : Work
+        Knows the schedule.
+    gram : Gram
+        The problem of one fold, or of all rows.
+    sizes : iterable of int
+        Numbers of columns.
+    """
     schedule, wanted = work.schedule, set(sizes)
     if schedule.unit != "greedy":
         return dict.fromkeys(wanted, schedule.absolute_betas(1.0))
@@ -79,7 +99,17 @@ def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floa
 
 
 def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
-    """The chains of each task of one fold, whose problem is `gram`, with their addresses (seed, size, fold, chain)."""
+    """The chains of each task of one fold, with their addresses (seed, size, fold, chain).
+
+    Parameters
+    ----------
+    work : Work
+        Knows seed and schedule.
+    tasks : sequence of Task
+        Tasks of one fold.
+    gram : Gram
+        The problem of that fold.
+    """
     if any(task.size > gram.n_columns for task in tasks):
         largest = max(tasks, key=lambda task: task.size)
         raise _too_large(largest, gram.n_columns)
@@ -93,7 +123,19 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
 
 
 def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Outcome:
-    """What was found, judged by QR; without a walk, the support of all columns."""
+    """What was found, judged by QR; without a walk, the support of all columns.
+
+    Parameters
+    ----------
+    work : Work
+        Knows the schedule.
+    task : Task
+        Which chains these are.
+    gram : Gram
+        The problem of the task's fold.
+    walked : WalkResult or None
+        Where the chains went; None if there was nothing to choose.
+    """
     nothing = no_steps(work)
     if walked is None:
         everything = np.arange(gram.n_columns)
