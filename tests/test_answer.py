@@ -94,7 +94,7 @@ def test_forced_columns_are_named():
     X = rng.normal(size=(40, 8))
     y = X[:, 0] + 2 * X[:, 1] + 0.3 * rng.normal(size=40)
     curve = select_size(SubsetProblem(X, y, names=NAMES[:8], always=["a", "c"]), [1, 2], cv=5, chains=2)
-    assert answer_of(curve).text.startswith("Keep 1 column beside those that are always in (“a” and “c”): “b”.")
+    assert answer_of(curve).text.startswith("Keep 1 column in addition to those that are always in (“a” and “c”): “b”.")
     assert "with the forced columns alone" in answer_of(curve).text
     curve = select_size(SubsetProblem(X, X[:, 2] + rng.normal(size=40), names=NAMES[:8], always=["c"]), [1], chains=2)
     assert answer_of(curve).text.startswith(

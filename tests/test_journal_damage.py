@@ -25,7 +25,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-ONE_DROPPED = ("1 line of the journal dropped (damaged, or of another run), the chains walked again",)
+ONE_DROPPED = ("1 line of the journal dropped (damaged, or from another run), and these chains walked again",)
 
 
 def test_a_line_cut_off_anywhere_is_dropped_and_redone(expected, here):

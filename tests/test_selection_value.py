@@ -87,7 +87,7 @@ def test_it_is_shown_whole(tmp_path, monkeypatch):
 def test_what_is_not_a_setting_is_refused():
     assert "'chain' is not a setting of a selection" in sentence_of(TypeError, lambda: select_size(problem(), chain=3))
     both = sentence_of(TypeError, lambda: select_size(problem(), CHOSEN, seed=3))
-    assert both == "a Selection is given, and seed beside it; expected one or the other."
+    assert both == "a Selection is given, and also seed; expected one or the other."
 
 
 def test_splits_that_come_one_by_one_can_be_used_again():

@@ -183,12 +183,12 @@ BAD_FILES = {
     "a list": (lambda path: path.write_text("[]"), "is not a pairflip size curve"),
     "something else": (lambda path: path.write_text('{"kind":"x"}'), "is not a pairflip size curve"),
     "future": (damaged(lambda r: r.update(schema=4)), "has schema 4; this version of pairflip reads 1 to 3."),
-    "a field missing": (damaged(lambda r: r.pop("coefs")), "is no complete size curve ('coefs' is missing)."),
-    "names": (damaged(lambda r: r.update(names=3)), "is no complete size curve ("),
-    "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is no complete size curve ("),
-    "text for numbers": (damaged(lambda r: r.update(cv_error=["a", "b"])), "is no complete size curve ("),
-    "counts": (damaged(lambda r: r.update(selection_counts=[[[99, 1]], []])), "is no complete size curve ("),
-    "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is no complete size curve ("),
+    "a field missing": (damaged(lambda r: r.pop("coefs")), "is not a complete size curve ('coefs' is missing)."),
+    "names": (damaged(lambda r: r.update(names=3)), "is not a complete size curve ("),
+    "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is not a complete size curve ("),
+    "text for numbers": (damaged(lambda r: r.update(cv_error=["a", "b"])), "is not a complete size curve ("),
+    "counts": (damaged(lambda r: r.update(selection_counts=[[[99, 1]], []])), "is not a complete size curve ("),
+    "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is not a complete size curve ("),
 }
 
 

@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlantedTable:
-    r"""A table of which the true coefficients are known: :math:`y = X x_0 + \xi`.
+    r"""A table whose true coefficients are known: :math:`y = X x_0 + \xi`.
 
     Attributes
     ----------

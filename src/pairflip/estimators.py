@@ -100,7 +100,7 @@ class AnnealedSubset(_SubsetRegressor):
     chains : int or None
         Independent walks; None: as many as take about a second on one core.
     fit_intercept : bool
-        Whether to fit a constant beside the chosen columns.
+        Whether to fit a constant in addition to the chosen columns.
     always : names or indices of columns
         Columns that are in the model whatever is chosen; they are not counted in k.
     ridge : float
@@ -203,7 +203,7 @@ _CHOICES: dict[str, Callable[[SizeCurve], int]] = {
 
 
 def _search_results(curve: SizeCurve) -> dict[str, Any]:
-    """The curve as `cv_results_` of scikit-learn's searches, whose scores are the larger the better."""
+    """The curve as `cv_results_` of scikit-learn's searches, where larger scores are better."""
     error = 2.0 * curve.cv_error
     return {
         "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],
@@ -252,7 +252,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
     polish : bool
         Whether final fits are improved by what the folds found and by exchanging two columns at once.
     fit_intercept : bool
-        Whether to fit a constant beside the chosen columns (inside every fold).
+        Whether to fit a constant in addition to the chosen columns (inside every fold).
     always : names or indices of columns
         Columns that are in the model whatever is chosen; they are not counted in the size.
     ridge : float

@@ -1,4 +1,4 @@
-r"""What an engine needs to know of a problem: inner products of its columns with each other and with y.
+r"""What an engine needs to know about a problem: inner products of its columns with each other and with y.
 
 With columns scaled to unit norm, :math:`G = X^T X`, :math:`b = X^T y`, the energy of a support S is
 

@@ -1,4 +1,4 @@
-"""Turning what users hand over into checked float64 arrays, with errors that say what to do."""
+"""Turning what users pass in into checked float64 arrays, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
 
 
 def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:
-    """Refuse dates and durations in X, of which NumPy would count days or nanoseconds; other faults pass."""
+    """Refuse dates and durations in X, which NumPy would turn into days or nanoseconds; other faults pass."""
     if hasattr(X, "toarray"):
         return
     if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame: column by column, or numbers would become objects
@@ -104,7 +104,7 @@ def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:
 
 
 def refuse_date_target(y: Any) -> None:
-    """The same for the target."""
+    """Refuse dates and durations in the target."""
     raw = _as_array(y)
     if raw is not None and _holds_dates(raw.reshape(-1)):
         raise ValueError("y holds dates or durations; expected one number per row, such as days since the first one.")

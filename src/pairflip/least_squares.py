@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SINGULAR = 1e-10
-"""A support is singular when a column keeps less than this part of its squared norm beside the others.
+"""A support is singular when less than this fraction of a column's squared norm is independent of the others.
 
 In other words: when some diagonal element of inv(G_SS), the column's variance inflation factor, exceeds
 1 / SINGULAR. This is a property of the support, not of the flip that would lead there, so the chain
@@ -16,7 +16,7 @@ stays reversible.
 """
 
 SATURATED = 1e-8
-"""A row whose leverage exceeds 1 - SATURATED dictates its own fit: no leave-one-out error can be told for it."""
+"""A row whose leverage exceeds 1 - SATURATED dictates its own fit: it has no leave-one-out error."""
 
 
 def orthonormal_basis(columns: Floats) -> Floats:

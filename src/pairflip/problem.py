@@ -26,7 +26,7 @@ class SubsetProblem:
     .. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2 .
 
     Forced columns Z (the intercept is one of them) are projected out of X and y (Frisch-Waugh-Lovell),
-    what remains is scaled to unit norm, and columns of which nothing remains are no candidates.
+    what remains is scaled to unit norm, and columns of which nothing remains are not candidates.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class SubsetProblem:
 
     @property
     def n_columns(self) -> int:
-        """Columns of X, candidates or not."""
+        """Number of columns of X, candidates or not."""
         return int(self.X.shape[1])
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What is shown while work takes long: how long it may take, and a bar where there is a terminal."""
+"""What is shown during long work: how long it may take, and a bar where there is a terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Advance = Callable[[int], None]
 
 _SHORT_S = 2.0
 _MODEL = 1.0, 3.0
-"""Real time beside that of the cost model, at least and at most: measured on ten tables, 0.7 to 3.1, mostly about 2."""
+"""Real time divided by that of the cost model, lowest and highest: on ten tables 0.7 to 3.1, mostly about 2."""
 
 
 def expected_time(seconds: float, threads: int) -> str | None:
-    """What to say before work that takes long: ``this takes about 2 to 6 min on 4 threads``; None for short work.
+    """What to say before long work: ``this takes about 2 to 6 min on 4 threads``; None for short work.
 
     It is a range, because the cost model knows the size of a table and not how hard its search is.
 

@@ -1,7 +1,7 @@
-r"""From a table and a target to what is walked on: forced columns projected out, what remains scaled to unit norm.
+r"""From a table and a target to what engines walk on: forced columns projected out, the rest scaled to unit norm.
 
 Two things use it: the problem of all rows, and a fold whose held-out rows dwarf the others, so that the fold cannot be
-had from all rows by subtraction.
+computed from all rows by subtraction.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats, orthonormal_basis
 
 CONSTANT = 1e-12
-"""A column this small beside its raw norm, after projection, is rounding error."""
+"""A column whose norm after projection is below this fraction of its raw norm is rounding error."""
 _SMALLEST, _LARGEST = 1e-300, 1e305
 _SMALLEST_TARGET, _LARGEST_TARGET = 1e-140, 1e140
 
 
 @dataclass(frozen=True)
 class Projected:
-    """Columns and target beside what is always in the model.
+    """Columns and target after what is always in the model was projected out.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Projected:
     target : (M,)
         The projected target; exactly zero where nothing of it is left.
     candidates : (n,)
-        Which columns of the table they are: those of which something is left.
+        Which columns of the table they are: those of which something remains.
     scale : (n,)
         What each was divided by, in the units of the table.
     penalty : (n,)
@@ -68,7 +68,7 @@ def powers_of_two(X: Floats) -> Floats:
 
 
 def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
-    """Refuse magnitudes for which coefficients or squared errors cannot be told as ordinary numbers.
+    """Refuse magnitudes for which coefficients or squared errors cannot be represented as ordinary numbers.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
     y : (M,)
         Target.
     names : N names
-        Of the columns, for the message.
+        Names of the columns, for the message.
     """
     largest = np.max(np.abs(X), axis=0, initial=0.0)
     odd = np.flatnonzero(((largest > 0) & (largest < _SMALLEST)) | (largest > _LARGEST))

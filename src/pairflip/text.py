@@ -4,9 +4,9 @@ A name comes from other people's tables. On a page and in a figure `clean` repla
 `visible` writes it as an escape; in a sentence `quoted` sets it in quotes. All three know the same characters.
 
 Rows and folds follow one rule. Where a reader is told of one (messages, the report, predictions.csv, the command line),
-it is counted from 1, and a row that has a name is shown by its name. Where Python hands over numbers (rows of a split,
-columns of a support), they are Python's indices from 0, and a message about such a number says so. Arrays of records
-and the files that hold them (result.json, journals) keep Python's indices. `numbered` writes both kinds, and
+it is counted from 1, and a row that has a name is shown by its name. Where the user gives numbers in Python (rows of a
+split, columns of a support), they are Python's indices from 0, and a message about such a number says so. Arrays of
+records and the files that hold them (result.json, journals) keep Python's indices. `numbered` writes both kinds, and
 `row_numbers` names the rows of a table that has no names for them.
 """
 
@@ -52,7 +52,7 @@ def one_line(text: str) -> str:
 
 
 def short(name: str, most: int = 40) -> str:
-    """A name for a terminal with room for others beside it."""
+    """A name for a terminal, short enough to leave room for others."""
     shown = visible(name) if name.strip() else repr(name)
     tail = most // 3
     return shown if len(shown) <= most else f"{shown[: most - tail - 1]}…{shown[-tail:]}"
@@ -95,7 +95,7 @@ def column_labels(names: Sequence[str], columns: Sequence[int], length: int | No
     columns : sequence of int
         Which columns to label.
     length : int, optional
-        At most so many characters before the index that tells equal ones apart.
+        Largest number of characters, before the index that tells equal ones apart.
     """
     often = _repeated(tuple(names))
     cleaned = [clean(names[j]) for j in columns]
@@ -133,7 +133,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of one in per cent; never 0 % or 100 % unless it is exactly that."""
+    """A fraction in per cent; never 0 % or 100 % unless it is exactly that."""
     part = float(part)
     if not math.isfinite(part):
         return NOTHING
@@ -164,7 +164,7 @@ def plus_minus(value: float, error: float) -> str:
 
 
 def explained(r2: float) -> str:
-    """How a sentence says R2: below zero the mean predicts better, and by how much is of no use to a reader."""
+    """How a sentence says R2: below zero the mean predicts better, and it does not matter by how much."""
     r2 = float(r2)
     if not math.isfinite(r2):
         return "explained variance unknown (the target does not vary)"

@@ -1,7 +1,7 @@
 """Replica-symmetric theory of the planted model, under its public name.
 
-The code is in :mod:`pairflip.paper.theory`, beside everything else that only the paper needs. Derivation and plain
-words: ``docs/theory.md``.
+The code is in :mod:`pairflip.paper.theory`, together with everything else that only the paper needs.
+``docs/theory.md`` has the derivation, and what it means in plain words.
 
 Examples
 --------

@@ -48,14 +48,14 @@ def read_config(path: Path, command: Any) -> dict[str, Any]:
         if name not in known:
             raise ValueError(_unknown(path, key, list(known)))
         checked = _checked(path, key, value, known[name], command)
-        values[known[name].name] = _beside(path, checked) if name in _PATHS else checked
+        values[known[name].name] = _relative_to_file(path, checked) if name in _PATHS else checked
     return values
 
 
-def _beside(config: Path, value: Any) -> Any:
+def _relative_to_file(config: Path, value: Any) -> Any:
     """Paths as they are meant in a file: relative to its folder."""
     if isinstance(value, list):
-        return [_beside(config, item) for item in value]
+        return [_relative_to_file(config, item) for item in value]
     return str(config.parent / value) if isinstance(value, str) else value
 
 
@@ -83,7 +83,7 @@ def _unknown(path: Path, key: str, known: list[str]) -> str:
 
 
 def _checked(path: Path, key: str, value: Any, parameter: Any, command: Any) -> Any:
-    """A value of the kind that its option takes; what a text means is found out with the options typed."""
+    """A value of the kind that its option takes; what a text means is decided later, as for options that were typed."""
     kind, info = annotation(command, parameter)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if isinstance(value, Mapping):
@@ -121,7 +121,7 @@ def config_text(settings: Mapping[str, Any], comment: str) -> str:
 
 
 def _writable(value: Any) -> Any:
-    """Texts without half of a surrogate pair, as a file name that is not UTF-8 has them: no TOML file can hold one."""
+    """Texts without halves of surrogate pairs (from file names that are not UTF-8), which no TOML file can hold."""
     if isinstance(value, (list, tuple)):
         return [_writable(item) for item in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -45,14 +45,14 @@ class ModelOptions:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A table, with its weights and groups beside it."""
+    """A table, together with its weights and groups."""
 
     table: Table
     weights: Floats | None = field(default=None)
     groups: list[str] | None = field(default=None)
 
     def problem(self, model: ModelOptions, quiet: bool = False) -> SubsetProblem:
-        """The problem that the model options make of it; unless `quiet`, it is said what was left out of the table."""
+        """The problem that the model options define; unless `quiet`, says what was left out of the table."""
         from pairflip.problem import SubsetProblem
         from pairflip.tables.errors import perhaps
         from pairflip.text import quoted

@@ -1,4 +1,4 @@
-"""How a command ends that could not do its work: one sentence on standard error and an exit code that means something.
+"""How a command that could not do its work ends: one sentence on standard error and an exit code that means something.
 
 0 done; 1 failed, or a bug; 2 bad usage or bad input; 130 interrupted.
 """
@@ -32,7 +32,7 @@ def say(message: str) -> None:
 
 @contextmanager
 def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
-    """Turn what went wrong into one sentence and an exit code; `sentence` gives that after Ctrl-C.
+    """Turn what went wrong into one sentence and an exit code; `sentence` gives the one shown after Ctrl-C.
 
     With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown as well.
     """
@@ -70,7 +70,7 @@ def _verdict(error: Exception) -> tuple[int, str]:
 
 @contextmanager
 def _interrupts(sentence: Callable[[], str]) -> Iterator[list[int]]:
-    """Ctrl-C raises KeyboardInterrupt, and is noted in the list; a second one does not wait for things to be tidied."""
+    """Ctrl-C raises KeyboardInterrupt, and is noted in the list; a second one ends the process at once."""
     pressed: list[int] = []
 
     def press(number: int, _: Any) -> None:
@@ -93,7 +93,7 @@ def _interrupts(sentence: Callable[[], str]) -> Iterator[list[int]]:
 
 @contextmanager
 def _warnings() -> Iterator[None]:
-    """Our own warnings are one line on standard error, like all we say."""
+    """Our own warnings are one line on standard error, like all our messages."""
     show = warnings.showwarning
 
     def plain(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -162,7 +162,7 @@ class PlainGroup(TyperGroup):
 
 
 def _leave_now(code: int) -> None:
-    """End the process though threads are still at work.
+    """End the process although threads are still at work.
 
     After Ctrl-C or an error the walks stop within milliseconds, but the end of the interpreter does not wait for them,
     and a thread that returns from compiled code into an interpreter that is gone aborts the process.

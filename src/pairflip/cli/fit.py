@@ -100,7 +100,7 @@ def _check_out(out: Path, data: Path | None, force: bool) -> None:
 
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
-    """What was found, in plain values; R^2 is beside what is always in the model."""
+    """What was found, in plain values; R^2 counts only what the forced columns leave unexplained."""
     best = problem.fit(trace.best_support)
     forced = [problem.names[j] for j in problem.always]
     return {

@@ -189,14 +189,14 @@ def written_sizes(sizes: list[int]) -> str:
 
 
 def check_jobs(jobs: int) -> int:
-    """A number of threads, or -1."""
+    """Refuse 0, which is neither a number of threads nor -1."""
     if jobs == 0:
         raise ValueError("--jobs is 0; expected a number of threads, or -1 for all cores.")
     return jobs
 
 
 def check_cv(text: str) -> str:
-    """A kind of cross validation that `select_size` knows."""
+    """Refuse a kind of cross validation that `select_size` does not know."""
     from pairflip.selection.folds import EXPECTED_CV, parse_cv
 
     try:

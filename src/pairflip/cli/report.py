@@ -15,7 +15,7 @@ from pairflip.text import visible
 Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", metavar="FILE", help="The page.", show_default="report.html beside the result"),
+    typer.Option("--out", "-o", metavar="FILE", help="The page.", show_default="report.html next to the result"),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing --out file.")]
 
@@ -54,7 +54,7 @@ def _result_file(saved: Path) -> Path:
 
 
 def _known(record: dict[str, Any]) -> dict[str, Any]:
-    """What select wrote beside the curve; a curve saved from Python has none of it."""
+    """What select wrote in addition to the curve; a curve saved from Python has none of it."""
     table = record.get("table")
     whole = isinstance(table, dict) and {"source", "target"} <= table.keys()
     return {"table": table if whole else {}, "command": record.get("command")}

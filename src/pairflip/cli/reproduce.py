@@ -43,7 +43,7 @@ def reproduce(
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Compute figures and tables of Obuchi & Kabashima (2016) anew, with theory and a verdict on every claim.
+    """Recompute the figures and tables of Obuchi & Kabashima (2016), with theory and a verdict on every claim.
 
     Example: pairflip reproduce all --scale quick --out results
     """

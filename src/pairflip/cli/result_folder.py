@@ -107,7 +107,7 @@ def check_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: st
 
 @contextmanager
 def new_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str = "result.json") -> Iterator[Path]:
-    """A temporary folder beside `out` to write into; it becomes `out` when the block ends well.
+    """A temporary folder next to `out` to write into; it becomes `out` when the block ends without an error.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def theory(
     plot: Annotated[Path | None, typer.Option(help="Draw epsilon and epsilon_g: .svg, .png or .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
-    """Compute, without sampling, the errors of the planted model: at given betas, else at the AT point and T = 0."""
+    """Compute, without sampling, the errors of the planted model: at the given betas, or at the AT point and T = 0."""
     with plain_errors():
         from pairflip.theory import Planted, at_point, curve_over_beta
 
@@ -124,7 +124,7 @@ def _check_plot(path: Path, sizes: list[float], betas: list[float]) -> None:
 
 
 def _draw(path: Path, sizes: list[float], betas: list[float], curves: list[TheoryCurve], model: Any) -> None:
-    """Errors over the sizes, or over the temperature: at the given betas if they make a curve, else at many."""
+    """Errors over the sizes, or over the temperature: at the given betas if they make a curve, or at many others."""
     import numpy as np
     from matplotlib.figure import Figure
 

@@ -1,7 +1,7 @@
 """Bad usage in our own words: what was given, what is expected.
 
 Which library reads the arguments, and how it puts things, differs between versions of Typer; what an option takes
-stands in the signature of its command, so it is said from there.
+stands in the signature of its command, so the sentences are made from there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def expected_words(kind: Any, info: Any) -> str | None:
 
 
 def annotation(command: Any, parameter: Any) -> tuple[Any, Any]:
-    """(type of one value, what Typer was told of it) from the signature of the function behind the command."""
+    """(type of one value, what Typer was told about it) from the signature of the function behind the command."""
     function = inspect.unwrap(command.callback)
     hint = get_type_hints(function, include_extras=True).get(parameter.name)
     info = None

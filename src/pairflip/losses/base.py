@@ -29,7 +29,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Words:
-    """How the error of held-out rows is called: `error` on the scale of the target, `cv_error` as it is minimized."""
+    """Names of the errors of held-out rows: `error` on the scale of the target, `cv_error` as it is minimized."""
 
     error: str
     cv_error: str
@@ -45,7 +45,7 @@ class HeldOutJudge(Protocol):
         ...
 
     def without_columns(self) -> Floats:
-        """The same (P,) when nothing is chosen."""
+        """Observed minus predicted (P,) when no columns are chosen."""
         ...
 
     def row_errors(self, residuals: Floats) -> Floats:

@@ -6,7 +6,7 @@ the rows H when the same support is fitted without them are
 .. math:: e^{(H)}_H = (I - h_{HH})^{-1} e_H .
 
 This is exact, so folds that chose the same support share one factorization. Where the held-out rows dwarf the others,
-so that it would lose digits, the support is fitted anew on the remaining rows.
+so that it would lose digits, the support is fitted again on the remaining rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pairflip.selection.folds import Folds
 
 
-_UNSEEN = 1e-3  # a smaller part of a held-out row than this is left to the others: refit without it
+_UNSEEN = 1e-3  # below this value of 1 - h the identity would lose digits: refit without the row
 
 
 class HeldOutErrors:
@@ -65,7 +65,7 @@ class HeldOutErrors:
                 result[c, f] = self._refit(distinct[which[f, c]], self._folds.left_out[f])[0]
 
     def _blocks(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats) -> None:
-        """The same for rows left out together."""
+        """Fill in residuals (C, P) of rows left out together."""
         for u, support in enumerate(distinct):
             q, e = self._factor(support)
             for fold, chain in zip(*np.nonzero(which == u), strict=True):
@@ -111,7 +111,7 @@ class HeldOutErrors:
         return np.hstack([self._basis, q]), residual
 
     def _refit(self, support: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
-        """The same by fitting without the rows; the coefficient of a forced column that only they decide is zero.
+        """Residuals of the rows by fitting without them; a forced column that only they determine has coefficient zero.
 
         From the table itself: of a column that only the held-out rows see, projection on all rows leaves nothing.
         """
@@ -141,7 +141,7 @@ class HeldOutErrors:
 
 
 def _independent(columns: Floats) -> list[int]:
-    """Columns of (M, f) that are no combination of those before them."""
+    """Columns of (M, f) that are not linear combinations of those before them."""
     basis = np.zeros((columns.shape[0], 0))
     used = []
     for j, column in enumerate(columns.T):

@@ -42,7 +42,7 @@ class LooGram(Gram):
 
     @property
     def matrix(self) -> Floats:
-        """G (N, N), that of the base."""
+        """G (N, N) of the underlying problem."""
         return self.base.matrix
 
     def energy(self, support: NDArray[np.int64]) -> float:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from pairflip.selection.folds import Folds
 
 TRUSTED = 0.05
-"""A fold is had by subtraction if this fraction of every column and of the target is left: one digit lost at most."""
+"""A fold is computed by subtraction if at least this fraction of every column and of the target remains.
+
+Then at most one digit or so is lost.
+"""
 
 
 class SquaredError:
@@ -40,8 +43,8 @@ class SquaredError:
             )
         if not whole.candidates.size:
             raise ValueError(
-                f"none of the {problem.n_columns} columns of X varies (beside what is always in the model); expected "
-                "at least one column that is not constant."
+                f"none of the {problem.n_columns} columns of X varies (apart from what is always in the model); "
+                "expected at least one column that is not constant."
             )
         problem.means, problem.y_mean, problem.powers = whole.means, whole.target_mean, whole.powers
         problem.forced, problem.forced_basis = whole.forced, whole.basis
@@ -49,7 +52,7 @@ class SquaredError:
         return _gram(problem, whole)
 
     def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64]) -> Gram:
-        """A low-rank change of the Gram matrix where that is accurate, else the remaining rows as a new problem.
+        """A low-rank change of the Gram matrix where that is accurate, otherwise the remaining rows as a new problem.
 
         Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
         leave rounding errors.

@@ -1,4 +1,4 @@
-"""What a reader sees: numbers of figures, their one drawing, the page, the files, records in notebooks.
+"""What a reader sees: the numbers of figures, how they are drawn, the page, the files, records in notebooks.
 
 The figures of the page and of the files, in their order; a new one is one more line here, or `register` from elsewhere.
 """

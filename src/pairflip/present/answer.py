@@ -80,7 +80,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         return _nothing(curve)
     size = recommended_size(curve)
     other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
-    headline = [(f"Keep {plural(size, 'column')}{_beside(curve)}", False), *_forced(curve), (": ", False)]
+    headline = [(f"Keep {plural(size, 'column')}{_besides(curve)}", False), *_forced(curve), (": ", False)]
     headline += [*_names(curve, size), (".", False)]
     now = held_out(curve, size)
     details: list[Piece] = [
@@ -139,7 +139,7 @@ def _chance(curve: SizeCurve, best: int) -> str:
 
 
 def _against_nothing(curve: SizeCurve) -> str:
-    """The error of the mean, beside which every other is to be read."""
+    """The error of the mean, with which every other error is to be compared."""
     if 0 not in curve.sizes:
         return " in the unit of the target"
     return f", and {number(held_out(curve, 0).rmse, 3)} with the {baseline(curve)}".replace("the zero", "zero")
@@ -159,9 +159,9 @@ def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     ]
 
 
-def _beside(curve: SizeCurve) -> str:
+def _besides(curve: SizeCurve) -> str:
     return (
-        f" beside {'those that are' if curve.always.size > 1 else 'the one that is'} always in ("
+        f" in addition to {'those that are' if curve.always.size > 1 else 'the one that is'} always in ("
         if curve.always.size
         else ""
     )

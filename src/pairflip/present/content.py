@@ -27,7 +27,7 @@ _CELLS = 1200  # places of the heat map, and of the paths
 
 @dataclass(frozen=True)
 class Variant:
-    """A figure at one size: its panels and what is said of it."""
+    """A figure at one size: its panels and the text that goes with it."""
 
     svgs: list[Markup]
     caption: str
@@ -36,7 +36,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Part:
-    """A figure in the page: at the size shown alone, or one variant for each size where it follows the slider."""
+    """A figure in the page: one variant, or one for each size where it follows the slider."""
 
     name: str
     title: str
@@ -110,7 +110,7 @@ def page_content(
 
 
 def _room(curve: SizeCurve, sizes: int, row_names: Sequence[object] | None) -> Room:
-    """What a page of so many sizes has room for, so that it stays small."""
+    """How much a page with this number of sizes has room for, so that it stays small."""
     steps = 60
     return Room(
         columns=int(np.clip(_CELLS // sizes, 12, 40)),
@@ -123,7 +123,7 @@ def _room(curve: SizeCurve, sizes: int, row_names: Sequence[object] | None) -> R
 
 
 def _part(figure: PageFigure, curve: SizeCurve, sizes: Sequence[int], shown: int, room: Room, book: TipBook) -> Part:
-    """A registered figure, drawn."""
+    """Draw a registered figure."""
     numbers = [figure.numbers(curve, size, room) for size in (sizes if figure.follows else [sizes[shown]])]
     variants = [
         Variant(svgs, figure.caption(curve, each), figure.table(curve, each, room))

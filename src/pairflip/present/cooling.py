@@ -1,4 +1,4 @@
-"""Annealing curves: a bad schedule shows as chains that end apart or were cold from the start."""
+"""Annealing curves: with a bad schedule, chains end at different energies or are cold from the start."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def draw_acceptance(curves: Cooling, ax: Axes) -> None:
 
 
 def _cools(curves: Cooling, ax: Axes, what: str) -> bool:
-    """Axes that cool to the right; a word in their place where nothing was annealed."""
+    """Set up axes that cool to the right; False, and a remark in the figure, where nothing was annealed."""
     label_axes(ax, _COLD, what)
     if not curves.temperature.size:
         ax.set_xticks([])

@@ -49,9 +49,9 @@ def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64
     size : int, optional
         Which final fit of a curve; None: that of the size to show.
     chains : int
-        At most so many chains, evenly spread from the lowest to the highest last energy.
+        Largest number of chains, evenly spread from the lowest to the highest last energy.
     steps : int, optional
-        At most so many temperatures.
+        Largest number of temperatures.
     """
     from pairflip.selection.curve import SizeCurve
 

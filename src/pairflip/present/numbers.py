@@ -93,7 +93,7 @@ class Scatter:
     """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown.
 
     `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` are those of all rows, each by its weight.
-    `axis` holds the observed values and those predictions that are no further from them than they are from each other;
+    `axis` holds the observed values and those predictions that are not further outside than their range is wide;
     `beyond` says how many of those shown are outside.
     """
 
@@ -127,14 +127,14 @@ def left_out(curve: SizeCurve) -> str:
 
 
 def size_words(curve: SizeCurve, size: int) -> list[str]:
-    """What is to be said of a size: recommended, lowest error, one-SE size."""
+    """Remarks on a size: recommended, lowest error, one-SE size."""
     recommended = size > 0 and size == recommended_size(curve)
     words = (("recommended", recommended), ("lowest error", size == curve.best_size))
     return [word for word, holds in (*words, ("one-SE size", size == curve.one_se_size)) if holds]
 
 
 def marks(curve: SizeCurve) -> list[Mark]:
-    """Sizes to point at: the recommended one and a second one worth knowing; where nothing predicts, that shown."""
+    """Sizes to point at: the recommended one and a second one worth knowing; where nothing predicts, the one shown."""
     from pairflip.present.answer import answer_of
 
     answer = answer_of(curve)
@@ -148,7 +148,7 @@ def marks(curve: SizeCurve) -> list[Mark]:
 
 
 def error_bars(curve: SizeCurve) -> ErrorBars:
-    """cv_error with one standard error to either side, by size; size 0 apart."""
+    """cv_error with one standard error to either side, by size; size 0 is kept apart."""
     order = by_size(curve)
     known = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)
     error, half, training = curve.cv_error[order], known[order], curve.energy_per_row[order]
@@ -193,7 +193,7 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
     curve : SizeCurve
         The result.
     limit : int
-        At most so many columns.
+        Largest number of columns shown.
     length : int
         Characters of a label.
     """
@@ -248,7 +248,7 @@ def coefficient_paths(
         Whether to divide each column by its largest coefficient; None: if those of the first seven differ more than
         thousandfold.
     limit, length : int
-        At most so many columns, and characters of a label.
+        Largest number of columns, and of characters in a label.
     first : int, optional
         The size whose columns come first, before those that are in the most sizes; None: the size to show.
     """
@@ -292,7 +292,7 @@ def shown_rows(curve: SizeCurve, limit: int) -> Ints:
 
 
 def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
-    """Names of the rows where they are given, else numbers from 1."""
+    """Names of the rows where they are given, otherwise numbers from 1."""
     if names is None:
         return row_numbers(curve.n_rows)
     labels = [shorten(clean(name), 60) for name in names]
@@ -307,7 +307,7 @@ def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
 def held_out(
     curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
 ) -> Scatter:
-    """Held-out prediction against truth at a size (None: that to show), thinned to `limit` rows.
+    """Held-out prediction against truth at a size (None: the size to show), thinned to `limit` rows.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def draw_paths(paths: Paths, ax: Axes) -> None:
 
 
 def _legend(ax: Axes) -> None:
-    """Names beside the figure, the first column first; above it where it is narrow."""
+    """Names next to the figure, the first column first; above it where it is narrow."""
     if figure_of(ax).get_figwidth() < 5:
         legend_above(ax, backwards=True)
         return
@@ -114,7 +114,7 @@ def _caption(curve: SizeCurve, paths: Paths) -> str:
 
 
 def _table(curve: SizeCurve, paths: Paths, room: Room) -> FigureTable:
-    """Coefficients by column and size; all of the table with the same decimals or the same digits."""
+    """Coefficients by column and size; the whole table has the same decimals or the same digits."""
     texts = np.array(aligned(paths.coefs.ravel(), least=3), dtype=object).reshape(paths.coefs.shape)
     names = column_labels(curve.names, paths.columns.tolist(), 80)
     heads = ["Column", *(str(k) for k in curve.sizes[by_size(curve)])]

@@ -28,8 +28,8 @@ def plot_predictions(
 ) -> Axes:
     """Draw held-out predictions against observed values, or residuals (observed - predicted) against predictions.
 
-    On the line the prediction is right. Predictions further outside the observed values than these are apart would
-    squeeze all others: they are hollow, at the edge, and counted in the title.
+    On the line the prediction is right. Predictions that are further outside the observed values than the whole range
+    of these would squeeze all others: they are hollow, at the edge, and counted in the title.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def draw_residuals(points: Scatter, ax: Axes) -> None:
 def _dots(
     ax: Axes, points: Scatter, x: Floats, y: Floats, across: tuple[float, float], up: tuple[float, float]
 ) -> None:
-    """Dots; those outside the axes hollow at their edge."""
+    """Draw dots; those outside the axes are hollow, at the edge."""
     from matplotlib.ticker import MaxNLocator
 
     grid(ax)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Room:
-    """How much of a curve there is room for, and how its rows are called (None: by numbers from 1)."""
+    """How much of a curve there is room for, and what its rows are called (None: numbers from 1)."""
 
     columns: int = 40
     paths: int = 60
@@ -50,7 +50,7 @@ class PageFigure:
     Parameters
     ----------
     name
-        Of the files, and of the table in the page.
+        Name of the files, and of the table in the page.
     title
         Heading in the page.
     numbers

@@ -41,7 +41,7 @@ class PageRenderer(RendererBase):
     Parameters
     ----------
     width, height, dpi
-        Of the figure, in pixels and pixels per inch.
+        Size of the figure in pixels, and pixels per inch.
     paint
         How an element is given a colour.
     tips
@@ -70,14 +70,14 @@ class PageRenderer(RendererBase):
         self._axis: dict[tuple[tuple[str, str], ...], list[str]] | None = None  # ticks and grid of an axis, by look
 
     def open_group(self, s: str, gid: str | None = None) -> None:
-        """An artist with texts begins, or one without, or an axis."""
+        """Begin a group: an artist with texts, one without, or an axis."""
         self._open.append(self._tips.get(gid or ""))
         self._drawn = 0
         if s.startswith("matplotlib.axis"):
             self._axis = {}
 
     def close_group(self, s: str) -> None:
-        """It ends."""
+        """End the group: write what was collected for it."""
         if self._open.pop() is not None and self._grouped:
             self.elements.append("</g>")
             self._grouped = False
@@ -301,7 +301,7 @@ def _circle(mark: Path) -> str:
 
 
 def _joined(values: list[float]) -> str:
-    """Numbers with a space only where the sign does not part them."""
+    """Numbers with a space between them only where a sign does not already separate them."""
     text = ""
     for value in values:
         short = _short(value)
@@ -310,7 +310,7 @@ def _joined(values: list[float]) -> str:
 
 
 def _short(value: float, digits: int = 1) -> str:
-    """A length in as few characters as its rounding allows."""
+    """A length, rounded, in as few characters as possible."""
     text = f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
     text = text.replace("-0.", "-.") if text.startswith("-0.") else text[1:] if text.startswith("0.") else text
     return "0" if text in ("-", "-0", "") else text

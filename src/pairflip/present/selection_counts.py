@@ -40,7 +40,7 @@ def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int =
     ax
         Where to draw; a new figure if absent.
     limit
-        The most selected columns are shown, at most so many; the title says of how many.
+        Largest number of columns; the most selected ones are shown, and the title says out of how many.
     """
     counts = count_map(curve, limit)
     width = min(12.0, 4.2 + 0.28 * counts.sizes.size)
@@ -114,7 +114,7 @@ def _caption(curve: SizeCurve, counts: CountMap) -> str:
     return (
         f"How many of {counts.n_folds:,} folds selected a column (the fuller the colour, the more), by size: "
         f"{counts.cut}. Dots mark the final fit on all rows. Folds have most of their rows in common, so a column of "
-        "noise can be selected in every one of them, too: a full row says that the selection does not hang on a few "
+        "noise can be selected in every one of them, too: a full row says that the selection does not depend on a few "
         "rows, not that the column matters."
     )
 

@@ -1,4 +1,4 @@
-"""The tables with one line for each size, as texts: the main one with few columns, and two closed ones."""
+"""The tables with one line for each size, as texts: the main one with few columns, and two that are closed at first."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def page_axes(width: float, height: float, fixed: bool) -> Axes:
 
 
 def wipe(ax: Axes) -> None:
-    """Take away what was drawn, for the same function to draw other numbers: new axes take longer than a drawing."""
+    """Remove what was drawn, so that the same function can draw other numbers: making new axes takes longer."""
     for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.texts):
         artist.remove()
     for axis in ("x", "y"):  # with their ticks and limits
@@ -145,14 +145,14 @@ def label_axes(ax: Axes, x: str, y: str) -> None:
 
 
 def set_title(ax: Axes, title: str) -> None:
-    """A title at the left, if there is one."""
+    """Set a title at the left, if there is one."""
     plain: dict[str, Any] = {"parse_math": False}
     if title:
         ax.set_title(title, fontsize=TEXT + 0.5, loc="left", pad=6 + 1.75 * TEXT * _ABOVE.get(ax, 0), **plain)
 
 
 def grid(ax: Axes) -> None:
-    """Faint lines across, behind everything."""
+    """Draw faint horizontal lines behind everything."""
     ax.set_axisbelow(True)
     ax.grid(axis="y", color=FAINT, linewidth=0.7)
 

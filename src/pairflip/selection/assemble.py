@@ -185,7 +185,7 @@ def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
 
 
 def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
-    """Of the supports that chains of the folds ended in, the most frequent ones first, that lowest on all rows."""
+    """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
     every = np.array([s for (k, f, _), s in found.supports.items() if k == size and f != ALL_ROWS], dtype=np.int64)
     pool, times = np.unique(every, axis=0, return_counts=True)
     pool = pool[np.argsort(-times, kind="stable")[:_POOL]]
@@ -194,7 +194,7 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
 
 
 def _annealing(work: Work, found: Found) -> AnnealCurves:
-    """The course of the final annealings, as far as it was kept."""
+    """The course of the final annealings, for the chains of which it was kept."""
     kept = {a: s for a, s in found.steps.items() if a[1] == ALL_ROWS}
     chains = max((chain + 1 for _, _, chain in kept), default=0)
     steps_of = temperatures(work, work.problem.gram, work.sizes)

@@ -26,7 +26,10 @@ from pairflip.least_squares import Floats
 
 @dataclass(frozen=True)
 class FinalFits:
-    """The final fits of all sizes (S,), and the table they come from; `yy` is y'y beside the forced columns."""
+    """The final fits of all sizes (S,), and the table they come from.
+
+    `yy` is y'y after the forced columns were projected out.
+    """
 
     energy: Floats
     sizes: Floats
@@ -37,7 +40,7 @@ class FinalFits:
 
     @property
     def deviance(self) -> Floats:
-        """M ln(2E/M). An energy of rounding error counts as that part of y'y, so none is infinite."""
+        """M ln(2E/M). An energy that is only rounding error counts as that fraction of y'y, so none is infinite."""
         return np.asarray(self.n_rows * np.log(np.maximum(2.0 * self.energy, NOTHING * self.yy) / self.n_rows))
 
     @property
@@ -51,7 +54,7 @@ CRITERIA: dict[str, Criterion] = {}
 
 
 def register(name: str, criterion: Criterion) -> None:
-    """Have a criterion, lower is better, in every curve from now on: ``curve.criteria[name]``."""
+    """Add a criterion (lower is better) to every curve from now on, as ``curve.criteria[name]``."""
     CRITERIA[name] = criterion
 
 
@@ -61,17 +64,17 @@ def information_criteria(fits: FinalFits) -> dict[str, Floats]:
 
 
 def aic(fits: FinalFits) -> Floats:
-    """Akaike's."""
+    """Akaike's criterion."""
     return fits.deviance + 2.0 * fits.fitted
 
 
 def bic(fits: FinalFits) -> Floats:
-    """Schwarz's."""
+    """Schwarz's criterion."""
     return np.asarray(fits.deviance + fits.fitted * np.log(fits.n_rows))
 
 
 def ebic(fits: FinalFits) -> Floats:
-    """The extended one, for many candidates."""
+    """The extended criterion, for many candidates."""
     n, k = fits.n_candidates, fits.sizes
     return np.asarray(bic(fits) + 2.0 * (gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)))
 

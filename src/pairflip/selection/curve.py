@@ -1,4 +1,4 @@
-"""What a choice of size found: one record with everything a reader may want to know."""
+"""What choosing a size found: one record with everything a reader may want to know."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def unchanged(fold_supports: Ints, support: Ints) -> float:
 class StandIns:
     """Columns that could stand in for a chosen one: for each of `columns` (U,), the most correlated `others` (U, T).
 
-    `correlation` (U, T) is signed, beside what is always in the model; places that do not exist hold column -1.
+    `correlation` (U, T) is signed, and computed after what is always in the model was projected out; unused places
+    hold column -1.
     """
 
     columns: Ints
@@ -50,7 +51,7 @@ class StandIns:
 class AnnealCurves:
     """How the final fits were annealed: `betas` (S, steps), `energy` and `acceptance` (S, chains, steps).
 
-    Not a number for a size that needed no annealing (all columns).
+    NaN for a size that needed no annealing (all columns).
     """
 
     betas: Floats
@@ -81,11 +82,11 @@ class SizeCurve:
     agreement : (S,)
         Fraction of the chains that reached the lowest energy of their fold; low means that the search is hard.
     chain_cv_error : (S, C)
-        cv_error if each fold had had this one chain alone: how much results vary from run to run.
+        cv_error if each fold had been searched by this chain only: how much results vary from run to run.
     fold_supports : S arrays (F, k)
         Columns selected in each fold.
     held_out_rows, held_out_fold, held_out_unit, observed, weights : (P,)
-        Row, its fold, the independent unit it belongs to (its row, or its fold), its target, its weight.
+        Row and fold (indices from 0), the independent unit the row belongs to (itself, or its fold), target and weight.
     predictions : (S, P)
     supports, coefs : S arrays (k,)
         The final fit on all rows: columns and coefficients, in the units of the table.
@@ -141,7 +142,7 @@ class SizeCurve:
 
     @property
     def best_size(self) -> int:
-        """Size with the lowest cv_error (the smaller one of equals)."""
+        """Size with the lowest cv_error (the smaller one if two are equal)."""
         return int(self.sizes[self._best])
 
     @property
@@ -171,7 +172,7 @@ class SizeCurve:
         return self.criteria["ebic"]
 
     def at(self, size: int) -> int:
-        """Place of a size in `sizes`."""
+        """Index of a size in `sizes`."""
         places = np.flatnonzero(self.sizes == size)
         if places.size == 0:
             raise ValueError(f"size is {size}; expected one of {', '.join(map(str, self.sizes.tolist()))}.")
@@ -213,7 +214,7 @@ class SizeCurve:
         }
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row a size: errors, stability, agreement, criteria, columns of the final fit."""
+        """One row per size: errors, stability, agreement, criteria, columns of the final fit."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict())

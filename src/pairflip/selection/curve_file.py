@@ -68,7 +68,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
 
 
 def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
-    """Write the curve in one go: the file is whole or not there."""
+    """Write the curve: the file is complete, or it is not there."""
     target = Path(path)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
@@ -94,7 +94,7 @@ def load_curve(path: str | os.PathLike[str]) -> SizeCurve:
         return curve_from_json(record)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
-        raise ValueError(f"{os.fspath(path)!r} is no complete size curve ({what}).") from None
+        raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({what}).") from None
 
 
 def _check_kind(record: Any) -> None:

@@ -23,7 +23,7 @@ _LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small 
 
 
 def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
-    """The engine that takes whole batches, if that is what was asked for ("auto": if it pays), else None."""
+    """The engine that takes whole batches, if that was asked for ("auto": if it is worth it), otherwise None."""
     if engine == "auto":
         from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 
@@ -36,7 +36,7 @@ def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
 
 
 class Device:
-    """A device that walks the chains of many folds, sizes and problems in common launches."""
+    """A device that walks the chains of many folds, sizes and problems in shared launches."""
 
     n_jobs: int | None = 0
 

@@ -1,7 +1,8 @@
-r"""What is plain to see in a table and makes cross validation say too much: rows that depend on each other.
+r"""What is plain to see in a table and makes cross validation too optimistic: rows that depend on each other.
 
 Cross validation asks how well a row is predicted by the *other* rows. Where a row has a near copy among them (the day
-before in a time series, a duplicated line of a file), it answers another question than how new rows are predicted.
+before in a time series, a duplicated line of a file), it answers a different question than how well new rows are
+predicted.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
 
     ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
     merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
-    ``two_values``: the two values of a target that has no others. (``p_value`` stands beside them in a curve, see
-    `chance`.)
+    ``two_values``: the two values of a target that has no others. (``p_value``, see `shuffled_targets`, is added to
+    them in a curve.)
     """
     present = problem.sample_weight > 0
     y = problem.y[present]
@@ -69,14 +70,14 @@ _BUDGET = 4e9  # multiplications
 
 @one_blas_thread()
 def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
-    """Fraction of targets (this one and `SHUFFLES` shuffled ones) that forward selection fits as unusually well.
+    """Fraction of targets (this one and `SHUFFLES` shuffled ones) that forward selection fits at least as remarkably.
 
     Parameters
     ----------
     gram : Gram
         The problem of all rows.
     largest : int
-        Up to so many columns are selected; fewer where that would take more than some seconds.
+        Largest number of columns that are selected; fewer where that would take more than some seconds.
     seed : int
         Of the shuffles.
     """
@@ -93,7 +94,7 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
 
 
 def _path(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
-    """Energies (steps,) that forward selection leaves of a target with these inner products, relative to its own."""
+    """Energies (steps,) that forward selection leaves of a target with these inner products, relative to the start."""
     energies = forward_energies(gram, steps, b, yy)
     energies += energies[-1:] * (steps + 1 - len(energies))
     return np.asarray(energies[1:]) / max(energies[0], 1e-300)

@@ -131,7 +131,7 @@ class Blocks:
 
 
 def parse_cv(cv: Any) -> Any:
-    """What a text or a number means: "loo", `Repeats` or `Blocks`; anything else as it is."""
+    """What a text or a number means: "loo", `Repeats` or `Blocks`; anything else is returned unchanged."""
     if isinstance(cv, (bool, np.bool_)):
         raise ValueError(f"cv is {cv}; expected {EXPECTED_CV}.")
     if isinstance(cv, (int, np.integer)):
@@ -198,7 +198,7 @@ def _split(splitter: Any, problem: SubsetProblem, present: Rows, groups: Any) ->
 def _checked(
     splits: Iterable[tuple[Rows, Rows]], how: str, problem: SubsetProblem, by_row: bool | None = None
 ) -> Folds:
-    """Folds of splits that make sense; errors vary by row (None: where a row is predicted more than once)."""
+    """Folds of splits that make sense; `by_row` None: errors vary by row where a row is predicted more than once."""
     weight = problem.sample_weight
     present = np.flatnonzero(weight > 0)
     rows, left_out = [], []

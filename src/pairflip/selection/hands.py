@@ -30,7 +30,7 @@ class Hands(Protocol):
     n_jobs: int | None
 
     def notes(self, work: Work) -> list[str]:
-        """What a reader should know of how these tasks are done."""
+        """What a reader should know about how these tasks are done."""
         ...
 
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, list[Outcome]]]:
@@ -56,7 +56,7 @@ class Workers:
 
 
 def choose_hands(works: Sequence[Work], n_jobs: int | None) -> Hands:
-    """A device if that is what was asked for ("auto": if it pays), else workers; `works` have tasks left to do."""
+    """A device if that was asked for ("auto": if it is worth it), otherwise workers; `works` have tasks left."""
     device = find_device(works[0].engine, works) if works else None
     if device is not None:
         return Device(device, n_jobs)
@@ -66,7 +66,7 @@ def choose_hands(works: Sequence[Work], n_jobs: int | None) -> Hands:
 
 _BATCH_NS = 2e7  # threads: often enough for a smooth display, and little is lost when the run is killed
 _REMOTE_BATCH_NS = 3e9  # a cluster: seconds, so that the scheduler has little to do
-_ROUND = 8  # batches a worker
+_ROUND = 8  # batches per worker
 
 
 def run_all(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
@@ -94,7 +94,7 @@ def run_all(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[l
 
 
 def _hand_out(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
-    """To whatever joblib is configured for."""
+    """Hand tasks out to whatever joblib is configured for."""
     from joblib.parallel import get_active_backend
 
     backend: Any = get_active_backend(prefer="threads")[0]
@@ -186,7 +186,7 @@ class _Run:
         self._longest = 0.0
 
     def send(self, batches: Sequence[list[Task]]) -> None:
-        """Hand batches out, with the data where these are not there (any more)."""
+        """Hand batches out, and the data with them where the cluster does not have these (any more)."""
         import dask
 
         if not batches:
@@ -205,7 +205,7 @@ class _Run:
         self._longest = max(self._longest, *(self._seconds(batch) for batch in batches))
 
     def wait(self) -> list[tuple[Any, Any]]:
-        """Futures that are done, with what came of them; nothing if all that is out is handed out again."""
+        """Futures that are done, with their results; nothing if everything was handed out again."""
         began = looked = time.monotonic()
         seen = began
         while not self._results.has_ready():
@@ -225,7 +225,7 @@ class _Run:
         return done
 
     def _again(self) -> None:
-        """Hand out anew all that is out."""
+        """Hand out again everything that has not come back."""
         batches = list(self.out.values())
         self._results.clear()
         self.out.clear()

@@ -1,9 +1,9 @@
 """Work in progress on disk: an append-only journal that a killed run resumes from.
 
-A journal is a folder: ``manifest.json`` says of which data and settings it is, and every process that works on it
-appends to a ``tasks-*.jsonl`` file of its own, one line for each chain. Nothing in it is taken on trust: a line that
-was cut off, was changed or is of another run does not carry its seal (`records`), and a sealed one must still have
-the energy that its support has in its fold. The chain of a line that is not used is walked again, with the same
+A journal is a folder: ``manifest.json`` says which data and settings it belongs to, and every process that works on it
+appends to a ``tasks-*.jsonl`` file of its own, one line per chain. Nothing in it is taken on trust: a line that
+was cut off, was changed or belongs to another run does not carry its seal, and a sealed one must still have the
+energy that its support has in its fold. The chain of a line that is not used is walked again, with the same
 result.
 """
 
@@ -39,12 +39,13 @@ from pairflip.selection.manifest import (
 )
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import Outcome, gram_of
+from pairflip.text import plural
 
 __all__ = ["Found", "Journal", "JournalError", "JournalWarning", "merge_journals"]
 
 _SYNC_SECONDS = 2.0
 _ROUNDING = 1e-8
-"""Of y'y: energies of one support computed in two ways, or on two machines, differ by less than this."""
+"""As a fraction of y'y: energies of one support computed in two ways, or on two machines, differ by less than this."""
 
 
 class JournalWarning(UserWarning):
@@ -111,11 +112,13 @@ class Journal:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the result should know of its journal."""
+        """What a reader of the result should know about its journal."""
         notes = []
         if self.dropped:
-            lines = "1 line" if self.dropped == 1 else f"{self.dropped} lines"
-            notes.append(f"{lines} of the journal dropped (damaged, or of another run), the chains walked again")
+            lines = plural(self.dropped, "line")
+            notes.append(
+                f"{lines} of the journal dropped (damaged, or from another run), and these chains walked again"
+            )
         if self.lost:
             notes.append("the journal was removed during the run, which cannot be resumed")
         return notes
@@ -299,7 +302,7 @@ class ChainRecord(NamedTuple):
 
 
 def run_key(identity: dict[str, Any]) -> bytes:
-    """A digest of data and settings; two runs that may share their chains have the same."""
+    """A digest of data and settings; two runs that may share their chains have the same digest."""
     return sha256(json.dumps(identity, sort_keys=True).encode()).digest()
 
 
@@ -329,7 +332,7 @@ def to_line(chain: ChainRecord, key: bytes) -> bytes:
 
 
 def from_line(line: bytes, key: bytes) -> ChainRecord | None:
-    """The chain of a line, or None if the line is damaged or of another run."""
+    """The chain of a line, or None if the line is damaged or belongs to another run."""
     body, seal = line[:-_SEAL], line[-_SEAL:]
     if seal != _CHECK + _seal(body, key) + b'"}':
         return None

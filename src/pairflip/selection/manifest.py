@@ -1,4 +1,4 @@
-"""Which run a journal belongs to: its manifest, and the sentences that refuse another one's."""
+"""Which run a journal belongs to: its manifest, and the messages that refuse the journal of another run."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if schema != SCHEMA:
         raise JournalError(
             f"journal {str(folder)!r} has schema {schema}, but this version of pairflip reads schema {SCHEMA}; name "
-            "another folder to begin anew."
+            "another folder to start again."
         )
     return identity
 
 
 def refuse_files(folder: Path) -> None:
-    """Refuse a file in the place of the folder or of one above it."""
+    """Refuse a file where the folder, or one above it, should be."""
     for place in (folder, *folder.parents):
         if place.is_file():
             what = "is a file" if place == folder else f"is below {str(place)!r}, which is a file"
@@ -86,7 +86,7 @@ def refuse_files(folder: Path) -> None:
 
 
 def _write_manifest(folder: Path, identity: dict[str, Any]) -> None:
-    """Written whole, and on the disk before any chain is: what a power cut leaves can be resumed."""
+    """Write the manifest as a whole, before any chain: what a power cut leaves can be resumed."""
     part = folder / f".{MANIFEST}.{secrets.token_hex(4)}"
     try:
         with part.open("x") as file:

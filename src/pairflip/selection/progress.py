@@ -26,13 +26,13 @@ _LOG_SECONDS = 60.0
 
 
 def check_show(show: Any) -> None:
-    """Refuse what says nothing about what to show."""
+    """Refuse a value of `progress` that has no meaning."""
     if show not in (True, False, None, "log"):
         raise ValueError(f"progress is {show!r}; expected True, False, None or 'log'.")
 
 
 class ErrorSoFar:
-    """Held-out error of each size over the folds finished so far (a random part of all folds, hence only a hint)."""
+    """Held-out error of each size over the folds finished so far (a random sample of all folds, hence only a hint)."""
 
     def __init__(self, work: Work, found: Found) -> None:
         self._work = work
@@ -81,7 +81,7 @@ class ErrorSoFar:
 
 
 class SelectionProgress:
-    """One display: a bar on a terminal, a line a minute in a log, or nothing.
+    """One display: a bar on a terminal, one line per minute in a log, or nothing.
 
     `n_jobs` are the threads or workers that do the tasks; 0 is a device, whose time is not foreseen.
     """

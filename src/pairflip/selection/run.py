@@ -61,7 +61,7 @@ def select_size(
         Folder in which finished work is kept. Run the same again to resume.
     progress
         True: show progress on standard error; None: only if it is a terminal; False: never; ``"log"``: a bar on a
-        terminal, else a line a minute.
+        terminal, otherwise one line per minute.
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
@@ -153,7 +153,7 @@ def identify(
     groups: ArrayLike | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """What the journal of `select_size` with the same arguments says of itself, for `merge_journals`.
+    """What the journal of `select_size` with the same arguments says about itself, for `merge_journals`.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class _Job:
         return sum(task.last - task.first for task in self.tasks)
 
     def notes(self, hands: Hands) -> list[str]:
-        """What a reader of the result should know of how it was computed."""
+        """What a reader of the result should know about how it was computed."""
         notes = []
         if not self.work.problem.gram.dense:
             notes.append("worked from the columns (the N x N matrix exceeds the memory budget)")
@@ -206,7 +206,7 @@ def _choose(
     with ExitStack() as stack:
         jobs = [_open(stack, work, folder) for work, folder in zip(works, folders, strict=True)]
         hands = choose_hands([job.work for job in jobs if job.tasks], n_jobs)
-        threads = n_jobs if len(jobs) == 1 else 1  # curves of many problems are assembled beside each other
+        threads = n_jobs if len(jobs) == 1 else 1  # curves of many problems are assembled in parallel
 
         def finish(index: int) -> tuple[int, SizeCurve]:
             job = jobs[index]
@@ -227,7 +227,7 @@ def _choose(
 
 
 def _walk(stack: ExitStack, jobs: Sequence[_Job], hands: Hands, progress: Show) -> Iterator[int]:
-    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown of a single one."""
+    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one."""
     left = [job.left for job in jobs]
     show = None
     if len(jobs) == 1:

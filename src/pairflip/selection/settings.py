@@ -1,4 +1,4 @@
-"""A selection is one value: all of how a size is chosen, made and checked once, printed whole wherever it appears."""
+"""A selection is one value that says how a size is chosen: made and checked once, printed whole wherever it appears."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Selection:
         return self.schedule
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values by name: for files, and to be shown."""
+        """Plain values by name, for files and for display."""
         plan = self.plan
         return {
             "sizes": None if self.sizes is None else list(self.sizes),
@@ -87,7 +87,7 @@ class Selection:
 
 
 def as_selection(sizes: Iterable[int] | Selection | None, settings: dict[str, Any]) -> Selection:
-    """A selection as it is, or from sizes and other settings by name."""
+    """Return a selection unchanged, or make one from sizes and other settings by name."""
     known = [field.name for field in fields(Selection)]
     unknown = [name for name in settings if name not in known]
     if unknown:
@@ -95,12 +95,12 @@ def as_selection(sizes: Iterable[int] | Selection | None, settings: dict[str, An
     if not isinstance(sizes, Selection):
         return Selection(sizes, **settings)
     if settings:
-        raise TypeError(f"a Selection is given, and {next(iter(settings))} beside it; expected one or the other.")
+        raise TypeError(f"a Selection is given, and also {next(iter(settings))}; expected one or the other.")
     return sizes
 
 
 def _listed(sizes: Any) -> tuple[Any, ...] | None:
-    """Sizes as they were given, without 0, which is always there; what a table allows is checked beside the table."""
+    """Sizes as they were given, without 0, which is always there; what a table allows is checked with the table."""
     if sizes is None:
         return None
     if isinstance(sizes, (int, np.integer)):

@@ -1,4 +1,4 @@
-"""The task grid: from a selection and a problem to all chains that are to be walked, and what names the run."""
+"""The task grid: from a selection and a problem to all chains that are to be walked, and the identity of the run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Task:
 
 
 class Stop:
-    """Says to the threads of a run that it was given up; another process has one of its own."""
+    """Tells the threads of a run that it was given up; another process has one of its own."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -68,7 +68,7 @@ class Work:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that determines the result beside the data: the selection, fitted to the table, and the model."""
+        """All that determines the result apart from the data: the selection, fitted to the table, and the model."""
         problem = self.problem
         return self.selection.to_dict() | {
             "sizes": list(self.sizes),
@@ -278,7 +278,7 @@ _EXTENT = ("sizes", "chains", "final_chains", "polish")
 
 
 def identity(work: Work) -> dict[str, Any]:
-    """What a journal's manifest says: everything that a chain depends on beside its address.
+    """What a journal's manifest says: everything that a chain depends on apart from its address.
 
     Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer.
     """

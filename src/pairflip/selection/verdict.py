@@ -34,7 +34,7 @@ class HeldOut:
 
 
 def held_out(curve: SizeCurve, size: int) -> HeldOut:
-    """Root mean square error and R2 of the held-out predictions, each row by its weight."""
+    """Root mean square error and R2 of the held-out predictions, rows weighted."""
     return HeldOut(size, float(np.sqrt(2.0 * curve.cv_error[curve.at(size)])), r_squared(curve, size))
 
 
@@ -78,7 +78,7 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
 
 
 def predicts(curve: SizeCurve) -> bool:
-    """Whether some number of columns predicts clearly better than none, so that it may be told as a finding.
+    """Whether some number of columns predicts clearly better than none, so that it may be called a finding.
 
     Two conditions. Held-out errors are lower than without columns by more than a standard error of that difference. And
     few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how often depends on

@@ -75,7 +75,8 @@ def read_npz(path: Path) -> Raw:
     names = [str(name) for name in arrays.get("names", [f"x{j}" for j in range(X.shape[1])])]
     if len(names) != X.shape[1]:
         raise TableError(
-            f"{path.name!r} has {plural(len(names), 'name')} for {plural(X.shape[1], 'column')} of X; expected as many."
+            f"{path.name!r} has {plural(len(names), 'name')} for {plural(X.shape[1], 'column')} of X; expected one "
+            "name per column."
         )
     frame = pd.DataFrame(X)
     if y is not None:

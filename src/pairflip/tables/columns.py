@@ -14,7 +14,7 @@ from pairflip.text import listed, plural, quoted
 
 @dataclass(frozen=True)
 class ChosenColumns:
-    """Columns by their part in the analysis, as positions in the file.
+    """Columns by their role in the analysis, as positions in the file.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def possible_marks(column: pd.Series[Any]) -> list[Marks]:
 
 
 def describe(column: pd.Series[Any], marks: Marks = READINGS[0]) -> str:
-    """In a word what a column that is not numbers with these marks holds; one of `KINDS`."""
+    """What a column that does not hold numbers with these marks holds, in one word of `KINDS`."""
     if column.dtype.kind in "mM":
         return "dates"
     some = column[column.notna()].iloc[:FEW]

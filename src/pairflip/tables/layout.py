@@ -143,7 +143,7 @@ def _records(lines: list[str], separator: str, cut: bool) -> list[list[str]]:
 
 
 def _plausibility(records: list[list[str]]) -> tuple[bool, float, float, int]:
-    """Of several separators: one that separates, gives rows as long as the header, of numbers, and most of them."""
+    """How plausible a separator is: it separates, rows are as long as the header, fields are numbers and many."""
     header, *rows = [record for record in records if record] or [[]]
     if len(header) < 2:
         return (False, 0.0, 0.0, len(header))

@@ -72,7 +72,7 @@ def readings(words: Iterable[str], among: Sequence[Marks] = READINGS) -> list[Ma
 
 
 def simplest(found: Iterable[Marks]) -> list[Marks]:
-    """Without those that only add a thousands mark to others: it makes no difference where there is none."""
+    """Leave out marks that only add a thousands mark to others, which makes no difference where there is none."""
     every = list(found)
     return [marks for marks in every if marks.thousands is None or Marks(marks.decimal) not in every]
 

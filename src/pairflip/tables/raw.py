@@ -83,7 +83,7 @@ class Raw:
     index_name : str
         What the file calls the names of its rows, if it does.
     sheets : tuple of str
-        Of a workbook of several sheets of which none was asked for: the one that was read, then the others.
+        Sheets of a workbook of which none was asked for: the one that was read, then the others.
     """
 
     frame: pd.DataFrame

@@ -25,7 +25,7 @@ from pairflip.text import plural, quoted, row_numbers
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Candidates and target, all finite numbers, and how they came about.
+    """Candidates and target, all finite numbers, and how they were obtained.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Small problems on which engines are compared: easy ones, and every kind that has a way to go wrong."""
+"""Small problems on which engines are compared: easy ones, and every kind on which something can go wrong."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def check_flip_energies(engine: Engine) -> None:
 
 
 def _regular_order(case: Case) -> NDArray[np.int64]:
-    """An order of the columns of which the first k are independent."""
+    """An order of the columns in which the first k are independent."""
     return ReferenceEngine().start(case.gram, case.k, chain_keys(5, case.k, None, 0)[0])
 
 

@@ -33,7 +33,7 @@ def make_plan(gram: Gram, k: int, betas: ArrayLike, flips: ArrayLike, chains: in
     betas : float or (steps,)
         Inverse temperatures in units of 1 / y'y.
     flips : int or (steps,)
-        Attempted flips at each beta; one number means as many at every beta.
+        Attempted flips at each beta; one number stands for every beta.
     chains, seed : int
         Number of chains, and the seed of their addresses.
     """
@@ -43,13 +43,13 @@ def make_plan(gram: Gram, k: int, betas: ArrayLike, flips: ArrayLike, chains: in
 
 
 def decisions_plan(case: Case) -> WalkPlan:
-    """One flip a step, so that `accepted` is the sequence of decisions, from beta = 0 to frozen."""
+    """One flip per step, so that `accepted` is the sequence of decisions, from beta = 0 to frozen."""
     betas = np.concatenate([np.zeros(20), np.geomspace(0.5, 1e4, 280)])
     return make_plan(case.gram, case.k, betas, 1, chains=2)
 
 
 def blocks_plan(case: Case) -> WalkPlan:
-    """Several hundred flips a step."""
+    """Several hundred flips per step."""
     return make_plan(case.gram, case.k, [0.0, 3.0, 30.0, 1e3], [250, 400, 300, 257], seed=1)
 
 
