@@ -385,3 +385,10 @@ def test_what_was_read_in_one_of_two_ways_is_said(folder):
         assert remark in page
     assert invoke("report", "one").exit_code == 0
     assert "may mark thousands" in (folder / "one" / "report.html").read_text()
+
+
+def test_a_row_without_a_group_is_named_as_in_the_file(folder):
+    rows = [[y, a, g] for y, a, g in zip(range(12), [1, "", 3, 5, 4, 7, 8, 6, 9, 2, 1, 3], "uvwu vwuvwuv", strict=True)]
+    write_csv(folder / "t.csv", ["y", "a", "g"], [[y, a, g.strip()] for y, a, g in rows])
+    result = invoke("select", "t.csv", "-t", "y", "--groups", "g", "--missing", "drop-rows", *QUICK)
+    assert_refused(result, "--groups 'g' has no value in row '5'; expected a group for every row.")

@@ -52,7 +52,7 @@ def assemble(
     engine : str
         Name of the engine that walked.
     notes : sequence of str
-        What a reader of the result should know of how it was computed.
+        What a reader of the result should know about how it was computed.
     began : float
         When the run began, by `time.perf_counter`.
     n_jobs : int or None

@@ -25,7 +25,7 @@ class Folds:
     left_out: tuple[Rows, ...]
     how: str
     by_row: bool
-    """Whether rows are independent of each other, so that errors vary from row to row; else from fold to fold."""
+    """Whether rows are independent of each other, so that errors vary from row to row; otherwise from fold to fold."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -158,7 +158,7 @@ class SelectionProgress:
             self._refresh(self._error)
 
     def tick(self, flips: int) -> None:
-        """Count flips of chains that are under way (a device tells of its work before any chain is judged)."""
+        """Count flips of chains that are under way (a device reports its work before any chain is judged)."""
         self._walked += flips / self._flips
         if self._error is not None:
             self._refresh(self._error)

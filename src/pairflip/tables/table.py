@@ -44,7 +44,7 @@ class Table:
     dropped : list of Change
         Columns and rows that the file has and X has not, and why.
     notes : list of Change
-        What else a reader of the results should know of.
+        What else a reader of the results should know.
     row_dates : bool
         Whether the names of the rows are dates in increasing or decreasing order.
     """
