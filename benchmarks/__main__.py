@@ -6,7 +6,7 @@ import sys
 import numba
 import numpy as np
 
-from benchmarks import crossval, gpu, honesty, optimality, speed, threads
+from benchmarks import crossval, gpu, honesty, optimality, speed, thermometers, threads
 
 PARTS = {
     "speed": speed.report,
@@ -15,10 +15,11 @@ PARTS = {
     "gpu": gpu.report,
     "optimality": optimality.report,
     "honesty": honesty.report,
+    "thermometers": thermometers.report,
 }
-LONG = ("honesty",)  # only when named
+NAMED = ("honesty", "thermometers")  # run only when named: one is long, the other says nothing about speed
 
-wanted = sys.argv[1:] or [name for name in PARTS if name not in LONG]
+wanted = sys.argv[1:] or [name for name in PARTS if name not in NAMED]
 unknown = [name for name in wanted if name not in PARTS]
 if unknown:
     sys.exit(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(PARTS)}.")

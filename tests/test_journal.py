@@ -288,8 +288,8 @@ def test_another_schema_is_refused(here, schema):
     Path("run/manifest.json").write_text(json.dumps(manifest))
     message = sentence_of(JournalError, lambda: select("run"))
     assert message == (
-        f"journal 'run' has schema {schema}, but this version of pairflip reads schema 2; name another folder to begin "
-        "anew."
+        f"journal 'run' has schema {schema}, but this version of pairflip reads schema 2; name another folder to start "
+        "again."
     )
 
 

@@ -112,6 +112,58 @@ def test_a_class_name_means_one_class():
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 
+HOME = ROOT / "src" / "pairflip"
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "ARCHITECTURE.md",
+    *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/**/*.md")),
+]
+PACKAGES = sorted(path.parent.relative_to(HOME).as_posix() for path in HOME.rglob("*/__init__.py"))
+SOURCES = (".py", ".cu", ".cuh")
+
+
+def map_rows() -> dict[str, str]:
+    """The rows of ARCHITECTURE.md's table of files by the names in their first cell."""
+    rows = re.findall(r"^\| (`[^|]+`) \| (.+) \|$", read("ARCHITECTURE.md"), flags=re.MULTILINE)
+    return {name: text for names, text in rows for name in re.findall(r"`(.+?)`", names)}
+
+
+def named_files(page: str) -> list[str]:
+    """What a page names that must be a file or a folder of the project (a folder of the map ends in a slash)."""
+    names = re.findall(r"`([\w./-]+)`", read(page))
+    places = ("src/", "tests/", "docs/", "benchmarks/") if page != "ARCHITECTURE.md" else ("",)
+    return [name for name in names if name.endswith(SOURCES) or (name.endswith("/") and name.startswith(places))]
+
+
+def test_the_map_has_every_package_and_every_module_beside_them():
+    modules = [path.name for path in HOME.glob("*.py")]
+    assert {*modules, *(f"{name}/" for name in PACKAGES if not name.startswith("paper/"))} == set(map_rows())
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if not name.startswith("paper")])
+def test_the_map_names_every_module_of_a_package(package):
+    files = [path for path in (HOME / package).iterdir() if path.suffix in SOURCES and path.name != "__init__.py"]
+    names = {path.stem if path.suffix == ".py" else path.name for path in files}
+    text = map_rows()[f"{package}/"]
+    assert {name for name in names if f"`{name}`" not in text} == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_a_page_names_exist(page):
+    gone = [
+        name
+        for name in named_files(page)
+        if not any((place / name).exists() for place in (ROOT, HOME)) and ("/" in name or not any(HOME.rglob(name)))
+    ]
+    assert gone == []
+
+
+def test_the_tests_of_named_files_would_notice():
+    assert "selection/run.py" in named_files("ARCHITECTURE.md")
+    assert "tests/test_readme.py" in named_files("CONTRIBUTING.md")
+
+
 DOCUMENTED = [
     "cli",
     "losses",

@@ -144,6 +144,7 @@ class PageRenderer(RendererBase):
         if not centres:
             return
         look = self._look(gc, rgbFace)
+        # 26 vertices: matplotlib's circle, made of eight curves where SVG has arcs.
         round_one = marker_path.codes is not None and len(np.asarray(marker_path.vertices)) == 26
         shape = _circle(mark) if round_one else self._relative(mark)
         if round_one and rgbFace is not None and not _edge(gc, rgbFace):  # a dot is the end of a line of no length
@@ -187,6 +188,7 @@ class PageRenderer(RendererBase):
             at = mtext.get_transform().transform(mtext.get_unitless_position())
             left, top = float(at[0]), self.height - float(at[1])
             turn = math.radians(angle)
+            # Matplotlib's place across the line of text is kept; along it, the page's font and the anchor decide.
             along = math.sin(turn) * (x - left) + math.cos(turn) * (y - top)
             x, y = left + along * math.sin(turn), top + along * math.cos(turn)
             anchor = _ANCHORS[mtext.get_ha()]

@@ -171,6 +171,7 @@ def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     """
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
+    # `own`: how many chains agree is asked of these alone, not of what the folds found.
     own, polish = energies, work.selection.polish and size < problem.gram.n_columns
     if polish:
         other = _best_of_folds(work, found, size)

@@ -170,6 +170,7 @@ def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Ou
         for target, of in zip(inside, (of_last, of_best), strict=True):
             here = np.flatnonzero((of >= chunk.start) & (of < chunk.stop))
             u, m = of[here] - chunk.start, row[here]
+            # What the row added to the energy goes with it: E - e^2 / (2 (1 - h)), the leave-one-out identity.
             target[here] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
     yy = np.concatenate([np.repeat(gram.yy, t.last - t.first) for t, gram, _ in single])
     better = is_lower(inside[1], inside[0], yy)

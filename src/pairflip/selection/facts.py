@@ -102,6 +102,7 @@ def _path(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
 
 def _rank(left: Floats) -> float:
     """p-value of the first row of (targets, levels): its rank at each level, then the rank of its best rank."""
+    # Targets that are fitted equally well share the worse rank, whatever rounding says (1e-9).
     ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in left.T])
     best = ranks.min(axis=0)
     return float(np.mean(best <= best[0]))

@@ -218,6 +218,7 @@ class _Run:
                 seen = now
             elif now - seen > _PATIENCE_S:
                 raise _gave_up(f"has had no workers for {_PATIENCE_S:.0f} s")
+            # Twenty times the cost model's guess, which knows neither the workers' speed nor what else they do.
             if now - began > _PATIENCE_S + 20.0 * self._longest:
                 self._again()
                 return []

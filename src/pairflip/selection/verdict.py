@@ -104,6 +104,7 @@ def recommended_size(curve: SizeCurve) -> int:
     alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
     if not alone:
         return curve.best_size
+    # Size 0 is out: it was just found that columns predict.
     some = curve.sizes > 0
     best = curve.at(curve.best_size)
     return int(np.min(curve.sizes[some & (curve.cv_error <= curve.cv_error[best] + curve.cv_error_se[best])]))

@@ -55,6 +55,7 @@ class CudaEngine:
         import cupy
 
         probability = cupy.zeros(1)
+        # beta = 0 times an infinite Delta E would be NaN; such a flip is refused at every temperature.
         z = np.float64(np.inf) if np.isinf(delta) and delta > 0 else np.float64(beta * delta)
         kernels(size_class(1), False).acceptance((1,), (1,), (z, probability))
         return float(probability[0])
@@ -93,6 +94,7 @@ class CudaEngine:
             reason = refusal(gram, plan.k, int(plan.flips.max(initial=0)), free)
             if reason is not None:
                 raise Refused(reason)
+        # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
         budget = self._memory if self._memory is not None else free * 4 // 5
         matrices = Matrices()
         parts: list[list[tuple[int, WalkResult]]] = [[] for _ in pairs]

@@ -111,6 +111,7 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
     need = matrix_bytes(root(gram))
     if not gram.dense:  # the columns go to the device, and the matrix is formed there
         need += 8 * n * (gram.base if isinstance(gram, HeldOutGram) else gram).columns.shape[1]
+    # Half: forming a fold's matrix takes another one for a moment, and chains need room for their results.
     if need > free // 2:
         return f"its {n} x {n} matrix takes {need / 2**30:.1f} GiB, and the GPU has {free / 2**30:.1f} GiB free."
     return None
@@ -145,14 +146,17 @@ def cut(walks: Sequence[tuple[Gram, WalkPlan]], budget: int) -> list[list[Piece]
     keys = []
     for gram, plan in walks:
         number = roots.setdefault(id(root(gram)), len(roots))
+        # One kernel after the other, and problem by problem, so that a matrix is sent once; then equal shapes together.
         keys.append((size_class(plan.k).tiles, number, plan.k))
     groups: list[list[Piece]] = []
     used, held, tiles = 0, set[int](), 0
     for walk in sorted(range(len(walks)), key=keys.__getitem__):
         gram, plan = walks[walk]
+        # 24 bytes: three doubles of each column (b, unit, left_out) and of each step (betas, coldest, ends).
         number, vectors = keys[walk][1], 24 * gram.n_columns + 24 * plan.betas.size
         first = 0
         while first < plan.chains:
+            # A matrix that the group holds already costs nothing more.
             fixed = vectors + (0 if number in held else matrix_bytes(root(gram)))
             fits = (budget - used - fixed) // result_bytes(plan)
             if keys[walk][0] != tiles or fits < 1:

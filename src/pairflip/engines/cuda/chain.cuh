@@ -38,6 +38,7 @@ __device__ __forceinline__ long long nanoseconds() {
 }
 
 // 16 x of a diagonal element of P as a whole number, at most LARGE: the low word after adding 3 2^47.
+// There the last bit of a double is a sixteenth; 0x412e8480 is the high word of 1,000,000.
 __device__ __forceinline__ int sixteenths(double x) {
     return __double2hiint(x) >= 0x412e8480 ? LARGE : __double2loint(x + 422212465065984.0);
 }

@@ -14,6 +14,7 @@ from pairflip.engines.cuda.batch import NEAR_COLUMNS, SizeClass, root
 from pairflip.gram import Gram, HeldOutGram
 
 SOURCES = ("algebra.cuh", "state.cuh", "chain.cuh", "walk.cu")
+# Eight-byte fields first and an even number of four-byte ones: no padding, so that both sides agree.
 WALK = np.dtype(
     [(name, np.uint64) for name in ("G", "b", "unit", "left_out", "betas", "coldest", "ends", "energy")]
     + [(name, np.uint64) for name in ("final_energy", "accepted", "support", "best", "refreshes", "keys")]
@@ -106,6 +107,7 @@ class Matrices:
         if id(owner) not in self._held:
             if isinstance(owner, HeldOutGram):
                 rows, unit = cupy.asarray(owner.left_out), cupy.asarray(owner.unit)
+                # In place: how many folds the device holds at a time is a question of memory.
                 matrix = unit[:, None] * unit
                 matrix *= self.of(owner.base)
                 matrix -= rows.T @ rows
@@ -113,6 +115,7 @@ class Matrices:
             elif owner.dense:
                 self._held[id(owner)] = cupy.asarray(owner.matrix)
             else:
+                # Without the ridge on its diagonal, which the kernel never reads: it is one.
                 columns = cupy.asarray(owner.columns)
                 self._held[id(owner)] = columns @ columns.T
         return self._held[id(owner)]

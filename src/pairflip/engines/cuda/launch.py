@@ -104,6 +104,7 @@ class _Table:
 
     def gram(self, gram: Gram) -> tuple[int, int, int]:
         """Offsets of b, unit and left_out (-1 when nothing is left out on the fly)."""
+        # By identity: whoever calls holds the problems and schedules for as long as this table lives.
         if id(gram) not in self._grams:
             add, left_out, unit = self.doubles.add, -1, gram.diagonal
             if isinstance(gram, HeldOutGram) and gram.left_out.shape[0] == 1:
@@ -132,6 +133,7 @@ def run_group(
     """Walk the pieces of one group, all of one size class."""
     import cupy
 
+    # Equal sizes side by side: `download` makes one array for each run of equal shapes.
     pieces = sorted(pieces, key=lambda piece: walks[piece.walk][1].k)
     grams = [walks[piece.walk][0] for piece in pieces]
     plans = [walks[piece.walk][1] for piece in pieces]
@@ -178,8 +180,10 @@ def _walk(
     compiled.walk.max_dynamic_shared_size_bytes = shared
     fit = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(compiled.walk.kernel.ptr, threads, shared)
     processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    # No more blocks than run at a time: chains come from a queue, and others would only wait and hold memory.
     blocks = min(max(1, fit) * processors, -(-len(tasks) // size.chains))
     slot_bytes = 8 * size.largest**2 + compiled.shared_bytes + order
+    # Zero: no slot holds a chain that was put away.
     slots = cupy.zeros(blocks * size.chains * slot_bytes, np.uint8)
     far = cupy.zeros(0 if order else blocks * size.chains * 65536, np.uint16)
     queued = cupy.asarray(tasks)
@@ -192,9 +196,11 @@ def _walk(
     heard = finished = 0
     while finished < len(tasks):
         compiled.walk((blocks,), (threads,), arguments, shared_mem=shared)
+        # This waits for the launch; between two of them progress is shown and Ctrl-C is heard.
         flips, finished = (int(number) for number in done.get())
         found = int(rank[0])
         if found != NO_RANK:
+            # Piece and number of columns in one word, so that one atomic minimum keeps both (k is at most 128).
             raise RankTooSmall(int(sizes[found >> 8]), found & 255)
         if tick is not None and flips > heard:
             tick(flips - heard)

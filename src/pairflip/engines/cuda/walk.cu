@@ -57,6 +57,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             } else {
                 if (was == CONFIRM) chain.book(when, energy);
                 else chain.energy = energy;
+                // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
                 chain.error = (float)EPSILON * worst;
             }
             continue;
@@ -66,6 +67,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 need = FINISH;
                 continue;
             }
+            // Now and then: asking for the time makes the warps of a chain wait for each other.
             if ((++ticks & 127) == 0 && chain.late()) {
                 chain.save(home, bytes);
                 return;

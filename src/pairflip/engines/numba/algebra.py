@@ -75,6 +75,7 @@ def accepts(u, z):
 @kernel
 def inflation(P, k, u, v, p, s):
     """Bound on the largest variance inflation factor (diagonal element of P, at least 1) after the flip."""
+    # No factor is below 1, so the largest is at most the sum of all less k - 1, and a sum needs no branches.
     p_inverse, s_inverse, total = 1.0 / p, 1.0 / s, 0.0
     for m in range(k):
         total += P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse
@@ -191,6 +192,7 @@ def update_ahead(W, r, s, G, h, first, last, k, g, u, v, i, p, x_i, r_new, s_new
     t, p_inverse, s_inverse = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new
     for q in range(first, last):
         w = W[q, i]
+        # g_i w gives back what the sum below, which runs over slot i too, takes away there.
         shared = h[q] + (t + g[i]) * w
         for m in range(k):
             shared -= g[m] * W[q, m]
@@ -210,6 +212,7 @@ def smallest_delta(P, x, W, r, s, outside, k, inflated, error, yy, tie):
     Flips that are surely singular do not count (as in `surely_singular`, with v bounded by W and P).
     """
     # Branches would keep the inner loop from vectorizing: columns of the support count with weight 0 instead.
+    # |v|^2 <= 2 |W_j|^2 + 2 |u|^2 (w / p)^2, and |u|^2 <= p (inflated + k) because P is positive definite: `spread`.
     size = np.full(outside.size, k**0.5)
     for m in range(k):
         for j in range(outside.size):

@@ -52,6 +52,7 @@ class Chain(NamedTuple):
 
 def new_chain(k: int, n_columns: int, *, dense: bool) -> Chain:
     """Uninitialized memory for a chain of size k."""
+    # At least the rows of a support, of which a table is built, and that of an entering column, which changes it.
     cached = 0 if dense else max(k + 1, min(256, ROW_CACHE_BYTES // (8 * n_columns)))
 
     def empty(*shape: int) -> Any:
@@ -136,6 +137,7 @@ def start_chain(system, chain, random_order):
             order[found] = c
             found += 1
         elif rest < n:
+            # (Where fewer than k are found, the others do not all fit behind them; nobody walks from there.)
             order[rest] = c
             rest += 1
     return found
@@ -145,6 +147,7 @@ def start_chain(system, chain, random_order):
 def refresh(G, columns, b, diagonal, yy, order, P, x):
     """P, x of the support from G, free of accumulated rounding; returns the energy, NaN if it is too delicate."""
     k = x.size
+    # Bordered column by column, like the first support: `extend` also sees where G has lost too much.
     g = np.empty(k)
     for m in range(k):
         for l in range(m):
@@ -168,6 +171,7 @@ def build_table(system, chain):
     order, W, r, s, outside = chain.order, chain.W, chain.r, chain.s, chain.outside
     rows = np.empty((k, n))
     for m in range(k):
+        # Copied: the next row may take this one's place in the cache.
         row = gram_row(system, chain, order[m])
         for j in range(n):
             rows[m, j] = row[j]
@@ -206,6 +210,7 @@ def gather_from_columns(columns, support_columns, ahead, lanes, ahead_columns, G
     for q in range(lanes):
         for m in range(columns.shape[1]):
             ahead_columns[q, m] = columns[ahead[q], m]
+    # Whole sets, which BLAS likes; rows behind `lanes` hold numbers of before, and nobody reads them.
     np.dot(ahead_columns, support_columns.T, G_a)
 
 

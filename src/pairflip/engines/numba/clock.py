@@ -8,6 +8,7 @@ import numpy as np
 
 from pairflip.engines.numba.compile import kernel
 
+# Plain numbers: kernels take them in as constants.
 AUTO, SQUARE, TABLE = 0, 1, 2
 OK, RANK_TOO_SMALL, TO_BE_JUDGED = 0, 1, 2
 
@@ -90,6 +91,7 @@ def new_clock(first: int, last: int) -> Any:
 @kernel
 def book(clock, energy, accepted, best, order, better, t, new_energy):
     """Enter an accepted flip at time t into the step's sums and the clock, and keep the best support met."""
+    # The energy has been the same since `mark`, so a step's sum is touched only where it changes.
     c, a = clock.chain, clock.step
     accepted[c, a] += 1
     energy[c, a] += clock.energy * (t - clock.mark)
@@ -108,6 +110,7 @@ def write_ends(order, best, clock, plan, output):
     """Write where the chain ended; steps it froze before reaching keep the final energy."""
     c = clock.chain
     for a in range(clock.step, plan.betas.size):
+        # Of the step it stands in, what comes after `mark`; later ones, which it need not walk, from their beginning.
         begin_step = plan.ends[a - 1] if a else 0
         output.energy[c, a] += clock.energy * (plan.ends[a] - max(begin_step, clock.mark))
     for a in range(plan.betas.size):
@@ -128,6 +131,7 @@ def pass_flips(clock, plan, output, n):
     clock.window_flips += n
     if clock.t < plan.ends[a]:
         return False
+    # A block never reaches beyond its step, so one step ends here at most.
     output.energy[clock.chain, a] += clock.energy * (plan.ends[a] - clock.mark)
     clock.mark = plan.ends[a]
     clock.step += 1

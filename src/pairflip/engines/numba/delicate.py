@@ -60,6 +60,7 @@ def accepts_change(u, beta, delta, tie):
 @kernel
 def is_delicate(u, beta, low, delta, tie, worst):
     """Whether rounding might decide a flip that may be accepted, or the support would be badly conditioned."""
+    # As far above Delta E as `low` is below it; NaN of a hopeless P must end here too, hence `not worst <=`.
     high = 2.0 * delta - low
     return low == BEYOND or not worst <= DELICATE or not accepts_change(u, beta, high, tie)
 
@@ -118,6 +119,7 @@ def judge(exact, basis, memory, clocks, plan, output, yy, budget):
             else:
                 for m in range(k):
                     candidates[m] = order[m]
+                # No column is chosen anew: the support was accepted, and only its basis has to be computed.
                 output.refreshes[c] += 1
             found = build(exact, basis, candidates, first, order)
             if found < k:

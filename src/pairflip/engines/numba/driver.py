@@ -29,6 +29,7 @@ def begin(system, chain, clock, plan, output, start, recompute):
     reset_clock(clock)
     found = start(system, chain, clock, plan, random_order)
     if 0 <= found < k:
+        # There is no support to report, so its place tells how many columns there were.
         output.support[c, 0] = found
         return RANK_TOO_SMALL
     if found < 0 or inflation_at(chain.P, k) > DELICATE:
@@ -41,6 +42,7 @@ def begin(system, chain, clock, plan, output, start, recompute):
 @kernel
 def come_back(system, chain, clock, catch_up):
     """Go on from a support that was flipped elsewhere."""
+    # (`inflated` is right already: whoever flips elsewhere keeps it.)
     clock.energy = catch_up(system, chain, clock)
     clock.error = 0.0
     clock.stale = 0
@@ -79,10 +81,12 @@ def drive(system, chain, clock, plan, output, budget, start, recompute, catch_up
             come_back(system, chain, clock, catch_up)
         c, t, a = clock.chain, clock.t, clock.step
         # A chain that cannot accept anything at this or any later temperature is at its end.
+        # (Where the bound is not known it is NaN, and the comparison false.)
         if clock.lowest * plan.coldest[a] > FROZEN:
             done += plan.ends[-1] - t
             finish(system, chain, clock, plan, output, recompute)
             continue
+        # Where the walk stops early, the rest of the block is drawn again: the address decides, so it is the same.
         n = min(BLOCK, plan.ends[a] - t)
         draw_flips(t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, chain.slot, chain.position, chain.uniform)
         n = walk_block(system, chain, clock, plan, output, t, n, budget)

@@ -37,6 +37,7 @@ def walk_loo(system, chain, clock, output, t, n, beta):
     """
     G, columns, b, diagonal, penalty = system.G, system.columns, system.b, system.diagonal, system.penalty
     order, P, x, best = chain.order, chain.P.copy(), chain.x.copy(), chain.best
+    # Copies, as in `walk_square`: the compiler knows that they overlap with nothing.
     A, e, h = chain.A.copy(), chain.e.copy(), chain.h.copy()
     slot, position, uniform = chain.slot, chain.position, chain.uniform
     energy, accepted = output.energy, output.accepted
@@ -90,6 +91,7 @@ def walk_loo(system, chain, clock, output, t, n, beta):
         tau = rounding(worst, clock.error) * worst
         plain = half_square(e)
         book(clock, energy, accepted, best, order, BETTER * yy, t + f, new_energy)
+        # As in `walk_table`: adding `done` at the end counts the flips after this one.
         clock.quiet = -(f + 1)
         ceiling = 1.0
     clock.quiet += done
@@ -116,6 +118,7 @@ def scan(system, chain, now, inflated, low, delta):
             energy, r, s, least, amplified = loo_after(columns, A, e, h, i, j, x[i], p, q, ridge)
             delta[i, place] = energy - now
             low[i, place] = lowest_loo(now, energy, r, s, least, amplified, v, k, inflated, 0.0, system.yy)
+            # Only now: the bound above is for v_i = 0 (see `entering`).
             v[i] = -1.0
             if not inflation(P, k, u, v, p, s) <= DELICATE and low[i, place] < np.inf:
                 low[i, place] = BEYOND
@@ -168,6 +171,7 @@ def walk_block(system, chain, clock, plan, output, t, n, budget):
         scan(system, chain, recomputed(system, chain), clock.inflated, low, delta)
         lowest = low.min() - 1e-9 * system.yy
         clock.lowest = lowest if lowest > TIE * system.yy else 0.0
+        # `recomputed` has just left everything free of rounding, so the budget begins anew.
         clock.error = 0.0
     return done
 

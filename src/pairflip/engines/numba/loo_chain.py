@@ -80,12 +80,14 @@ def entering(G, columns, P, order, k, i, j, g, v):
     for m in range(k):
         g[m] = inner(G, columns, order[m], j)
         v[m] = 0.0
+    # Row by row of P, which is symmetric, so that the inner loop runs along memory.
     for l in range(k):
         for m in range(k):
             v[m] += g[l] * P[l, m]
     w = v[i]
     for m in range(k):
         v[m] -= P[i, m] * (w / p)
+    # Slot i is empty while the ridge and the bounds are summed; whoever takes the flip sets v_i = -1.
     v[i] = 0.0
     return w
 
@@ -93,6 +95,7 @@ def entering(G, columns, P, order, k, i, j, g, v):
 @kernel
 def new_part(columns, A, k, i, j, g, w, p, q):
     """Fill q = X_j - A g + a w / p, four slots at a time; g is spent."""
+    # a is column i of A, so a w / p is a change of its coefficient; four slots share one pass through q.
     g[i] -= w / p
     for t in range(q.size):
         q[t] = columns[j, t]
@@ -122,6 +125,7 @@ def loo_after(columns, A, e, h, i, j, x_i, p, q, ridge):
         inverse = 1.0 / rest
         left_out = (e[t] + x_p * A[i, t] - x_j * q[t]) * inverse
         energy += left_out * left_out
+        # Its fourth root is at least the largest 1 / (1 - h), by which E_loo multiplies rounding.
         amplified += inverse * inverse * inverse * inverse
         least = min(least, rest)
     return 0.5 * energy, r, s, least, amplified
@@ -134,6 +138,7 @@ def lowest_loo(now, energy, r, s, least, amplified, v, k, inflated, error, yy):
     e is off by tau |y| and h by tau, and E_loo multiplies both with the largest 1 / (1 - h).
     """
     tau = rounding(inflated, error) * inflated
+    # The same room for doubt as in `flip_energy`: around both limits four times the error.
     if s <= 2.0 * SINGULAR + 4.0 * tau:
         return np.inf if surely_singular(v, k, s, inflated, error) else BEYOND
     if not least > SATURATED + 4.0 * tau:
@@ -221,6 +226,7 @@ def start_loo(system, chain, random_order):
                     q[t] -= v * columns[order[m], t]
             for t in range(n_rows):
                 h_new[t] = h[t] + q[t] * q[t] / s
+            # Where s has vanished h_new means nothing, and `extend` says: singular, or only the columns can tell.
             if not s > SINGULAR or least_rest(h_new) > SATURATED:
                 added = extend(P, found, g, system.diagonal[c])
         if added < 0:
@@ -239,6 +245,7 @@ def start_loo(system, chain, random_order):
 def take_flip(A, e, h, k, i, p, x_i, u, v, q, r, s):
     """A, e, h after the flip (u, v, p as before `exchange`; v_i = -1)."""
     x_p, x_j, p_inverse, s_inverse = x_i / p, r / s, 1.0 / p, 1.0 / s
+    # e and h first, while A_i is still the column that leaves; A_i itself comes last.
     for t in range(q.size):
         e[t] += x_p * A[i, t] - x_j * q[t]
         h[t] += q[t] * q[t] * s_inverse - A[i, t] * A[i, t] * p_inverse

@@ -234,6 +234,7 @@ def build(exact, basis, candidates, choose, order):
         s = project_out(Q, found, q, c)
         if last:
             continue
+        # Without `choose` nothing is asked: such a support was accepted before, and rounding must not turn it down now.
         if not choose or can_append(exact, basis, found, s):
             append(basis, found, s)
             order[found] = candidates[at]
@@ -258,6 +259,7 @@ def build(exact, basis, candidates, choose, order):
 @kernel
 def new_version(basis):
     """The support is another one: what columns met, and q, are not valid any more."""
+    # A new number makes all of `met` stale at once; clearing it would cost O(N) for each accepted flip.
     basis.version[0] += 1
     basis.loaded[0] = -1
 
@@ -290,6 +292,7 @@ def weigh(exact, basis, i, j, now):
         return np.inf, alpha, s
     if exact.leverage.size == 0:
         return 0.5 * (left * left - r * r / s), alpha, s
+    # E_loo needs each row: a is the unit vector that leaves the basis with slot i, f the one that enters.
     q, a, e, root, total, least = basis.q, basis.a, basis.e, s**0.5, 0.0, 1.0
     for t in range(a.size):
         a[t] = 0.0
@@ -307,6 +310,7 @@ def stays_regular(basis, i, j, alpha, s):
     """Whether no variance inflation factor reaches the limit when column j takes slot i (h as `weigh` left it)."""
     T, h, k = basis.T, basis.h, basis.Qy.size
     for l in range(k):
+        # Without slot i, the dual vector of slot l is T_l less its part along h.
         along = 0.0
         for m in range(k):
             along += T[l, m] * h[m]
@@ -364,6 +368,7 @@ def take(exact, basis, i):
             basis.leverage[t] += Q[at, t] * Q[at, t]
     # Dual vectors stay dual: what the others have along the new direction follows from X_j . A_l = 0.
     for l in range(k):
+        # (Zero first, so that the product below leaves this coordinate out.)
         T[l, at] = 0.0
         T[l, at] = -row_dot(T, l, c) / norm
         if l == i:
@@ -374,5 +379,6 @@ def take(exact, basis, i):
         for m in range(k):
             size += T[l, m] * T[l, m]
         basis.inflated[l] = size
+    # The support before and the one after both took part in the rounding; the worse one counts.
     basis.tilted[0] += TURN * EPSILON * max(worst, inflation_of(basis)) ** 0.5
     new_version(basis)

@@ -41,6 +41,7 @@ def survey(system, chain, exact, basis, by_table, delta):
     )
     build(exact, basis, order[:k].copy(), False, order)
     now, inflated, tie = energy_of(exact, basis), inflation_of(basis), TIE * system.yy
+    # Of a delicate support P would be NaN; all its flips are decided from the columns below.
     if inflated <= DELICATE:
         refresh(system.G, system.columns, system.b, system.diagonal, system.yy, order, P, x)
     tau = inflated * rounding(inflated, 0.0)
@@ -52,6 +53,7 @@ def survey(system, chain, exact, basis, by_table, delta):
         build_table(system, chain)
     for place in range(outside):
         j = order[k + place]
+        # The same column in every lane: gathering is written for whole sets, and lane 0 alone is read.
         for q in range(LANES):
             ahead[q] = j
         if system.G.size == 0:
@@ -60,6 +62,7 @@ def survey(system, chain, exact, basis, by_table, delta):
             gather(system.G, order, ahead, LANES, k, ahead_G)
         project(P, ahead_G, 1, k, ahead_W)
         correlate(system.b, system.diagonal, x, ahead, 1, k, ahead_G, ahead_W, ahead_r, ahead_s)
+        # The same numbers as the table has them, so that a test sees what `walk_table` would see.
         if by_table:
             ahead_r[0], ahead_s[0] = chain.r[j], chain.s[j]
             for m in range(k):
