@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
-STREAM_FLIPS, STREAM_START = 0, 1
+STREAM_FLIPS, STREAM_START, STREAM_KICKS = 0, 1, 2
+KICK_DROP, KICK_FILL, KICK_ADD = 1, 2, 3
+"""Parts of a kick, which count from STREAM_KICKS on: what leaves, what enters at random, halves for the k-th column."""
 
 _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -136,6 +138,24 @@ def flip_draws(
     w = _blocks(key, first, count, STREAM_FLIPS)
     bits = ((w[:, 2] >> np.uint64(5)) << np.uint64(26)) | (w[:, 3] >> np.uint64(6))
     return _below(w[:, 0], k), _below(w[:, 1], outside), (bits + np.uint64(1)).astype(np.float64) * 2.0**-53
+
+
+def kick_words(key: ArrayLike, round_: int, part: int, place: int) -> NDArray[np.uint64]:
+    """The four words of one place of one part of a round of kicks.
+
+    Parameters
+    ----------
+    key : (2,)
+        Key of the chain.
+    round_ : int
+        From 1 on.
+    part : int
+        0: which minimum, how many columns and how they are replaced; else one of ``KICK_DROP``, ``KICK_FILL``, or
+        ``KICK_ADD`` plus the number of columns that are there already.
+    place : int
+        Which draw.
+    """
+    return np.asarray(_blocks(key, (round_ << 32) + place, 1, STREAM_KICKS + part)[0])
 
 
 def start_order(key: ArrayLike, n_columns: int) -> NDArray[np.int64]:

@@ -66,16 +66,42 @@ def is_lower(energies: float | Floats, than: float | Floats, yy: float | Floats)
 
 
 @dataclass(frozen=True)
-class WalkPlan:
-    """Chains to walk on one problem: `flips[a]` attempted flips at `betas[a]` for each key.
+class Descent:
+    """What a chain does after annealing, or instead of it: descend, then kick and descend again.
 
-    `keys` has shape (chains, 2), `betas` and `flips` shape (steps,).
+    Parameters
+    ----------
+    kicks
+        Rounds after the first descent. While fewer than `pool` minima are known, a round starts from a random support;
+        then it kicks one of the pool.
+    pool
+        How many of its lowest minima a chain remembers.
+    """
+
+    kicks: int = 0
+    pool: int = 12
+
+    def columns(self, k: int) -> tuple[int, int]:
+        """Fewest and most columns that a kick replaces: a tenth to a half of them, and up to five in any case."""
+        least = max(1, -(-k // 10))
+        return least, max(least, k // 2, min(k, 5))
+
+
+@dataclass(frozen=True)
+class WalkPlan:
+    """Chains to walk on one problem: where they start and what they do.
+
+    First the annealing, `flips[a]` attempted flips at `betas[a]`, from a random support; then, from the lowest support
+    met, the descent. Either may be missing. `keys` has shape (chains, 2), `betas` and `flips` shape (steps,). `starts`
+    (chains, k) are supports (candidate positions) from which chains that do not anneal descend; None: random ones.
     """
 
     k: int
     betas: Floats
     flips: NDArray[np.int64]
     keys: NDArray[np.uint32]
+    starts: NDArray[np.int64] | None = None
+    descent: Descent | None = None
 
     @property
     def chains(self) -> int:
@@ -89,7 +115,8 @@ class WalkResult:
 
     `energy` and `accepted` have shape (chains, steps): the mean over the flips of a step of the energy
     after each flip, and the number of accepted flips. `support` and `best_support` have shape (chains, k): where
-    the chain ended, and the lowest energy it met. `final_energy` is the running energy at the end.
+    the chain ended, and the lowest energy it met. `final_energy` is the running energy at the end. `reached` has shape
+    (chains, 2): how many of a chain's random starts descended to the lowest energy it found, and how many there were.
     """
 
     energy: Floats
@@ -98,6 +125,16 @@ class WalkResult:
     best_support: NDArray[np.int64]
     final_energy: Floats
     refreshes: NDArray[np.int64]
+    reached: NDArray[np.int64] | None = None
+
+
+def undefined(gram: Gram, plan: WalkPlan) -> str | None:
+    """Why no engine can walk this pair; None when it makes sense."""
+    if plan.descent is not None and gram.objective != "energy":
+        return "Descents are defined for the energy, not for the leave-one-out error."
+    if plan.starts is not None and plan.betas.size:
+        return "Chains that anneal start from random supports."
+    return None
 
 
 def flip_nanoseconds(gram: Gram, k: int) -> float:
@@ -168,6 +205,22 @@ class Engine(Protocol):
             If `refuses` has a reason against one of the pairs.
         RankTooSmall
             If a problem has fewer than k independent columns.
+        """
+        ...
+
+    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
+        """Supports of sizes 1 to `largest`, each from its neighbour with a descent.
+
+        Parameters
+        ----------
+        gram
+            The problem.
+        largest
+            Largest size; fewer supports come back where no more columns are independent.
+        passes
+            One goes up; further ones go down and up in turn until nothing changes.
+        tick
+            Hears of scans of the table as they are done.
         """
         ...
 

@@ -8,12 +8,14 @@ singular support is refused, and a change of energy that is rounding counts as n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, TIE, Pair, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import BETTER, TIE, Pair, RankTooSmall, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.reference_descent import LiteralSearch
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import flip_draws, start_order
@@ -28,8 +30,8 @@ class ReferenceEngine:
     prefers_many = False
 
     def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
-        """Nothing: every problem has a QR."""
-        return None
+        """Nothing but what is not defined: every problem has a QR."""
+        return undefined(gram, plan)
 
     def energy(self, gram: Gram, support: NDArray[np.int64]) -> float:
         r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2` (or E_loo), infinite when S is singular."""
@@ -71,19 +73,37 @@ class ReferenceEngine:
             raise RankTooSmall(k, len(ones), gram.objective)
         return np.array(ones + zeros)
 
+    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
+        """Supports of sizes 1 to `largest`, each from its neighbour by QR; see `LiteralSearch.path`."""
+        with one_blas_thread():
+            return [np.array(support) for support in LiteralSearch(gram).path(largest, passes)]
+
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the chains of every pair one after the other; `n_jobs` has no meaning here."""
         with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
             return [self._walk_pair(gram, plan, tick) for gram, plan in pairs]
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
+        walked = self._anneal_pair(gram, plan, tick)
+        if plan.descent is None:
+            return walked
+        starts = walked.best_support if plan.betas.size else plan.starts
+        search, reached = LiteralSearch(gram), np.zeros((plan.chains, 2), dtype=np.int64)
+        for c, key in enumerate(plan.keys):
+            start = None if starts is None else starts[c].tolist()
+            found, reached[c, 0], reached[c, 1] = search.chain(plan.k, key, plan.descent, start)
+            walked.support[c] = walked.best_support[c] = found
+            walked.final_energy[c] = self.energy(gram, walked.support[c])
+        return replace(walked, reached=reached)
+
+    def _anneal_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
         steps = plan.betas.size
         energy = np.zeros((plan.chains, steps))
         accepted = np.zeros((plan.chains, steps), dtype=np.int64)
         final = np.zeros(plan.chains)
         support = np.zeros((plan.chains, plan.k), dtype=np.int64)
         best_support = np.zeros_like(support)
-        for c, key in enumerate(plan.keys):
+        for c, key in enumerate(plan.keys if steps else ()):
             order = self.start(gram, plan.k, key)
             ones, zeros = order[: plan.k], order[plan.k :]
             now = best = self.energy(gram, ones)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -13,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
+from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds, undefined
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -34,8 +36,8 @@ class NumbaEngine:
         self.way = way
 
     def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
-        """Nothing: every objective, size and schedule has a kernel, and a large table is walked from its columns."""
-        return None
+        """Nothing but what is not defined: all sizes and schedules have kernels; large tables are walked by columns."""
+        return undefined(gram, plan)
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
@@ -64,7 +66,54 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         return [self._walk_pair(gram, plan, n_jobs, tick) for gram, plan in pairs]
 
+    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
+        """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
+        from pairflip.engines.numba.path import advance_path
+        from pairflip.engines.numba.searching import Searcher
+
+        _announce_compilation(advance_path)
+        with one_blas_thread():
+            return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)[0]
+
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
+        walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
+        if plan.descent is None:
+            return walked
+        starts = walked.best_support if plan.betas.size else plan.starts
+        reached = np.zeros((plan.chains, 2), np.int64)
+        return replace(self._descend_pair(gram, plan, starts, walked, reached, n_jobs, tick), reached=reached)
+
+    def _descend_pair(
+        self, gram: Gram, plan: WalkPlan, starts: NDArray[np.int64] | None, walked: WalkResult,
+        reached: NDArray[np.int64], n_jobs: int, tick: Tick | None,
+    ) -> WalkResult:  # fmt: skip
+        """Chain by chain into `walked` and `reached`."""
+        from pairflip.engines.numba.kicks import advance_chain
+        from pairflip.engines.numba.searching import Searcher
+
+        descent = plan.descent
+        assert descent is not None
+        _announce_compilation(advance_chain)
+        stop: list[bool] = []
+
+        def go_on(scans: int) -> None:
+            if stop:
+                raise _Stopped
+            if tick is not None:
+                tick(scans)
+
+        def work(first: int, last: int) -> None:
+            searcher = Searcher(gram, plan.k, go_on)
+            for c in range(first, last):
+                found = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
+                walked.support[c] = walked.best_support[c] = found.supports[0]
+                walked.final_energy[c] = found.energies[0]
+                reached[c] = found.reached, found.tried
+
+        _in_threads(work, plan.chains, n_jobs, stop)
+        return walked
+
+    def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
         _announce_compilation(_kernel(gram.objective))
@@ -98,20 +147,7 @@ class NumbaEngine:
         def work(first: int, last: int) -> None:
             self._advance_all(gram, system, kernel_plan, output, first, last, budget, stop, tick)
 
-        parts = min(plan.chains, 4 * n_jobs if n_jobs > 1 else 1)
-        edges = np.linspace(0, plan.chains, parts + 1).astype(int).tolist()
-        with one_blas_thread():
-            if n_jobs == 1:
-                work(0, plan.chains)
-            else:
-                with ThreadPoolExecutor(n_jobs, thread_name_prefix="pairflip") as pool:
-                    try:
-                        futures = [pool.submit(work, a, b) for a, b in pairwise(edges)]
-                        wait(futures, return_when=FIRST_EXCEPTION)
-                    finally:
-                        stop.append(True)
-                    for future in futures:
-                        future.result()
+        _in_threads(work, plan.chains, n_jobs, stop)
         result.support.sort(axis=1)
         result.best_support.sort(axis=1)
         return result
@@ -148,6 +184,39 @@ class NumbaEngine:
                 raise RankTooSmall(k, int(output.support[now[0], 0]), gram.objective)
             if tick is not None:
                 tick(flips)
+
+
+def _ignore(_: int) -> None:
+    """Nobody wants to hear of it."""
+
+
+class _Stopped(Exception):
+    """Another thread has failed or was interrupted."""
+
+
+def _not_annealed(plan: WalkPlan) -> WalkResult:
+    """What is known of chains that do not anneal before they descend."""
+    nothing, none = np.zeros((plan.chains, 0)), np.zeros((plan.chains, plan.k), np.int64)
+    counts = np.zeros(plan.chains, np.int64)
+    return WalkResult(nothing, nothing.astype(np.int64), none, none.copy(), np.zeros(plan.chains), counts)
+
+
+def _in_threads(work: Callable[[int, int], None], chains: int, n_jobs: int, stop: list[bool]) -> None:
+    """Call `work` for all chains, in parts; a `stop` that is not empty tells the others to end."""
+    with one_blas_thread():
+        if n_jobs == 1:
+            work(0, chains)
+            return
+        edges = np.linspace(0, chains, min(chains, 4 * n_jobs) + 1).astype(int).tolist()
+        with ThreadPoolExecutor(n_jobs, thread_name_prefix="pairflip") as pool:
+            try:
+                futures = [pool.submit(work, a, b) for a, b in pairwise(edges)]
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                stop.append(True)
+            for future in futures:
+                with suppress(_Stopped):
+                    future.result()
 
 
 def table_nanoseconds(gram: Gram, k: int) -> float:

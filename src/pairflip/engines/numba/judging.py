@@ -1,0 +1,210 @@
+r"""Flips, additions and removals in doubt, judged from the columns.
+
+With Q an orthonormal basis of the support's columns (QR), T = inv(R) so that :math:`P = T T^T`, and for each column j
+the coordinates :math:`c_j = Q X_j` and what is left of it, :math:`q_j = X_j - Q^T c_j` (projected twice), everything
+follows as in `orthogonal`, here for all columns at once:
+
+.. math::
+    \Delta E_{ij} = \tfrac12 \left(g_i^2 - \frac{(q_j \cdot e + \alpha_{ij} g_i)^2}{|q_j|^2 + \alpha_{ij}^2}\right),
+    \quad \alpha_{ij} = h_i \cdot c_j, \ g_i = h_i \cdot Q y, \ h_i = T_i / |T_i| .
+
+Rounding grows with the square root of the variance inflation only, so this tells what the Gram matrix cannot.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import INFLATION, TIE
+from pairflip.gram import Gram
+from pairflip.least_squares import SINGULAR, Floats
+
+Support = NDArray[np.int64]
+
+
+class Judge:
+    """Judges what can be done with supports of one problem; the rule is that of `descent`."""
+
+    def __init__(self, gram: Gram) -> None:
+        self._gram = gram
+        self.tie = TIE * gram.yy
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
+        columns, target = self._gram.columns, self._gram.target
+        if target.size > 2 * (self._gram.n_columns + 1):
+            triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
+            columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
+        return columns, target
+
+    def basis(self, support: Support) -> _Basis:
+        """Everything about one support."""
+        columns, target = self._table
+        return _Basis(columns, target, self._gram.penalty, support)
+
+    def energy(self, support: Support) -> float:
+        """E of a support that is not singular."""
+        return self.basis(support).energy
+
+    def best_flip(self, support: Support, listed: NDArray[np.int64] | None = None) -> Support | None:
+        """The support after its best flip, None at a minimum.
+
+        Only the columns that `listed` (pairs of slot and column) names are looked at, unless none of its flips can be
+        made.
+        """
+        basis = self.basis(support)
+        if listed is None:
+            pairs = np.full((support.size, self._gram.n_columns), True)
+        else:
+            pairs = np.zeros((support.size, self._gram.n_columns), dtype=bool)
+            pairs[listed[:, 0], listed[:, 1]] = True
+        delta = basis.flips(np.flatnonzero(pairs.any(axis=0)))
+        delta[~pairs] = np.inf
+        while True:
+            lowest = float(delta.min(initial=np.inf))
+            if not lowest < -self.tie:
+                return None if listed is None or np.isfinite(lowest) else self.best_flip(support)
+            slots, entering = np.nonzero(delta <= lowest + self.tie)
+            first = np.lexsort((support[slots], entering))
+            for at in first:
+                if basis.stays_regular(int(slots[at]), int(entering[at])):
+                    flipped = support.copy()
+                    flipped[slots[at]] = entering[at]
+                    return flipped
+                delta[slots[at], entering[at]] = np.inf
+
+    def descend(self, support: Support, calm: float) -> tuple[Support, bool]:
+        """Flip until the support is well conditioned (inflation below `calm`; False) or at a minimum (True)."""
+        while self.basis(support).inflation > calm:
+            flipped = self.best_flip(support)
+            if flipped is None:
+                return support, True
+            support = flipped
+        return support, False
+
+    def best_addition(self, support: Support, allowed: NDArray[np.bool_] | None = None) -> int | None:
+        """The column that lowers the energy most when it is added, the first of equals; None if no column can be."""
+        basis = self.basis(support)
+        gain = basis.gains()
+        if allowed is not None:
+            gain[~allowed] = -np.inf
+        while True:
+            most = float(gain.max())
+            if not np.isfinite(most):
+                return None
+            for j in np.flatnonzero(gain >= most - self.tie):
+                if basis.stays_regular(None, int(j)):
+                    return int(j)
+                gain[j] = -np.inf
+
+    def can_add(self, support: Support, column: int) -> bool:
+        """Whether the support stays regular with one more column."""
+        if column in support:
+            return False
+        basis = self.basis(support)
+        return bool(np.isfinite(basis.gains()[column])) and basis.stays_regular(None, column)
+
+    def best_removal(self, support: Support) -> int:
+        """The slot whose column is missed least, that of the first column among equals."""
+        cost = 0.5 * self.basis(support).alone ** 2
+        equal = np.flatnonzero(cost <= cost.min() + self.tie)
+        return int(equal[np.argmin(support[equal])])
+
+
+class _Basis:
+    """Orthonormal basis of a support's columns and of nothing else; k may be 0."""
+
+    def __init__(self, columns: Floats, target: Floats, penalty: Floats, support: Support) -> None:
+        self._columns, self._penalty, self.support = columns, penalty, support
+        k = support.size
+        own = columns[support].T
+        self._ridge = bool(penalty.any())
+        if self._ridge:  # one more row for each slot
+            own = np.vstack([own, np.diag(np.sqrt(penalty[support]))])
+            target = np.concatenate([target, np.zeros(k)])
+        self.Q, R = np.linalg.qr(own)
+        self.T = np.linalg.inv(R) if k else np.zeros((0, 0))
+        self.inflated = np.einsum("lm,lm->l", self.T, self.T)
+        self.inflation = 1.0 + float(np.sum(self.inflated - 1.0))
+        self.Qy = self.Q.T @ target
+        e = target - self.Q @ self.Qy
+        self.e = e - self.Q @ (self.Q.T @ e)
+        self.energy = 0.5 * float(self.e @ self.e)
+        self.H = self.T / np.sqrt(self.inflated)[:, None]
+        self.alone = self.H @ self.Qy
+
+    def _meet(self, which: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """c (n, k), |q|^2 (n,) and q.e (n,) of columns, each as it is on the rows, without its own ridge row."""
+        m = self._columns.shape[1]
+        Q, X = self.Q[:m], self._columns[which]
+        c = X @ Q
+        q = X - c @ Q.T
+        tail = -c @ self.Q[m:].T  # what the ridge rows of the slots have of the projection
+        again = q @ Q + tail @ self.Q[m:]
+        c += again
+        q -= again @ Q.T
+        tail -= again @ self.Q[m:].T
+        left = np.einsum("nm,nm->n", q, q) + np.einsum("nk,nk->n", tail, tail)
+        return c, left, q @ self.e[:m] + tail @ self.e[m:]
+
+    def flips(self, which: NDArray[np.int64]) -> Floats:
+        """Delta E (k, N) of flips to the columns `which`, infinite for all others and where the flip is singular."""
+        k = self.support.size
+        delta = np.full((k, self._columns.shape[0]), np.inf)
+        which = np.setdiff1d(which, self.support)
+        c, left, along = self._meet(which)
+        if self._ridge:
+            # In slot i the column has its ridge row where the old one had its own: h_i and c change by that.
+            m = self._columns.shape[1]
+            for i in range(k):
+                root = np.sqrt(self._penalty[which])
+                own = self.Q[m + i]
+                c_i = c + root[:, None] * own
+                # |q|^2 with that row: |X|^2 + root^2 - |c|^2, by what is left of both parts.
+                left_i, along_i = self._left_with_row(which, i, root)
+                alpha = c_i @ self.H[i]
+                s = left_i + alpha**2
+                r = along_i + alpha * self.alone[i]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    delta[i, which] = np.where(s > SINGULAR, 0.5 * (self.alone[i] ** 2 - r**2 / s), np.inf)
+            return delta
+        alpha = self.H @ c.T
+        s = left + alpha**2
+        r = along + alpha * self.alone[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            delta[:, which] = np.where(s > SINGULAR, 0.5 * (self.alone[:, None] ** 2 - r**2 / s), np.inf)
+        return delta
+
+    def _left_with_row(self, which: NDArray[np.int64], i: int, root: Floats) -> tuple[Floats, Floats]:
+        m, k = self._columns.shape[1], self.support.size
+        X = np.zeros((which.size, m + k))
+        X[:, :m] = self._columns[which]
+        X[:, m + i] = root
+        q = X - (X @ self.Q) @ self.Q.T
+        q -= (q @ self.Q) @ self.Q.T
+        return np.einsum("nm,nm->n", q, q), q @ self.e
+
+    def gains(self) -> Floats:
+        """Half of r^2 / s (N,) of adding each column, minus infinity where it is singular or in the support."""
+        _, left, along = self._meet(np.arange(self._columns.shape[0]))
+        s = left + self._penalty
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.where(s > SINGULAR, 0.5 * along**2 / s, -np.inf)
+        gain[self.support] = -np.inf
+        return np.asarray(gain)
+
+    def stays_regular(self, slot: int | None, column: int) -> bool:
+        """Whether no variance inflation reaches the limit when a column takes a slot, or one more."""
+        columns = np.append(self.support if slot is None else np.delete(self.support, slot), column)
+        own = self._columns[columns].T
+        if self._ridge:
+            own = np.vstack([own, np.diag(np.sqrt(self._penalty[columns]))])
+        R: Floats = np.asarray(np.linalg.qr(own, mode="r"))
+        if R.shape[0] < R.shape[1] or np.min(np.abs(np.diag(R))) ** 2 <= SINGULAR:
+            return False
+        T = np.linalg.inv(R)
+        return bool(np.max(np.einsum("lm,lm->l", T, T)) < INFLATION)
