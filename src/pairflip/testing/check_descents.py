@@ -34,8 +34,8 @@ def check_descents(engine: Engine, cases: Sequence[Case] | None = None, kicks: i
         (given,) = engine.walk([(case.gram, plan)])
         same = np.array_equal(given.support, expected.support)
         require(same, f"{case.name}: descents end in {given.support.tolist()}, not in {expected.support.tolist()}")
-        counts = [] if given.reached is None or expected.reached is None else [given.reached, expected.reached]
-        require(bool(counts) and np.array_equal(*counts), f"{case.name}: starts that reached it: {counts}")
+        counts = np.asarray(given.reached), np.asarray(expected.reached)
+        require(np.array_equal(counts[0], counts[1]), f"{case.name}: starts that reached it: {counts}")
         low = reaches(given.final_energy, expected.final_energy + 1e-9 * case.gram.yy, case.gram.yy)
         require(bool(low.all()), f"{case.name}: energies {given.final_energy}, not {expected.final_energy}")
 

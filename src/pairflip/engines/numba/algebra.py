@@ -108,9 +108,17 @@ def surely_singular(v, k, s, inflated, error):
 
 @kernel
 def extend(P, n, g, diagonal_j):
+    """Border P for a walk; see `extend_within`."""
+    # Four times what the walk allows, so that rounding here turns down no support that the walk accepted.
+    return extend_within(P, n, g, diagonal_j, 4.0 * DELICATE)
+
+
+@kernel
+def extend_within(P, n, g, diagonal_j, limit):
     """Border P, the inverse for n columns, by a column with inner products g (n,) and G_jj.
 
-    Returns 1, or 0 if that is singular, or -1 if only the columns can tell (P is left as it was).
+    Returns 1, or 0 if that is singular, or -1 if only the columns can tell, because the inflation exceeds the limit (P
+    is left as it was).
     """
     v, s = np.empty(n), diagonal_j
     for m in range(n):
@@ -119,12 +127,11 @@ def extend(P, n, g, diagonal_j):
             total += P[m, l] * g[l]
         v[m] = total
         s -= total * g[m]
-    # Four times what the walk allows, so that rounding here turns down no support that the walk accepted.
     worst, inflated = 1.0 / s, 1.0
     for m in range(n):
         inflated += P[m, m] - 1.0
         worst = max(worst, P[m, m] + v[m] * v[m] / s)
-    if s <= 0.0 or worst > 4.0 * DELICATE:
+    if s <= 0.0 or worst > limit:
         return 0 if surely_singular(v, n, s, inflated, 0.0) else -1
     for m in range(n):
         a = v[m] / s

@@ -16,9 +16,8 @@ import numpy as np
 from pairflip.engines.base import DRIFT, EPSILON, TIE
 from pairflip.engines.numba.algebra import (
     BEYOND,
-    DELICATE,
     exchange,
-    extend,
+    extend_within,
     flip_energy,
     inflation,
     inflation_at,
@@ -31,6 +30,12 @@ from pairflip.least_squares import SINGULAR
 
 NEAR = 1e-6
 """Columns of which less is left beside the support are looked at one by one: their flips may be singular."""
+SHAKY = 3e6
+"""Inflation above which the table says too little; all flips of such supports are judged from the columns.
+
+A walk stops at DELICATE already, because it decides about any flip; here only the lowest ones matter, and their
+intervals mostly lie apart however wide they are.
+"""
 LISTED = 64
 """Flips in doubt at a time; more, and all flips are judged."""
 MINIMUM, FLIP, DOUBT, NEED_ROW = 0, 1, 2, 3
@@ -140,7 +145,7 @@ def border(form, table, n):
         row = row_of(form, table, table.support[m])
         for l in range(m):
             g[l] = row[table.support[l]]
-        if extend(table.P, m, g, form.diagonal[table.support[m]]) != 1:
+        if extend_within(table.P, m, g, form.diagonal[table.support[m]], 4.0 * SHAKY) != 1:
             return m
     return n
 
@@ -201,11 +206,11 @@ def comes_first(table, i, j, slot, column):
 
 
 @kernel
-def scan(form, table, state, edge):
+def scan(form, table, state, edge, near):
     """most[i]: twice the largest gain of safe columns in slot i; the slot where that is largest."""
     P, x, W, r, s, safe = table.P, table.x, table.W, table.r, table.s, table.safe
     for j in range(r.size):
-        safe[j] = table.outside[j] if s[j] > NEAR else 0.0
+        safe[j] = table.outside[j] if s[j] > near else 0.0
     top = 0
     for i in range(state.k):
         p_inverse = 1.0 / P[i, i]
@@ -243,7 +248,8 @@ def find_flip(form, table, state):
     k, n, yy, tie = state.k, table.r.size, form.yy, TIE * form.yy
     tau = tau_of(state)
     edge = 2.0 * SINGULAR + 4.0 * tau
-    top = scan(form, table, state, edge)
+    near = max(NEAR, edge)
+    top = scan(form, table, state, edge, near)
     v = np.empty(k)
     ceiling = np.inf  # no flip that matters has a lowest Delta E above this: one of them is surely lower
     if table.most[top] > -np.inf:
@@ -258,12 +264,12 @@ def find_flip(form, table, state):
         if best >= 0:
             _, ceiling = bounds_of(form, table, state, top, best, tau, v)
     for j in range(n):
-        if table.outside[j] > 0.0 and table.s[j] <= NEAR:
+        if table.outside[j] > 0.0 and table.s[j] <= near:
             for i in range(k):
                 _, high = bounds_of(form, table, state, i, j, tau, v)
                 ceiling = min(ceiling, high)
-    # Where even the lowest is no gain, nothing need be listed; the error of a safe column is at most that at NEAR.
-    slack = tau * yy * (1.5 + 1.0 / NEAR)
+    # Where even the lowest is no gain, nothing need be listed; the error of a safe column is at most that at `near`.
+    slack = tau * yy * (1.5 + 1.0 / near)
     count, lowest, highest, slot, column = 0, np.inf, -np.inf, -1, -1
     limit = min(ceiling + tie, -tie)
     for i in range(k):
@@ -277,7 +283,7 @@ def find_flip(form, table, state):
                         if slot < 0 or comes_first(table, i, j, slot, column):
                             slot, column = i, j
     for j in range(n):
-        if table.outside[j] > 0.0 and table.s[j] <= NEAR:
+        if table.outside[j] > 0.0 and table.s[j] <= near:
             for i in range(k):
                 low, high = bounds_of(form, table, state, i, j, tau, v)
                 if low <= limit and low < np.inf:
@@ -316,7 +322,7 @@ def make_flip(form, table, state):
         v[m] = W[m, j] - u[m] * (w / p)
     v[i] = -1.0
     worst = inflation(P, k, u, v, p, s_new)
-    if not worst <= DELICATE:
+    if not worst <= SHAKY:
         return False
     G_j = row_of(form, table, j)
     for m in range(k):

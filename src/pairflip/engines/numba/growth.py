@@ -16,9 +16,21 @@ from __future__ import annotations
 import numpy as np
 
 from pairflip.engines.base import DRIFT, EPSILON, TIE
-from pairflip.engines.numba.algebra import DELICATE, surely_singular
+from pairflip.engines.numba.algebra import surely_singular
 from pairflip.engines.numba.compile import kernel
-from pairflip.engines.numba.descent import DOUBT, FLIP, MINIMUM, all_rows, border, enlist, fill, row_of, seat, tau_of
+from pairflip.engines.numba.descent import (
+    DOUBT,
+    FLIP,
+    MINIMUM,
+    SHAKY,
+    all_rows,
+    border,
+    enlist,
+    fill,
+    row_of,
+    seat,
+    tau_of,
+)
 from pairflip.least_squares import SINGULAR
 
 
@@ -76,7 +88,7 @@ def add_column(form, table, state, j):
         c[m] = W[m, j]
         worst += P[m, m] + c[m] * c[m] / s_j - 1.0
     worst += 1.0
-    if s_j <= 2.0 * SINGULAR + 4.0 * tau_of(state) or not worst <= DELICATE:
+    if s_j <= 2.0 * SINGULAR + 4.0 * tau_of(state) or not worst <= SHAKY:
         return False
     row = row_of(form, table, j)
     for m in range(k):

@@ -23,6 +23,7 @@ from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 
 Support = NDArray[np.int64]
+_LITTLE = 1e-3
 
 
 class Judge:
@@ -36,7 +37,7 @@ class Judge:
     def _table(self) -> tuple[Floats, Floats]:
         """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
         columns, target = self._gram.columns, self._gram.target
-        if target.size > 2 * (self._gram.n_columns + 1):
+        if target.size > 1.2 * (self._gram.n_columns + 1):
             triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
             columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
         return columns, target
@@ -50,20 +51,22 @@ class Judge:
         """E of a support that is not singular."""
         return self.basis(support).energy
 
-    def best_flip(self, support: Support, listed: NDArray[np.int64] | None = None) -> Support | None:
+    def best_flip(
+        self, support: Support, listed: NDArray[np.int64] | None = None, basis: _Basis | None = None
+    ) -> Support | None:
         """The support after its best flip, None at a minimum.
 
         Only the columns that `listed` (pairs of slot and column) names are looked at, unless none of its flips can be
         made.
         """
-        basis = self.basis(support)
+        basis = self.basis(support) if basis is None else basis
+        n = self._gram.n_columns
         if listed is None:
-            pairs = np.full((support.size, self._gram.n_columns), True)
+            delta = basis.flips(np.arange(n))
         else:
-            pairs = np.zeros((support.size, self._gram.n_columns), dtype=bool)
-            pairs[listed[:, 0], listed[:, 1]] = True
-        delta = basis.flips(np.flatnonzero(pairs.any(axis=0)))
-        delta[~pairs] = np.inf
+            delta = np.full((support.size, n), np.inf)
+            slots, entering = listed.T
+            delta[slots, entering] = basis.flips(np.unique(entering))[slots, entering]
         while True:
             lowest = float(delta.min(initial=np.inf))
             if not lowest < -self.tie:
@@ -79,12 +82,14 @@ class Judge:
 
     def descend(self, support: Support, calm: float) -> tuple[Support, bool]:
         """Flip until the support is well conditioned (inflation below `calm`; False) or at a minimum (True)."""
-        while self.basis(support).inflation > calm:
-            flipped = self.best_flip(support)
+        while True:
+            basis = self.basis(support)
+            if basis.inflation <= calm:
+                return support, False
+            flipped = self.best_flip(support, None, basis)
             if flipped is None:
                 return support, True
             support = flipped
-        return support, False
 
     def best_addition(self, support: Support, allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The column that lowers the energy most when it is added, the first of equals; None if no column can be."""
@@ -144,11 +149,14 @@ class _Basis:
         c = X @ Q
         q = X - c @ Q.T
         tail = -c @ self.Q[m:].T  # what the ridge rows of the slots have of the projection
-        again = q @ Q + tail @ self.Q[m:]
-        c += again
-        q -= again @ Q.T
-        tail -= again @ self.Q[m:].T
         left = np.einsum("nm,nm->n", q, q) + np.einsum("nk,nk->n", tail, tail)
+        few = np.flatnonzero(left < _LITTLE)  # what is left of these is not orthogonal enough yet
+        if few.size:
+            again = q[few] @ Q + tail[few] @ self.Q[m:]
+            c[few] += again
+            q[few] -= again @ Q.T
+            tail[few] -= again @ self.Q[m:].T
+            left[few] = np.einsum("nm,nm->n", q[few], q[few]) + np.einsum("nk,nk->n", tail[few], tail[few])
         return c, left, q @ self.e[:m] + tail @ self.e[m:]
 
     def flips(self, which: NDArray[np.int64]) -> Floats:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, Descent, RankTooSmall
-from pairflip.engines.numba.delicate import CALM
-from pairflip.engines.numba.descent import DOUBT, LISTED, NEED_ROW, STATE, Form, new_table
+from pairflip.engines.numba.descent import DOUBT, LISTED, NEED_ROW, SHAKY, STATE, Form, new_table
 from pairflip.engines.numba.judging import Judge, Support
 from pairflip.engines.numba.kicks import (
     ADDING,
@@ -26,11 +25,13 @@ from pairflip.engines.numba.kicks import (
     end_round_at,
 )
 from pairflip.engines.numba.path import DESCENDING as PATH_DESCENDING
-from pairflip.engines.numba.path import DONE, MOVING, PATH, advance_path, compare_at, load_support
+from pairflip.engines.numba.path import DONE, LOADING, MOVING, PATH, advance_path, compare_at, load_support
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import KICK_ADD, KICK_FILL, kick_words
 
+CALM = SHAKY / 4.0
+"""Inflation below which a search goes back to the table: well below SHAKY, so that it does not come and go."""
 GoOn = Callable[[int], None]
 _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 
@@ -82,15 +83,14 @@ class Searcher:
         """
         supports, energies = np.zeros((largest, largest), np.int64), np.full(largest, np.inf)
         clocks = np.zeros(1, PATH)
-        self._load(np.empty(0, np.int64))
+        self._write(np.empty(0, np.int64))
         top = largest
         for turn in range(passes):
-            clocks["up"], clocks["changed"], clocks["phase"] = 1 - turn % 2, 0, MOVING
+            clocks["up"], clocks["changed"], clocks["phase"] = 1 - turn % 2, 0, LOADING
             clocks["last"] = 1 if turn % 2 else top
             if not self._pass(clocks, supports, energies):
                 top = int(np.count_nonzero(np.isfinite(energies)))
-                if passes > 1 and top:
-                    self._load(supports[top - 1, :top].copy())
+                self._write(supports[top - 1, :top].copy())
             if top < 2 or (turn and not clocks["changed"][0]):
                 break
         return [supports[m, : m + 1].copy() for m in range(top)], energies[:top]
