@@ -98,7 +98,7 @@ def select(
         curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **run)
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
-        used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"])}
+        used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
         finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
 
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
+
+
 @dataclass(frozen=True)
 class Trace:
     r"""What an annealing did and found.
@@ -271,7 +274,7 @@ def anneal(
     supports, energies = settle(gram, walked)
     first = first_best(energies, gram.yy)
     found = supports[first]
-    notes = [] if problem.gram.dense else ["worked from the columns (the N x N matrix exceeds the memory budget)"]
+    notes = [] if problem.gram.dense else [BY_COLUMNS]
     if polish and objective == "energy":
         from pairflip.search.double_flip import improve
 
@@ -321,7 +324,7 @@ def _search(
     gram, so_far = problem.gram, list[Found]()
 
     def traced(found: Found, note: str = "") -> Trace:
-        best, notes = found.best, [] if gram.dense else ["worked from the rows of G that were needed"]
+        best, notes = found.best, [] if gram.dense else [BY_COLUMNS]
         agree, of = found.agree
         if polish and not note and agree < of:
             from pairflip.search.double_flip import improve

@@ -32,7 +32,7 @@ class Effort:
     passes
         Of the path: one goes up, further ones down and up in turn.
     chains, kicks
-        The first wave of chains and the kicks of each; later waves have four times as many kicks.
+        The first wave of chains and the kicks of each.
     clock
         Whether `seconds` are measured rather than foreseen.
     few
@@ -54,8 +54,8 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort("quick", 0.02, 2, 2, 6),
-    "normal": Effort("normal", 1.0, 4, 4, 25),
+    "quick": Effort("quick", 0.0, 2, 2, 6),
+    "normal": Effort("normal", 1.3, 4, 4, 25),
     "thorough": Effort("thorough", 15.0, 8, 4, 100),
 }
 FOLD_EFFORTS = {
@@ -91,14 +91,18 @@ def as_effort(effort: Any) -> Effort:
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
 
 
-def kick_nanoseconds(gram: Gram, k: int, *, shaky: bool) -> float:
-    """Cost model: what one kick and the descent after it take on one core; `shaky` supports are judged by columns."""
-    n = gram.n_columns
-    table = 4e3 + n * k * (18.0 + 0.22 * k)
-    if not shaky:
-        return table
-    rows = min(int(gram.target.size), n + 1)
-    return table + 6.0 * (4e5 + 1.0 * n * rows * k)
+def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
+    """Cost model: what one kick and the descent after it take on one core.
+
+    Parameters
+    ----------
+    gram, k
+        Problem and size.
+    shaky
+        Fraction of supports so badly conditioned that they are judged from the columns, which takes much longer.
+    """
+    n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
+    return 4e3 + n * k * (18.0 + 0.22 * k) + shaky * (4.0 + k / 8.0) * (4e5 + 1.0 * n * rows * k)
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,14 @@ class Wave:
     anneal: bool = False
 
 
-def waves(effort: Effort, kick_ns: float, anneal_ns: float | None) -> Iterator[Wave]:
-    """Wave after wave until the effort is spent; who asks for no more has seen enough.
+def second_wave(effort: Effort, kick_ns: float, n_columns: int) -> Wave:
+    """As many chains again, longer ones: a tenth of the effort, but no more than small tables need."""
+    kicks = min(int(1e8 * effort.seconds / (effort.chains * kick_ns)), 8 * n_columns)
+    return Wave(effort.chains, max(2 * effort.kicks, kicks))
+
+
+def last_waves(effort: Effort, kick_ns: float, spent_ns: float, anneal_ns: float | None, hard: bool) -> Iterator[Wave]:
+    """What follows, until the effort is spent; who asks for no more has seen enough.
 
     Parameters
     ----------
@@ -119,30 +129,20 @@ def waves(effort: Effort, kick_ns: float, anneal_ns: float | None) -> Iterator[W
         What may be spent.
     kick_ns
         Cost of one kick.
+    spent_ns
+        Cost of what was walked before.
     anneal_ns
-        Cost of one annealing, or None where there is to be none. The third wave anneals, if that takes less than a
-        third of the effort.
+        Cost of one annealing, or None where there is to be none.
+    hard
+        Whether no two chains agreed so far: then one long chain finds more than two shorter ones that might agree.
     """
-    left, kicks, number = 1e9 * effort.seconds, effort.kicks, 0
-    while True:
-        number += 1
-        if number == 3 and anneal_ns is not None:
-            chains = int(min(8, left / 3.0 / anneal_ns)) if not effort.clock else 4
-            if chains >= 2:
-                left -= chains * anneal_ns
-                yield Wave(chains, effort.kicks, anneal=True)
-                continue
-        # At first several chains, which may agree; a long chain finds more than several short ones.
-        chains = effort.chains if number <= 2 else 2
-        cost = chains * kicks * kick_ns
-        if number > 1 and cost > left and not effort.clock:
-            kicks = int(left / (2.0 * kick_ns))
-            if kicks < 2 * effort.kicks:
-                return
-            yield Wave(2, kicks)
-            return
-        left -= cost
+    left = 1e9 * effort.seconds - spent_ns
+    if anneal_ns is not None and 4.0 * anneal_ns <= left / 4.0:
+        left -= 4.0 * anneal_ns
+        yield Wave(4, effort.kicks, anneal=True)
+    chains = 1 if hard else 2
+    kicks = int(left / (chains * kick_ns))
+    while effort.clock:  # in portions, so that the clock is looked at
+        yield Wave(chains, max(effort.kicks, kicks // 8))
+    if kicks >= effort.kicks // 2:
         yield Wave(chains, kicks)
-        kicks *= 4
-        if effort.clock:
-            kicks = min(kicks, max(effort.kicks, int(0.05e9 * effort.seconds / kick_ns)))

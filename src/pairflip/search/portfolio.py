@@ -14,11 +14,12 @@ from pairflip.engines.base import Descent, flip_nanoseconds, reaches
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys
-from pairflip.search.effort import Effort, Method, kick_nanoseconds, waves
+from pairflip.search.effort import Effort, Method, Wave, kick_nanoseconds, last_waves, second_wave
 from pairflip.search.forward import greedy_scale
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import settle
 
+_FEW = 3
 SHAKY = 3e6
 """Inflation above which supports are costly, see `kick_nanoseconds`."""
 NO_FLIPS = np.zeros(0), np.zeros(0, dtype=np.int64)
@@ -34,7 +35,6 @@ class Found:
     supports: NDArray[np.int64]
     energies: Floats
     agree: tuple[int, int]
-    annealed: int = 0
 
     @property
     def best(self) -> NDArray[np.int64]:
@@ -77,38 +77,49 @@ def portfolio(
     if len(path) < k:
         raise RankTooSmall(k, len(path), gram.objective)
     start = np.sort(path[-1])
-    energy = gram.energy(start)
-    found = Found(start[None, :], np.array([energy]), (1, 1))
     if k >= gram.n_columns:
-        return found
-    kick_ns = kick_nanoseconds(gram, k, shaky=inflation(gram, start) > SHAKY)
-    flips = schedule.flips(gram.n_columns)
-    anneal_ns = 0.5 * float(flips.sum()) * flip_nanoseconds(gram, k) if method == "auto" else None
+        return Found(start[None, :], np.array([gram.energy(start)]), (1, 1))
+    flips, walked = schedule.flips(gram.n_columns), 0
     supports: list[NDArray[np.int64]] = []
     energies: list[Floats] = []
-    walked = 0
-    for wave in waves(effort, kick_ns, anneal_ns):
-        if effort.clock and walked and time.perf_counter() - began > 0.8 * effort.seconds:
-            break
+
+    def go(wave: Wave) -> Found:
+        nonlocal walked
         keys = chain_keys(seed, k, None, walked + np.arange(wave.chains))
-        first, betas = walked == 0, NO_FLIPS
+        betas = NO_FLIPS
         if wave.anneal:
             betas = schedule.absolute_betas(greedy_scale(gram, k) if schedule.unit == "greedy" else 1.0), flips
-            found.annealed += wave.chains
-        plan = WalkPlan(k, *betas, keys, descent=Descent(wave.kicks))
-        ours = _walk(engine, gram, plan, start if first else None, n_jobs, tick)
-        for result in ours:
+        plan = WalkPlan(k, *betas, keys, descent=Descent(wave.kicks, 12 if wave.kicks < 1200 else 24))
+        for result in _walk(engine, gram, plan, None if walked else start, n_jobs, tick):
             own, low = settle(gram, result)
             supports.append(own)
             energies.append(low)
         walked += wave.chains
         every = np.concatenate(energies)
-        last = every[-wave.chains :]
-        agree = int(np.count_nonzero(reaches(last, float(every.min()), gram.yy)))
-        found = Found(np.vstack(supports), every, (agree, wave.chains), found.annealed)
+        agree = int(np.count_nonzero(reaches(every[-wave.chains :], float(every.min()), gram.yy)))
+        now = Found(np.vstack(supports), every, (agree, wave.chains))
         if heard is not None:
-            heard(found)
-        if agree == wave.chains or (wave.chains >= 4 and not first and agree >= wave.chains - 1):
+            heard(now)
+        return now
+
+    found = go(Wave(effort.chains, effort.kicks))
+    # Chains that agree are evidence; for more than a few columns, only longer ones.
+    if effort.seconds == 0.0 or (k <= _FEW and found.agree[0] == found.agree[1]):
+        return found
+    shaky = float(np.mean([inflation(gram, support) > SHAKY for support in found.supports]))
+    kick_ns = kick_nanoseconds(gram, k, shaky)
+    second = second_wave(effort, kick_ns, gram.n_columns)
+    found = go(second)
+    if found.agree[0] == found.agree[1]:
+        return found
+    anneal_ns = None
+    # Annealing wins where many columns matter about equally; on badly conditioned supports it takes far too long.
+    if method == "auto" and shaky == 0.0 and effort.name != "normal":
+        anneal_ns = 0.5 * float(flips.sum()) * flip_nanoseconds(gram, k)
+    spent = kick_ns * effort.chains * (effort.kicks + second.kicks)
+    for wave in last_waves(effort, kick_ns, spent, anneal_ns, hard=found.agree[0] < 2):
+        found = go(wave)
+        if time.perf_counter() - began > 0.8 * effort.seconds if effort.clock else wave.chains == found.agree[0] > 1:
             break
     return found
 

@@ -105,7 +105,7 @@ class Work:
         """Estimated time of a task on one core, by the cost model (it sets batches, never results)."""
         if not self.selection.anneals:
             kicks = 3 + FOLD_EFFORTS[self.selection.effort].descent(size).kicks
-            return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky=False) + 2e4)
+            return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky=0.0) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
 

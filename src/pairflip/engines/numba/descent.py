@@ -355,6 +355,12 @@ def descend(form, table, state):
     """Make best flips until there is none; MINIMUM, or DOUBT or NEED_ROW where someone else must help first."""
     while True:
         found = find_flip(form, table, state)
+        # Without the rounding of earlier flips the table may know: computing it anew takes less than judging.
+        if found == DOUBT and state.error > 0.0 and all_rows(form, table, state.k):
+            if border(form, table, state.k) < state.k:
+                return DOUBT
+            fill(form, table, state)
+            found = find_flip(form, table, state)
         if found != FLIP:
             return found
         if not has_row(form, table, state.column):
