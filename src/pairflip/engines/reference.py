@@ -76,7 +76,7 @@ class ReferenceEngine:
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
         """Supports of sizes 1 to `largest`, each from its neighbour by QR; see `LiteralSearch.path`."""
         with one_blas_thread():
-            return [np.array(support) for support in LiteralSearch(gram).path(largest, passes)]
+            return [np.array(sorted(support)) for support in LiteralSearch(gram).path(largest, passes)]
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the chains of every pair one after the other; `n_jobs` has no meaning here."""
