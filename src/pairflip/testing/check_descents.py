@@ -56,7 +56,17 @@ def refuses_descents(engine: Engine, case: Case) -> bool:
 
 
 def check_descents(engine: Engine, cases: Sequence[Case] | None = None, kicks: int = 8) -> None:
-    """Chains that descend and are kicked end in the same supports, and as many of their starts reached these."""
+    """Chains that descend and are kicked end in the same supports, and as many of their starts reached these.
+
+    Parameters
+    ----------
+    engine : Engine
+        What is checked.
+    cases : sequence of Case, optional
+        Other problems than `descent_cases`.
+    kicks : int
+        Rounds after the first descent.
+    """
     for case in descent_cases() if cases is None else cases:
         if refuses_descents(engine, case):
             return

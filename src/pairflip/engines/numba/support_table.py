@@ -45,7 +45,7 @@ class Form(NamedTuple):
     penalty: Any
 
 
-class Table(NamedTuple):
+class FlipTable(NamedTuple):
     """P, x of the support and W, r, s of all columns, for up to K slots; and what scanning needs.
 
     `outside` (N,) is 1 for columns outside the support; `upper` and `lower` (N,) bound twice the gains in one
@@ -94,17 +94,17 @@ STATE = np.dtype(
         )
     ]
 )
-"""What is known of the support in a `Table`, in one record that kernels change in place."""
+"""What is known of the support in a `FlipTable`, in one record that kernels change in place."""
 
 
-def new_table(largest: int, n_columns: int, *, dense: bool) -> Table:
+def new_table(largest: int, n_columns: int, *, dense: bool) -> FlipTable:
     """Uninitialized memory for supports of up to `largest` columns."""
     kept = 0 if dense else max(largest + 1, min(256, ROWS_BYTES // (8 * n_columns)))
 
     def empty(*shape: int) -> Any:
         return np.empty(shape)
 
-    return Table(
+    return FlipTable(
         support=np.empty(largest, np.int64), P=empty(largest, largest), x=empty(largest),
         W=empty(largest, n_columns), r=empty(n_columns), s=empty(n_columns), outside=empty(n_columns),
         upper=empty(n_columns), lower=empty(n_columns), most=empty(largest), sure=empty(largest),
