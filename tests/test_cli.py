@@ -71,6 +71,7 @@ def test_demo_replaces_nothing_but_results(tmp_path, monkeypatch):
     assert (tmp_path / "pairflip-demo" / "thesis.txt").read_text() == "years of work"
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_the_whole_demo_ends_within_a_minute(tmp_path):
     done = run("demo", folder=tmp_path, timeout=60)
@@ -91,6 +92,7 @@ def test_help(arguments):
         assert name in result.stdout
 
 
+@pytest.mark.alone
 def test_help_is_quick():
     """CPU seconds, the best of a few, since other work on the machine is not ours."""
 

@@ -19,7 +19,7 @@ from pairflip.cli.errors import plain_errors
 from pairflip.selection import SizeCurve
 from pairflip.selection.journal import JournalWarning
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
 
 ARGUMENTS = ["select", "a table.csv", "--target", "y", "--sizes", "1-3", "--chains", "150", "--jobs", "2"]
 

@@ -32,6 +32,7 @@ def answer(code):
     return json.loads(done.stdout)
 
 
+@pytest.mark.alone
 def test_import_is_quick():
     code = "import time; t = time.perf_counter(); import pairflip; print(time.perf_counter() - t)"
     assert sorted(answer(code) for _ in range(5))[2] < 0.15
@@ -126,6 +127,7 @@ print(time.perf_counter() - began)
 """
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_compiling_happens_once_and_says_so(tmp_path):
     first, second = (python(FIT, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))

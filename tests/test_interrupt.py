@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
 
 LIMIT = 1.0  # seconds from the signal to the end of the process
 

@@ -1,8 +1,11 @@
 """The files around the code agree with it and with each other."""
 
 import ast
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
 
 import pytest
@@ -82,6 +85,38 @@ def test_make_help_lists_every_public_target():
     makefile = read("Makefile")
     public = set(re.search(r"^\.PHONY: (.*)", makefile, flags=re.MULTILINE)[1].split())
     assert set(re.findall(r"^([a-z]+):.*## ", makefile, flags=re.MULTILINE)) == public
+
+
+STUB = """#!/bin/sh
+case " $* " in *" -m not alone "*) exit $OTHERS ;; *) exit $ALONE ;; esac
+"""
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize(
+    ("others", "alone", "passes"),
+    [
+        (0, 0, True),
+        (1, 0, False),
+        (0, 1, False),
+        (0, 5, True),
+        (5, 0, True),
+        (1, 5, False),
+        (5, 1, False),
+        (5, 5, False),
+    ],
+)
+def test_make_test_fails_if_either_part_fails_and_takes_a_part_without_tests_for_nothing(
+    others, alone, passes, tmp_path
+):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").write_text(STUB)
+    (tmp_path / "bin" / "python").chmod(0o755)
+    for stamp in (".made", ".base", ".dev", ".browser"):
+        (tmp_path / stamp).touch()
+    env = os.environ | {"OTHERS": str(others), "ALONE": str(alone)}
+    done = subprocess.run(["make", "test", f"VENV={tmp_path}"], cwd=ROOT, env=env, capture_output=True, text=True)
+    assert (done.returncode == 0) == passes, done.stdout + done.stderr
 
 
 def test_changelog_opens_with_this_version():

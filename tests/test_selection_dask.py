@@ -199,6 +199,7 @@ def test_workers_are_killed_at_the_very_start(client, expected, small_batches, m
     client.wait_for_workers(3)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
@@ -224,6 +225,7 @@ def test_a_batch_that_dask_gives_up_is_handed_out_again(expected, tmp_path, monk
         assert_same_curve(expected, killed_in_the_middle(client, tmp_path))
 
 
+@pytest.mark.alone
 def test_what_is_silent_for_long_is_handed_out_again(client, expected, small_batches, monkeypatch):
     silent_until = time.monotonic() + 1.0
     ready, sent = distributed.as_completed.has_ready, []

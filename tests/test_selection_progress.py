@@ -194,6 +194,7 @@ CASES = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(options, tmp_path):

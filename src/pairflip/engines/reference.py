@@ -76,7 +76,7 @@ class ReferenceEngine:
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour by QR; see `LiteralSearch.path`."""
         with one_blas_thread():
-            supports = [np.array(support) for support in LiteralSearch(gram).path(largest, passes)]
+            supports = [np.array(sorted(support)) for support in LiteralSearch(gram).path(largest, passes)]
             return supports, np.array([self.energy(gram, support) for support in supports])
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:

@@ -1,7 +1,8 @@
 """Descents, kicks and paths, literally: least squares recomputed for everything that is compared.
 
 The rule of every choice: energies within TIE y'y of the lowest are equal to it; of equals, the column that enters comes
-first, then the column that leaves. Two minima are the same if their energies are within BETTER y'y.
+first, then the column that leaves. Only flips that lower the energy by more than TIE y'y are chosen from. Two minima
+are the same if their energies are within BETTER y'y.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ class LiteralSearch:
     def descend(self, support: Columns) -> Columns:
         """The best of all flips until none lowers the energy by more than TIE y'y."""
         while True:
-            now = self.energy(support)
-            options = [
+            limit = self.energy(support) - TIE * self.gram.yy
+            flips = [
                 (self.energy([j, *(c for c in support if c != i)]), j, i)
                 for i in support
                 for j in self.outside(support)
             ]
-            best = self.lowest(options)
-            if best is None or not best[0] - now < -TIE * self.gram.yy:
+            best = self.lowest([flip for flip in flips if flip[0] < limit])
+            if best is None:
                 return sorted(support)
             support = [best[1], *(c for c in support if c != best[2])]
 
@@ -84,7 +85,8 @@ class LiteralSearch:
             while len(now) != (largest if up else 1):
                 moved = self.add(now) if up else self.remove(now)
                 if moved is None:
-                    largest = len(now)
+                    largest = max(supports)
+                    now = supports[largest]
                     break
                 now, k = self.descend(moved), len(moved)
                 if k not in supports or self.energy(now) < self.energy(supports[k]) - better:

@@ -88,6 +88,7 @@ class NumbaEngine:
         reached: NDArray[np.int64], n_jobs: int, tick: Tick | None,
     ) -> WalkResult:  # fmt: skip
         """Chain by chain into `walked` and `reached`."""
+        from pairflip.engines.numba.judging import Judge
         from pairflip.engines.numba.kicks import advance_chain
         from pairflip.engines.numba.searching import Searcher
 
@@ -102,13 +103,17 @@ class NumbaEngine:
             if tick is not None:
                 tick(scans)
 
+        judge = Judge(gram)
+        idle = [Searcher(gram, plan.k, go_on, judge)]  # the first one forms G, once for all threads
+
         def work(first: int, last: int) -> None:
-            searcher = Searcher(gram, plan.k, go_on)
+            searcher = idle.pop() if idle else Searcher(gram, plan.k, go_on, judge)
             for c in range(first, last):
                 found = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
                 walked.support[c] = walked.best_support[c] = found.supports[0]
                 walked.final_energy[c] = found.energies[0]
                 reached[c] = found.reached, found.tried
+            idle.append(searcher)
 
         _in_threads(work, plan.chains, n_jobs, stop)
         return walked

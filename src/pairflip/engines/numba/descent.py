@@ -1,312 +1,133 @@
-r"""Best flips: the table W, r, s of one support, and the lowest of all its flips, or none.
+r"""Best flips: the lowest of all flips of a support, or none, by its table.
 
 Of all k (N - k) flips one scan of the table finds the lowest, in O(k N). *The rule*: a flip is made if it lowers the
-energy by more than TIE y'y; energies within TIE y'y of the lowest are equal to it, and of equal flips the one that
-takes the first column in is made, of these the one that takes the first column out. Rounding must not decide: each
-Delta E is known within an interval (`flip_energy`), and where the intervals leave a doubt the flips in question go to a
-short list that is judged from the columns (`judging`). So every engine makes the same flips.
+energy by more than TIE y'y. Of these flips, those within TIE y'y of the lowest are equal to it, and of equal flips the
+one that takes the first column in is made, of these the one that takes the first column out. Rounding must not decide:
+each Delta E is known within an interval (as in `flip_energy`), and where the intervals leave a doubt the flips in
+question go to a short list that is judged from the columns (`judging`). So every engine makes the same flips.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from pairflip.engines.base import DRIFT, EPSILON, TIE
-from pairflip.engines.numba.algebra import (
-    BEYOND,
-    exchange,
-    extend_within,
-    flip_energy,
-    inflation,
-    inflation_at,
-    rounding,
-    surely_singular,
-    update_table,
+from pairflip.engines.numba.algebra import exchange, inflation, rounding_of_s, update_table
+from pairflip.engines.numba.compile import kernel, template
+from pairflip.engines.numba.support_table import (
+    DOUBT,
+    FLIP,
+    MINIMUM,
+    NEED_ROW,
+    SHAKY,
+    all_rows,
+    border,
+    enlist,
+    fill,
+    has_row,
+    row_of,
+    seat,
+    tau_of,
 )
-from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SINGULAR
-
-NEAR = 1e-6
-"""Columns of which less is left beside the support are looked at one by one: their flips may be singular."""
-SHAKY = 3e6
-"""Inflation above which the table says too little; all flips of such supports are judged from the columns.
-
-A walk stops at DELICATE already, because it decides about any flip; here only the lowest ones matter, and their
-intervals mostly lie apart however wide they are.
-"""
-LISTED = 64
-"""Flips in doubt at a time; more, and all flips are judged."""
-MINIMUM, FLIP, DOUBT, NEED_ROW = 0, 1, 2, 3
-ROWS_BYTES = 32 * 2**20
-"""Memory for Gram rows when there is no G."""
-
-
-class Form(NamedTuple):
-    """The quadratic form as these kernels see it; G (N, N) is empty where it would be too large."""
-
-    G: Any
-    b: Any
-    diagonal: Any
-    yy: float
-
-
-class Table(NamedTuple):
-    """P, x of the support and W, r, s of all columns, for up to K slots; and what scanning needs.
-
-    `safe` (N,) is 1 for columns outside that can enter any slot without doubt. `rows` keeps Gram rows where there is
-    no G: row `at[j]` is that of column j, -1 where it is not kept; `whose` is the column of each row.
-    """
-
-    support: Any
-    P: Any
-    x: Any
-    W: Any
-    r: Any
-    s: Any
-    outside: Any
-    safe: Any
-    most: Any
-    listed: Any
-    rows: Any
-    at: Any
-    whose: Any
-
-
-STATE = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "k",  # columns in the support
-            "wanted",  # the column whose Gram row is needed, after NEED_ROW
-            "slot",  # the flip that was found, after FLIP
-            "column",
-            "doubts",  # entries of the short list, after DOUBT; more than LISTED: judge all
-            "flips",  # made so far
-            "scans",  # of the whole table so far
-        )
-    ]
-    + [
-        (name, np.float64)
-        for name in (
-            "error",  # rounding since P was computed
-            "inflated",  # bound on the variance inflation of the support
-        )
-    ]
-)
-"""What is known of the support in a `Table`, in one record that kernels change in place."""
-
-
-def new_table(largest: int, n_columns: int, *, dense: bool) -> Table:
-    """Uninitialized memory for supports of up to `largest` columns."""
-    kept = 0 if dense else max(largest + 1, min(256, ROWS_BYTES // (8 * n_columns)))
-
-    def empty(*shape: int) -> Any:
-        return np.empty(shape)
-
-    return Table(
-        support=np.empty(largest, np.int64), P=empty(largest, largest), x=empty(largest),
-        W=empty(largest, n_columns), r=empty(n_columns), s=empty(n_columns), outside=empty(n_columns),
-        safe=empty(n_columns), most=empty(largest), listed=np.empty((LISTED, 2), np.int64),
-        rows=empty(kept, n_columns if kept else 0), at=np.full(n_columns if kept else 0, -1, np.int64),
-        whose=np.full(kept, -1, np.int64),
-    )  # fmt: skip
-
-
-@kernel
-def has_row(form, table, j):
-    """Whether row j of G is at hand."""
-    return form.G.size > 0 or table.at[j] >= 0
-
-
-@kernel
-def row_of(form, table, j):
-    """Row j of G, which is at hand."""
-    if form.G.size:
-        return form.G[j]
-    return table.rows[table.at[j]]
-
-
-@kernel
-def tau_of(state):
-    """Rounding times inflation: what bounds the error of r', s' and Delta E."""
-    return rounding(state.inflated, state.error) * state.inflated
-
-
-@kernel
-def border(form, table, n):
-    """P of the first n slots of the support, free of accumulated rounding; how many slots it could border.
-
-    Fewer than n mean that only the columns can tell.
-    """
-    g = np.empty(n)
-    for m in range(n):
-        row = row_of(form, table, table.support[m])
-        for l in range(m):
-            g[l] = row[table.support[l]]
-        if extend_within(table.P, m, g, form.diagonal[table.support[m]], 4.0 * SHAKY) != 1:
-            return m
-    return n
-
-
-@kernel
-def fill(form, table, state):
-    """x, W, r, s of the support, from P and G; all rows of the support are at hand."""
-    k, n = state.k, table.r.size
-    support, P, x, W, r, s = table.support, table.P, table.x, table.W, table.r, table.s
-    for j in range(n):
-        r[j], s[j], table.outside[j] = form.b[j], form.diagonal[j], 1.0
-    if k > 0:
-        G_S, P_k = np.empty((k, n)), np.empty((k, k))
-        for m in range(k):
-            row = row_of(form, table, support[m])
-            for j in range(n):
-                G_S[m, j] = row[j]
-            total = 0.0
-            for l in range(k):
-                P_k[m, l] = P[m, l]
-                total += P[m, l] * form.b[support[l]]
-            x[m] = total
-        np.dot(P_k, G_S, W[:k])
-        for m in range(k):
-            x_m = x[m]
-            for j in range(n):
-                r[j] -= x_m * G_S[m, j]
-                s[j] -= G_S[m, j] * W[m, j]
-    for m in range(k):
-        seat(table, k, m)
-    state.error = 0.0
-    state.inflated = inflation_at(P, k)
-
-
-@kernel
-def seat(table, k, m):
-    """What W, r, s are for the column in slot m, exactly: rounding there would grow with every change."""
-    c = table.support[m]
-    table.outside[c], table.r[c], table.s[c] = 0.0, 0.0, 0.0
-    for l in range(k):
-        table.W[l, c] = 0.0
-    table.W[m, c] = 1.0
-
-
-@kernel
-def energy_at(form, table, k):
-    """E of the support."""
-    total = form.yy
-    for m in range(k):
-        total -= table.x[m] * form.b[table.support[m]]
-    return 0.5 * total
 
 
 @kernel
 def comes_first(table, i, j, slot, column):
     """Whether flip (i, j) comes before flip (slot, column) among equals: first by what enters, then by what leaves."""
-    return j < column or (j == column and table.support[i] < table.support[slot])
+    return slot < 0 or j < column or (j == column and table.support[i] < table.support[slot])
 
 
 @kernel
-def scan(form, table, state, edge, near):
-    """most[i]: twice the largest gain of safe columns in slot i; the slot where that is largest."""
-    P, x, W, r, s, safe = table.P, table.x, table.W, table.r, table.s, table.safe
+def bound_gains(table, i, edge, tau):
+    """Bounds `upper` and `lower` (N,) of r'^2 / s', twice the gain of each column in slot i, but for 3 tau y'y.
+
+    They are minus infinity for columns of the support and where s' is not surely above the limit.
+    """
+    p_inverse = 1.0 / table.P[i, i]
+    a, twice = table.x[i] * p_inverse, 2.0 * tau
+    W_i, r, s, outside, upper, lower = table.W[i], table.r, table.s, table.outside, table.upper, table.lower
+    # No branches, and no sum or maximum of floating-point numbers, so that it vectorizes.
     for j in range(r.size):
-        safe[j] = table.outside[j] if s[j] > near else 0.0
-    top = 0
-    for i in range(state.k):
-        p_inverse = 1.0 / P[i, i]
-        a, most = x[i] * p_inverse, 0.0
-        # No branches, so that it vectorizes; columns that do not count have weight 0.
-        for j in range(r.size):
-            w = W[i, j]
-            r_new = r[j] + a * w
-            most = max(most, safe[j] * (r_new * r_new) / max(s[j] + w * w * p_inverse, edge))
-        table.most[i] = most - x[i] * a
-        if table.most[i] > table.most[top]:
-            top = i
-    state.scans += 1
-    return top
+        w = W_i[j]
+        r_new, s_new = r[j] + a * w, (s[j] + w * w * p_inverse) * outside[j]
+        x_j = r_new / (s_new if s_new > edge else edge)
+        gain, off = r_new * x_j, twice * x_j * x_j
+        upper[j] = gain + off if s_new > edge else -np.inf
+        lower[j] = gain - off if s_new > edge else -np.inf
 
 
 @kernel
-def bounds_of(form, table, state, i, j, tau, v):
-    """(lowest, highest) Delta E of flip (i, j); (inf, inf) where it is surely singular, (BEYOND, inf) in doubt."""
-    k, p, w = state.k, table.P[i, i], table.W[i, j]
-    low, delta, _, s = flip_energy(table.x[i], p, table.r[j], table.s[j], w, tau, form.yy)
-    if low != BEYOND:
-        return low, 2.0 * delta - low
-    for m in range(k):
-        v[m] = table.W[m, j] - table.P[i, m] * (w / p)
-    v[i] = -1.0
-    if surely_singular(v, k, s, state.inflated, state.error):
-        return np.inf, np.inf
-    return BEYOND, np.inf
+def keep_largest(values, kept, i):
+    """Keep the largest of `values` (n,), or 0, in place i: the bits of numbers from 0 on are in the order of these."""
+    bits, most = values.view(np.int64), np.int64(0)
+    for j in range(bits.size):
+        most = max(most, bits[j])
+    kept.view(np.int64)[i] = most
+
+
+@kernel
+def doubt_singular(table, state, count, edge):
+    r"""List the flips that may be singular or not: s' is not surely above the limit, and not surely below.
+
+    As in `surely_singular`, with :math:`|v|^2 \le 2 |W_j|^2 + 2 |u|^2 w^2 / p^2 + 1`.
+    """
+    k, P, W, s = state.k, table.P, table.W, table.s
+    unsure = rounding_of_s(state.inflated, state.error)
+    for j in range(s.size):
+        if table.outside[j] > 0.0 and s[j] <= edge:
+            size = 1.0 + k**0.5
+            for m in range(k):
+                size += 2.0 * W[m, j] * W[m, j]
+            for i in range(k):
+                w = W[i, j] / P[i, i]
+                s_new = s[j] + w * W[i, j]
+                if s_new <= edge:
+                    norm = 0.0
+                    for m in range(k):
+                        norm += P[i, m] * P[i, m]
+                    if not s_new + unsure * (size + 2.0 * norm * w * w) <= SINGULAR:
+                        count = enlist(table, count, i, j)
+    return count
 
 
 @kernel
 def find_flip(form, table, state):
     """MINIMUM, FLIP (slot and column in the state) or DOUBT (flips in question on the short list)."""
-    k, n, yy, tie = state.k, table.r.size, form.yy, TIE * form.yy
-    tau = tau_of(state)
-    edge = 2.0 * SINGULAR + 4.0 * tau
-    near = max(NEAR, edge)
-    top = scan(form, table, state, edge, near)
-    v = np.empty(k)
-    ceiling = np.inf  # no flip that matters has a lowest Delta E above this: one of them is surely lower
-    if table.most[top] > -np.inf:
-        p = table.P[top, top]
-        a, target, best = table.x[top] / p, table.most[top], -1
+    k, n, tie, tau = state.k, table.r.size, TIE * form.yy, tau_of(state)
+    edge, common = 2.0 * SINGULAR + 4.0 * tau, 3.0 * tau * form.yy
+    state.scans += 1
+    ceiling, limit = np.inf, -tie  # no flip that matters has a lowest Delta E above the limit
+    doubts = doubt_singular(table, state, 0, edge)
+    count, lowest, highest, slot, column = doubts, np.inf, -np.inf, -1, -1
+    # All slots, and then again those that have flips to be listed.
+    for step in range(2 * k):
+        i = step % k
+        cost = table.x[i] * table.x[i] / table.P[i, i]
+        if step >= k and 0.5 * (cost - table.most[i] - common) > limit:
+            continue
+        bound_gains(table, i, edge, tau)
+        if step < k:
+            keep_largest(table.upper, table.most, i)
+            keep_largest(table.lower, table.sure, i)
+            ceiling = min(ceiling, 0.5 * (cost - table.sure[i] + common))
+            limit = min(ceiling + tie, -tie)
+            continue
+        enough = cost - common - 2.0 * limit
         for j in range(n):
-            w = table.W[top, j]
-            r_new = table.r[j] + a * w
-            gain = table.safe[j] * (r_new * r_new) / max(table.s[j] + w * w / p, edge) - table.x[top] * a
-            if table.safe[j] > 0.0 and gain >= target * (1.0 - 1e-12) - 1e-300 and best < 0:
-                best = j
-        if best >= 0:
-            _, ceiling = bounds_of(form, table, state, top, best, tau, v)
-    for j in range(n):
-        if table.outside[j] > 0.0 and table.s[j] <= near:
-            for i in range(k):
-                _, high = bounds_of(form, table, state, i, j, tau, v)
-                ceiling = min(ceiling, high)
-    # Where even the lowest is no gain, nothing need be listed; the error of a safe column is at most that at `near`.
-    slack = tau * yy * (1.5 + 1.0 / near)
-    count, lowest, highest, slot, column = 0, np.inf, -np.inf, -1, -1
-    limit = min(ceiling + tie, -tie)
-    for i in range(k):
-        if -0.5 * table.most[i] - slack <= limit:
-            for j in range(n):
-                if table.safe[j] > 0.0:
-                    low, high = bounds_of(form, table, state, i, j, tau, v)
-                    if low <= limit:
-                        count = enlist(table, count, i, j)
-                        lowest, highest = min(lowest, low), max(highest, high)
-                        if slot < 0 or comes_first(table, i, j, slot, column):
-                            slot, column = i, j
-    for j in range(n):
-        if table.outside[j] > 0.0 and table.s[j] <= near:
-            for i in range(k):
-                low, high = bounds_of(form, table, state, i, j, tau, v)
-                if low <= limit and low < np.inf:
-                    count = enlist(table, count, i, j)
-                    lowest, highest = min(lowest, low), max(highest, high)
-                    if slot < 0 or comes_first(table, i, j, slot, column):
-                        slot, column = i, j
-    state.doubts = count
+            if table.upper[j] >= enough:
+                count = enlist(table, count, i, j)
+                lowest = min(lowest, 0.5 * (cost - table.upper[j] - common))
+                highest = max(highest, 0.5 * (cost - table.lower[j] + common))
+                if comes_first(table, i, j, slot, column):
+                    slot, column = i, j
+    state.doubts, state.slot, state.column = count, slot, column
     if count == 0:
         return MINIMUM
-    state.slot, state.column = slot, column
     # One flip that is surely lower, or several that are surely equal.
-    if highest < -tie and (count == 1 or highest - lowest <= tie):
+    if doubts == 0 and highest < -tie and (count == 1 or highest - lowest <= tie):
         return FLIP
     return DOUBT
-
-
-@kernel
-def enlist(table, count, i, j):
-    """Put flip (i, j) on the short list; returns how many there are, counting those for which there is no room."""
-    if count < LISTED:
-        table.listed[count, 0], table.listed[count, 1] = i, j
-    return count + 1
 
 
 @kernel
@@ -334,37 +155,24 @@ def make_flip(form, table, state):
     seat(table, k, i)
     state.inflated = worst
     state.error += EPSILON * worst
+    state.stale = int(state.error >= DRIFT)
     state.flips += 1
-    if state.error >= DRIFT and all_rows(form, table, k):
-        border(form, table, k)
-        fill(form, table, state)
     return True
 
 
-@kernel
-def all_rows(form, table, k):
-    """Whether the rows of the whole support are at hand."""
-    missing = 0
-    for m in range(k):
-        missing += not has_row(form, table, table.support[m])
-    return missing == 0
-
-
-@kernel
-def descend(form, table, state):
-    """Make best flips until there is none; MINIMUM, or DOUBT or NEED_ROW where someone else must help first."""
-    while True:
-        found = find_flip(form, table, state)
-        # Without the rounding of earlier flips the table may know: computing it anew takes less than judging.
-        if found == DOUBT and state.error > 0.0 and all_rows(form, table, state.k):
-            if border(form, table, state.k) < state.k:
-                return DOUBT
-            fill(form, table, state)
-            found = find_flip(form, table, state)
-        if found != FLIP:
-            return found
-        if not has_row(form, table, state.column):
-            state.wanted = state.column
-            return NEED_ROW
-        if not make_flip(form, table, state):
+@template
+def step_down(form, table, state):
+    """Make the best flip: FLIP; MINIMUM if there is none; DOUBT or NEED_ROW where someone else must help first."""
+    found = find_flip(form, table, state)
+    # Without the rounding of earlier flips the table may know: computing it anew takes less than judging.
+    if found == DOUBT and state.error > 0.0 and all_rows(form, table, state.k):
+        if border(form, table, state.k) < state.k:
             return DOUBT
+        fill(form, table, state)
+        found = find_flip(form, table, state)
+    if found != FLIP:
+        return found
+    if not has_row(form, table, state.column):
+        state.wanted = state.column
+        return NEED_ROW
+    return FLIP if make_flip(form, table, state) else DOUBT

@@ -16,17 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from pairflip.engines.base import DRIFT, EPSILON, TIE
-from pairflip.engines.numba.algebra import surely_singular
-from pairflip.engines.numba.compile import kernel
-from pairflip.engines.numba.descent import (
+from pairflip.engines.numba.algebra import inflation_at, surely_singular
+from pairflip.engines.numba.compile import kernel, template
+from pairflip.engines.numba.support_table import (
     DOUBT,
     FLIP,
     MINIMUM,
+    NEED_ROW,
     SHAKY,
-    all_rows,
-    border,
-    enlist,
-    fill,
+    has_row,
     row_of,
     seat,
     tau_of,
@@ -35,43 +33,40 @@ from pairflip.least_squares import SINGULAR
 
 
 @kernel
-def gain_bounds(form, table, state, j, tau, v):
-    """(lowest, highest) gain r_j^2 / 2 s_j of adding column j; (-inf, -inf) surely singular, (-inf, inf) in doubt."""
-    r, s = table.r[j], table.s[j]
-    if s > 2.0 * SINGULAR + 4.0 * tau:
-        gain, x_j = 0.5 * r * r / s, r / s
-        off = tau * (1.5 * form.yy + x_j * x_j)
-        return gain - off, gain + off
-    for m in range(state.k):
-        v[m] = table.W[m, j]
-    if surely_singular(v, state.k, s, state.inflated, state.error):
-        return -np.inf, -np.inf
-    return -np.inf, np.inf
+def cannot_enter(table, state, j):
+    """Whether the support would surely be singular with column j."""
+    v = table.W[: state.k, j]
+    return surely_singular(v, state.k, table.s[j], state.inflated, state.error)
 
 
 @kernel
 def find_addition(form, table, state, allowed):
-    """FLIP (which column in the state), DOUBT (columns in question on the list), or MINIMUM: no column can enter.
+    """FLIP (which column in the state), DOUBT (no list: all are judged), or MINIMUM: no column can enter.
 
     `allowed` (N,) is 0 for columns that may not enter, or empty.
     """
     n, tie, tau = table.r.size, TIE * form.yy, tau_of(state)
-    v, floor = np.empty(state.k), -np.inf
-    state.doubts, state.slot, state.column = 0, -1, -1
-    for j in range(n):
-        if table.outside[j] > 0.0 and (allowed.size == 0 or allowed[j]):
-            low, _ = gain_bounds(form, table, state, j, tau, v)
-            floor = max(floor, low)
+    edge, floor, enough = 2.0 * SINGULAR + 4.0 * tau, -np.inf, -np.inf
     count, lowest, highest = 0, np.inf, -np.inf
-    for j in range(n):
-        if table.outside[j] > 0.0 and (allowed.size == 0 or allowed[j]):
-            low, high = gain_bounds(form, table, state, j, tau, v)
-            if high > -np.inf and high >= floor - tie:
-                count = enlist(table, count, -1, j)
-                lowest, highest = min(lowest, low), max(highest, high)
-                if state.column < 0:
-                    state.column = j
-    state.doubts = count
+    state.doubts, state.slot, state.column = 0, -1, -1
+    # All columns, and then again those whose gain may equal the largest.
+    for turn in range(2):
+        for j in range(n):
+            if table.outside[j] > 0.0 and (allowed.size == 0 or allowed[j]):
+                r, s = table.r[j], table.s[j]
+                if s <= edge:
+                    if turn and not cannot_enter(table, state, j):
+                        count, lowest = count + 1, -np.inf
+                    continue
+                gain, x_j = 0.5 * r * r / s, r / s
+                off = tau * (1.5 * form.yy + x_j * x_j)
+                if turn == 0:
+                    floor = max(floor, gain - off)
+                elif gain + off >= enough:
+                    count, lowest, highest = count + 1, min(lowest, gain - off), max(highest, gain + off)
+                    if state.column < 0:
+                        state.column = j
+        enough = floor - tie
     if count == 0:
         return MINIMUM
     return FLIP if lowest > -np.inf and (count == 1 or highest - lowest <= tie) else DOUBT
@@ -115,13 +110,22 @@ def add_column(form, table, state, j):
     table.support[k] = j
     state.k = k + 1
     seat(table, k + 1, k)
-    settle_rounding(form, table, state, worst)
+    settle_rounding(table, state, worst)
     return True
+
+
+@template
+def take_in(form, table, state, j):
+    """Add column j: FLIP, or NEED_ROW or DOUBT where someone else must help first."""
+    if not has_row(form, table, j):
+        state.wanted = j
+        return NEED_ROW
+    return FLIP if add_column(form, table, state, j) else DOUBT
 
 
 @kernel
 def find_removal(form, table, state):
-    """FLIP (which slot in the state) or DOUBT (slots in question on the list): the column that is missed least."""
+    """FLIP (which slot in the state) or DOUBT: the column that is missed least."""
     tie, off, ceiling = TIE * form.yy, 1.5 * tau_of(state) * form.yy, np.inf
     for i in range(state.k):
         ceiling = min(ceiling, 0.5 * table.x[i] * table.x[i] / table.P[i, i] + off)
@@ -129,16 +133,16 @@ def find_removal(form, table, state):
     for i in range(state.k):
         cost = 0.5 * table.x[i] * table.x[i] / table.P[i, i]
         if cost - off <= ceiling + tie:
-            count = enlist(table, count, i, -1)
+            count += 1
             lowest, highest = min(lowest, cost - off), max(highest, cost + off)
             if slot < 0 or table.support[i] < table.support[slot]:
                 slot = i
-    state.doubts, state.slot, state.column = count, slot, -1
+    state.doubts, state.slot, state.column = 0, slot, -1
     return FLIP if count == 1 or highest - lowest <= tie else DOUBT
 
 
 @kernel
-def remove_slot(form, table, state, i):
+def remove_slot(table, state, i):
     """Remove the column in slot i; the last slot takes its place."""
     k, n = state.k, table.r.size
     P, x, W, r, s, support = table.P, table.x, table.W, table.r, table.s, table.support
@@ -167,19 +171,13 @@ def remove_slot(form, table, state, i):
             P[i, m] = P[e, m]
         for m in range(k):
             P[m, i] = P[m, e]
-    worst = state.inflated
     state.k = e
-    settle_rounding(form, table, state, worst)
+    settle_rounding(table, state, state.inflated)
 
 
 @kernel
-def settle_rounding(form, table, state, worst):
-    """Enter what a change cost in digits, and compute the table anew when they are used up."""
+def settle_rounding(table, state, worst):
+    """Enter what a change cost in digits, and whether they are used up."""
     state.error += EPSILON * worst
-    total = 1.0
-    for m in range(state.k):
-        total += table.P[m, m] - 1.0
-    state.inflated = total
-    if state.error >= DRIFT and all_rows(form, table, state.k):
-        border(form, table, state.k)
-        fill(form, table, state)
+    state.inflated = inflation_at(table.P, state.k)
+    state.stale = int(state.error >= DRIFT)

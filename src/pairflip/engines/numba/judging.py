@@ -34,17 +34,17 @@ class Judge:
         self.tie = TIE * gram.yy
 
     @cached_property
-    def _table(self) -> tuple[Floats, Floats]:
+    def table(self) -> tuple[Floats, Floats]:
         """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
         columns, target = self._gram.columns, self._gram.target
         if target.size > 1.2 * (self._gram.n_columns + 1):
             triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
-            columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
-        return columns, target
+            columns, target = triangle[:, :-1].T, triangle[:, -1]
+        return np.ascontiguousarray(columns), np.ascontiguousarray(target)
 
     def basis(self, support: Support) -> _Basis:
         """Everything about one support."""
-        columns, target = self._table
+        columns, target = self.table
         return _Basis(columns, target, self._gram.penalty, support)
 
     def energy(self, support: Support) -> float:
@@ -56,8 +56,8 @@ class Judge:
     ) -> Support | None:
         """The support after its best flip, None at a minimum.
 
-        Only the columns that `listed` (pairs of slot and column) names are looked at, unless none of its flips can be
-        made.
+        Only the flips that `listed` (pairs of slot and column) names are looked at, unless one of the best of them
+        leads to a singular support: then the others were left out for a flip that cannot be made.
         """
         basis = self.basis(support) if basis is None else basis
         n = self._gram.n_columns
@@ -70,14 +70,15 @@ class Judge:
         while True:
             lowest = float(delta.min(initial=np.inf))
             if not lowest < -self.tie:
-                return None if listed is None or np.isfinite(lowest) else self.best_flip(support)
-            slots, entering = np.nonzero(delta <= lowest + self.tie)
-            first = np.lexsort((support[slots], entering))
-            for at in first:
+                return None
+            slots, entering = np.nonzero((delta <= lowest + self.tie) & (delta < -self.tie))
+            for at in np.lexsort((support[slots], entering)):
                 if basis.stays_regular(int(slots[at]), int(entering[at])):
                     flipped = support.copy()
                     flipped[slots[at]] = entering[at]
                     return flipped
+                if listed is not None:
+                    return self.best_flip(support, None, basis)
                 delta[slots[at], entering[at]] = np.inf
 
     def descend(self, support: Support, calm: float) -> tuple[Support, bool]:
@@ -94,11 +95,11 @@ class Judge:
     def best_addition(self, support: Support, allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The column that lowers the energy most when it is added, the first of equals; None if no column can be."""
         basis = self.basis(support)
-        gain = basis.gains()
+        gain = basis.gains(np.arange(self._gram.n_columns))
         if allowed is not None:
             gain[~allowed] = -np.inf
         while True:
-            most = float(gain.max())
+            most = float(gain.max(initial=-np.inf))
             if not np.isfinite(most):
                 return None
             for j in np.flatnonzero(gain >= most - self.tie):
@@ -106,12 +107,16 @@ class Judge:
                     return int(j)
                 gain[j] = -np.inf
 
-    def can_add(self, support: Support, column: int) -> bool:
-        """Whether the support stays regular with one more column."""
-        if column in support:
-            return False
+    def first_addition(self, support: Support) -> int | None:
+        """The first column that can be added; None if there is none."""
         basis = self.basis(support)
-        return bool(np.isfinite(basis.gains()[column])) and basis.stays_regular(None, column)
+        possible = np.flatnonzero(np.isfinite(basis.gains(np.arange(self._gram.n_columns))))
+        return next((int(j) for j in possible if basis.stays_regular(None, int(j))), None)
+
+    def can_add(self, support: Support, column: int) -> bool:
+        """Whether the support has not got the column, and stays regular with it."""
+        basis = self.basis(support)
+        return bool(np.isfinite(basis.gains(np.array([column]))[0])) and basis.stays_regular(None, column)
 
     def best_removal(self, support: Support) -> int:
         """The slot whose column is missed least, that of the first column among equals."""
@@ -196,14 +201,13 @@ class _Basis:
         q -= (q @ self.Q) @ self.Q.T
         return np.einsum("nm,nm->n", q, q), q @ self.e
 
-    def gains(self) -> Floats:
-        """Half of r^2 / s (N,) of adding each column, minus infinity where it is singular or in the support."""
-        _, left, along = self._meet(np.arange(self._columns.shape[0]))
-        s = left + self._penalty
+    def gains(self, which: NDArray[np.int64]) -> Floats:
+        """Half of r^2 / s of adding each of these columns, minus infinity where it is singular or in the support."""
+        _, left, along = self._meet(which)
+        s = left + self._penalty[which]
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = np.where(s > SINGULAR, 0.5 * along**2 / s, -np.inf)
-        gain[self.support] = -np.inf
-        return np.asarray(gain)
+        return np.asarray(np.where(np.isin(which, self.support), -np.inf, gain))
 
     def stays_regular(self, slot: int | None, column: int) -> bool:
         """Whether no variance inflation reaches the limit when a column takes a slot, or one more."""

@@ -10,96 +10,79 @@ from __future__ import annotations
 import numpy as np
 
 from pairflip.engines.base import BETTER
-from pairflip.engines.numba.compile import entry, kernel
-from pairflip.engines.numba.descent import (
-    DOUBT,
-    FLIP,
-    MINIMUM,
-    NEED_ROW,
-    border,
-    descend,
-    energy_at,
-    fill,
-    has_row,
+from pairflip.engines.numba.compile import entry, kernel, template
+from pairflip.engines.numba.descent import step_down
+from pairflip.engines.numba.growth import find_addition, find_removal, remove_slot, take_in
+from pairflip.engines.numba.support_table import DONE, DOUBT, FLIP, MINIMUM, NEED_COLUMNS, copy_sorted, refresh, weigh
+
+MOVING, DESCENDING = 0, 1
+PATH = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "phase",
+            "up",  # 1: towards larger supports
+            "last",  # the size at which the pass ends
+            "changed",  # sizes for which the pass found a lower energy
+        )
+    ]
 )
-from pairflip.engines.numba.growth import add_column, find_addition, find_removal, remove_slot
-
-MOVING, DESCENDING, LOADING = 0, 1, 2
-DONE = 9
-
-
-@kernel
-def compare(energy, table, k, supports, energies, better):
-    """Keep the minimum reached if it is the lowest known of its size; 1 kept, -1 one that is lower is known, else 0."""
-    if energy < energies[k - 1] - better:
-        energies[k - 1] = energy
-        ordered = np.sort(table.support[:k])
-        for m in range(k):
-            supports[k - 1, m] = ordered[m]
-        return 1
-    return -1 if energy > energies[k - 1] + better else 0
-
-
-@entry
-def advance_path(form, table, states, clocks, supports, energies, budget):
-    """Go on with a pass; MINIMUM: the budget of scans is used up, DONE: the pass is at its end, else see `descend`."""
-    state, clock = states[0], clocks[0]
-    better, until, nothing = BETTER * form.yy, state.scans + budget, np.empty(0, np.uint8)
-    while state.scans < until:
-        if clock.phase == LOADING:
-            for m in range(state.k):
-                if not has_row(form, table, table.support[m]):
-                    state.wanted = table.support[m]
-                    return NEED_ROW
-            if border(form, table, state.k) < state.k:
-                return DOUBT
-            fill(form, table, state)
-            clock.phase = MOVING
-        if clock.phase == MOVING:
-            if state.k == clock.last:
-                return DONE
-            if clock.up:
-                found = find_addition(form, table, state, nothing)
-                if found == FLIP and not has_row(form, table, state.column):
-                    state.wanted = state.column
-                    return NEED_ROW
-                if found != FLIP or not add_column(form, table, state, state.column):
-                    return DOUBT
-            else:
-                if find_removal(form, table, state) != FLIP:
-                    return DOUBT
-                remove_slot(form, table, state, state.slot)
-            clock.phase = DESCENDING
-        status = descend(form, table, state)
-        if status != MINIMUM:
-            return status
-        better_known = compare(energy_at(form, table, state.k), table, state.k, supports, energies, better)
-        clock.changed += better_known == 1
-        clock.phase = MOVING
-        if better_known == -1:
-            for m in range(state.k):
-                table.support[m] = supports[state.k - 1, m]
-            clock.phase = LOADING
-    return MINIMUM
-
-
-PATH = np.dtype([(name, np.int64) for name in ("phase", "up", "last", "changed")])
 """Where a pass stands between two calls."""
 
 
-@entry
-def compare_at(energy, table, states, clocks, supports, energies, better):
-    """Compare a minimum that was reached elsewhere; see `compare`."""
-    found = compare(energy, table, states[0].k, supports, energies, better)
-    clocks[0].changed += found == 1
+@kernel
+def end_descent(table, state, clock, supports, energies, better):
+    """Keep the minimum reached if it is the lowest known of its size; if it is not, go on from the lowest."""
+    k, energy = state.k, state.energy
+    if energy < energies[k - 1] - better:
+        energies[k - 1] = energy
+        copy_sorted(table.support, k, supports, k - 1)
+        clock.changed += 1
+    elif energy > energies[k - 1] + better:
+        for m in range(k):
+            table.support[m] = supports[k - 1, m]
+        state.stale = 1
+    state.at_minimum, clock.phase = 0, MOVING
+
+
+@template
+def move(form, table, state, clock):
+    """One column more or less: FLIP, or NEED_ROW or DOUBT where someone else must help first."""
+    if clock.up:
+        found = find_addition(form, table, state, np.empty(0, np.uint8))
+        if found == FLIP:
+            return take_in(form, table, state, state.column)
+        return DOUBT
+    found = find_removal(form, table, state)
+    if found == FLIP:
+        remove_slot(table, state, state.slot)
     return found
 
 
 @entry
-def load_support(form, table, states):
-    """P and the table of the support that was written there; False if only the columns can tell."""
-    state = states[0]
-    if border(form, table, state.k) < state.k:
-        return False
-    fill(form, table, state)
-    return True
+def advance_path(form, table, states, clocks, supports, energies, budget):
+    """Go on with a pass for about `budget` scans; the answer says who must help before the next call.
+
+    DONE: the pass is at its end. MINIMUM: the budget is used up. DOUBT: the columns must decide.
+    """
+    state, clock = states[0], clocks[0]
+    better, until = BETTER * form.yy, state.scans + budget
+    while state.scans < until:
+        if state.at_minimum:
+            end_descent(table, state, clock, supports, energies, better)
+        if clock.phase == MOVING and state.k == clock.last:
+            return DONE
+        if state.stale:
+            status = refresh(form, table, state)
+        elif clock.phase == MOVING:
+            status = move(form, table, state, clock)
+            if status == FLIP:
+                clock.phase = DESCENDING
+        else:
+            status = step_down(form, table, state)
+            if status == MINIMUM:
+                state.at_minimum = int(weigh(form, table, state))
+                status = MINIMUM if state.at_minimum else NEED_COLUMNS
+        if status != MINIMUM and status != FLIP:
+            return status
+    return MINIMUM

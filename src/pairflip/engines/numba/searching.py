@@ -9,23 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, Descent, RankTooSmall
-from pairflip.engines.numba.descent import DOUBT, LISTED, NEED_ROW, SHAKY, STATE, Form, new_table
 from pairflip.engines.numba.judging import Judge, Support
-from pairflip.engines.numba.kicks import (
-    ADDING,
-    DESCENDING,
-    FILLING,
-    HALF_BEST,
-    KICK,
-    RANDOM,
-    SEATING,
-    Kicks,
-    Pool,
-    advance_chain,
-    end_round_at,
-)
+from pairflip.engines.numba.kicks import DESCENDING, ENTERING, HALF_BEST, KICK, RANDOM, Kicks, Pool, advance_chain
 from pairflip.engines.numba.path import DESCENDING as PATH_DESCENDING
-from pairflip.engines.numba.path import DONE, LOADING, MOVING, PATH, advance_path, compare_at, load_support
+from pairflip.engines.numba.path import MOVING, PATH, advance_path
+from pairflip.engines.numba.support_table import (
+    DONE,
+    DOUBT,
+    LISTED,
+    NEED_COLUMNS,
+    NEED_ROW,
+    SHAKY,
+    STATE,
+    Form,
+    new_table,
+)
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import KICK_ADD, KICK_FILL, kick_words
@@ -37,24 +35,23 @@ _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 
 
 class Searcher:
-    """Memory and judge for searches on one problem, in one thread, with supports of up to `largest` columns."""
+    """Memory for searches on one problem, in one thread, with supports of up to `largest` columns."""
 
-    def __init__(self, gram: Gram, largest: int, go_on: GoOn) -> None:
+    def __init__(self, gram: Gram, largest: int, go_on: GoOn, judge: Judge | None = None) -> None:
         self.gram, self._go_on = gram, go_on
-        G = gram.matrix if gram.dense else np.empty((0, 0))
-        self.form = Form(G, gram.b, gram.diagonal, gram.yy)
+        G, nothing = gram.matrix if gram.dense else np.empty((0, 0)), np.empty(0)
+        self.form = Form(G, gram.b, gram.diagonal, gram.yy, np.empty((0, 0)), nothing, nothing)
         self.table = new_table(largest, gram.n_columns, dense=gram.dense)
         self.states = np.zeros(1, STATE)
-        self.judge = Judge(gram)
+        self.judge = Judge(gram) if judge is None else judge
         self._better = BETTER * gram.yy
         self._budget = max(1, int(_SLICE_NS / (1.5 * largest * gram.n_columns + 1e3)))
-        self._seen = 0
+        self._seen = self._next_row = 0
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> _Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""
-        starts = np.empty((0, k), np.int64) if start is None else np.asarray(start, dtype=np.int64)[None, :]
-        least, most = descent.columns(k)
-        plan = Kicks(np.asarray(key)[None, :], starts, descent.kicks, least, most)
+        first = np.empty(0, np.int64) if start is None else np.array(start, dtype=np.int64)
+        plan = Kicks(np.array(key), first, descent.kicks, *descent.columns(k))
         pool = Pool(
             np.empty((descent.pool, k), np.int64),
             np.full(descent.pool, np.inf),
@@ -63,18 +60,16 @@ class Searcher:
             np.zeros(self.gram.n_columns, np.uint8),
         )
         clocks = np.zeros(1, KICK)
-        clocks["size"], clocks["drawn"], clocks["last_chain"] = k, -1, 1
-        if start is None:
-            clocks["kind"] = RANDOM
+        clocks["size"] = k
         while True:
             status = advance_chain(self.form, self.table, self.states, clocks, plan, pool, self._budget)
             self._count()
             if status == DONE:
                 return _Chain(pool, int(clocks["pooled"][0]), int(clocks["fresh"][0]), self._better)
-            if status == NEED_ROW:
-                self._fetch(int(self.states["wanted"][0]))
-            elif status == DOUBT:
-                self._chain_by_columns(k, np.asarray(key), clocks, plan, pool)
+            if status == DOUBT:
+                self._chain_by_columns(k, plan.key, clocks, pool)
+            else:
+                self._help(status)
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
         """Supports of sizes 1 to `largest` (fewer where no more columns are independent) and their energies.
@@ -86,7 +81,7 @@ class Searcher:
         self._write(np.empty(0, np.int64))
         top = largest
         for turn in range(passes):
-            clocks["up"], clocks["changed"], clocks["phase"] = 1 - turn % 2, 0, LOADING
+            clocks["up"], clocks["changed"], clocks["phase"] = 1 - turn % 2, 0, MOVING
             clocks["last"] = 1 if turn % 2 else top
             if not self._pass(clocks, supports, energies):
                 top = int(np.count_nonzero(np.isfinite(energies)))
@@ -102,9 +97,9 @@ class Searcher:
             self._count()
             if status == DONE:
                 return True
-            if status == NEED_ROW:
-                self._fetch(int(self.states["wanted"][0]))
-            elif status == DOUBT and not self._path_by_columns(clocks, supports, energies):
+            if status != DOUBT:
+                self._help(status)
+            elif not self._path_by_columns(clocks):
                 return False
 
     def _count(self) -> None:
@@ -112,124 +107,100 @@ class Searcher:
         self._go_on(scans - self._seen)
         self._seen = scans
 
+    def _help(self, status: int) -> None:
+        """Fetch what a kernel needs before it can go on."""
+        if status == NEED_ROW:
+            self._fetch(int(self.states["wanted"][0]))
+        elif status == NEED_COLUMNS:
+            columns, target = self.judge.table
+            self.form = self.form._replace(columns=columns, target=target, penalty=self.gram.penalty)
+
+    def _fetch(self, column: int) -> None:
+        """Compute a Gram row, in place of the next one in turn that the support does not need."""
+        table = self.table
+        needed = set(self._support.tolist())
+        while int(table.whose[self._next_row]) in needed:
+            self._next_row = (self._next_row + 1) % table.whose.size
+        at = self._next_row
+        self._next_row = (at + 1) % table.whose.size
+        if table.whose[at] >= 0:
+            table.at[table.whose[at]] = -1
+        table.rows[at] = self.gram.row(column)
+        table.whose[at], table.at[column] = column, at
+
+    def _chain_by_columns(self, k: int, key: NDArray[np.uint32], clocks: Any, pool: Pool) -> None:
+        """What the table left in doubt, until the support is well conditioned or at a minimum."""
+        if clocks["phase"][0] == ENTERING:
+            self._descend(self._filled(k, key, clocks[0], pool, self._support))
+        else:
+            self._flip()
+        clocks["phase"] = DESCENDING
+
+    def _path_by_columns(self, clocks: Any) -> bool:
+        """Go on with a pass until the support is well conditioned or at a minimum; False if columns ran out."""
+        support = self._support
+        if clocks["phase"][0] == PATH_DESCENDING:
+            self._flip()
+        elif clocks["up"][0]:
+            j = self.judge.best_addition(support)
+            if j is None:
+                return False
+            self._descend(np.append(support, j))
+        else:
+            self._descend(np.delete(support, self.judge.best_removal(support)))
+        clocks["phase"] = PATH_DESCENDING
+        return True
+
+    def _filled(self, k: int, key: NDArray[np.uint32], clock: Any, pool: Pool, support: Support) -> Support:
+        """The support under way with all its columns, as `enter` would find them."""
+        n, round_ = self.gram.n_columns, int(clock["round"])
+        while support.size < k:
+            if clock["kind"] != RANDOM:
+                allowed = half_of(key, round_, support.size, n) if clock["kind"] == HALF_BEST else None
+                j = self.judge.best_addition(support, allowed)
+                if j is None and allowed is not None:
+                    j = self.judge.best_addition(support)
+            elif clock["drawn"] >= 8 * n + 64:
+                j = self.judge.first_addition(support)
+            else:
+                words = kick_words(key, round_, KICK_FILL, int(clock["drawn"]))
+                j = int((words[0] * np.uint64(n)) >> np.uint64(32))
+                clock["drawn"] += 1
+                if pool.left[j] or not self.judge.can_add(support, j):
+                    continue
+            if j is None:
+                raise RankTooSmall(k, support.size, self.gram.objective)
+            support = np.append(support, j)
+        return support
+
+    def _flip(self) -> None:
+        """The flip that the table could not choose, or that leads where it cannot follow."""
+        doubts, support = int(self.states["doubts"][0]), self._support
+        listed = self.table.listed[:doubts].copy() if 0 < doubts <= LISTED else None
+        flipped = self.judge.best_flip(support, listed)
+        if flipped is None:
+            self._end(support)
+        else:
+            self._descend(flipped)
+
+    def _descend(self, support: Support) -> None:
+        support, at_minimum = self.judge.descend(support, CALM)
+        self._write(support)
+        if at_minimum:
+            self._end(support)
+
+    def _end(self, support: Support) -> None:
+        """A minimum is reached."""
+        self.states["at_minimum"], self.states["energy"] = 1, self.judge.energy(support)
+
     @property
     def _support(self) -> Support:
         return np.array(self.table.support[: int(self.states["k"][0])], dtype=np.int64)
 
-    def _load(self, support: Support) -> bool:
-        """Make the table that of a support; False if it is not well enough conditioned."""
-        self._write(support)
-        if not self.gram.dense:
-            for column in support:
-                if self.table.at[column] < 0:
-                    self._fetch(int(column))
-        return bool(load_support(self.form, self.table, self.states))
-
-    def _fetch(self, column: int) -> None:
-        """Compute a Gram row, in place of one that the support does not need."""
-        table = self.table
-        needed = set(self._support.tolist()) | {-1}
-        free = np.flatnonzero(table.whose < 0)
-        if free.size:
-            at = int(free[0])
-        else:  # whichever comes next; the one fetched longest ago would need a clock
-            at = next(a for a in range(table.whose.size) if int(table.whose[a]) not in needed)
-            table.at[table.whose[at]] = -1
-            table.whose[at:-1], table.whose[-1] = table.whose[at + 1 :].copy(), -1
-            table.rows[at:-1] = table.rows[at + 1 :].copy()
-            table.at[table.whose[table.whose >= 0]] = np.flatnonzero(table.whose >= 0)
-            at = table.whose.size - 1
-        table.rows[at] = self.gram.row(column)
-        table.whose[at], table.at[column] = column, at
-
-    def _chain_by_columns(self, k: int, key: NDArray[np.uint32], clocks: Any, plan: Kicks, pool: Pool) -> None:
-        """What the table left in doubt, until the support is well conditioned or at a minimum."""
-        clock, support = clocks[0], self._support
-        if clock["phase"] in (SEATING, FILLING, ADDING):
-            support = self._filled(k, key, clock, pool, support)
-        else:
-            doubts = int(self.states["doubts"][0])
-            listed = self.table.listed[:doubts].copy() if 0 < doubts <= LISTED else None
-            flipped = self.judge.best_flip(support, listed)
-            if flipped is None:
-                end_round_at(self.judge.energy(support), self.table, clocks, plan, pool, self._better)
-                return
-            support = flipped
-        support, at_minimum = self.judge.descend(support, CALM)
-        clocks["phase"] = DESCENDING
-        if at_minimum or not self._load(support):
-            while not at_minimum:
-                support, at_minimum = self.judge.descend(support, 0.0)
-            self._write(support)
-            end_round_at(self.judge.energy(support), self.table, clocks, plan, pool, self._better)
-
-    def _filled(self, k: int, key: NDArray[np.uint32], clock: Any, pool: Pool, support: Support) -> Support:
-        """The support under way with all its columns, as `enter_random` or `enter_best` would find them."""
-        n, round_ = self.gram.n_columns, int(clock["round"])
-        while support.size < k and clock["kind"] == RANDOM:
-            if clock["drawn"] >= 8 * n + 64:
-                rest = [j for j in range(n) if j not in support and self.judge.can_add(support, j)]
-                if not rest:
-                    raise RankTooSmall(k, support.size, self.gram.objective)
-                support = np.append(support, rest[0])
-                continue
-            words = kick_words(key, round_, KICK_FILL, int(clock["drawn"]))
-            j = int((words[0] * np.uint64(n)) >> np.uint64(32))
-            if j not in support and not pool.left[j] and self.judge.can_add(support, j):
-                support = np.append(support, j)
-            clock["drawn"] += 1
-        while support.size < k:
-            allowed = half_of(key, round_, support.size, n) if clock["kind"] == HALF_BEST else None
-            best = self.judge.best_addition(support, allowed)
-            if best is None and allowed is not None:
-                best = self.judge.best_addition(support)
-            if best is None:
-                raise RankTooSmall(k, support.size, self.gram.objective)
-            support = np.append(support, best)
-        return support
-
-    def _path_by_columns(self, clocks: Any, supports: NDArray[np.int64], energies: Floats) -> bool:
-        """Go on with a pass until a support is well conditioned again; False if columns ran out."""
-        support, phase, at_minimum = self._support, int(clocks["phase"][0]), False
-        if phase == PATH_DESCENDING:
-            doubts = int(self.states["doubts"][0])
-            listed = self.table.listed[:doubts].copy() if 0 < doubts <= LISTED else None
-            flipped = self.judge.best_flip(support, listed)
-            at_minimum = flipped is None
-            support = support if flipped is None else flipped
-        while True:
-            if phase != PATH_DESCENDING:
-                if support.size == clocks["last"][0]:
-                    self._write(support)
-                    clocks["phase"] = MOVING
-                    return True
-                if clocks["up"][0]:
-                    j = self.judge.best_addition(support)
-                    if j is None:
-                        return False
-                    support = np.append(support, j)
-                else:
-                    support = np.delete(support, self.judge.best_removal(support))
-            if not at_minimum:
-                support, at_minimum = self.judge.descend(support, CALM)
-            if not at_minimum and self._load(support):
-                clocks["phase"] = PATH_DESCENDING
-                return True
-            while not at_minimum:
-                support, at_minimum = self.judge.descend(support, 0.0)
-            self._write(support)
-            energy = self.judge.energy(support)
-            if compare_at(energy, self.table, self.states, clocks, supports, energies, self._better) < 0:
-                support = supports[support.size - 1, : support.size].copy()
-            phase, at_minimum = MOVING, False
-            if self.judge.basis(support).inflation <= CALM and self._load(support):
-                clocks["phase"] = MOVING
-                return True
-
     def _write(self, support: Support) -> None:
         """Write a support where kernels look for it; the table does not belong to it."""
         self.table.support[: support.size] = support
-        self.states["k"] = support.size
+        self.states["k"], self.states["stale"] = support.size, 1
 
 
 def half_of(key: NDArray[np.uint32], round_: int, taken: int, n: int) -> NDArray[np.bool_]:
