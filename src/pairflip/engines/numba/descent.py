@@ -20,10 +20,7 @@ from pairflip.engines.numba.support_table import (
     MINIMUM,
     NEED_ROW,
     SHAKY,
-    all_rows,
-    border,
     enlist,
-    fill,
     has_row,
     row_of,
     seat,
@@ -165,11 +162,9 @@ def step_down(form, table, state):
     """Make the best flip: FLIP; MINIMUM if there is none; DOUBT or NEED_ROW where someone else must help first."""
     found = find_flip(form, table, state)
     # Without the rounding of earlier flips the table may know: computing it anew takes less than judging.
-    if found == DOUBT and state.error > 0.0 and all_rows(form, table, state.k):
-        if border(form, table, state.k) < state.k:
-            return DOUBT
-        fill(form, table, state)
-        found = find_flip(form, table, state)
+    if found == DOUBT and state.error > 0.0:
+        state.stale = 1
+        return FLIP
     if found != FLIP:
         return found
     if not has_row(form, table, state.column):
