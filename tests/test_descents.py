@@ -283,7 +283,8 @@ class NoDescentOnThePath(NumbaEngine):
         judge, path = Judge(gram), [np.empty(0, np.int64)]
         while len(path) <= largest and (best := judge.best_addition(path[-1])) is not None:
             path.append(np.append(path[-1], best))
-        return [np.sort(support) for support in path[1:]]
+        supports = [np.sort(support) for support in path[1:]]
+        return supports, np.array([gram.energy(support) for support in supports])
 
 
 @pytest.mark.parametrize("broken", [FewerKicks, OtherAddress, StartsForgotten, OnePass, NoDescentOnThePath])
