@@ -100,6 +100,10 @@ class Gram:
         row[j] = self.diagonal[j]
         return row
 
+    def write_row(self, j: int, out: Floats) -> None:
+        """Row j of G into `out` (N,)."""
+        out[:] = self.row(j)
+
     def positions(self, support: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions among the candidates of columns of the table, all of which are candidates."""
         return np.searchsorted(self.candidates, support)
@@ -170,6 +174,14 @@ class HeldOutGram(Gram):
         row: Floats = self.base.row(j) * (self.unit[j] * self.unit) - self.left_out[:, j] @ self.left_out
         row[j] = self.diagonal[j]
         return row
+
+    def write_row(self, j: int, out: Floats) -> None:
+        """Row j of G into `out` (N,)."""
+        self.base.write_row(j, out)
+        out *= self.unit
+        out *= self.unit[j]
+        out -= self.left_out[:, j] @ self.left_out
+        out[j] = self.diagonal[j]
 
     @cached_property
     def _inside(self) -> Floats:

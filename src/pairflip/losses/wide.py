@@ -191,12 +191,16 @@ class WideGram(Gram):
             np.divide(found, self.scale[at], out=out[:, at])
         return out
 
-    def row(self, j: int, out: Floats | None = None) -> Floats:
-        """Row j of G (N,), into `out` where that is given."""
-        row: Floats = np.empty(self.n_columns) if out is None else out
-        self.products(self.columns_of(np.array([j])), row[None, :])
-        row[j] = self.diagonal[j]
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,)."""
+        row = np.empty(self.n_columns)
+        self.write_row(j, row)
         return row
+
+    def write_row(self, j: int, out: Floats) -> None:
+        """Row j of G into `out` (N,)."""
+        self.products(self.columns_of(np.array([j])), out[None, :])
+        out[j] = self.diagonal[j]
 
     @cached_property
     def matrix(self) -> Floats:

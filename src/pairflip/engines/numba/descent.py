@@ -22,8 +22,8 @@ from pairflip.engines.numba.algebra import (
     inflation,
     inflation_at,
     rounding,
+    shared_part,
     surely_singular,
-    update_table,
 )
 from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SINGULAR
@@ -40,7 +40,9 @@ LISTED = 64
 """Flips in doubt at a time; more, and all flips are judged."""
 MINIMUM, FLIP, DOUBT, NEED_ROW = 0, 1, 2, 3
 ROWS_BYTES = 32 * 2**20
-"""Memory for Gram rows when there is no G."""
+"""Memory for Gram rows when there is no G; in any case there is room for those of a support."""
+TOGETHER = 1024
+"""Columns of the table that are worked on together: what they need for all slots stays in the cache."""
 
 
 class Form(NamedTuple):
@@ -55,8 +57,9 @@ class Form(NamedTuple):
 class Table(NamedTuple):
     """P, x of the support and W, r, s of all columns, for up to K slots; and what scanning needs.
 
-    `safe` (N,) is 1 for columns outside that can enter any slot without doubt. `rows` keeps Gram rows where there is
-    no G: row `at[j]` is that of column j, -1 where it is not kept; `whose` is the column of each row.
+    `outside` (N,) is 1 for columns that are not in the support, `safe` (N,) for those of them that can enter any slot
+    without doubt. `rows` keeps Gram rows where there is no G: row `at[j]` is that of column j, -1 where it is not kept;
+    `whose` is the column of each row.
     """
 
     support: Any
@@ -100,16 +103,16 @@ STATE = np.dtype(
 
 def new_table(largest: int, n_columns: int, *, dense: bool) -> Table:
     """Uninitialized memory for supports of up to `largest` columns."""
-    kept = 0 if dense else max(largest + 1, min(256, ROWS_BYTES // (8 * n_columns)))
+    kept = 0 if dense else max(largest, min(256, ROWS_BYTES // (8 * n_columns)))
 
     def empty(*shape: int) -> Any:
         return np.empty(shape)
 
     return Table(
         support=np.empty(largest, np.int64), P=empty(largest, largest), x=empty(largest),
-        W=empty(largest, n_columns), r=empty(n_columns), s=empty(n_columns), outside=empty(n_columns),
+        W=empty(largest, n_columns), r=empty(n_columns), s=empty(n_columns), outside=np.empty(n_columns, np.uint8),
         safe=empty(n_columns), most=empty(largest), listed=np.empty((LISTED, 2), np.int64),
-        rows=empty(kept, n_columns if kept else 0), at=np.full(n_columns if kept else 0, -1, np.int64),
+        rows=empty(kept, n_columns if kept else 0), at=np.full(n_columns if kept else 0, -1, np.int16),
         whose=np.full(kept, -1, np.int64),
     )  # fmt: skip
 
@@ -156,24 +159,27 @@ def fill(form, table, state):
     k, n = state.k, table.r.size
     support, P, x, W, r, s = table.support, table.P, table.x, table.W, table.r, table.s
     for j in range(n):
-        r[j], s[j], table.outside[j] = form.b[j], form.diagonal[j], 1.0
-    if k > 0:
-        G_S, P_k = np.empty((k, n)), np.empty((k, k))
+        r[j], s[j], table.outside[j] = form.b[j], form.diagonal[j], 1
+    P_k = np.empty((k, k))
+    for m in range(k):
+        total = 0.0
+        for l in range(k):
+            P_k[m, l] = P[m, l]
+            total += P[m, l] * form.b[support[l]]
+        x[m] = total
+    for first in range(0, n if k > 0 else 0, 4 * TOGETHER):
+        part = slice(first, min(first + 4 * TOGETHER, n))
+        r_part, s_part = r[part], s[part]
+        G_S = np.empty((k, r_part.size))
         for m in range(k):
-            row = row_of(form, table, support[m])
-            for j in range(n):
-                G_S[m, j] = row[j]
-            total = 0.0
-            for l in range(k):
-                P_k[m, l] = P[m, l]
-                total += P[m, l] * form.b[support[l]]
-            x[m] = total
-        np.dot(P_k, G_S, W[:k])
+            G_S[m] = row_of(form, table, support[m])[part]
+        W_S = np.dot(P_k, G_S)
         for m in range(k):
-            x_m = x[m]
-            for j in range(n):
-                r[j] -= x_m * G_S[m, j]
-                s[j] -= G_S[m, j] * W[m, j]
+            x_m, W_m = x[m], W[m, part]
+            for j in range(r_part.size):
+                W_m[j] = W_S[m, j]
+                r_part[j] -= x_m * G_S[m, j]
+                s_part[j] -= G_S[m, j] * W_S[m, j]
     for m in range(k):
         seat(table, k, m)
     state.error = 0.0
@@ -184,7 +190,7 @@ def fill(form, table, state):
 def seat(table, k, m):
     """What W, r, s are for the column in slot m, exactly: rounding there would grow with every change."""
     c = table.support[m]
-    table.outside[c], table.r[c], table.s[c] = 0.0, 0.0, 0.0
+    table.outside[c], table.r[c], table.s[c] = 0, 0.0, 0.0
     for l in range(k):
         table.W[l, c] = 0.0
     table.W[m, c] = 1.0
@@ -310,6 +316,37 @@ def enlist(table, count, i, j):
 
 
 @kernel
+def exchange_columns(table, G_j, k, g, u, v, i, p, x_i, r_new, s_new):
+    """`update_table`, some columns at a time, so that W is read from memory once."""
+    W, r, s = table.W, table.r, table.s
+    t, p_inverse, s_inverse, x_p, x_j = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new, x_i / p, r_new / s_new
+    h, W_i = np.empty(TOGETHER), np.empty(TOGETHER)
+    for first in range(0, r.size, TOGETHER):
+        # Views, because loops over first + j do not vectorize: the compiler must allow for negative indices.
+        part = slice(first, min(first + TOGETHER, r.size))
+        r_part, s_part, G_part, W_part = r[part], s[part], G_j[part], W[i, part]
+        n = r_part.size
+        for j in range(n):
+            W_i[j] = W_part[j]
+            h[j] = G_part[j] + t * W_part[j]
+        for m in range(k):
+            g_m, W_m = g[m] if m != i else 0.0, W[m, part]
+            for j in range(n):
+                h[j] -= g_m * W_m[j]
+        for m in range(k):
+            if m != i:
+                a, c, W_m = u[m] * p_inverse, v[m] * s_inverse, W[m, part]
+                for j in range(n):
+                    W_m[j] -= a * W_i[j] + c * h[j]
+        for j in range(n):
+            r_part[j] += x_p * W_i[j] - x_j * h[j]
+        for j in range(n):
+            s_part[j] += W_i[j] * W_i[j] * p_inverse - h[j] * h[j] * s_inverse
+        for j in range(n):
+            W_part[j] = h[j] * s_inverse
+
+
+@kernel
 def make_flip(form, table, state):
     """Make the flip in the state by the table; False (nothing changed) where only the columns can tell."""
     k, i, j = state.k, state.slot, state.column
@@ -327,9 +364,9 @@ def make_flip(form, table, state):
     G_j = row_of(form, table, j)
     for m in range(k):
         g[m] = G_j[table.support[m]]
-    update_table(W[:k], table.r, table.s, G_j, k, g, u, v, i, p, x_i, r_new, s_new)
+    exchange_columns(table, G_j, k, g, u, v, i, p, x_i, r_new, s_new)
     exchange(P, x, k, u, v, i, p, r_new, s_new)
-    table.outside[table.support[i]] = 1.0
+    table.outside[table.support[i]] = 1
     table.support[i] = j
     seat(table, k, i)
     state.inflated = worst

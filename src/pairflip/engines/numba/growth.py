@@ -23,6 +23,7 @@ from pairflip.engines.numba.descent import (
     FLIP,
     MINIMUM,
     SHAKY,
+    TOGETHER,
     all_rows,
     border,
     enlist,
@@ -59,12 +60,12 @@ def find_addition(form, table, state, allowed):
     v, floor = np.empty(state.k), -np.inf
     state.doubts, state.slot, state.column = 0, -1, -1
     for j in range(n):
-        if table.outside[j] > 0.0 and (allowed.size == 0 or allowed[j]):
+        if table.outside[j] > 0 and (allowed.size == 0 or allowed[j]):
             low, _ = gain_bounds(form, table, state, j, tau, v)
             floor = max(floor, low)
     count, lowest, highest = 0, np.inf, -np.inf
     for j in range(n):
-        if table.outside[j] > 0.0 and (allowed.size == 0 or allowed[j]):
+        if table.outside[j] > 0 and (allowed.size == 0 or allowed[j]):
             low, high = gain_bounds(form, table, state, j, tau, v)
             if high > -np.inf and high >= floor - tie:
                 count = enlist(table, count, -1, j)
@@ -93,17 +94,28 @@ def add_column(form, table, state, j):
     row = row_of(form, table, j)
     for m in range(k):
         g[m] = row[table.support[m]]
-    h = np.dot(g, W[:k]) if k > 0 else np.zeros(n)
-    for l in range(n):
-        h[l] = (row[l] - h[l]) / s_j
-    for m in range(k):
-        c_m = c[m]
-        for l in range(n):
-            W[m, l] -= c_m * h[l]
-    for l in range(n):
-        W[k, l] = h[l]
-        r[l] -= r_j * h[l]
-        s[l] -= s_j * h[l] * h[l]
+    h = np.empty(TOGETHER)
+    for first in range(0, n, TOGETHER):
+        part = slice(first, min(first + TOGETHER, n))
+        r_part, s_part, row_part, W_k = r[part], s[part], row[part], W[k, part]
+        for l in range(r_part.size):
+            h[l] = row_part[l]
+        for m in range(k):
+            g_m, W_m = g[m], W[m, part]
+            for l in range(r_part.size):
+                h[l] -= g_m * W_m[l]
+        for l in range(r_part.size):
+            h[l] /= s_j
+        for m in range(k):
+            c_m, W_m = c[m], W[m, part]
+            for l in range(r_part.size):
+                W_m[l] -= c_m * h[l]
+        for l in range(r_part.size):
+            W_k[l] = h[l]
+        for l in range(r_part.size):
+            r_part[l] -= r_j * h[l]
+        for l in range(r_part.size):
+            s_part[l] -= s_j * h[l] * h[l]
     for m in range(k):
         a = c[m] / s_j
         x[m] -= a * r_j
@@ -158,7 +170,7 @@ def remove_slot(form, table, state, i):
     for l in range(n):
         r[l] += a * W_i[l]
         s[l] += W_i[l] * W_i[l] / p
-    table.outside[support[i]] = 1.0
+    table.outside[support[i]] = 1
     if i != e:
         support[i], x[i] = support[e], x[e]
         for l in range(n):

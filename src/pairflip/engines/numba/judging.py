@@ -13,17 +13,21 @@ Rounding grows with the square root of the variance inflation only, so this tell
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blocks import column_blocks
 from pairflip.engines.base import INFLATION, TIE
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 
 Support = NDArray[np.int64]
+ColumnsOf = Callable[[NDArray[np.int64]], Floats]
 _LITTLE = 1e-3
+_MANY = 2**22  # flips of a support that are worth keeping while some of them are refused
 
 
 class Judge:
@@ -34,18 +38,24 @@ class Judge:
         self.tie = TIE * gram.yy
 
     @cached_property
-    def _table(self) -> tuple[Floats, Floats]:
-        """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
-        columns, target = self._gram.columns, self._gram.target
-        if target.size > 1.2 * (self._gram.n_columns + 1):
+    def _table(self) -> tuple[ColumnsOf, Floats]:
+        """Columns (n, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these.
+
+        Of a wide problem only the columns that are asked for are ever formed.
+        """
+        gram, target = self._gram, self._gram.target
+        if not gram.dense:
+            return gram.columns_of, target
+        columns = gram.columns
+        if target.size > 1.2 * (gram.n_columns + 1):
             triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
             columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
-        return columns, target
+        return columns.__getitem__, target
 
     def basis(self, support: Support) -> _Basis:
         """Everything about one support."""
-        columns, target = self._table
-        return _Basis(columns, target, self._gram.penalty, support)
+        columns_of, target = self._table
+        return _Basis(columns_of, target, self._gram.penalty, support)
 
     def energy(self, support: Support) -> float:
         """E of a support that is not singular."""
@@ -60,25 +70,35 @@ class Judge:
         made.
         """
         basis = self.basis(support) if basis is None else basis
-        n = self._gram.n_columns
-        if listed is None:
-            delta = basis.flips(np.arange(n))
-        else:
-            delta = np.full((support.size, n), np.inf)
-            slots, entering = listed.T
-            delta[slots, entering] = basis.flips(np.unique(entering))[slots, entering]
+        refused: list[tuple[int, int]] = []
         while True:
-            lowest = float(delta.min(initial=np.inf))
+            lowest, slots, entering = self._lowest(basis, listed, refused)
             if not lowest < -self.tie:
-                return None if listed is None or np.isfinite(lowest) else self.best_flip(support)
-            slots, entering = np.nonzero(delta <= lowest + self.tie)
-            first = np.lexsort((support[slots], entering))
-            for at in first:
-                if basis.stays_regular(int(slots[at]), int(entering[at])):
+                return None if listed is None or np.isfinite(lowest) else self.best_flip(support, None, basis)
+            for at in np.lexsort((support[slots], entering)):
+                slot, column = int(slots[at]), int(entering[at])
+                if basis.stays_regular(slot, column):
                     flipped = support.copy()
-                    flipped[slots[at]] = entering[at]
+                    flipped[slot] = column
                     return flipped
-                delta[slots[at], entering[at]] = np.inf
+                refused.append((slot, column))
+
+    def _lowest(
+        self, basis: _Basis, listed: NDArray[np.int64] | None, refused: list[tuple[int, int]]
+    ) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest Delta E, and slots and columns of the flips that are equal to it, but for those refused."""
+        lowest, found = np.inf, []
+        for delta, which in basis.all_flips() if listed is None else basis.listed_flips(listed):
+            for slot, column in refused:
+                at = int(np.searchsorted(which, column))
+                if at < which.size and which[at] == column:
+                    delta[slot, at] = np.inf
+            lowest = min(lowest, float(delta.min(initial=np.inf)))
+            slots, at_columns = np.nonzero(delta <= lowest + self.tie)
+            found.append((slots, which[at_columns], delta[slots, at_columns]))
+        slots, entering, deltas = (np.concatenate(each) for each in zip(*found, strict=True))
+        equal = deltas <= lowest + self.tie
+        return lowest, slots[equal], entering[equal]
 
     def descend(self, support: Support, calm: float) -> tuple[Support, bool]:
         """Flip until the support is well conditioned (inflation below `calm`; False) or at a minimum (True)."""
@@ -111,7 +131,7 @@ class Judge:
         if column in support:
             return False
         basis = self.basis(support)
-        return bool(np.isfinite(basis.gains()[column])) and basis.stays_regular(None, column)
+        return bool(np.isfinite(basis.gains_of(np.array([column]))[0])) and basis.stays_regular(None, column)
 
     def best_removal(self, support: Support) -> int:
         """The slot whose column is missed least, that of the first column among equals."""
@@ -123,10 +143,12 @@ class Judge:
 class _Basis:
     """Orthonormal basis of a support's columns and of nothing else; k may be 0."""
 
-    def __init__(self, columns: Floats, target: Floats, penalty: Floats, support: Support) -> None:
-        self._columns, self._penalty, self.support = columns, penalty, support
-        k = support.size
-        own = columns[support].T
+    def __init__(self, columns_of: ColumnsOf, target: Floats, penalty: Floats, support: Support) -> None:
+        self._columns_of, self._penalty, self.support = columns_of, penalty, support
+        self._n_rows, k = target.size, support.size
+        self._blocks = [np.arange(part.start, part.stop) for part in column_blocks(target.size, penalty.size)]
+        self._flips: list[tuple[Floats, NDArray[np.int64]]] = []
+        own = columns_of(support).T
         self._ridge = bool(penalty.any())
         if self._ridge:  # one more row for each slot
             own = np.vstack([own, np.diag(np.sqrt(penalty[support]))])
@@ -144,8 +166,8 @@ class _Basis:
 
     def _meet(self, which: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         """c (n, k), |q|^2 (n,) and q.e (n,) of columns, each as it is on the rows, without its own ridge row."""
-        m = self._columns.shape[1]
-        Q, X = self.Q[:m], self._columns[which]
+        m = self._n_rows
+        Q, X = self.Q[:m], self._columns_of(which)
         c = X @ Q
         q = X - c @ Q.T
         tail = -c @ self.Q[m:].T  # what the ridge rows of the slots have of the projection
@@ -160,14 +182,13 @@ class _Basis:
         return c, left, q @ self.e[:m] + tail @ self.e[m:]
 
     def flips(self, which: NDArray[np.int64]) -> Floats:
-        """Delta E (k, N) of flips to the columns `which`, infinite for all others and where the flip is singular."""
+        """Delta E (k, n) of flips to the columns `which`, infinite where the flip is singular or changes nothing."""
         k = self.support.size
-        delta = np.full((k, self._columns.shape[0]), np.inf)
-        which = np.setdiff1d(which, self.support)
+        delta = np.empty((k, which.size))
         c, left, along = self._meet(which)
         if self._ridge:
             # In slot i the column has its ridge row where the old one had its own: h_i and c change by that.
-            m = self._columns.shape[1]
+            m = self._n_rows
             for i in range(k):
                 root = np.sqrt(self._penalty[which])
                 own = self.Q[m + i]
@@ -178,19 +199,42 @@ class _Basis:
                 s = left_i + alpha**2
                 r = along_i + alpha * self.alone[i]
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    delta[i, which] = np.where(s > SINGULAR, 0.5 * (self.alone[i] ** 2 - r**2 / s), np.inf)
+                    delta[i] = np.where(s > SINGULAR, 0.5 * (self.alone[i] ** 2 - r**2 / s), np.inf)
+            delta[:, np.isin(which, self.support)] = np.inf
             return delta
         alpha = self.H @ c.T
         s = left + alpha**2
         r = along + alpha * self.alone[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            delta[:, which] = np.where(s > SINGULAR, 0.5 * (self.alone[:, None] ** 2 - r**2 / s), np.inf)
+            delta[:] = np.where(s > SINGULAR, 0.5 * (self.alone[:, None] ** 2 - r**2 / s), np.inf)
+        delta[:, np.isin(which, self.support)] = np.inf
         return delta
 
+    def all_flips(self) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
+        """`flips` to all columns, in blocks of (Delta E, columns); kept for the next time unless there are many."""
+        few = self.support.size * self._penalty.size <= _MANY
+        if not few or not self._flips:
+            for which in self._blocks:
+                flips = self.flips(which), which
+                if few:
+                    self._flips.append(flips)
+                else:
+                    yield flips
+        yield from self._flips
+
+    def listed_flips(self, listed: NDArray[np.int64]) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
+        """The flips on a list of slots and columns, all others infinite."""
+        slots, entering = listed.T
+        which = np.unique(entering)
+        at = slots, np.searchsorted(which, entering)
+        delta = np.full((self.support.size, which.size), np.inf)
+        delta[at] = self.flips(which)[at]
+        yield delta, which
+
     def _left_with_row(self, which: NDArray[np.int64], i: int, root: Floats) -> tuple[Floats, Floats]:
-        m, k = self._columns.shape[1], self.support.size
+        m, k = self._n_rows, self.support.size
         X = np.zeros((which.size, m + k))
-        X[:, :m] = self._columns[which]
+        X[:, :m] = self._columns_of(which)
         X[:, m + i] = root
         q = X - (X @ self.Q) @ self.Q.T
         q -= (q @ self.Q) @ self.Q.T
@@ -198,17 +242,23 @@ class _Basis:
 
     def gains(self) -> Floats:
         """Half of r^2 / s (N,) of adding each column, minus infinity where it is singular or in the support."""
-        _, left, along = self._meet(np.arange(self._columns.shape[0]))
-        s = left + self._penalty
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.where(s > SINGULAR, 0.5 * along**2 / s, -np.inf)
+        gain = np.empty(self._penalty.size)
+        for which in self._blocks:
+            gain[which] = self.gains_of(which)
         gain[self.support] = -np.inf
-        return np.asarray(gain)
+        return gain
+
+    def gains_of(self, which: NDArray[np.int64]) -> Floats:
+        """The same (n,) of columns outside the support."""
+        _, left, along = self._meet(which)
+        s = left + self._penalty[which]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(s > SINGULAR, 0.5 * along**2 / s, -np.inf)
 
     def stays_regular(self, slot: int | None, column: int) -> bool:
         """Whether no variance inflation reaches the limit when a column takes a slot, or one more."""
         columns = np.append(self.support if slot is None else np.delete(self.support, slot), column)
-        own = self._columns[columns].T
+        own = self._columns_of(columns).T
         if self._ridge:
             own = np.vstack([own, np.diag(np.sqrt(self._penalty[columns]))])
         R: Floats = np.asarray(np.linalg.qr(own, mode="r"))

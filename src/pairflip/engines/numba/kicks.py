@@ -145,7 +145,7 @@ def enter_random(form, table, state, clock, plan, pool):
             return DOUBT
         w0, _, _, _ = draw(plan.keys[c, 0], plan.keys[c, 1], clock.round, FILL, clock.drawn)
         j = below(w0, n)
-        if table.outside[j] > 0.0 and pool.left[j] == 0:
+        if table.outside[j] > 0 and pool.left[j] == 0:
             if not has_row(form, table, j):
                 state.wanted = j
                 return NEED_ROW

@@ -49,6 +49,8 @@ class Searcher:
         self._better = BETTER * gram.yy
         self._budget = max(1, int(_SLICE_NS / (1.5 * largest * gram.n_columns + 1e3)))
         self._seen = 0
+        self._fetched = np.zeros(self.table.whose.size, np.int64)
+        self._fetches = 0
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> _Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""
@@ -126,21 +128,20 @@ class Searcher:
         return bool(load_support(self.form, self.table, self.states))
 
     def _fetch(self, column: int) -> None:
-        """Compute a Gram row, in place of one that the support does not need."""
-        table = self.table
-        needed = set(self._support.tolist()) | {-1}
-        free = np.flatnonzero(table.whose < 0)
-        if free.size:
-            at = int(free[0])
-        else:  # whichever comes next; the one fetched longest ago would need a clock
-            at = next(a for a in range(table.whose.size) if int(table.whose[a]) not in needed)
+        """Compute a Gram row, in place of the one that was fetched longest ago and that the support does not need.
+
+        There is room for the rows of a support; where all are needed, the column will take the place of another one.
+        """
+        table, support = self.table, self._support
+        spare = ~np.isin(table.whose, support)
+        if not spare.any():
+            spare = table.whose == support[int(self.states["slot"][0])]
+        at = int(np.argmin(np.where(spare, self._fetched, np.iinfo(np.int64).max)))
+        if table.whose[at] >= 0:
             table.at[table.whose[at]] = -1
-            table.whose[at:-1], table.whose[-1] = table.whose[at + 1 :].copy(), -1
-            table.rows[at:-1] = table.rows[at + 1 :].copy()
-            table.at[table.whose[table.whose >= 0]] = np.flatnonzero(table.whose >= 0)
-            at = table.whose.size - 1
-        table.rows[at] = self.gram.row(column)
-        table.whose[at], table.at[column] = column, at
+        self.gram.write_row(column, table.rows[at])
+        self._fetches += 1
+        table.whose[at], table.at[column], self._fetched[at] = column, at, self._fetches
 
     def _chain_by_columns(self, k: int, key: NDArray[np.uint32], clocks: Any, plan: Kicks, pool: Pool) -> None:
         """What the table left in doubt, until the support is well conditioned or at a minimum."""
