@@ -45,12 +45,13 @@ def check_paths(engine: Engine, cases: Sequence[Case] | None = None) -> None:
     for case in all_cases() if cases is None else cases:
         largest = min(case.k + 1, case.gram.n_columns - 1)
         for passes in (1, 4):
-            expected = ReferenceEngine().path(case.gram, largest, passes=passes)
-            given = engine.path(case.gram, largest, passes=passes)
+            expected, low = ReferenceEngine().path(case.gram, largest, passes=passes)
+            given, energies = engine.path(case.gram, largest, passes=passes)
             require(len(given) == len(expected), f"{case.name}: a path of {len(given)} sizes, not {len(expected)}")
             for ours, theirs in zip(given, expected, strict=True):
                 what = f"{case.name}, {passes} passes: {ours.tolist()}, not {theirs.tolist()}"
                 require(np.array_equal(np.sort(ours), np.sort(theirs)), what)
+            require(bool(np.all(np.abs(energies - low) <= 1e-9 * case.gram.yy)), f"{case.name}: {energies}, not {low}")
 
 
 def check_starts(engine: Engine, cases: Sequence[Case] | None = None) -> None:
