@@ -36,7 +36,7 @@ def search(X, y, budget):
         seconds[what], began = time.perf_counter() - began, time.perf_counter()
     problem = SubsetProblem(X, y, memory_budget=budget)
     lap("problem")
-    path = engine.path(problem.gram, k)
+    path, _ = engine.path(problem.gram, k)
     lap("path")
     with one_blas_thread():
         chain = Searcher(problem.gram, k, lambda scans: None).chain(k, key, Descent(kicks), path[-1])

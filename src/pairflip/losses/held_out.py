@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pairflip.gram import HeldOutGram
 from pairflip.least_squares import Floats
-from pairflip.losses.wide import target_without
+from pairflip.losses.wide import energy_without
 from pairflip.projection import powers_of_two
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ class HeldOutErrors:
         self._root = np.sqrt(problem.sample_weight)
         self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
         if problem.wide:  # the form of a fold would take a pass over the table: supports are fitted again instead
-            targets = [target_without(problem, rows) for rows in folds.left_out]
-            self._apart = np.ones(len(targets), bool)
-            self.yy = np.array([target @ target for target in targets])
+            nothing = np.empty(0, dtype=np.int64)
+            self._apart = np.ones(len(folds.left_out), bool)
+            self.yy = np.array([2.0 * energy_without(problem, rows, nothing) for rows in folds.left_out])
         else:
             fold_grams = [problem.held_out(rows) for rows in folds.left_out]
             self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
@@ -129,6 +129,8 @@ class HeldOutErrors:
 
     def _training_energy(self, support: NDArray[np.int64], fold: int) -> float:
         """E of a support on the training rows of a fold, by QR."""
+        if self._problem.wide:
+            return energy_without(self._problem, self._folds.left_out[fold], support)
         gram = self._problem.held_out(self._folds.left_out[fold])
         return gram.energy(gram.positions(support))
 

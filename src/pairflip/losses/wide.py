@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pairflip.blocks import column_blocks
 from pairflip.gram import Gram
-from pairflip.least_squares import Floats
+from pairflip.least_squares import Floats, qr_energy
 from pairflip.projection import CONSTANT, centre, is_nothing, penalties, project, take_out
 
 if TYPE_CHECKING:
@@ -235,13 +235,29 @@ def _copied(block: NDArray[Any], buffer: Floats) -> Floats:
     return buffer
 
 
-def target_without(problem: SubsetProblem, rows: NDArray[np.int64]) -> Floats:
-    """The projected target on all rows but `rows`."""
+def energy_without(problem: SubsetProblem, rows: NDArray[np.int64], support: NDArray[np.int64]) -> float:
+    """E of a support on all rows but `rows`, by QR; infinite when it is singular there.
+
+    From the columns of the support alone: the form of a fold would take a pass over the table.
+
+    Parameters
+    ----------
+    problem
+        A problem with a wide table.
+    rows : indices
+        The rows left out.
+    support : indices
+        Columns of the table; with none, E is half of y'y on these rows.
+    """
     rest = np.delete(np.arange(problem.n_rows), rows)
     y, weight, f = problem.y[rest], problem.sample_weight[rest], problem.always.size
-    means = None if problem.center == "fold" else (problem.means[problem.always], problem.y_mean)
-    target = project(
-        problem.X[:, problem.always][rest], y, weight,
-        always=np.arange(f), ridge=0.0, intercept=problem.center == "fold", means=means,
-    ).target  # fmt: skip
-    return np.zeros(rest.size) if is_nothing(target, y, weight) else target
+    which = np.concatenate([problem.always, support])
+    inside = project(
+        problem.X[:, which][rest], y, weight, always=np.arange(f), ridge=problem.ridge,
+        intercept=problem.center == "fold",
+        means=None if problem.center == "fold" else (problem.means[which], problem.y_mean),
+    )  # fmt: skip
+    if inside.candidates.size < support.size:
+        return float("inf")
+    target = np.zeros(rest.size) if is_nothing(inside.target, y, weight) else inside.target
+    return qr_energy(inside.columns.T, target, inside.penalty)
