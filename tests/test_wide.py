@@ -42,7 +42,9 @@ def pair(X, y, **options):
     """The wide problem, and the ordinary one that knows the whole matrix."""
     wide = SubsetProblem(X, y, memory_budget=0, **options)
     whole = SubsetProblem(np.asarray(X, dtype=float), y, memory_budget=2**30, **options)
-    assert isinstance(wide.gram, WideGram) and type(whole.gram) is Gram and whole.gram.dense
+    assert isinstance(wide.gram, WideGram)
+    assert type(whole.gram) is Gram
+    assert whole.gram.dense
     return wide, whole
 
 
@@ -159,7 +161,8 @@ def test_mostly_constant_columns_make_an_ordinary_problem():
     X, y = table()
     X[:, 10:] = 1.0
     problem = SubsetProblem(X, y, memory_budget=8 * 100)
-    assert type(problem.gram) is Gram and problem.gram.dense
+    assert type(problem.gram) is Gram
+    assert problem.gram.dense
     assert problem.candidates.tolist() == list(range(10))
     assert problem.held_out([3]).n_columns == 10
 
