@@ -57,7 +57,7 @@ def check_forms(wide, whole, rng, rows=8):
     for j in rng.choice(wide.n_columns, rows, replace=False).tolist():
         np.testing.assert_allclose(wide.row(j), whole.row(j), atol=1e-12)
         written = np.empty(wide.n_columns)
-        wide.write_row(j, written)
+        wide.write_rows([j], [written])
         np.testing.assert_allclose(written, whole.row(j), atol=1e-12)
     for _ in range(rows):
         support = rng.choice(wide.n_columns, K, replace=False)

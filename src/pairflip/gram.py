@@ -7,6 +7,7 @@ With columns scaled to unit norm, :math:`G = X^T X`, :math:`b = X^T y`, the ener
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -100,9 +101,10 @@ class Gram:
         row[j] = self.diagonal[j]
         return row
 
-    def write_row(self, j: int, out: Floats) -> None:
-        """Row j of G into `out` (N,)."""
-        out[:] = self.row(j)
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        for j, row in zip(which, out, strict=True):
+            row[:] = self.row(j)
 
     def positions(self, support: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions among the candidates of columns of the table, all of which are candidates."""
@@ -175,13 +177,14 @@ class HeldOutGram(Gram):
         row[j] = self.diagonal[j]
         return row
 
-    def write_row(self, j: int, out: Floats) -> None:
-        """Row j of G into `out` (N,)."""
-        self.base.write_row(j, out)
-        out *= self.unit
-        out *= self.unit[j]
-        out -= self.left_out[:, j] @ self.left_out
-        out[j] = self.diagonal[j]
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        self.base.write_rows(which, out)
+        for j, row in zip(which, out, strict=True):
+            row *= self.unit
+            row *= self.unit[j]
+            row -= self.left_out[:, j] @ self.left_out
+            row[j] = self.diagonal[j]
 
     @cached_property
     def _inside(self) -> Floats:

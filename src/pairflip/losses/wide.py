@@ -11,6 +11,7 @@ or projected first, since differences of large numbers would not have the digits
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -166,9 +167,14 @@ class WideGram(Gram):
             if at[0] < at[1]
         ]
 
-    def products(self, vectors: Floats, out: Floats | None = None) -> Floats:
+    def products(self, vectors: Floats) -> Floats:
         """Inner products (p, n) of all columns with `vectors` (p, M), which are orthogonal to the forced columns."""
-        out = np.empty((len(vectors), self.n_columns)) if out is None else out
+        out = np.empty((len(vectors), self.n_columns))
+        self._multiply(vectors, out)
+        return out
+
+    def _multiply(self, vectors: Floats, out: Sequence[Floats] | Floats) -> None:
+        """`products`, into as many arrays (n,)."""
         weighted = np.zeros((len(vectors), self._X.shape[0]))
         weighted[:, slice(None) if self._rows is None else self._rows] = vectors * np.sqrt(self._weight)
         sums = weighted.sum(axis=1)[:, None]
@@ -176,31 +182,34 @@ class WideGram(Gram):
         buffer = np.empty(0)
         for way, part, at in self._positions_by_block():
             if way == _PROJECTED:
-                out[:, at] = vectors @ self.columns_of(np.arange(at.start, at.stop)).T
+                for row, found in zip(out, vectors @ self.columns_of(np.arange(at.start, at.stop)).T, strict=True):
+                    row[at] = found
                 continue
             block, means = X[:, part], self.means[part]
             if way == _CENTRED or single:
                 if buffer.size != block.size:
                     buffer = np.empty(block.shape, order="F" if X.flags.f_contiguous else "C")
                 block = np.subtract(block, means, out=buffer) if way == _CENTRED else _copied(block, buffer)
-            found = weighted @ block
+            # One vector as such: a matrix of one row would be copied, and multiplied by a slower routine.
+            found = (weighted[0] @ block)[None, :] if len(weighted) == 1 else weighted @ block
             if way == _DIRECT:
                 found -= sums * means
             if at.stop - at.start < means.size:
                 found = found[:, self.candidates[at] - part.start]
-            np.divide(found, self.scale[at], out=out[:, at])
-        return out
+            for row, own in zip(out, found, strict=True):
+                np.divide(own, self.scale[at], out=row[at])
 
     def row(self, j: int) -> Floats:
         """Row j of G (N,)."""
         row = np.empty(self.n_columns)
-        self.write_row(j, row)
+        self.write_rows([j], [row])
         return row
 
-    def write_row(self, j: int, out: Floats) -> None:
-        """Row j of G into `out` (N,)."""
-        self.products(self.columns_of(np.array([j])), out[None, :])
-        out[j] = self.diagonal[j]
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,), in one pass over the table."""
+        self._multiply(self.columns_of(np.array(which)), out)
+        for j, row in zip(which, out, strict=True):
+            row[j] = self.diagonal[j]
 
     @cached_property
     def matrix(self) -> Floats:

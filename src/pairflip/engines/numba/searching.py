@@ -74,7 +74,7 @@ class Searcher:
             if status == DONE:
                 return _Chain(pool, int(clocks["pooled"][0]), int(clocks["fresh"][0]), self._better)
             if status == NEED_ROW:
-                self._fetch(int(self.states["wanted"][0]))
+                self._fetch(self._soon(key, clocks[0], pool))
             elif status == DOUBT:
                 self._chain_by_columns(k, np.asarray(key), clocks, plan, pool)
 
@@ -105,7 +105,7 @@ class Searcher:
             if status == DONE:
                 return True
             if status == NEED_ROW:
-                self._fetch(int(self.states["wanted"][0]))
+                self._fetch([int(self.states["wanted"][0]), *self._support.tolist()])
             elif status == DOUBT and not self._path_by_columns(clocks, supports, energies):
                 return False
 
@@ -122,26 +122,40 @@ class Searcher:
         """Make the table that of a support; False if it is not well enough conditioned."""
         self._write(support)
         if not self.gram.dense:
-            for column in support:
-                if self.table.at[column] < 0:
-                    self._fetch(int(column))
+            self._fetch(support.tolist())
         return bool(load_support(self.form, self.table, self.states))
 
-    def _fetch(self, column: int) -> None:
-        """Compute a Gram row, in place of the one that was fetched longest ago and that the support does not need.
+    def _soon(self, key: NDArray[np.uint32], clock: Any, pool: Pool) -> list[int]:
+        """The column whose row a chain waits for, and those that it will ask for next: a pass can serve them all."""
+        columns, n = [int(self.states["wanted"][0]), *self._support.tolist()], self.gram.n_columns
+        if clock["phase"] == FILLING:
+            place, last = int(clock["drawn"]), int(clock["drawn"]) + int(clock["size"])
+            while len(columns) <= clock["size"] and place < last:
+                words = kick_words(key, int(clock["round"]), KICK_FILL, place)
+                j = int((words[0] * np.uint64(n)) >> np.uint64(32))
+                columns += [j] if not pool.left[j] else []
+                place += 1
+        return columns
+
+    def _fetch(self, columns: list[int]) -> None:
+        """Compute those Gram rows that are not there, in place of others that were fetched longest ago.
 
         There is room for the rows of a support; where all are needed, the column will take the place of another one.
         """
         table, support = self.table, self._support
-        spare = ~np.isin(table.whose, support)
-        if not spare.any():
-            spare = table.whose == support[int(self.states["slot"][0])]
-        at = int(np.argmin(np.where(spare, self._fetched, np.iinfo(np.int64).max)))
-        if table.whose[at] >= 0:
-            table.at[table.whose[at]] = -1
-        self.gram.write_row(column, table.rows[at])
-        self._fetches += 1
-        table.whose[at], table.at[column], self._fetched[at] = column, at, self._fetches
+        missing = [j for j in dict.fromkeys(columns) if table.at[j] < 0]
+        spare = np.flatnonzero(~np.isin(table.whose, columns))
+        if not spare.size:
+            spare = np.flatnonzero(table.whose == support[int(self.states["slot"][0])])
+        places = spare[np.argsort(self._fetched[spare], kind="stable")][: len(missing)].tolist()
+        missing = missing[: len(places)]
+        for at in places:
+            if table.whose[at] >= 0:
+                table.at[table.whose[at]] = -1
+        self.gram.write_rows(missing, [table.rows[at] for at in places])
+        for column, at in zip(missing, places, strict=True):
+            self._fetches += 1
+            table.whose[at], table.at[column], self._fetched[at] = column, at, self._fetches
 
     def _chain_by_columns(self, k: int, key: NDArray[np.uint32], clocks: Any, plan: Kicks, pool: Pool) -> None:
         """What the table left in doubt, until the support is well conditioned or at a minimum."""
