@@ -144,6 +144,13 @@ def penalties(ridge: float, powers: Floats, norm2: Floats) -> Floats:
     """The ridge in units of columns that were divided by `powers` (n,) and have squared norms `norm2` (n,).
 
     So that neither overflows; beyond 1e200 times the column all penalties are alike.
+
+    Parameters
+    ----------
+    ridge : float
+        Penalty on coefficients in the units of the table.
+    powers, norm2 : (n,)
+        Of each column.
     """
     return np.minimum(ridge / powers / powers, 1e200 * norm2) if ridge else 0.0 * norm2
 
