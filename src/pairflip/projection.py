@@ -150,7 +150,7 @@ def penalties(ridge: float, powers: Floats, norm2: Floats) -> Floats:
     ridge : float
         Penalty on coefficients in the units of the table.
     powers, norm2 : (n,)
-        Of the candidate columns.
+        Of each column.
     """
     return np.minimum(ridge / powers / powers, 1e200 * norm2) if ridge else 0.0 * norm2
 

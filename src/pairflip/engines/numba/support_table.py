@@ -52,7 +52,7 @@ class FlipTable(NamedTuple):
     """P, x of the support and W, r, s of all columns, for up to K slots; and what scanning needs.
 
     `outside` (N,) is 1 for columns outside the support. Of TOGETHER columns, `free` is the same in floating point, and
-    `upper` and `lower` bound twice the gains in one slot; `most` and `sure` (K,) are the largest of these for each slot.
+    `upper` and `lower` bound twice the gains in one slot; `most` and `sure` (K,) the largest of these for each slot.
     `rows` keeps Gram rows where there is no G: row `at[j]` is that of column j, -1 where it is not kept; `whose` is the
     column of each row.
     """
