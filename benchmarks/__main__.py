@@ -6,7 +6,7 @@ import sys
 import numba
 import numpy as np
 
-from benchmarks import crossval, gpu, honesty, optimality, speed, thermometers, threads
+from benchmarks import crossval, gpu, honesty, optimality, speed, thermometers, threads, wide
 
 PARTS = {
     "speed": speed.report,
@@ -15,9 +15,11 @@ PARTS = {
     "gpu": gpu.report,
     "optimality": optimality.report,
     "honesty": honesty.report,
+    "wide": wide.report,
+    "million": wide.report_million,
     "thermometers": thermometers.report,
 }
-NAMED = ("honesty", "thermometers")  # run only when named: one is long, the other says nothing about speed
+NAMED = ("honesty", "million", "thermometers")  # run only when named: long, large, or silent about speed
 
 wanted = sys.argv[1:] or [name for name in PARTS if name not in NAMED]
 unknown = [name for name in wanted if name not in PARTS]

@@ -3,6 +3,9 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 MOST_MIB = 1024
 
@@ -51,3 +54,44 @@ def test_a_gene_table_of_22_283_columns(shared_data):
     assert seen["columns"] == 22_283
     assert "worked from the columns" in seen["note"]
     assert seen["above"] < MOST_MIB
+
+
+SEARCH = """
+import json, resource, sys
+import numpy as np
+from pairflip import SubsetProblem
+from pairflip.engines.base import Descent
+from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.numba.searching import Searcher
+from pairflip.philox import chain_keys
+
+def search(X, y, budget):
+    problem = SubsetProblem(X, y, memory_budget=budget)
+    path, _ = NumbaEngine().path(problem.gram, 10)
+    key = chain_keys(0, 10, None, range(1))[0]
+    chain = Searcher(problem.gram, 10, lambda scans: None).chain(10, key, Descent(2), path[-1])
+    return problem.fit(chain.supports[0])
+
+rng = np.random.default_rng(0)
+small = rng.normal(size=(40, 1100))
+search(small, small[:, 0] + rng.normal(size=40), 0)
+X = np.empty((200, 100_000), dtype=sys.argv[1])
+rng.standard_normal(out=X, dtype=X.dtype)
+y = X[:, :10].sum(axis=1) + 0.1 * rng.normal(size=200)
+with open("/proc/self/statm") as file:
+    before = int(file.read().split()[1]) * resource.getpagesize() / 2**20
+fit = search(X, y, 2**28)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps({"above": peak - before, "found": fit.support.tolist()}))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory is in use")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_path_and_kicks_take_no_copy_of_the_table(dtype):
+    command = [sys.executable, "-c", SEARCH, dtype]
+    subprocess.run(command, capture_output=True, timeout=280, check=True)  # what compiling takes is not counted
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=True)
+    seen = json.loads(done.stdout)
+    assert seen["found"] == list(range(10))
+    assert seen["above"] < 300

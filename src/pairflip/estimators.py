@@ -201,7 +201,7 @@ class AnnealedSubset(_SubsetRegressor):
         if not 1 <= k <= n:
             raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} columns that vary; expected 1 to {n}.")
         if k == n and not np.isfinite(problem.energy(problem.candidates)):
-            raise RankTooSmall(n, int(np.linalg.matrix_rank(problem.gram.columns)))
+            raise RankTooSmall(n, problem.gram.rank())
         return int(k)
 
 

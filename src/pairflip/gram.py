@@ -7,6 +7,7 @@ With columns scaled to unit norm, :math:`G = X^T X`, :math:`b = X^T y`, the ener
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +60,32 @@ class Gram:
         """N, the number of candidate columns."""
         return int(self.b.size)
 
+    @property
+    def n_rows(self) -> int:
+        """M, the number of rows."""
+        return int(self.target.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table, without the matrix."""
+        return int(self.columns.nbytes)
+
+    def columns_of(self, which: NDArray[np.int64]) -> Floats:
+        """Rows `which` of `columns` (n, M), without forming the others where they are not there yet."""
+        return np.asarray(self.columns[which])
+
+    def on_rows(self, rows: NDArray[np.int64]) -> Floats:
+        """All columns on some rows (h, N)."""
+        return np.asarray(self.columns[:, rows].T)
+
+    def products(self, vectors: Floats) -> Floats:
+        """Inner products (p, N) of all columns with `vectors` (p, M)."""
+        return np.asarray(vectors @ self.columns.T)
+
+    def rank(self) -> int:
+        """How many columns are linearly independent, to working precision."""
+        return int(np.linalg.matrix_rank(self.columns))
+
     @cached_property
     def matrix(self) -> Floats:
         """G (N, N), formed at first use."""
@@ -74,13 +101,18 @@ class Gram:
         row[j] = self.diagonal[j]
         return row
 
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        for j, row in zip(which, out, strict=True):
+            row[:] = self.row(j)
+
     def positions(self, support: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions among the candidates of columns of the table, all of which are candidates."""
         return np.searchsorted(self.candidates, support)
 
     def energy(self, support: NDArray[np.int64]) -> float:
         """E(S) by QR on the columns, infinite when S is singular."""
-        return qr_energy(self.columns[support].T, self.target, self.penalty[support])
+        return qr_energy(self.columns_of(support).T, self.target, self.penalty[support])
 
 
 class HeldOutGram(Gram):
@@ -113,7 +145,7 @@ class HeldOutGram(Gram):
         shrink, vectors = np.linalg.eigh(np.eye(rows.size) - basis @ basis.T)
         fitted = shrink <= 1e-12  # a direction of the forced columns that only the held-out rows see
         root = vectors * np.where(fitted, 0.0, 1.0 / np.sqrt(np.where(fitted, 1.0, shrink)))
-        B: Floats = root.T @ base.columns[:, rows].T
+        B: Floats = root.T @ base.on_rows(rows)
         c = root.T @ base.target[rows]
         left = base.diagonal - np.einsum("hj,hj->j", B, B)
         self.yy = max(base.yy - float(c @ c), 0.0)
@@ -145,6 +177,15 @@ class HeldOutGram(Gram):
         row[j] = self.diagonal[j]
         return row
 
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        self.base.write_rows(which, out)
+        for j, row in zip(which, out, strict=True):
+            row *= self.unit
+            row *= self.unit[j]
+            row -= self.left_out[:, j] @ self.left_out
+            row[j] = self.diagonal[j]
+
     @cached_property
     def _inside(self) -> Floats:
         return orthonormal_basis(np.delete(self._forced, self.rows, axis=0))
@@ -160,6 +201,15 @@ class HeldOutGram(Gram):
         """The columns on the remaining rows, forced columns projected out there."""
         return self._on_the_rest(self.base.columns, self.unit)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the problem of all rows, without the matrix."""
+        return int(self.left_out.nbytes + (self.columns.nbytes if "columns" in self.__dict__ else 0))
+
+    def columns_of(self, which: NDArray[np.int64]) -> Floats:
+        """Rows `which` of `columns`, without forming the others."""
+        return self._on_the_rest(self.base.columns_of(which), self.unit[which])
+
     @cached_property
     def target(self) -> Floats:  # type: ignore[override]
         """The target on the remaining rows, forced columns projected out there."""
@@ -168,5 +218,4 @@ class HeldOutGram(Gram):
 
     def energy(self, support: NDArray[np.int64]) -> float:
         """E(S) by QR on the columns of S alone, on the remaining rows; infinite when S is singular."""
-        columns = self._on_the_rest(self.base.columns[support], self.unit[support])
-        return qr_energy(columns.T, self.target, self.penalty[support])
+        return qr_energy(self.columns_of(support).T, self.target, self.penalty[support])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.blocks import column_blocks, row_blocks
 from pairflip.least_squares import Floats
 from pairflip.text import numbered, plural
 
@@ -23,7 +24,27 @@ def _show(names: Sequence[str], at: Iterable[int], most: int = 5) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
-def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
+class NumberedNames(Sequence[str]):
+    """``x0, x1, ...``, written when they are asked for: a million of them would take as much as 8 rows of the table."""
+
+    def __init__(self, n: int) -> None:
+        self._all = range(n)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        found = self._all[at]
+        return f"x{found}" if isinstance(found, int) else [f"x{j}" for j in found]
+
+
+def as_table(
+    X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None
+) -> tuple[NDArray[Any], Sequence[str]]:
     """X as a checked array.
 
     Parameters
@@ -32,12 +53,14 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
         Numbers, at least two rows and one column; anything else is refused in one sentence.
     names : N names, optional
         Of the columns; by default those of the data frame, or ``x0, x1, ...``.
+    as_it_is_from : int, optional
+        Tables of so many columns that hold float32 or float64 are checked and not copied.
 
     Returns
     -------
     table : (M, N) float64
-        All values are finite.
-    names : list of str
+        All values are finite. Wide tables may be float32.
+    names : sequence of str
         One per column.
     """
     if hasattr(X, "toarray"):
@@ -51,7 +74,7 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
             "A single column is X.reshape(-1, 1), a single row X.reshape(1, -1)."
         )
     n_rows, n_columns = raw.shape
-    labels = [f"x{j}" for j in range(n_columns)] if names is None else [str(c) for c in names]
+    labels: Sequence[str] = NumberedNames(n_columns) if names is None else [str(c) for c in names]
     if len(labels) != n_columns:
         raise ValueError(
             f"names has {len(labels)} entries but X has {n_columns} columns; expected one name per column."
@@ -64,17 +87,19 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> tuple[Floats, list[s
         raise ValueError("Complex data not supported: X holds complex numbers; expected real ones.")
     refuse_dates(X, labels)
     try:
-        table = np.asarray(raw, dtype=np.float64)
+        wide = as_it_is_from is not None and n_columns >= as_it_is_from
+        table = raw if wide and raw.dtype in (np.float32, np.float64) else np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError):
         bad = [j for j in range(n_columns) if not _is_numeric(raw[:, j])]
         raise ValueError(
             f"X holds text or other non-numeric values in column {_show(labels, bad)}; expected numbers only: "
             "drop these columns or encode them."
         ) from None
-    finite = np.isfinite(table)
-    if not finite.all():
-        bad = np.flatnonzero(~finite.all(axis=0)).tolist()
-        count = plural(int((~finite).sum()), "value")
+    lost = [np.count_nonzero(~np.isfinite(table[:, part]), axis=0) for part in column_blocks(n_rows, n_columns)]
+    if any(each.any() for each in lost):
+        missing = np.concatenate(lost)
+        bad = np.flatnonzero(missing).tolist()
+        count = plural(int(missing.sum()), "value")
         raise ValueError(
             f"X contains NaN or infinity in column {_show(labels, bad)} ({count}); expected finite numbers: drop these "
             "rows or columns, or impute them."
@@ -186,7 +211,7 @@ def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
     return w
 
 
-def data_hash(names: Iterable[str], X: Floats, y: Floats, weights: Floats) -> str:
+def data_hash(names: Iterable[str], X: NDArray[Any], y: Floats, weights: Floats) -> str:
     """The identity of a table: SHA-256, in hexadecimal, of column names, numbers, target and weights.
 
     Two files that hold the same numbers have the same one, however they are written; journals, curves and reports carry
@@ -206,7 +231,7 @@ def data_hash(names: Iterable[str], X: Floats, y: Floats, weights: Floats) -> st
     digest = hashlib.sha256()
     for name in names:
         digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
-    for array in (np.array(X.shape), X, y, weights):
+    for array in (np.array(X.shape, "<i8"), *row_blocks(X), y, weights):
         kind = "<i8" if array.dtype.kind == "i" else "<f8"
         digest.update(np.ascontiguousarray(array, dtype=kind).data)
     return digest.hexdigest()
@@ -219,10 +244,12 @@ def find_columns(wanted: Iterable[str | int], names: Sequence[str]) -> NDArray[n
     found: list[int] = []
     for item in wanted:
         if isinstance(item, str):
-            if names.count(item) if isinstance(names, list) else item in names:
-                found.append(list(names).index(item))
-                continue
-            raise ValueError(f"always names the column {item!r}, which X does not have; expected one of its columns.")
+            if item not in names:
+                raise ValueError(
+                    f"always names the column {item!r}, which X does not have; expected one of its columns."
+                )
+            found.append(names.index(item))
+            continue
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
             raise TypeError(f"always names column {item!r}; expected names or indices of columns of X.")
         if not 0 <= int(item) < len(names):

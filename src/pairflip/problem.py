@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from math import isqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,8 @@ from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
 MEMORY_BUDGET = 256 * 2**20
+WIDE = 1000
+"""Narrower tables are copied whatever the memory budget: that costs next to nothing."""
 
 
 class SubsetProblem:
@@ -46,10 +49,15 @@ class SubsetProblem:
     ridge : float
         Penalty lambda on the chosen coefficients, in the units of the table.
     memory_budget : int
-        Bytes the N x N matrix of inner products may take; beyond it engines work from the columns.
+        Bytes the N x N matrix of inner products may take; beyond it engines work from the columns, and X is kept as
+        it is if it holds float32 or float64 (also one mapped from a file by ``np.load(..., mmap_mode="r")``).
 
     Attributes
     ----------
+    X, y, sample_weight : (M, N), (M,), (M,)
+        The table, float64 unless it is wide; the target; the weights.
+    wide : bool
+        Whether X was kept as it is.
     gram : Gram
         The quadratic form of all rows, which engines walk on.
     candidates, scale : (n,)
@@ -57,7 +65,7 @@ class SubsetProblem:
     forced, forced_basis : (M, f), (M, rank)
         What is always in the model, rows times the root of their weights, and an orthonormal basis of it.
     means, y_mean, powers
-        Means that were subtracted, and powers of two by which columns were divided, before anything was squared.
+        Means that were subtracted, and powers of two by which forced columns were divided, before anything was squared.
     """
 
     loss: Loss = LOSSES["squares"]
@@ -85,15 +93,22 @@ class SubsetProblem:
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (np.isfinite(ridge) and ridge >= 0):
             raise ValueError(f"ridge is {ridge}; expected a finite number >= 0.")
-        table, self.names = as_table(X, names)
+        self.memory_budget = int(memory_budget)
+        from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
+        table, self.column_names = as_table(X, names, as_it_is_from=from_here)
         self.X = table
+        self.wide = table.shape[1] >= from_here
         self.y = as_target(y, table.shape[0])
         self.sample_weight = as_weights(sample_weight, table.shape[0])
         self.center = center
         self.ridge = float(ridge)
-        self.memory_budget = int(memory_budget)
-        self.always = find_columns(always, self.names)
+        self.always = find_columns(always, self.column_names)
         self.gram: Gram = self.loss.prepare(self)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the columns of X."""
+        return list(self.column_names)
 
     @property
     def n_rows(self) -> int:
@@ -108,7 +123,7 @@ class SubsetProblem:
     @property
     def hash(self) -> str:
         """Identity of the data, see `inputs.data_hash`."""
-        return data_hash(self.names, self.X, self.y, self.sample_weight)
+        return data_hash(self.column_names, self.X, self.y, self.sample_weight)
 
     @property
     def n_columns(self) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blocks import largest_values
 from pairflip.least_squares import Floats, orthonormal_basis
 
 CONSTANT = 1e-12
@@ -58,7 +60,7 @@ class Projected:
     powers: Floats
 
 
-def powers_of_two(X: Floats) -> Floats:
+def powers_of_two(X: NDArray[Any]) -> Floats:
     """For each column the power of two (N,) that brings its largest value near 1: dividing by it rounds nothing.
 
     Squares of what is left neither overflow nor vanish.
@@ -67,7 +69,7 @@ def powers_of_two(X: Floats) -> Floats:
     return np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)
 
 
-def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
+def check_range(X: NDArray[Any], y: Floats, names: Sequence[str]) -> None:
     """Refuse magnitudes for which coefficients or squared errors cannot be represented as ordinary numbers.
 
     Parameters
@@ -79,7 +81,7 @@ def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
     names : N names
         Names of the columns, for the message.
     """
-    largest = np.max(np.abs(X), axis=0, initial=0.0)
+    largest = largest_values(X)
     odd = np.flatnonzero(((largest > 0) & (largest < _SMALLEST)) | (largest > _LARGEST))
     if odd.size:
         j = int(odd[0])
@@ -97,8 +99,64 @@ def check_range(X: Floats, y: Floats, names: Sequence[str]) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Centred:
+    """Columns (n, M) divided by `powers` (n,), less `means` (n,) (of the divided column), rows times root of weights.
+
+    `raw` (n,) are the weighted sums of squares before the means were subtracted.
+    """
+
+    columns: Floats
+    powers: Floats
+    means: Floats
+    raw: Floats
+
+
+def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:
+    """Divide the columns of X (M, n) by powers of two, and subtract their means.
+
+    Parameters
+    ----------
+    X : (M, n)
+        Columns of a table; they are copied.
+    weight : (M,)
+        Row weights.
+    means : (n,) or None
+        What to subtract, in the units of the table; None for the weighted means.
+    """
+    powers = powers_of_two(X)
+    columns = np.array(X.T, dtype=np.float64, order="C")
+    columns /= powers[:, None]
+    small: Floats = columns @ weight / float(weight.sum()) if means is None else means / powers
+    raw = np.einsum("jm,jm,m->j", columns, columns, weight)
+    columns -= small[:, None]
+    columns *= np.sqrt(weight)
+    return Centred(columns, powers, small, raw)
+
+
+def take_out(columns: Floats, basis: Floats) -> None:
+    """Project the orthonormal `basis` (M, f) out of `columns` (n, M), in place."""
+    for _ in range(2):  # a second projection removes what rounding left of the first
+        columns -= (columns @ basis) @ basis.T
+
+
+def penalties(ridge: float, powers: Floats, norm2: Floats) -> Floats:
+    """The ridge in units of columns that were divided by `powers` (n,) and have squared norms `norm2` (n,).
+
+    So that neither overflows; beyond 1e200 times the column all penalties are alike.
+
+    Parameters
+    ----------
+    ridge : float
+        Penalty on coefficients in the units of the table.
+    powers, norm2 : (n,)
+        Of each column.
+    """
+    return np.minimum(ridge / powers / powers, 1e200 * norm2) if ridge else 0.0 * norm2
+
+
 def project(
-    X: Floats,
+    X: NDArray[Any],
     y: Floats,
     weight: Floats,
     *,
@@ -123,39 +181,27 @@ def project(
         What to subtract from X and y first: given values, or None for the weighted means of these rows. With an
         intercept this changes nothing but rounding.
     """
-    powers, root = powers_of_two(X), np.sqrt(weight)
-    columns = np.array(X.T, order="C")
-    columns /= powers[:, None]
-    forced = X[:, always] / powers[always]
-    if means is None:
-        total = float(weight.sum())
-        small = columns @ weight / total
-        target_mean = float(y @ weight) / total
-        column_means = small * powers
-    else:
-        column_means, target_mean = means
-        small = column_means / powers
+    root = np.sqrt(weight)
+    centred = centre(X, weight, None if means is None else means[0])
+    columns, powers, small = centred.columns, centred.powers, centred.means
+    target_mean = float(y @ weight) / float(weight.sum()) if means is None else means[1]
+    forced = X[:, always] / powers[always] - small[always]
     y = y - target_mean
-    raw = np.einsum("jm,jm,m->j", columns, columns, weight)
-    columns -= small[:, None]
-    forced -= small[always]
     if intercept:
         forced = np.hstack([np.ones((X.shape[0], 1)), forced])
-    columns *= root
     y *= root
     forced = root[:, None] * forced
     basis = orthonormal_basis(forced)
-    for _ in range(2):  # a second projection removes what rounding left of the first
-        columns -= (columns @ basis) @ basis.T
+    take_out(columns, basis)
+    for _ in range(2):
         y -= basis @ (basis.T @ y)
     norm2 = np.einsum("jm,jm->j", columns, columns)
-    keep = norm2 > CONSTANT**2 * raw
+    keep = norm2 > CONSTANT**2 * centred.raw
     keep[always] = False
     candidates = np.flatnonzero(keep)
     if not keep.all():
         columns, norm2 = columns[candidates], norm2[candidates]
-    # In units of the divided column, so that neither overflows; beyond 1e200 times the column all penalties are alike.
-    penalty = np.minimum(ridge / powers[candidates] / powers[candidates], 1e200 * norm2) if ridge else 0.0 * norm2
+    penalty = penalties(ridge, powers[candidates], norm2)
     norm = np.sqrt(norm2 + penalty)
     columns /= norm[:, None]
     return Projected(
@@ -165,7 +211,7 @@ def project(
         scale=norm * powers[candidates],
         penalty=penalty / norm**2,
         forced=forced,
-        means=column_means,
+        means=small * powers if means is None else means[0],
         target_mean=target_mean,
         basis=basis,
         powers=powers,

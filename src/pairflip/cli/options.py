@@ -52,7 +52,7 @@ class Missing(StrEnum):
 
 Data = Annotated[
     Path | None,
-    typer.Argument(help="Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz or .xlsx."),
+    typer.Argument(help="Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz, .npy or .xlsx."),
 ]
 Target = Annotated[
     str | None, typer.Option("--target", "-t", metavar="NAME", help="Column to predict.", rich_help_panel=_TABLE)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pairflip.gram import HeldOutGram
 from pairflip.least_squares import Floats
+from pairflip.losses.wide import energy_without
 from pairflip.projection import powers_of_two
 
 if TYPE_CHECKING:
@@ -39,9 +40,14 @@ class HeldOutErrors:
         self._basis = problem.forced_basis
         self._root = np.sqrt(problem.sample_weight)
         self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
-        fold_grams = [problem.held_out(rows) for rows in folds.left_out]
-        self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
-        self.yy = np.array([gram.yy for gram in fold_grams])
+        if problem.wide:  # the form of a fold would take a pass over the table: supports are fitted again instead
+            nothing = np.empty(0, dtype=np.int64)
+            self._apart = np.ones(len(folds.left_out), bool)
+            self.yy = np.array([2.0 * energy_without(problem, rows, nothing) for rows in folds.left_out])
+        else:
+            fold_grams = [problem.held_out(rows) for rows in folds.left_out]
+            self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
+            self.yy = np.array([gram.yy for gram in fold_grams])
         ends = np.cumsum([rows.size for rows in folds.rows])
         self._places = [slice(end - rows.size, end) for end, rows in zip(ends, folds.rows, strict=True)]
 
@@ -123,6 +129,8 @@ class HeldOutErrors:
 
     def _training_energy(self, support: NDArray[np.int64], fold: int) -> float:
         """E of a support on the training rows of a fold, by QR."""
+        if self._problem.wide:
+            return energy_without(self._problem, self._folds.left_out[fold], support)
         gram = self._problem.held_out(self._folds.left_out[fold])
         return gram.energy(gram.positions(support))
 
@@ -157,7 +165,7 @@ class HeldOutErrors:
         """Orthonormal basis of forced and chosen columns (its rows give the hat matrix), the residuals, the energy."""
         gram = self._problem.gram
         at = self._problem.slots(support)
-        columns, m = gram.columns[at].T, gram.target.size
+        columns, m = gram.columns_of(at).T, gram.target.size
         ridge = bool(gram.penalty[at].any())
         if ridge:
             columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[at]))])
@@ -176,7 +184,7 @@ class HeldOutErrors:
         From the table itself: of a column that only the held-out rows see, projection on all rows leaves nothing.
         """
         problem = self._problem
-        columns = problem.X[:, np.concatenate([problem.always, support])]
+        columns = problem.X[:, np.concatenate([problem.always, support])].astype(np.float64)
         powers = powers_of_two(np.delete(columns, rows, axis=0))
         table = np.column_stack([columns / powers, problem.y])
         if problem.center is not None:
@@ -256,7 +264,7 @@ def loo_stack(problem: SubsetProblem, supports: NDArray[np.int64]) -> Iterator[t
     step = max(1, _STACK_BYTES // (8 * (m + ridge * k) * k))
     for first in range(0, supports.shape[0], step):
         part = slice(first, min(first + step, supports.shape[0]))
-        columns = gram.columns[at[part]].transpose(0, 2, 1)
+        columns = gram.columns_of(at[part].ravel()).reshape(-1, k, m).transpose(0, 2, 1)
         if ridge:
             tails = np.sqrt(gram.penalty[at[part]])[:, :, None] * np.eye(k)
             columns = np.concatenate([columns, tails], axis=1)

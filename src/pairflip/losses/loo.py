@@ -37,8 +37,21 @@ class LooGram(Gram):
                 "has no leave-one-out error; give it weight 0, or leave out the column that only this row has."
             )
         self.base, self.candidates = base, base.candidates
-        self.columns, self.target, self.penalty = base.columns, base.target, base.penalty
+        self.target, self.penalty = base.target, base.penalty
         self.b, self.yy, self.diagonal, self.dense = base.b, base.yy, base.diagonal, base.dense
+
+    @property
+    def columns(self) -> Floats:  # type: ignore[override]
+        """Columns (N, M) of the underlying problem."""
+        return self.base.columns
+
+    def columns_of(self, which: NDArray[np.int64]) -> Floats:
+        """Some columns of the underlying problem."""
+        return self.base.columns_of(which)
+
+    def row(self, j: int) -> Floats:
+        """Row j of G of the underlying problem."""
+        return self.base.row(j)
 
     @property
     def matrix(self) -> Floats:
@@ -47,4 +60,4 @@ class LooGram(Gram):
 
     def energy(self, support: NDArray[np.int64]) -> float:
         """E_loo(S) by QR on the columns, infinite when S is singular or makes some row's leverage 1."""
-        return qr_loo_energy(self.columns[support].T, self.target, self.penalty[support], self.leverage)
+        return qr_loo_energy(self.columns_of(support).T, self.target, self.penalty[support], self.leverage)

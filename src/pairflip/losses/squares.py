@@ -12,6 +12,7 @@ from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats, qr_solve
 from pairflip.losses.base import Fit, HeldOutJudge, Words
 from pairflip.losses.held_out import HeldOutErrors
+from pairflip.losses.wide import WideGram
 from pairflip.projection import Projected, check_range, is_nothing, project
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ TRUSTED = 0.05
 
 Then at most one digit or so is lost.
 """
+HELD_OUT_BYTES = 64 * 2**20
+"""Of a wide table, the left-out rows may take this much in a fold's form; beyond it the fold makes its own pass."""
 
 
 class SquaredError:
@@ -33,9 +36,10 @@ class SquaredError:
 
     def prepare(self, problem: SubsetProblem) -> Gram:
         """Project the forced columns out of all rows and scale what remains to unit norm."""
-        check_range(problem.X, problem.y, problem.names)
+        check_range(problem.X, problem.y, problem.column_names)
         means = (np.zeros(problem.n_columns), 0.0) if problem.center is None else None
-        whole = _projected(problem, np.arange(problem.n_rows), means)
+        everything = np.arange(problem.n_rows)
+        whole = _wide(problem, everything, means) if problem.wide else _projected(problem, everything, means)
         if is_nothing(whole.target, problem.y, problem.sample_weight):
             raise ValueError(
                 "y is constant (or explained by what is always in the model), so there is nothing to predict; "
@@ -46,7 +50,8 @@ class SquaredError:
                 f"none of the {problem.n_columns} columns of X varies (apart from what is always in the model); "
                 "expected at least one column that is not constant."
             )
-        problem.means, problem.y_mean, problem.powers = whole.means, whole.target_mean, whole.powers
+        problem.means, problem.y_mean = whole.means, whole.target_mean
+        problem.powers = whole.powers if problem.wide else whole.powers[problem.always]
         problem.forced, problem.forced_basis = whole.forced, whole.basis
         problem.candidates, problem.scale = whole.candidates, whole.scale
         return _gram(problem, whole)
@@ -57,13 +62,16 @@ class SquaredError:
         Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
         leave rounding errors.
         """
-        fold = HeldOutGram(problem.gram, problem.forced, problem.forced_basis, rows)
-        return fold if fold.trust >= TRUSTED else _remaining(problem, rows)
+        if problem.gram.dense or 8 * rows.size * problem.gram.n_columns <= HELD_OUT_BYTES or not problem.wide:
+            fold = HeldOutGram(problem.gram, problem.forced, problem.forced_basis, rows)
+            if fold.trust >= TRUSTED:
+                return fold
+        return _remaining(problem, rows)
 
     def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
         """Coefficients and energy by QR on the columns of X."""
         at, gram = problem.slots(support), problem.gram
-        x, energy = qr_solve(gram.columns[at].T, gram.target, gram.penalty[at])
+        x, energy = qr_solve(gram.columns_of(at).T, gram.target, gram.penalty[at])
         coef = x / problem.scale[at]
         means, forced = problem.means, problem.forced
         rest = problem.y - problem.y_mean - (problem.X[:, support] - means[support]) @ coef
@@ -71,7 +79,7 @@ class SquaredError:
         norms[norms == 0] = 1.0
         z = np.linalg.lstsq(forced / norms, np.sqrt(problem.sample_weight) * rest, rcond=None)[0] / norms
         intercept, always_coef = (float(z[0]), z[1:]) if problem.center == "fold" else (0.0, z)
-        always_coef = always_coef / problem.powers[problem.always]
+        always_coef = always_coef / problem.powers
         intercept += problem.y_mean - float(means[support] @ coef + means[problem.always] @ always_coef)
         return Fit(support, coef, intercept, always_coef, energy)
 
@@ -98,12 +106,31 @@ def _remaining(problem: SubsetProblem, held_out: NDArray[np.int64]) -> Gram:
     """The rows that are left as a problem of their own; a target that does not vary there is zero."""
     rest = np.delete(np.arange(problem.n_rows), held_out)
     means = None if problem.center == "fold" else (problem.means, problem.y_mean)
+    if problem.wide:
+        return _gram(problem, _wide(problem, rest, means))
     inside = _projected(problem, rest, means)
     if is_nothing(inside.target, problem.y[rest], problem.sample_weight[rest]):
         inside = replace(inside, target=np.zeros(rest.size))
     return _gram(problem, inside)
 
 
-def _gram(problem: SubsetProblem, of: Projected) -> Gram:
+def _wide(problem: SubsetProblem, rows: NDArray[np.int64], means: tuple[Floats, float] | None) -> WideGram:
+    """Some rows of a wide table, without copying them."""
+    return WideGram(
+        problem.X,
+        problem.y,
+        problem.sample_weight,
+        always=problem.always,
+        ridge=problem.ridge,
+        intercept=problem.center == "fold",
+        means=means,
+        rows=None if rows.size == problem.n_rows else rows,
+    )
+
+
+def _gram(problem: SubsetProblem, of: Projected | WideGram) -> Gram:
+    """The form to walk on; a wide table with few candidates is an ordinary problem."""
     dense = 8 * of.candidates.size**2 <= problem.memory_budget
+    if isinstance(of, WideGram) and not dense:
+        return of
     return Gram(of.columns, of.target, of.penalty, of.candidates, dense=dense)

@@ -140,7 +140,7 @@ def _walk(
 
 def inflation(gram: Gram, support: NDArray[np.int64]) -> float:
     """Bound on the largest variance inflation factor of a support, from its columns."""
-    columns = gram.columns[support].T
+    columns = gram.columns_of(support).T
     if gram.penalty.any():
         columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[support]))])
     T = np.linalg.inv(np.linalg.qr(columns, mode="r"))

@@ -66,6 +66,7 @@ def identical_rows(X: Floats, y: Floats) -> int:
 SHUFFLES = 199
 _MOST_STEPS = 6
 _BUDGET = 4e9  # multiplications
+_PRODUCTS_BYTES = 32 * 2**20
 
 
 @one_blas_thread()
@@ -87,10 +88,11 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
         steps -= 1
     rng = np.random.default_rng(seed)
     targets = np.stack([gram.target, *(rng.permutation(gram.target) for _ in range(SHUFFLES))])
-    left = np.stack(
-        [_path(gram, b, float(y @ y), steps) for y, b in zip(targets, targets @ gram.columns.T, strict=True)]
-    )
-    return _rank(left)
+    left, together = [], max(1, _PRODUCTS_BYTES // (8 * n))
+    for first in range(0, len(targets), together):
+        part = targets[first : first + together]
+        left += [_path(gram, b, float(y @ y), steps) for y, b in zip(part, gram.products(part), strict=True)]
+    return _rank(np.stack(left))
 
 
 def _path(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:

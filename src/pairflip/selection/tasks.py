@@ -92,7 +92,7 @@ class Work:
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
         gram = self.problem.gram
-        return int(self.problem.X.nbytes + gram.columns.nbytes + (8 * gram.n_columns**2 if gram.dense else 0))
+        return int(self.problem.X.nbytes + gram.nbytes + (8 * gram.n_columns**2 if gram.dense else 0))
 
     def chains_of(self, size: int, fold: int) -> int:
         """How many chains walk a size in a fold."""

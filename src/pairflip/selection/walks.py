@@ -197,7 +197,7 @@ def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Ou
         everything = np.arange(gram.n_columns)
         energy = gram.energy(everything)
         if not np.isfinite(energy):
-            raise _too_large(task, int(np.linalg.matrix_rank(gram.columns)))
+            raise _too_large(task, gram.rank())
         chains = task.last - task.first
         supports, energies = np.tile(everything, (chains, 1)), np.full(chains, energy)
         return Outcome(task, gram.candidates[supports], energies, nothing)

@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pairflip.tables.errors import TableError, perhaps
+from pairflip.tables.matrices import Matrix, from_archive
 from pairflip.tables.raw import MISSING_WORDS, Change, Raw
 from pairflip.text import listed, plural, quoted
 
@@ -54,7 +55,7 @@ def read_arrow(path: Path) -> Raw:
         raise _unreadable(path, "a Feather or Arrow file") from None
 
 
-def read_npz(path: Path) -> Raw:
+def read_npz(path: Path) -> Raw | Matrix:
     """Read a NumPy archive: ``X`` (M, N), ``y`` (M,) which becomes a column of that name, and perhaps ``names``."""
     import pandas as pd
 
@@ -72,16 +73,20 @@ def read_npz(path: Path) -> Raw:
     X, y = arrays["X"], arrays.get("y")
     if X.ndim != 2:
         raise TableError(f"{path.name!r} has X of shape {X.shape}; expected a table of shape (rows, columns).")
-    names = [str(name) for name in arrays.get("names", [f"x{j}" for j in range(X.shape[1])])]
+    given = arrays.get("names")
+    names = [f"x{j}" for j in range(X.shape[1])] if given is None else [str(name) for name in given]
     if len(names) != X.shape[1]:
         raise TableError(
             f"{path.name!r} has {plural(len(names), 'name')} for {plural(X.shape[1], 'column')} of X; expected one "
             "name per column."
         )
+    if y is not None and y.shape not in ((len(X),), (len(X), 1)):
+        raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value per row.")
+    matrix = from_archive(X, y, names)
+    if matrix is not None:
+        return matrix
     frame = pd.DataFrame(X)
     if y is not None:
-        if y.shape not in ((len(X),), (len(X), 1)):
-            raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value per row.")
         frame = pd.concat([pd.Series(y.reshape(-1)), frame], axis=1)
         names = ["y", *names]
     return _from_frame(frame, names)

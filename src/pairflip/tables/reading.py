@@ -10,6 +10,7 @@ from pathlib import Path
 from pairflip.tables.binary_files import read_arrow, read_excel, read_npz, read_parquet
 from pairflip.tables.errors import TableError, perhaps, shown_path
 from pairflip.tables.marks import Marks
+from pairflip.tables.matrices import Matrix, read_npy
 from pairflip.tables.raw import Raw
 from pairflip.tables.text_files import read_text
 from pairflip.text import quoted
@@ -27,8 +28,9 @@ def read_raw(
     decimal: str | None = None,
     thousands: str | None = None,
     index: str | None = None,
-) -> Raw:
-    """Read the columns of a file; its suffix says which format it has.
+    target: str | None = None,
+) -> Raw | Matrix:
+    """Read the columns of a file; its suffix says which format it has. Large arrays of numbers stay in one piece.
 
     Parameters
     ----------
@@ -40,6 +42,8 @@ def read_raw(
         Marks of the numbers in a text table.
     index : str, optional
         Column of row names, which is kept as text, letter for letter: ``007`` stays ``007``.
+    target : str, optional
+        What is to be predicted: for an ``.npy`` file perhaps another one that holds the target.
     """
     file = Path(path).expanduser()
     with _plain_file_errors(file):
@@ -59,12 +63,14 @@ def read_raw(
             return read_arrow(file)
         if suffix == ".npz":
             return read_npz(file)
+        if suffix == ".npy":
+            return read_npy(file, target)
         if suffix in EXCEL:
             return read_excel(file, sheet)
     fix = "save it as .xlsx" if suffix == ".xls" else "save it as one of them or rename it"
     raise TableError(
         f"{file.name!r} has {f'the suffix {suffix}' if suffix else 'no suffix'}; expected .csv, .tsv, .txt (also .gz), "
-        f".parquet, .feather, .arrow, .npz or .xlsx: {fix}."
+        f".parquet, .feather, .arrow, .npz, .npy or .xlsx: {fix}."
     )
 
 

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
@@ -18,6 +19,7 @@ from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
 from pairflip.tables.errors import TableError
+from pairflip.tables.matrices import Matrix, check_shape, choose, constant_columns
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
 from pairflip.text import plural, quoted, row_numbers
@@ -30,7 +32,8 @@ class Table:
     Attributes
     ----------
     X : (M, N) float64, C order
-        Candidates.
+        Candidates. Those of NumPy files with many columns are as the file holds them: float32 or float64, in any order,
+        perhaps mapped from the file.
     y : (M,) float64
         Target.
     names : N names
@@ -49,7 +52,7 @@ class Table:
         Whether the names of the rows are dates in increasing or decreasing order.
     """
 
-    X: Floats
+    X: NDArray[Any]
     y: Floats
     names: list[str]
     row_names: list[str]
@@ -84,10 +87,11 @@ def read_table(
     ----------
     path : str or Path
         ``.csv``, ``.tsv``, ``.txt``, ``.dat`` (with commas, semicolons, tabs, bars or runs of spaces, in UTF-8 or
-        UTF-16; also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (arrays X, y, names), ``.xlsx``. Columns
-        have names, in the first row of text tables.
+        UTF-16; also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (arrays X, y, names), ``.npy`` (one
+        array, whose columns are called x0, x1, ...), ``.xlsx``. Columns have names, in the first row of text tables.
     target : str
-        Column to predict; in an ``.npz`` file with y it need not be given.
+        Column to predict; in an ``.npz`` file with y it need not be given, and beside an ``.npy`` file it may be
+        another ``.npy`` file that holds the target alone.
     drop, keep : lists of str
         Columns to leave out, or the only ones to choose from: names, or regular expressions between slashes
         (``/^gene_/``), which may match anywhere in a name.
@@ -110,8 +114,10 @@ def read_table(
     TableError
         In one sentence, for anything that cannot be used without guessing.
     """
-    raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index)
+    raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index, target=target)
     source = Path(path).name
+    if isinstance(raw, Matrix):
+        return _from_matrix(raw, source, target, index=index, keep=keep, drop=drop, missing=missing)
     raw, dropped = _without_blank_columns(raw)
     with _naming_sheets(raw):
         n_rows = len(raw.frame)
@@ -128,11 +134,7 @@ def read_table(
     X, left, text, candidate_notes = as_candidates(raw.frame, chosen.candidates, names, drop_text, raw.marks, named)
     row_names = _row_names(raw, chosen.index)
     X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
-    if (y == y[0]).all():
-        raise TableError(
-            f"The target {quoted(names[chosen.target])} is {y[0]:g} in every row; expected values that differ: "
-            "choose another --target."
-        )
+    _refuse_constant_target(y, names[chosen.target])
     same = np.flatnonzero((X[:1] == X).all(axis=0))
     constant = change("column", "with a single value, kept", (left[j] for j in same))
     called = raw.index_name if chosen.index is None else names[chosen.index]
@@ -153,6 +155,42 @@ def read_table(
         + _two_values(y, names[chosen.target]),
         row_dates=named and in_order(row_names, called),
     )
+
+
+def _from_matrix(
+    matrix: Matrix,
+    source: str,
+    target: str | None,
+    *,
+    index: str | None,
+    keep: Iterable[str],
+    drop: Iterable[str],
+    missing: str | None,
+) -> Table:
+    """A table whose numbers are used as they are; see `matrices`."""
+    check_shape(matrix, source)
+    found = choose(matrix, target, index=index, keep=keep, drop=drop, missing=missing)
+    _refuse_constant_target(found.y, found.target)
+    constant = change("column", "with a single value, kept", (found.names[j] for j in constant_columns(found.X)))
+    return Table(
+        X=found.X,
+        y=found.y,
+        names=found.names,
+        row_names=found.row_names,
+        target=found.target,
+        source=source,
+        dropped=found.dropped,
+        notes=found.notes + constant + _two_values(found.y, found.target),
+        row_dates=found.named and in_order(found.row_names, index or ""),
+    )
+
+
+def _refuse_constant_target(y: Floats, target: str) -> None:
+    if (y == y[0]).all():
+        raise TableError(
+            f"The target {quoted(target)} is {y[0]:g} in every row; expected values that differ: choose another "
+            "--target."
+        )
 
 
 def _commas(raw: Raw, names: Sequence[str], chosen: ChosenColumns, left: Sequence[str]) -> list[Change]:

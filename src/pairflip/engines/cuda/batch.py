@@ -110,7 +110,7 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
         return f"a step has {longest} flips, and the GPU engine counts fewer than 2**31 in a step."
     need = matrix_bytes(root(gram))
     if not gram.dense:  # the columns go to the device, and the matrix is formed there
-        need += 8 * n * (gram.base if isinstance(gram, HeldOutGram) else gram).columns.shape[1]
+        need += 8 * n * (gram.base if isinstance(gram, HeldOutGram) else gram).n_rows
     # Half: forming a fold's matrix takes another one for a moment, and chains need room for their results.
     if need > free // 2:
         return f"its {n} x {n} matrix takes {need / 2**30:.1f} GiB, and the GPU has {free / 2**30:.1f} GiB free."

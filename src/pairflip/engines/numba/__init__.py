@@ -161,7 +161,7 @@ class NumbaEngine:
         if gram.objective == "loo":
             from pairflip.engines.numba.loo_chain import new_loo_chain
 
-            return new_loo_chain(k, *gram.columns.shape)
+            return new_loo_chain(k, gram.n_columns, gram.n_rows)
         from pairflip.engines.numba.chain import new_chain
 
         return new_chain(k, gram.n_columns, dense=gram.dense)
@@ -226,7 +226,7 @@ def _in_threads(work: Callable[[int, int], None], chains: int, n_jobs: int, stop
 
 def table_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what an acceptance takes in the table, N columns at a time (a Gram row may have to be computed)."""
-    n_rows = 0 if gram.dense else gram.columns.shape[1]
+    n_rows = 0 if gram.dense else gram.n_rows
     return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
 
 

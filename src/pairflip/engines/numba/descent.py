@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from pairflip.engines.base import DRIFT, EPSILON, TIE
-from pairflip.engines.numba.algebra import exchange, inflation, rounding_of_s, update_table
+from pairflip.engines.numba.algebra import exchange, inflation, rounding_of_s, shared_part
 from pairflip.engines.numba.compile import kernel, template
 from pairflip.engines.numba.support_table import (
     DOUBT,
@@ -20,6 +20,7 @@ from pairflip.engines.numba.support_table import (
     MINIMUM,
     NEED_ROW,
     SHAKY,
+    TOGETHER,
     enlist,
     has_row,
     row_of,
@@ -36,18 +37,30 @@ def comes_first(table, i, j, slot, column):
 
 
 @kernel
-def bound_gains(table, i, edge, tau):
-    """Bounds `upper` and `lower` (N,) of r'^2 / s', twice the gain of each column in slot i, but for 3 tau y'y.
+def free_columns(table, first):
+    """Write which of TOGETHER columns from `first` on are free, as numbers; the column after the last of these."""
+    last = min(first + TOGETHER, table.r.size)
+    free, outside = table.free, table.outside[first:last]
+    for j in range(outside.size):
+        free[j] = outside[j]
+    return last
 
-    They are minus infinity for columns of the support and where s' is not surely above the limit.
+
+@kernel
+def bound_gains(table, i, first, last, edge, tau):
+    """Bounds `upper` and `lower` of r'^2 / s', twice the gain of columns in slot i, but for 3 tau y'y.
+
+    They are minus infinity for columns of the support and where s' is not surely above the limit. The columns are those
+    from `first` to `last - 1`; `free` belongs to these.
     """
     p_inverse = 1.0 / table.P[i, i]
     a, twice = table.x[i] * p_inverse, 2.0 * tau
-    W_i, r, s, outside, upper, lower = table.W[i], table.r, table.s, table.outside, table.upper, table.lower
+    W_i, r, s = table.W[i, first:last], table.r[first:last], table.s[first:last]
+    free, upper, lower = table.free, table.upper, table.lower
     # No branches, and no sum or maximum of floating-point numbers, so that it vectorizes.
     for j in range(r.size):
         w = W_i[j]
-        r_new, s_new = r[j] + a * w, (s[j] + w * w * p_inverse) * outside[j]
+        r_new, s_new = r[j] + a * w, (s[j] + w * w * p_inverse) * free[j]
         x_j = r_new / (s_new if s_new > edge else edge)
         gain, off = r_new * x_j, twice * x_j * x_j
         upper[j] = gain + off if s_new > edge else -np.inf
@@ -55,10 +68,13 @@ def bound_gains(table, i, edge, tau):
 
 
 @kernel
-def keep_largest(values, kept, i):
-    """Keep the largest of `values` (n,), or 0, in place i: the bits of numbers from 0 on are in the order of these."""
-    bits, most = values.view(np.int64), np.int64(0)
-    for j in range(bits.size):
+def keep_largest(values, n, kept, i):
+    """Keep the largest of n `values` and of kept[i], which is not negative.
+
+    The bits of numbers from 0 on are in the order of these.
+    """
+    bits, most = values.view(np.int64), kept.view(np.int64)[i]
+    for j in range(n):
         most = max(most, bits[j])
     kept.view(np.int64)[i] = most
 
@@ -72,7 +88,7 @@ def doubt_singular(table, state, count, edge):
     k, P, W, s = state.k, table.P, table.W, table.s
     unsure = rounding_of_s(state.inflated, state.error)
     for j in range(s.size):
-        if table.outside[j] > 0.0 and s[j] <= edge:
+        if table.outside[j] > 0 and s[j] <= edge:
             size = 1.0 + k**0.5
             for m in range(k):
                 size += 2.0 * W[m, j] * W[m, j]
@@ -97,27 +113,32 @@ def find_flip(form, table, state):
     ceiling, limit = np.inf, -tie  # no flip that matters has a lowest Delta E above the limit
     doubts = doubt_singular(table, state, 0, edge)
     count, lowest, highest, slot, column = doubts, np.inf, -np.inf, -1, -1
-    # All slots, and then again those that have flips to be listed.
-    for step in range(2 * k):
-        i = step % k
-        cost = table.x[i] * table.x[i] / table.P[i, i]
-        if step >= k and 0.5 * (cost - table.most[i] - common) > limit:
-            continue
-        bound_gains(table, i, edge, tau)
-        if step < k:
-            keep_largest(table.upper, table.most, i)
-            keep_largest(table.lower, table.sure, i)
-            ceiling = min(ceiling, 0.5 * (cost - table.sure[i] + common))
-            limit = min(ceiling + tie, -tie)
-            continue
-        enough = cost - common - 2.0 * limit
-        for j in range(n):
-            if table.upper[j] >= enough:
-                count = enlist(table, count, i, j)
-                lowest = min(lowest, 0.5 * (cost - table.upper[j] - common))
-                highest = max(highest, 0.5 * (cost - table.lower[j] + common))
-                if comes_first(table, i, j, slot, column):
-                    slot, column = i, j
+    for i in range(k):
+        table.most[i], table.sure[i] = 0.0, 0.0
+    # All slots, and then again those that have flips to be listed; some columns at a time, which stay in the cache.
+    blocks = (n + TOGETHER - 1) // TOGETHER
+    for step in range(2 * blocks):
+        first = TOGETHER * (step % blocks)
+        last = free_columns(table, first)
+        for i in range(k):
+            cost = table.x[i] * table.x[i] / table.P[i, i]
+            if step >= blocks and 0.5 * (cost - table.most[i] - common) > limit:
+                continue
+            bound_gains(table, i, first, last, edge, tau)
+            if step < blocks:
+                keep_largest(table.upper, last - first, table.most, i)
+                keep_largest(table.lower, last - first, table.sure, i)
+                ceiling = min(ceiling, 0.5 * (cost - table.sure[i] + common))
+                continue
+            enough = cost - common - 2.0 * limit
+            for j in range(last - first):
+                if table.upper[j] >= enough:
+                    count = enlist(table, count, i, first + j)
+                    lowest = min(lowest, 0.5 * (cost - table.upper[j] - common))
+                    highest = max(highest, 0.5 * (cost - table.lower[j] + common))
+                    if comes_first(table, i, first + j, slot, column):
+                        slot, column = i, first + j
+        limit = min(ceiling + tie, -tie)
     state.doubts, state.slot, state.column = count, slot, column
     if count == 0:
         return MINIMUM
@@ -125,6 +146,37 @@ def find_flip(form, table, state):
     if doubts == 0 and highest < -tie and (count == 1 or highest - lowest <= tie):
         return FLIP
     return DOUBT
+
+
+@kernel
+def exchange_columns(table, G_j, k, g, u, v, i, p, x_i, r_new, s_new):
+    """`update_table`, some columns at a time, so that W is read from memory once."""
+    W, r, s = table.W, table.r, table.s
+    t, p_inverse, s_inverse, x_p, x_j = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new, x_i / p, r_new / s_new
+    h, W_i = np.empty(TOGETHER), np.empty(TOGETHER)
+    for first in range(0, r.size, TOGETHER):
+        # Views, because loops over first + j do not vectorize: the compiler must allow for negative indices.
+        part = slice(first, min(first + TOGETHER, r.size))
+        r_part, s_part, G_part, W_part = r[part], s[part], G_j[part], W[i, part]
+        n = r_part.size
+        for j in range(n):
+            W_i[j] = W_part[j]
+            h[j] = G_part[j] + t * W_part[j]
+        for m in range(k):
+            g_m, W_m = g[m] if m != i else 0.0, W[m, part]
+            for j in range(n):
+                h[j] -= g_m * W_m[j]
+        for m in range(k):
+            if m != i:
+                a, c, W_m = u[m] * p_inverse, v[m] * s_inverse, W[m, part]
+                for j in range(n):
+                    W_m[j] -= a * W_i[j] + c * h[j]
+        for j in range(n):
+            r_part[j] += x_p * W_i[j] - x_j * h[j]
+        for j in range(n):
+            s_part[j] += W_i[j] * W_i[j] * p_inverse - h[j] * h[j] * s_inverse
+        for j in range(n):
+            W_part[j] = h[j] * s_inverse
 
 
 @kernel
@@ -145,9 +197,9 @@ def make_flip(form, table, state):
     G_j = row_of(form, table, j)
     for m in range(k):
         g[m] = G_j[table.support[m]]
-    update_table(W[:k], table.r, table.s, G_j, k, g, u, v, i, p, x_i, r_new, s_new)
+    exchange_columns(table, G_j, k, g, u, v, i, p, x_i, r_new, s_new)
     exchange(P, x, k, u, v, i, p, r_new, s_new)
-    table.outside[table.support[i]] = 1.0
+    table.outside[table.support[i]] = 1
     table.support[i] = j
     seat(table, k, i)
     state.inflated = worst

@@ -24,6 +24,7 @@ from pairflip.engines.numba.support_table import (
     MINIMUM,
     NEED_ROW,
     SHAKY,
+    TOGETHER,
     has_row,
     row_of,
     seat,
@@ -52,7 +53,7 @@ def find_addition(form, table, state, allowed):
     # All columns, and then again those whose gain may equal the largest.
     for turn in range(2):
         for j in range(n):
-            if table.outside[j] > 0.0 and (allowed.size == 0 or allowed[j]):
+            if table.outside[j] > 0 and (allowed.size == 0 or allowed[j]):
                 r, s = table.r[j], table.s[j]
                 if s <= edge:
                     if turn and not cannot_enter(table, state, j):
@@ -88,17 +89,28 @@ def add_column(form, table, state, j):
     row = row_of(form, table, j)
     for m in range(k):
         g[m] = row[table.support[m]]
-    h = np.dot(g, W[:k]) if k > 0 else np.zeros(n)
-    for l in range(n):
-        h[l] = (row[l] - h[l]) / s_j
-    for m in range(k):
-        c_m = c[m]
-        for l in range(n):
-            W[m, l] -= c_m * h[l]
-    for l in range(n):
-        W[k, l] = h[l]
-        r[l] -= r_j * h[l]
-        s[l] -= s_j * h[l] * h[l]
+    h = np.empty(TOGETHER)
+    for first in range(0, n, TOGETHER):
+        part = slice(first, min(first + TOGETHER, n))
+        r_part, s_part, row_part, W_k = r[part], s[part], row[part], W[k, part]
+        for l in range(r_part.size):
+            h[l] = row_part[l]
+        for m in range(k):
+            g_m, W_m = g[m], W[m, part]
+            for l in range(r_part.size):
+                h[l] -= g_m * W_m[l]
+        for l in range(r_part.size):
+            h[l] /= s_j
+        for m in range(k):
+            c_m, W_m = c[m], W[m, part]
+            for l in range(r_part.size):
+                W_m[l] -= c_m * h[l]
+        for l in range(r_part.size):
+            W_k[l] = h[l]
+        for l in range(r_part.size):
+            r_part[l] -= r_j * h[l]
+        for l in range(r_part.size):
+            s_part[l] -= s_j * h[l] * h[l]
     for m in range(k):
         a = c[m] / s_j
         x[m] -= a * r_j
@@ -147,26 +159,32 @@ def remove_slot(table, state, i):
     k, n = state.k, table.r.size
     P, x, W, r, s, support = table.P, table.x, table.W, table.r, table.s, table.support
     p, x_i, e = P[i, i], x[i], k - 1
-    u, W_i = np.empty(k), W[i].copy()
+    u, a = np.empty(k), x_i / p
     for m in range(k):
         u[m] = P[m, i] / p
     for m in range(k):
         if m != i:
             u_m = u[m]
             x[m] -= u_m * x_i
-            for l in range(n):
-                W[m, l] -= u_m * W_i[l]
             for l in range(k):
                 P[m, l] -= u_m * u[l] * p
-    a = x_i / p
-    for l in range(n):
-        r[l] += a * W_i[l]
-        s[l] += W_i[l] * W_i[l] / p
-    table.outside[support[i]] = 1.0
+    for first in range(0, n, TOGETHER):
+        part = slice(first, min(first + TOGETHER, n))
+        r_part, s_part, W_i, W_e = r[part], s[part], W[i, part], W[e, part]
+        for m in range(k):
+            if m != i:
+                u_m, W_m = u[m], W[m, part]
+                for l in range(W_m.size):
+                    W_m[l] -= u_m * W_i[l]
+        for l in range(r_part.size):
+            r_part[l] += a * W_i[l]
+            s_part[l] += W_i[l] * W_i[l] / p
+        if i != e:
+            for l in range(W_e.size):
+                W_i[l] = W_e[l]
+    table.outside[support[i]] = 1
     if i != e:
         support[i], x[i] = support[e], x[e]
-        for l in range(n):
-            W[i, l] = W[e, l]
         for m in range(k):
             P[i, m] = P[e, m]
         for m in range(k):

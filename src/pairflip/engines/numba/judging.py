@@ -13,17 +13,21 @@ Rounding grows with the square root of the variance inflation only, so this tell
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blocks import column_blocks
 from pairflip.engines.base import INFLATION, TIE
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 
 Support = NDArray[np.int64]
+ColumnsOf = Callable[[NDArray[np.int64]], Floats]
 _LITTLE = 1e-3
+_MANY = 2**22  # flips of a support that are worth keeping while some of them are refused
 
 
 class Judge:
@@ -35,7 +39,10 @@ class Judge:
 
     @cached_property
     def table(self) -> tuple[Floats, Floats]:
-        """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
+        """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these.
+
+        Nothing asks for it in a wide problem: only the columns that are needed are ever formed there.
+        """
         columns, target = self._gram.columns, self._gram.target
         if target.size > 1.2 * (self._gram.n_columns + 1):
             triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
@@ -44,8 +51,11 @@ class Judge:
 
     def basis(self, support: Support) -> _Basis:
         """Everything about one support."""
+        gram = self._gram
+        if not gram.dense:
+            return _Basis(gram.columns_of, gram.target, gram.penalty, support)
         columns, target = self.table
-        return _Basis(columns, target, self._gram.penalty, support)
+        return _Basis(columns.__getitem__, target, gram.penalty, support)
 
     def energy(self, support: Support) -> float:
         """E of a support that is not singular."""
@@ -60,26 +70,37 @@ class Judge:
         leads to a singular support: then the others were left out for a flip that cannot be made.
         """
         basis = self.basis(support) if basis is None else basis
-        n = self._gram.n_columns
-        if listed is None:
-            delta = basis.flips(np.arange(n))
-        else:
-            delta = np.full((support.size, n), np.inf)
-            slots, entering = listed.T
-            delta[slots, entering] = basis.flips(np.unique(entering))[slots, entering]
+        refused: list[tuple[int, int]] = []
         while True:
-            lowest = float(delta.min(initial=np.inf))
-            if not lowest < -self.tie:
+            slots, entering = self._lowest(basis, listed, refused)
+            if not slots.size:
                 return None
-            slots, entering = np.nonzero((delta <= lowest + self.tie) & (delta < -self.tie))
             for at in np.lexsort((support[slots], entering)):
-                if basis.stays_regular(int(slots[at]), int(entering[at])):
+                slot, column = int(slots[at]), int(entering[at])
+                if basis.stays_regular(slot, column):
                     flipped = support.copy()
-                    flipped[slots[at]] = entering[at]
+                    flipped[slot] = column
                     return flipped
                 if listed is not None:
                     return self.best_flip(support, None, basis)
-                delta[slots[at], entering[at]] = np.inf
+                refused.append((slot, column))
+
+    def _lowest(
+        self, basis: _Basis, listed: NDArray[np.int64] | None, refused: list[tuple[int, int]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Slots and columns of the lowest flip and its equals, but for those refused; none at a minimum."""
+        lowest, found = np.inf, []
+        for delta, which in basis.all_flips() if listed is None else basis.listed_flips(listed):
+            for slot, column in refused:
+                at = int(np.searchsorted(which, column))
+                if at < which.size and which[at] == column:
+                    delta[slot, at] = np.inf
+            lowest = min(lowest, float(delta.min(initial=np.inf)))
+            slots, at_columns = np.nonzero((delta <= lowest + self.tie) & (delta < -self.tie))
+            found.append((slots, which[at_columns], delta[slots, at_columns]))
+        slots, entering, deltas = (np.concatenate(each) for each in zip(*found, strict=True))
+        equal = deltas <= lowest + self.tie
+        return slots[equal], entering[equal]
 
     def descend(self, support: Support, calm: float) -> tuple[Support, bool]:
         """Flip until the support is well conditioned (inflation below `calm`; False) or at a minimum (True)."""
@@ -95,7 +116,7 @@ class Judge:
     def best_addition(self, support: Support, allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The column that lowers the energy most when it is added, the first of equals; None if no column can be."""
         basis = self.basis(support)
-        gain = basis.gains(np.arange(self._gram.n_columns))
+        gain = basis.all_gains()
         if allowed is not None:
             gain[~allowed] = -np.inf
         while True:
@@ -110,7 +131,7 @@ class Judge:
     def first_addition(self, support: Support) -> int | None:
         """The first column that can be added; None if there is none."""
         basis = self.basis(support)
-        possible = np.flatnonzero(np.isfinite(basis.gains(np.arange(self._gram.n_columns))))
+        possible = np.flatnonzero(np.isfinite(basis.all_gains()))
         return next((int(j) for j in possible if basis.stays_regular(None, int(j))), None)
 
     def can_add(self, support: Support, column: int) -> bool:
@@ -128,10 +149,12 @@ class Judge:
 class _Basis:
     """Orthonormal basis of a support's columns and of nothing else; k may be 0."""
 
-    def __init__(self, columns: Floats, target: Floats, penalty: Floats, support: Support) -> None:
-        self._columns, self._penalty, self.support = columns, penalty, support
-        k = support.size
-        own = columns[support].T
+    def __init__(self, columns_of: ColumnsOf, target: Floats, penalty: Floats, support: Support) -> None:
+        self._columns_of, self._penalty, self.support = columns_of, penalty, support
+        self._n_rows, k = target.size, support.size
+        self._blocks = [np.arange(part.start, part.stop) for part in column_blocks(target.size, penalty.size)]
+        self._flips: list[tuple[Floats, NDArray[np.int64]]] = []
+        own = columns_of(support).T
         self._ridge = bool(penalty.any())
         if self._ridge:  # one more row for each slot
             own = np.vstack([own, np.diag(np.sqrt(penalty[support]))])
@@ -147,10 +170,10 @@ class _Basis:
         self.H = self.T / np.sqrt(self.inflated)[:, None]
         self.alone = self.H @ self.Qy
 
-    def _meet(self, which: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """c (n, k), |q|^2 (n,) and q.e (n,) of columns, each as it is on the rows, without its own ridge row."""
-        m = self._columns.shape[1]
-        Q, X = self.Q[:m], self._columns[which]
+    def _meet(self, X: Floats) -> tuple[Floats, Floats, Floats]:
+        """c (n, k), |q|^2 (n,) and q.e (n,) of columns X (n, M), as they are on the rows, without their ridge rows."""
+        m = self._n_rows
+        Q = self.Q[:m]
         c = X @ Q
         q = X - c @ Q.T
         tail = -c @ self.Q[m:].T  # what the ridge rows of the slots have of the projection
@@ -165,45 +188,71 @@ class _Basis:
         return c, left, q @ self.e[:m] + tail @ self.e[m:]
 
     def flips(self, which: NDArray[np.int64]) -> Floats:
-        """Delta E (k, N) of flips to the columns `which`, infinite for all others and where the flip is singular."""
+        """Delta E (k, n) of flips to the columns `which`, infinite where the flip is singular or changes nothing."""
         k = self.support.size
-        delta = np.full((k, self._columns.shape[0]), np.inf)
-        which = np.setdiff1d(which, self.support)
-        c, left, along = self._meet(which)
+        delta, outside = np.full((k, which.size), np.inf), np.flatnonzero(~np.isin(which, self.support))
+        which = which[outside]
+        X = self._columns_of(which)
+        c, left, along = self._meet(X)
         if self._ridge:
             # In slot i the column has its ridge row where the old one had its own: h_i and c change by that.
-            m = self._columns.shape[1]
+            m = self._n_rows
             for i in range(k):
                 root = np.sqrt(self._penalty[which])
                 own = self.Q[m + i]
                 c_i = c + root[:, None] * own
                 # |q|^2 with that row: |X|^2 + root^2 - |c|^2, by what is left of both parts.
-                left_i, along_i = self._left_with_row(which, i, root)
+                left_i, along_i = self._left_with_row(X, i, root)
                 alpha = c_i @ self.H[i]
                 s = left_i + alpha**2
                 r = along_i + alpha * self.alone[i]
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    delta[i, which] = np.where(s > SINGULAR, 0.5 * (self.alone[i] ** 2 - r**2 / s), np.inf)
+                    delta[i, outside] = np.where(s > SINGULAR, 0.5 * (self.alone[i] ** 2 - r**2 / s), np.inf)
             return delta
         alpha = self.H @ c.T
         s = left + alpha**2
         r = along + alpha * self.alone[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            delta[:, which] = np.where(s > SINGULAR, 0.5 * (self.alone[:, None] ** 2 - r**2 / s), np.inf)
+            delta[:, outside] = np.where(s > SINGULAR, 0.5 * (self.alone[:, None] ** 2 - r**2 / s), np.inf)
         return delta
 
-    def _left_with_row(self, which: NDArray[np.int64], i: int, root: Floats) -> tuple[Floats, Floats]:
-        m, k = self._columns.shape[1], self.support.size
-        X = np.zeros((which.size, m + k))
-        X[:, :m] = self._columns[which]
+    def all_flips(self) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
+        """`flips` to all columns, in blocks of (Delta E, columns); kept for the next time unless there are many."""
+        few = self.support.size * self._penalty.size <= _MANY
+        if not few or not self._flips:
+            for which in self._blocks:
+                flips = self.flips(which), which
+                if few:
+                    self._flips.append(flips)
+                else:
+                    yield flips
+        yield from self._flips
+
+    def listed_flips(self, listed: NDArray[np.int64]) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
+        """The flips on a list of slots and columns, all others infinite."""
+        slots, entering = listed.T
+        which = np.unique(entering)
+        at = slots, np.searchsorted(which, entering)
+        delta = np.full((self.support.size, which.size), np.inf)
+        delta[at] = self.flips(which)[at]
+        yield delta, which
+
+    def _left_with_row(self, columns: Floats, i: int, root: Floats) -> tuple[Floats, Floats]:
+        m, k = self._n_rows, self.support.size
+        X = np.zeros((len(columns), m + k))
+        X[:, :m] = columns
         X[:, m + i] = root
         q = X - (X @ self.Q) @ self.Q.T
         q -= (q @ self.Q) @ self.Q.T
         return np.einsum("nm,nm->n", q, q), q @ self.e
 
+    def all_gains(self) -> Floats:
+        """`gains` (N,) of all columns."""
+        return np.concatenate([self.gains(which) for which in self._blocks])
+
     def gains(self, which: NDArray[np.int64]) -> Floats:
         """Half of r^2 / s of adding each of these columns, minus infinity where it is singular or in the support."""
-        _, left, along = self._meet(which)
+        _, left, along = self._meet(self._columns_of(which))
         s = left + self._penalty[which]
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = np.where(s > SINGULAR, 0.5 * along**2 / s, -np.inf)
@@ -212,7 +261,7 @@ class _Basis:
     def stays_regular(self, slot: int | None, column: int) -> bool:
         """Whether no variance inflation reaches the limit when a column takes a slot, or one more."""
         columns = np.append(self.support if slot is None else np.delete(self.support, slot), column)
-        own = self._columns[columns].T
+        own = self._columns_of(columns).T
         if self._ridge:
             own = np.vstack([own, np.diag(np.sqrt(self._penalty[columns]))])
         R: Floats = np.asarray(np.linalg.qr(own, mode="r"))

@@ -135,7 +135,7 @@ def find_random(table, state, clock, plan, pool):
             w0, _, _, _ = draw(plan.key, clock.round, FILL, clock.drawn)
             j = below(w0, n)
             may = pool.left[j] == 0
-        if may and table.outside[j] > 0.0 and not cannot_enter(table, state, j):
+        if may and table.outside[j] > 0 and not cannot_enter(table, state, j):
             state.column = j
             return FLIP
         if clock.drawn < 8 * n + 64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,8 @@ class Searcher:
         self.judge = Judge(gram) if judge is None else judge
         self._better = BETTER * gram.yy
         self._budget = max(1, int(_SLICE_NS / (1.5 * largest * gram.n_columns + 1e3)))
-        self._seen = self._next_row = 0
+        self._seen = self._fetches = 0
+        self._fetched = np.zeros(self.table.whose.size, np.int64)
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> _Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""
@@ -69,7 +70,7 @@ class Searcher:
             if status == DOUBT:
                 self._chain_by_columns(k, plan.key, clocks, pool)
             else:
-                self._help(status)
+                self._help(status, self._drawn_next(plan.key, clocks[0], pool) if status == NEED_ROW else [])
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
         """Supports of sizes 1 to `largest` (fewer where no more columns are independent) and their energies.
@@ -107,26 +108,43 @@ class Searcher:
         self._go_on(scans - self._seen)
         self._seen = scans
 
-    def _help(self, status: int) -> None:
-        """Fetch what a kernel needs before it can go on."""
+    def _help(self, status: int, next_ones: Sequence[int] = ()) -> None:
+        """Fetch what a kernel needs before it can go on, and what it will need next."""
         if status == NEED_ROW:
-            self._fetch(int(self.states["wanted"][0]))
-        elif status == NEED_COLUMNS:
+            self._fetch([int(self.states["wanted"][0]), *self._support.tolist(), *next_ones])
+        elif status == NEED_COLUMNS and self.gram.dense:
             columns, target = self.judge.table
             self.form = self.form._replace(columns=columns, target=target, penalty=self.gram.penalty)
+        elif status == NEED_COLUMNS:  # only those of the support are formed
+            self._end(self._support)
 
-    def _fetch(self, column: int) -> None:
-        """Compute a Gram row, in place of the next one in turn that the support does not need."""
+    def _drawn_next(self, key: NDArray[np.uint32], clock: Any, pool: Pool) -> list[int]:
+        """Columns that a chain which fills up at random will ask for: one pass over the table serves them all."""
+        if clock["phase"] != ENTERING or clock["kind"] != RANDOM:
+            return []
+        n, k, place = self.gram.n_columns, int(self.states["k"][0]), int(clock["drawn"])
+        drawn = [_drawn(key, int(clock["round"]), place + more, n) for more in range(int(clock["size"]) - k)]
+        return [j for j in drawn if not pool.left[j]]
+
+    def _fetch(self, columns: list[int]) -> None:
+        """Compute those Gram rows that are not there, in one pass, in place of those fetched longest ago.
+
+        There is room for the rows of a support; where all are needed, the column will take the place of another one.
+        """
         table = self.table
-        needed = set(self._support.tolist())
-        while int(table.whose[self._next_row]) in needed:
-            self._next_row = (self._next_row + 1) % table.whose.size
-        at = self._next_row
-        self._next_row = (at + 1) % table.whose.size
-        if table.whose[at] >= 0:
-            table.at[table.whose[at]] = -1
-        table.rows[at] = self.gram.row(column)
-        table.whose[at], table.at[column] = column, at
+        missing = [j for j in dict.fromkeys(columns) if table.at[j] < 0]
+        spare = np.flatnonzero(~np.isin(table.whose, columns))
+        if not spare.size:
+            spare = np.flatnonzero(table.whose == table.support[int(self.states["slot"][0])])
+        places = spare[np.argsort(self._fetched[spare], kind="stable")][: len(missing)].tolist()
+        missing = missing[: len(places)]
+        for at in places:
+            if table.whose[at] >= 0:
+                table.at[table.whose[at]] = -1
+        self.gram.write_rows(missing, [table.rows[at] for at in places])
+        for column, at in zip(missing, places, strict=True):
+            self._fetches += 1
+            table.whose[at], table.at[column], self._fetched[at] = column, at, self._fetches
 
     def _chain_by_columns(self, k: int, key: NDArray[np.uint32], clocks: Any, pool: Pool) -> None:
         """What the table left in doubt, until the support is well conditioned or at a minimum."""
@@ -163,8 +181,7 @@ class Searcher:
             elif clock["drawn"] >= 8 * n + 64:
                 j = self.judge.first_addition(support)
             else:
-                words = kick_words(key, round_, KICK_FILL, int(clock["drawn"]))
-                j = int((words[0] * np.uint64(n)) >> np.uint64(32))
+                j = _drawn(key, round_, int(clock["drawn"]), n)
                 clock["drawn"] += 1
                 if pool.left[j] or not self.judge.can_add(support, j):
                     continue
@@ -201,6 +218,12 @@ class Searcher:
         """Write a support where kernels look for it; the table does not belong to it."""
         self.table.support[: support.size] = support
         self.states["k"], self.states["stale"] = support.size, 1
+
+
+def _drawn(key: NDArray[np.uint32], round_: int, place: int, n: int) -> int:
+    """The column that a random place of a round stands for."""
+    words = kick_words(key, round_, KICK_FILL, place)
+    return int((words[0] * np.uint64(n)) >> np.uint64(32))
 
 
 def half_of(key: NDArray[np.uint32], round_: int, taken: int, n: int) -> NDArray[np.bool_]:

@@ -22,7 +22,9 @@ intervals mostly lie apart however wide they are.
 LISTED = 64
 """Flips in doubt at a time; more, and all flips are judged."""
 ROWS_BYTES = 32 * 2**20
-"""Memory for Gram rows when there is no G."""
+"""Memory for Gram rows when there is no G; in any case there is room for those of a support."""
+TOGETHER = 1024
+"""Columns of the table that are worked on together: what they need for all slots stays in the cache."""
 SURE = 1e-2 * BETTER
 """Rounding of an energy (in units of y'y) that is far too small to make two minima of one."""
 
@@ -33,7 +35,8 @@ MINIMUM, FLIP, DOUBT, NEED_ROW, NEED_COLUMNS, DONE = 0, 1, 2, 3, 4, 9
 class Form(NamedTuple):
     """The quadratic form as these kernels see it; G (N, N) is empty where it would be too large.
 
-    `columns` (N, M) and `target` (M,) are empty until an energy is so delicate that they are needed.
+    `columns` (N, M) and `target` (M,) are empty until an energy is so delicate that they are needed; in wide problems
+    they always are.
     """
 
     G: Any
@@ -48,9 +51,10 @@ class Form(NamedTuple):
 class FlipTable(NamedTuple):
     """P, x of the support and W, r, s of all columns, for up to K slots; and what scanning needs.
 
-    `outside` (N,) is 1 for columns outside the support; `upper` and `lower` (N,) bound twice the gains in one
-    slot, `most` and `sure` (K,) are the largest of these for each slot. `rows` keeps Gram rows where there is no G: row
-    `at[j]` is that of column j, -1 where it is not kept; `whose` is the column of each row.
+    `outside` (N,) is 1 for columns outside the support. Of TOGETHER columns, `free` is the same in floating point, and
+    `upper` and `lower` bound twice the gains in one slot; `most` and `sure` (K,) the largest of these for each slot.
+    `rows` keeps Gram rows where there is no G: row `at[j]` is that of column j, -1 where it is not kept; `whose` is the
+    column of each row.
     """
 
     support: Any
@@ -60,6 +64,7 @@ class FlipTable(NamedTuple):
     r: Any
     s: Any
     outside: Any
+    free: Any
     upper: Any
     lower: Any
     most: Any
@@ -99,17 +104,17 @@ STATE = np.dtype(
 
 def new_table(largest: int, n_columns: int, *, dense: bool) -> FlipTable:
     """Uninitialized memory for supports of up to `largest` columns."""
-    kept = 0 if dense else max(largest + 1, min(256, ROWS_BYTES // (8 * n_columns)))
+    kept = 0 if dense else max(largest, min(256, ROWS_BYTES // (8 * n_columns)))
 
     def empty(*shape: int) -> Any:
         return np.empty(shape)
 
     return FlipTable(
         support=np.empty(largest, np.int64), P=empty(largest, largest), x=empty(largest),
-        W=empty(largest, n_columns), r=empty(n_columns), s=empty(n_columns), outside=empty(n_columns),
-        upper=empty(n_columns), lower=empty(n_columns), most=empty(largest), sure=empty(largest),
+        W=empty(largest, n_columns), r=empty(n_columns), s=empty(n_columns), outside=np.empty(n_columns, np.uint8),
+        free=empty(TOGETHER), upper=empty(TOGETHER), lower=empty(TOGETHER), most=empty(largest), sure=empty(largest),
         listed=np.empty((LISTED, 2), np.int64),
-        rows=empty(kept, n_columns if kept else 0), at=np.full(n_columns if kept else 0, -1, np.int64),
+        rows=empty(kept, n_columns if kept else 0), at=np.full(n_columns if kept else 0, -1, np.int32),
         whose=np.full(kept, -1, np.int64),
     )  # fmt: skip
 
@@ -190,24 +195,27 @@ def fill(form, table, state):
     k, n = state.k, table.r.size
     support, P, x, W, r, s = table.support, table.P, table.x, table.W, table.r, table.s
     for j in range(n):
-        r[j], s[j], table.outside[j] = form.b[j], form.diagonal[j], 1.0
-    if k > 0:
-        G_S, P_k = np.empty((k, n)), np.empty((k, k))
+        r[j], s[j], table.outside[j] = form.b[j], form.diagonal[j], 1
+    P_k = np.empty((k, k))
+    for m in range(k):
+        total = 0.0
+        for l in range(k):
+            P_k[m, l] = P[m, l]
+            total += P[m, l] * form.b[support[l]]
+        x[m] = total
+    for first in range(0, n if k > 0 else 0, 4 * TOGETHER):
+        part = slice(first, min(first + 4 * TOGETHER, n))
+        r_part, s_part = r[part], s[part]
+        G_S = np.empty((k, r_part.size))
         for m in range(k):
-            row = row_of(form, table, support[m])
-            for j in range(n):
-                G_S[m, j] = row[j]
-            total = 0.0
-            for l in range(k):
-                P_k[m, l] = P[m, l]
-                total += P[m, l] * form.b[support[l]]
-            x[m] = total
-        np.dot(P_k, G_S, W[:k])
+            G_S[m] = row_of(form, table, support[m])[part]
+        W_S = np.dot(P_k, G_S)
         for m in range(k):
-            x_m = x[m]
-            for j in range(n):
-                r[j] -= x_m * G_S[m, j]
-                s[j] -= G_S[m, j] * W[m, j]
+            x_m, W_m = x[m], W[m, part]
+            for j in range(r_part.size):
+                W_m[j] = W_S[m, j]
+                r_part[j] -= x_m * G_S[m, j]
+                s_part[j] -= G_S[m, j] * W_S[m, j]
     for m in range(k):
         seat(table, k, m)
     state.error = 0.0
@@ -218,7 +226,7 @@ def fill(form, table, state):
 def seat(table, k, m):
     """What W, r, s are for the column in slot m, exactly: rounding there would grow with every change."""
     c = table.support[m]
-    table.outside[c], table.r[c], table.s[c] = 0.0, 0.0, 0.0
+    table.outside[c], table.r[c], table.s[c] = 0, 0.0, 0.0
     for l in range(k):
         table.W[l, c] = 0.0
     table.W[m, c] = 1.0

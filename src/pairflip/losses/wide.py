@@ -1,0 +1,273 @@
+r"""Tables too wide for a matrix of all columns, used as they are: float32 or float64, in memory or mapped from a file.
+
+What is kept is a few numbers for each column. With :math:`z_j` the projected column j in rows times the root of their
+weights, which is orthogonal to everything forced, row j of G is
+
+.. math:: G_{ij} = \frac{1}{d_i} \sum_m \sqrt{w_m} (X_{mi} - \bar X_i) z_{mj} ,
+
+one pass over the table, a block of columns at a time. Columns of which centring or projecting leaves little are centred
+or projected first, since differences of large numbers would not have the digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.blocks import column_blocks
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats, qr_energy
+from pairflip.projection import CONSTANT, centre, is_nothing, penalties, project, take_out
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+
+_DIRECT, _CENTRED, _PROJECTED = 0, 1, 2  # what is done to a block before products are taken
+_LOST = 64.0  # times a column's own sum of squares: beyond it, more than a digit would be lost
+_ORDINARY = 2.0**500  # powers of two beyond which squares and sums might overflow
+
+
+class WideGram(Gram):
+    """A `Gram` that computes columns and rows of G from the table when they are asked for.
+
+    Parameters
+    ----------
+    X : (M, N) float32 or float64
+        The table; it is kept, not copied.
+    y, weight : (M,)
+        Target and row weights.
+    always : indices
+        Forced columns of X.
+    ridge : float
+        Penalty on coefficients in the units of the table.
+    intercept : bool
+        Whether a constant is one of the forced columns.
+    means : (N,) and float, or None
+        What to subtract from X and y first; None for the weighted means.
+    rows : indices, optional
+        The rows to use, all of them by default; the others take part in nothing.
+
+    Attributes
+    ----------
+    means, target_mean : (N,), float
+        What was subtracted first, in the units of the table.
+    scale : (n,)
+        What each candidate was divided by, in the units of the table.
+    forced, basis : (M, f), (M, rank)
+        What is always in the model, and an orthonormal basis of it.
+    powers : (f,)
+        The powers of two that forced columns of the table were divided by.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        y: Floats,
+        weight: Floats,
+        *,
+        always: NDArray[np.int64],
+        ridge: float,
+        intercept: bool,
+        means: tuple[Floats, float] | None,
+        rows: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._X, self._rows = X, rows
+        y, weight = (y, weight) if rows is None else (y[rows], weight[rows])
+        self._weight = weight
+        given = None if means is None else (means[0][always], means[1])
+        of_forced = project(
+            self._values(always), y, weight,
+            always=np.arange(always.size), ridge=ridge, intercept=intercept, means=given,
+        )  # fmt: skip
+        self.forced, self.basis, self.powers = of_forced.forced, of_forced.basis, of_forced.powers
+        self.target_mean = of_forced.target_mean
+        self.target = of_forced.target
+        if is_nothing(self.target, y, weight):
+            self.target = np.zeros_like(self.target)
+        self.yy = float(self.target @ self.target)
+        self._forced_columns = always.size > 0
+        self._blocks = column_blocks(*X.shape)
+        self._prepare(always, ridge, None if means is None else means[0])
+        self.diagonal = np.ones(self.candidates.size)
+        self.dense = False
+
+    def _prepare(self, always: NDArray[np.int64], ridge: float, means: Floats | None) -> None:
+        """One pass over the table: means, norms, inner products with the target; how to treat each block."""
+        n = self._X.shape[1]
+        self.means = np.empty(n) if means is None else means
+        scale, b, keep = np.empty(n), np.empty(n), np.empty(n, bool)
+        penalty = np.zeros(n)  # not touched without ridge, so that it takes no memory
+        self._ways = np.zeros(len(self._blocks), np.int8)
+        for at, part in enumerate(self._blocks):
+            centred = centre(self._values(part), self._weight, None if means is None else means[part])
+            columns = centred.columns
+            spread = np.einsum("jm,jm->j", columns, columns)
+            take_out(columns, self.basis)
+            norm2 = np.einsum("jm,jm->j", columns, columns)
+            keep[part] = norm2 > CONSTANT**2 * centred.raw
+            keep[always[(always >= part.start) & (always < part.stop)]] = False
+            own = keep[part]
+            if means is None:
+                self.means[part] = centred.means * centred.powers
+            if ridge:
+                added = penalties(ridge, centred.powers, norm2)
+                penalty[part] = added / np.where(own, norm2 + added, 1.0)
+                norm2 = norm2 + added
+            norm = np.where(own, np.sqrt(norm2), 1.0)
+            scale[part] = norm * centred.powers
+            b[part] = (columns @ self.target) / norm
+            powers = centred.powers[own]
+            odd = np.any((powers > _ORDINARY) | (powers < 1.0 / _ORDINARY))
+            if odd or np.any(spread[own] > _LOST * norm2[own]):
+                self._ways[at] = _PROJECTED
+            elif np.any(centred.raw[own] > _LOST * norm2[own]):
+                self._ways[at] = _CENTRED
+        self.candidates = np.flatnonzero(keep)
+        if self.candidates.size < n:
+            scale, b, penalty = scale[keep], b[keep], penalty[keep]
+        self.scale, self.b, self.penalty = scale, b, penalty
+        self._starts = np.searchsorted(self.candidates, [part.start for part in self._blocks] + [n])
+
+    def _values(self, which: slice | NDArray[np.int64]) -> NDArray[Any]:
+        """Columns of the table on the rows that are used (M, n), as the table holds them."""
+        values = self._X[:, which]
+        return values if self._rows is None else values[self._rows]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table."""
+        formed = int(self.columns.nbytes) if "columns" in self.__dict__ else 0
+        return int(8 * (2 * self.means.size + 4 * self.candidates.size)) + formed
+
+    def columns_of(self, which: NDArray[np.int64]) -> Floats:
+        """Projected, scaled columns (n, M), in blocks."""
+        result = np.empty((which.size, self.n_rows))
+        for part in column_blocks(self.n_rows, which.size):
+            at = self.candidates[which[part]]
+            centred = centre(self._values(at), self._weight, self.means[at])
+            take_out(centred.columns, self.basis)
+            np.divide(centred.columns, (self.scale[which[part]] / centred.powers)[:, None], out=result[part])
+        return result
+
+    @cached_property
+    def columns(self) -> Floats:  # type: ignore[override]
+        """All columns (n, M): larger than the table. Annealing walks on them; descents and paths do without."""
+        return self.columns_of(np.arange(self.n_columns))
+
+    def _positions_by_block(self) -> list[tuple[int, slice, slice]]:
+        """How each block is treated, its columns, and the positions of its candidates."""
+        ends = zip(self._starts[:-1].tolist(), self._starts[1:].tolist(), strict=True)
+        return [
+            (way, part, slice(*at))
+            for way, part, at in zip(self._ways.tolist(), self._blocks, ends, strict=True)
+            if at[0] < at[1]
+        ]
+
+    def products(self, vectors: Floats) -> Floats:
+        """Inner products (p, n) of all columns with `vectors` (p, M)."""
+        vectors = vectors - (vectors @ self.basis) @ self.basis.T  # the columns have nothing of what is forced
+        out = np.empty((len(vectors), self.n_columns))
+        self._multiply(vectors, out)
+        return out
+
+    def _multiply(self, vectors: Floats, out: Sequence[Floats] | Floats) -> None:
+        """`products`, into as many arrays (n,)."""
+        weighted = np.zeros((len(vectors), self._X.shape[0]))
+        weighted[:, slice(None) if self._rows is None else self._rows] = vectors * np.sqrt(self._weight)
+        sums = weighted.sum(axis=1)[:, None]
+        X, single = self._X, self._X.dtype != np.float64
+        buffer = np.empty(0)
+        for way, part, at in self._positions_by_block():
+            if way == _PROJECTED:
+                for row, found in zip(out, vectors @ self.columns_of(np.arange(at.start, at.stop)).T, strict=True):
+                    row[at] = found
+                continue
+            block, means = X[:, part], self.means[part]
+            if way == _CENTRED or single:
+                if buffer.size != block.size:
+                    buffer = np.empty(block.shape, order="F" if X.flags.f_contiguous else "C")
+                block = np.subtract(block, means, out=buffer) if way == _CENTRED else _copied(block, buffer)
+            # One vector as such: a matrix of one row would be copied, and multiplied by a slower routine.
+            found = (weighted[0] @ block)[None, :] if len(weighted) == 1 else weighted @ block
+            if way == _DIRECT:
+                found -= sums * means
+            if at.stop - at.start < means.size:
+                found = found[:, self.candidates[at] - part.start]
+            for row, own in zip(out, found, strict=True):
+                np.divide(own, self.scale[at], out=row[at])
+
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,)."""
+        row = np.empty(self.n_columns)
+        self.write_rows([j], [row])
+        return row
+
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,), in one pass over the table."""
+        self._multiply(self.columns_of(np.array(which)), out)
+        for j, row in zip(which, out, strict=True):
+            row[j] = self.diagonal[j]
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (N, N), which nothing should ask for: it does not fit the memory budget."""
+        return super().matrix
+
+    def on_rows(self, rows: NDArray[np.int64]) -> Floats:
+        """All columns on some rows (h, n)."""
+        result = np.empty((rows.size, self.n_columns))
+        root = np.sqrt(self._weight[rows])[:, None]
+        of_table = rows if self._rows is None else self._rows[rows]
+        for way, part, at in self._positions_by_block():
+            if way == _PROJECTED or self._forced_columns:
+                result[:, at] = self.columns_of(np.arange(at.start, at.stop))[:, rows].T
+            else:
+                which = self.candidates[at]
+                values = self._X[:, part][of_table][:, which - part.start]
+                result[:, at] = (values - self.means[which]) * root / self.scale[at]
+        return result
+
+    def rank(self) -> int:
+        """How many columns are linearly independent, to working precision."""
+        triangle = np.zeros((0, self.n_rows))
+        for _, _, at in self._positions_by_block():
+            more = self.columns_of(np.arange(at.start, at.stop))
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, more]), mode="r"))
+        return int(np.linalg.matrix_rank(triangle))
+
+
+def _copied(block: NDArray[Any], buffer: Floats) -> Floats:
+    np.copyto(buffer, block)
+    return buffer
+
+
+def energy_without(problem: SubsetProblem, rows: NDArray[np.int64], support: NDArray[np.int64]) -> float:
+    """E of a support on all rows but `rows`, by QR; infinite when it is singular there.
+
+    From the columns of the support alone: the form of a fold would take a pass over the table.
+
+    Parameters
+    ----------
+    problem
+        A problem with a wide table.
+    rows : indices
+        The rows left out.
+    support : indices
+        Columns of the table; with none, E is half of y'y on these rows.
+    """
+    rest = np.delete(np.arange(problem.n_rows), rows)
+    y, weight, f = problem.y[rest], problem.sample_weight[rest], problem.always.size
+    which = np.concatenate([problem.always, support])
+    inside = project(
+        problem.X[:, which][rest], y, weight, always=np.arange(f), ridge=problem.ridge,
+        intercept=problem.center == "fold",
+        means=None if problem.center == "fold" else (problem.means[which], problem.y_mean),
+    )  # fmt: skip
+    if inside.candidates.size < support.size:
+        return float("inf")
+    target = np.zeros(rest.size) if is_nothing(inside.target, y, weight) else inside.target
+    return qr_energy(inside.columns.T, target, inside.penalty)

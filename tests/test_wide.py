@@ -1,0 +1,230 @@
+"""Wide tables, used as they are, against ordinary problems of the same values."""
+
+import numpy as np
+import pytest
+
+from _errors import sentence_of
+from pairflip import Schedule, SubsetProblem, select_size
+from pairflip.engines.base import Descent
+from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.numba.judging import Judge
+from pairflip.engines.numba.searching import Searcher
+from pairflip.gram import Gram, HeldOutGram
+from pairflip.losses import squares
+from pairflip.losses.wide import WideGram
+from pairflip.philox import chain_keys
+
+M, N, K = 60, 3000, 5
+WEIGHTS = np.linspace(0.0, 2.0, M)
+OPTIONS = {
+    "plain": {},
+    "no intercept": {"center": None},
+    "centred once": {"center": "global"},
+    "weights": {"sample_weight": WEIGHTS},
+    "forced": {"always": [3, 2000]},
+    "ridge": {"ridge": 0.3},
+    "everything": {"always": [7], "sample_weight": WEIGHTS, "ridge": 0.1},
+}
+
+
+def table(dtype="float32", seed=0):
+    """Columns of very different means and units, with constant ones among them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(M, N)) * 10.0 ** rng.integers(-3, 4, size=N)
+    X[:, 500:900] += 300.0 * np.abs(X[:, 500:900]).max(axis=0)
+    X[:, [11, 1500, 2999]] = 4.0
+    X = X.astype(dtype)
+    scaled = X.astype(float) / np.maximum(X.astype(float).std(axis=0), 1e-9)
+    return X, scaled[:, [5, 600, 1200, 2500]].sum(axis=1) + 0.3 * rng.normal(size=M)
+
+
+def pair(X, y, **options):
+    """The wide problem, and the ordinary one that knows the whole matrix."""
+    wide = SubsetProblem(X, y, memory_budget=0, **options)
+    whole = SubsetProblem(np.asarray(X, dtype=float), y, memory_budget=2**30, **options)
+    assert isinstance(wide.gram, WideGram)
+    assert type(whole.gram) is Gram
+    assert whole.gram.dense
+    return wide, whole
+
+
+def check_forms(wide, whole, rng, rows=8):
+    """Two forms are the same to rounding."""
+    np.testing.assert_array_equal(wide.candidates, whole.candidates)
+    assert wide.yy == pytest.approx(whole.yy, rel=1e-11)
+    np.testing.assert_allclose(wide.b, whole.b, atol=1e-12 * np.sqrt(whole.yy))
+    np.testing.assert_allclose(wide.penalty, whole.penalty, rtol=1e-10)
+    for j in rng.choice(wide.n_columns, rows, replace=False).tolist():
+        np.testing.assert_allclose(wide.row(j), whole.row(j), atol=1e-12)
+        written = np.empty(wide.n_columns)
+        wide.write_rows([j], [written])
+        np.testing.assert_allclose(written, whole.row(j), atol=1e-12)
+    for _ in range(rows):
+        support = rng.choice(wide.n_columns, K, replace=False)
+        assert wide.energy(support) == pytest.approx(whole.energy(support), rel=1e-10)
+        np.testing.assert_allclose(wide.columns_of(support), whole.columns[support], atol=1e-12)
+
+
+def check_searches(wide, whole, kicks=6):
+    """Paths and chains end in the same supports."""
+    engine, key = NumbaEngine(), chain_keys(3, K, None, range(1))[0]
+    paths = [engine.path(gram, K, passes=2)[0] for gram in (wide, whole)]
+    for ours, theirs in zip(*paths, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    chains = [Searcher(gram, K, lambda _: None).chain(K, key, Descent(kicks, 3), None) for gram in (wide, whole)]
+    np.testing.assert_array_equal(chains[0].supports, chains[1].supports)
+    np.testing.assert_allclose(chains[0].energies, chains[1].energies, atol=1e-9 * whole.yy)  # running ones
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_form_and_what_is_found(name, dtype):
+    X, y = table(dtype)
+    wide, whole = pair(X, y, **OPTIONS[name])
+    assert wide.X is X
+    check_forms(wide.gram, whole.gram, np.random.default_rng(1))
+    check_searches(wide.gram, whole.gram)
+    support = np.array([5, 600, 1200])
+    ours, theirs = wide.fit(support), whole.fit(support)
+    assert ours.energy == pytest.approx(theirs.energy, rel=1e-10)
+    np.testing.assert_allclose(ours.coef, theirs.coef, rtol=1e-9)
+    assert ours.intercept == pytest.approx(theirs.intercept, rel=1e-8, abs=1e-8)
+    assert wide.hash == whole.hash
+    assert wide.names == whole.names
+
+
+@pytest.mark.parametrize("room", [2**26, 0], ids=["by subtraction", "on its own rows"])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_folds(name, room, monkeypatch):
+    X, y = table()
+    wide, whole = pair(X, y, **OPTIONS[name])
+    rows = [4, 17, 18, 50]
+    expected = whole.held_out(rows)
+    monkeypatch.setattr(squares, "HELD_OUT_BYTES", room)
+    fold = wide.held_out(rows)
+    assert isinstance(fold, HeldOutGram if room else WideGram)
+    check_forms(fold, expected, np.random.default_rng(2))
+    check_searches(fold, expected)
+
+
+def test_a_fold_whose_rows_dwarf_the_others_makes_its_own_pass():
+    X, y = table()
+    X[9] *= 1e6
+    wide, whole = pair(X, y)
+    fold, expected = wide.held_out([9]), whole.held_out([9])
+    assert isinstance(fold, WideGram)
+    check_forms(fold, expected, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_orders_and_files(order, dtype, tmp_path):
+    X, y = table(dtype)
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert mapped.flags.f_contiguous == (order == "F")
+    wide, whole = pair(mapped, y)
+    assert np.shares_memory(wide.X, mapped)
+    check_forms(wide.gram, whole.gram, np.random.default_rng(4))
+    check_searches(wide.gram, whole.gram, kicks=2)
+    assert wide.hash == whole.hash
+
+
+def test_every_second_column_of_a_larger_table():
+    X, y = table("float64")
+    large = np.zeros((M, 2 * N))
+    large[:, ::2] = X
+    wide, whole = pair(large[:, ::2], y)
+    check_forms(wide.gram, whole.gram, np.random.default_rng(4))
+
+
+def test_products_columns_rows_and_rank():
+    X, y = table()
+    wide, whole = (problem.gram for problem in pair(X, y, always=[3]))
+    vectors = whole.columns[[4, 70, 2000]]
+    np.testing.assert_allclose(wide.products(vectors), whole.products(vectors), atol=1e-12)
+    np.testing.assert_allclose(wide.on_rows(np.array([0, 5])), whole.on_rows(np.array([0, 5])), atol=1e-12)
+    np.testing.assert_allclose(wide.columns, whole.columns, atol=1e-12)
+    assert wide.rank() == whole.rank() == M - 2
+
+
+def test_magnitudes_beyond_squares():
+    X, y = table("float64")
+    X[:, 100:140] *= 1e200
+    X[:, 1100:1140] *= 1e-200
+    wide, whole = pair(X, y)
+    check_forms(wide.gram, whole.gram, np.random.default_rng(5), rows=4)
+    np.testing.assert_allclose(wide.gram.row(120), whole.gram.row(120), atol=1e-12)
+
+
+def test_mostly_constant_columns_make_an_ordinary_problem():
+    X, y = table()
+    X[:, 10:] = 1.0
+    problem = SubsetProblem(X, y, memory_budget=8 * 100)
+    assert type(problem.gram) is Gram
+    assert problem.gram.dense
+    assert problem.candidates.tolist() == list(range(10))
+    assert problem.held_out([3]).n_columns == 10
+
+
+@pytest.mark.parametrize("kind", ["all flips", "listed"])
+@pytest.mark.parametrize("options", [{}, {"ridge": 0.2}], ids=["plain", "ridge"])
+def test_the_judge_needs_no_table_of_all_columns(kind, options):
+    X, y = table()
+    wide, whole = (problem.gram for problem in pair(X, y, **options))
+    support = np.array([1, 30, 999, 2000])
+    listed = None if kind == "all flips" else np.array([[0, 5], [1, 5], [3, 1200], [2, 600]])
+    for _ in range(3):
+        ours, theirs = Judge(wide).best_flip(support, listed), Judge(whole).best_flip(support, listed)
+        np.testing.assert_array_equal(ours, theirs)
+        support, listed = ours, None
+    assert Judge(wide).best_addition(support) == Judge(whole).best_addition(support)
+    assert "columns" not in wide.__dict__
+
+
+def test_nearly_dependent_columns():
+    X, y = table("float64")
+    rng = np.random.default_rng(6)
+    X[:, 1000:1020] = X[:, 5:6] * (1 + 1e-5 * rng.normal(size=(M, 20)))
+    wide, whole = pair(X, y)
+    check_searches(wide.gram, whole.gram)
+    assert "columns" not in wide.gram.__dict__
+
+
+def test_small_blocks(monkeypatch):
+    monkeypatch.setattr("pairflip.blocks.BYTES", 8 * M * 100)
+    X, y = table()
+    wide, whole = pair(X, y, always=[150])
+    assert len(wide.gram._blocks) == 30
+    check_forms(wide.gram, whole.gram, np.random.default_rng(7))
+    check_searches(wide.gram, whole.gram)
+    support = np.array([1, 30, 999, 2000])
+    np.testing.assert_array_equal(Judge(wide.gram).best_flip(support), Judge(whole.gram).best_flip(support))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_values_are_refused_in_one_sentence(value):
+    X, y = table()
+    X[3, 2500] = value
+    message = sentence_of(ValueError, lambda: SubsetProblem(X, y, memory_budget=0))
+    assert message.startswith("X contains NaN or infinity in column 'x2500' (1 value)")
+
+
+def test_whole_numbers_are_converted():
+    rng = np.random.default_rng(8)
+    X = rng.integers(0, 3, size=(M, N))
+    wide, whole = pair(X, X[:, 4] + rng.normal(size=M))
+    assert wide.X.dtype == np.float64
+    check_forms(wide.gram, whole.gram, np.random.default_rng(9), rows=3)
+
+
+def test_held_out_errors_are_those_of_the_ordinary_problem():
+    X, y = table("float64")
+    schedule = Schedule.geometric(1.0, 1e4, steps=3, sweeps=1, unit="greedy")
+    curves = [
+        select_size(problem, [1, 3], 4, schedule=schedule, chains=1, seed=2, polish=False) for problem in pair(X, y)
+    ]
+    for size in (1, 3):
+        same = [curve.supports[curve.at(size)].tolist() for curve in curves]
+        assert same[0] == same[1]
+    np.testing.assert_allclose(curves[0].cv_error, curves[1].cv_error, rtol=1e-9)
