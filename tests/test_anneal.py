@@ -111,7 +111,7 @@ def test_all_but_one_column(X, y):
 
 def test_a_target_that_three_columns_explain_exactly(X):
     y = 2.0 * X[:, 3] - 1.0 * X[:, 7] + 0.5 * X[:, 12] + 4.0
-    trace = anneal(SubsetProblem(X, y), 3)
+    trace = anneal(SubsetProblem(X, y), 3, method="anneal")
     assert trace.best_support.tolist() == [3, 7, 12]
     assert trace.best_coef == pytest.approx([2.0, -1.0, 0.5])
     assert trace.best_intercept == pytest.approx(4.0)
@@ -338,7 +338,7 @@ def test_without_xarray_the_error_names_the_extra(X, y, monkeypatch):
 
 
 def test_the_column_path_gives_the_same_walk_and_says_so(X, y):
-    matrix, columns = (anneal(SubsetProblem(X, y, memory_budget=budget), K) for budget in (2**28, 0))
+    matrix, columns = (anneal(SubsetProblem(X, y, memory_budget=budget), K, method="anneal") for budget in (2**28, 0))
     assert columns.best_support.tolist() == matrix.best_support.tolist()
     assert columns.best_energy == matrix.best_energy
     assert "worked from the columns" in columns.note
@@ -356,7 +356,7 @@ def test_schedules_by_name_and_by_value(X, y):
 
 def test_the_number_of_chains_depends_on_the_problem_alone():
     small, large = (SubsetProblem(*make_table(0, 40, n)) for n in (12, 400))
-    counts = [len(anneal(problem, 3).energies) for problem in (small, small, large)]
+    counts = [len(anneal(problem, 3, method="anneal").energies) for problem in (small, small, large)]
     assert counts[0] == counts[1] == 32
     assert 16 <= counts[2] <= 512
 

@@ -87,7 +87,7 @@ def test_k_equal_to_the_number_of_columns_leaves_nothing_to_choose():
     for engine in (ENGINE, ReferenceEngine()):
         walked = walk_one(engine, gram, descent_plan(5, 0, 4))
         np.testing.assert_array_equal(walked.support, [range(5)] * 2)
-        np.testing.assert_array_equal([support.size for support in engine.path(gram, 5, passes=3)], range(1, 6))
+        np.testing.assert_array_equal([support.size for support in engine.path(gram, 5, passes=3)[0]], range(1, 6))
 
 
 def small_problem(seed):
@@ -133,7 +133,7 @@ def test_a_descent_ends_where_no_flip_lowers_the_energy(kind, memory):
     }[kind]()
     gram = SubsetProblem(X, y, memory_budget=memory).gram
     walked = walk_one(ENGINE, gram, descent_plan(5, 1, 0, chains=6))
-    for support in [*walked.support, *ENGINE.path(gram, 5)]:
+    for support in [*walked.support, *ENGINE.path(gram, 5)[0]]:
         order = np.concatenate([support, np.setdiff1d(np.arange(60), support)])
         assert ReferenceEngine().flip_energies(gram, order, support.size).min() >= 0.0
 
@@ -177,7 +177,7 @@ def test_a_cache_of_few_rows_changes_nothing(monkeypatch):
     gram = SubsetProblem(X, y, memory_budget=0).gram
     assert Searcher(gram, 5, lambda scans: None).table.rows.shape == (6, 50)
     np.testing.assert_array_equal(walk_one(ENGINE, gram, plan).support, expected.support)
-    for ours, theirs in zip(ENGINE.path(gram, 8), ENGINE.path(SubsetProblem(X, y).gram, 8), strict=True):
+    for ours, theirs in zip(ENGINE.path(gram, 8)[0], ENGINE.path(SubsetProblem(X, y).gram, 8)[0], strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -235,21 +235,21 @@ def test_more_columns_than_are_independent_are_refused_in_one_sentence(engine):
 def test_a_path_ends_where_columns_run_out_and_may_take_all():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(20, 6)), rng.normal(size=20)
-    assert [s.tolist() for s in ENGINE.path(SubsetProblem(X, y).gram, 6)][-1] == list(range(6))
-    assert len(ENGINE.path(SubsetProblem(X, y).gram, 5, passes=4)) == 5
+    assert [s.tolist() for s in ENGINE.path(SubsetProblem(X, y).gram, 6)[0]][-1] == list(range(6))
+    assert len(ENGINE.path(SubsetProblem(X, y).gram, 5, passes=4)[0]) == 5
     twice = SubsetProblem(np.hstack([X, X]), y).gram
     for passes in (1, 2, 5):
-        path = ENGINE.path(twice, 11, passes=passes)
+        path, _ = ENGINE.path(twice, 11, passes=passes)
         assert [support.size for support in path] == list(range(1, 7))
         assert path[-1].tolist() == list(range(6))  # of equal columns the first
-    assert ENGINE.path(SubsetProblem(X, y).gram, 1, passes=3)[0].size == 1
+    assert ENGINE.path(SubsetProblem(X, y).gram, 1, passes=3)[0][0].size == 1
 
 
 def test_energies_along_a_path_fall():
     rng = np.random.default_rng(8)
     gram = SubsetProblem(*spectra(rng, 40, 60, 1e-3)).gram
     for passes in (1, 4):
-        energies = [gram.energy(support) for support in ENGINE.path(gram, 20, passes=passes)]
+        energies = [gram.energy(support) for support in ENGINE.path(gram, 20, passes=passes)[0]]
         assert (np.diff(energies) < 0).all()
 
 
@@ -283,7 +283,8 @@ class NoDescentOnThePath(NumbaEngine):
         judge, path = Judge(gram), [np.empty(0, np.int64)]
         while len(path) <= largest and (best := judge.best_addition(path[-1])) is not None:
             path.append(np.append(path[-1], best))
-        return [np.sort(support) for support in path[1:]]
+        supports = [np.sort(support) for support in path[1:]]
+        return supports, np.array([gram.energy(support) for support in supports])
 
 
 @pytest.mark.parametrize("broken", [FewerKicks, OtherAddress, StartsForgotten, OnePass, NoDescentOnThePath])

@@ -96,9 +96,14 @@ class AnnealedSubset(_SubsetRegressor):
     n_nonzero_coefs : int or None
         Number k of columns to choose; None means 10 % of them, at least one.
     schedule : {"auto", "paper"} or Schedule
-        How the walk is cooled down.
+        How walks are cooled down; anything but "auto" asks for simulated annealing alone.
     chains : int or None
-        Independent walks; None: as many as take about a second on one core.
+        Independent walks of simulated annealing; None: as the effort says.
+    effort : {"quick", "normal", "thorough"} or float
+        How much to spend where chains do not agree: the names count work, so results are the same everywhere; a number
+        is seconds by the clock.
+    method : {"auto", "descend", "anneal"} or None
+        See `anneal`; None: "anneal" if a schedule or a number of chains is given, else "auto".
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns.
     always : names or indices of columns
@@ -134,6 +139,8 @@ class AnnealedSubset(_SubsetRegressor):
         *,
         schedule: Schedule | Literal["auto", "paper"] = "auto",
         chains: int | None = None,
+        effort: Literal["quick", "normal", "thorough"] | float = "normal",
+        method: Literal["auto", "descend", "anneal"] | None = None,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
         ridge: float = 0.0,
@@ -144,6 +151,8 @@ class AnnealedSubset(_SubsetRegressor):
         self.n_nonzero_coefs = n_nonzero_coefs
         self.schedule = schedule
         self.chains = chains
+        self.effort = effort
+        self.method = method
         self.fit_intercept = fit_intercept
         self.always = always
         self.ridge = ridge
@@ -174,8 +183,9 @@ class AnnealedSubset(_SubsetRegressor):
             support = problem.candidates
         else:
             self.trace_ = anneal(
-                problem, size, self.schedule, self.chains, self._seed(), self.engine, n_jobs=self.n_jobs
-            )
+                problem, size, self.schedule, self.chains, self._seed(), self.engine,
+                n_jobs=self.n_jobs, method=self.method, effort=self.effort,
+            )  # fmt: skip
             support = self.trace_.best_support
         return self._keep(problem, support)
 
@@ -228,7 +238,7 @@ def _fold_errors(curve: SizeCurve) -> Floats:
 class AnnealedSubsetCV(_SubsetRegressor):
     r"""Linear regression on the best columns, their number chosen by cross validation.
 
-    Every fold of every size gets its own annealing, so the held-out error
+    Every fold of every size gets its own search, so the held-out error
 
     .. math:: \epsilon(k) = \frac{1}{2M} \sum_\mu \left(y_\mu - \hat y_\mu^{\setminus\mu}(k)\right)^2
 
@@ -245,10 +255,14 @@ class AnnealedSubsetCV(_SubsetRegressor):
     choose : {"auto", "best", "one_se"}
         ``"auto"``: the size that `print(model.curve_)` recommends, which is 0 (the mean) when nothing predicts clearly
         better than that. Or the size with the lowest error, or the smallest one within one standard error of it.
+    effort : {"quick", "normal", "thorough"}
+        How long folds and final fits are searched.
+    method : {"auto", "descend", "anneal"} or None
+        None: "anneal" if a schedule or a number of chains is given, else "auto"; see `Selection`.
     schedule : {"auto", "paper"} or Schedule
-        How the walks are cooled down.
+        How walks of simulated annealing are cooled down.
     chains : int or None
-        Walks for each size and fold; None: 8 to 16, by the size of the table.
+        Walks of simulated annealing for each size and fold.
     polish : bool
         Whether final fits are improved by what the folds found and by exchanging two columns at once.
     fit_intercept : bool
@@ -309,6 +323,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         choose: Literal["auto", "best", "one_se"] = "auto",
         schedule: Schedule | Literal["auto", "paper"] = "auto",
         chains: int | None = None,
+        effort: Literal["quick", "normal", "thorough"] = "normal",
+        method: Literal["auto", "descend", "anneal"] | None = None,
         polish: bool = True,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
@@ -324,6 +340,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         self.choose = choose
         self.schedule = schedule
         self.chains = chains
+        self.effort = effort
+        self.method = method
         self.polish = polish
         self.fit_intercept = fit_intercept
         self.always = always
@@ -366,6 +384,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
             chains=self.chains,
             seed=self._seed(),
             polish=self.polish,
+            method=self.method,
+            effort=self.effort,
         )
         self.curve_ = select_size(
             problem,

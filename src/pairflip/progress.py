@@ -43,23 +43,34 @@ def _rounded(seconds: float) -> tuple[int, str]:
     raise AssertionError("not reached")
 
 
+class Bar:
+    """A bar on the terminal: call it with units of work, from any thread; `say` changes what stands before it."""
+
+    def __init__(self, advance: Advance, say: Callable[[str], None]) -> None:
+        self._advance, self.say = advance, say
+
+    def __call__(self, amount: int) -> None:
+        """So many units of work were done."""
+        self._advance(amount)
+
+
 @contextmanager
-def progress_bar(title: str, total: int, show: bool | None) -> Iterator[Advance | None]:
+def progress_bar(title: str, total: int | None, show: bool | None) -> Iterator[Bar | None]:
     """Show a progress bar on standard error while the block runs.
 
     Parameters
     ----------
     title : str
         What is being done.
-    total : int
-        How many units of work there are.
+    total : int or None
+        How many units of work there are; None where that is not known.
     show : bool or None
         Whether to show the bar; None shows it where standard error is a terminal.
 
     Yields
     ------
-    callable or None
-        A function, safe to call from any thread, that advances the bar by a number of units; None without a bar.
+    Bar or None
+        What advances the bar; None without a bar.
     """
     if not (sys.stderr.isatty() if show is None else show):
         yield None
@@ -71,4 +82,4 @@ def progress_bar(title: str, total: int, show: bool | None) -> Iterator[Advance 
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=console.is_terminal) as bar:
         task = bar.add_task(title, total=total)
-        yield lambda amount: bar.advance(task, amount)
+        yield Bar(lambda amount: bar.advance(task, amount), lambda text: bar.update(task, description=text))

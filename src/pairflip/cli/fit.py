@@ -40,6 +40,8 @@ def fit(
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
     ridge: o.Ridge = 0.0,
+    effort: o.EffortOption = o.EffortName.NORMAL,
+    method: o.MethodOption = None,
     schedule: o.ScheduleOption = o.ScheduleName.AUTO,
     chains: o.Chains = None,
     seed: o.Seed = 0,
@@ -58,7 +60,7 @@ def fit(
     with plain_errors():
         from pairflip.jobs import local_threads
         from pairflip.progress import expected_time
-        from pairflip.search.annealing import anneal, as_schedule, check_size, model_seconds
+        from pairflip.search.annealing import Interrupted, anneal, as_schedule, check_size, model_seconds
 
         if out is not None:
             _check_out(out, data, force)
@@ -68,20 +70,27 @@ def fit(
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
         size, threads = check_size(problem, k), o.check_jobs(jobs)
-        seconds = model_seconds(problem, size, as_schedule(schedule.value_for_api), chains, threads)
-        expected = expected_time(seconds, local_threads(threads))
-        if expected is not None and not quiet:
-            say(f"{expected}.")
-        trace = anneal(
-            problem,
-            size,
-            schedule.value_for_api,
-            chains=chains,
-            seed=seed,
-            engine=engine,
-            n_jobs=threads,
-            progress=False if quiet else None,
-        )
+        if chains is not None or schedule is not o.ScheduleName.AUTO or method is o.MethodName.ANNEAL:
+            seconds = model_seconds(problem, size, as_schedule(schedule.value_for_api), chains, threads)
+            expected = expected_time(seconds, local_threads(threads))
+            if expected is not None and not quiet:
+                say(f"{expected}.")
+        try:
+            trace = anneal(
+                problem,
+                size,
+                schedule.value_for_api,
+                chains=chains,
+                seed=seed,
+                engine=engine,
+                n_jobs=threads,
+                progress=False if quiet else None,
+                method=None if method is None else method.value,
+                effort=effort.value,
+            )
+        except Interrupted as stopped:
+            say("interrupted; this is the best found so far.")
+            trace = stopped.trace
         record = _record(problem, trace)
         record["target"], record["source"] = loaded.table.target, loaded.table.source
         if out is not None:

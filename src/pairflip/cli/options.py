@@ -110,6 +110,30 @@ Cv = Annotated[
     typer.Option(metavar="CV", help="5x10: ten folds, five times; loo: leave one row out; 10: ten folds; blocks:5: "
                  "five blocks of neighbouring rows, for tables in the order of time.", rich_help_panel=_SEARCH),
 ]  # fmt: skip
+
+
+class MethodName(StrEnum):
+    """How supports are searched."""
+
+    AUTO = "auto"
+    DESCEND = "descend"
+    ANNEAL = "anneal"
+
+
+class EffortName(StrEnum):
+    """How long."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    THOROUGH = "thorough"
+
+
+MethodOption = Annotated[
+    MethodName | None,
+    typer.Option("--method", help="How to search: all methods, descents with kicks, or simulated annealing.",
+                 show_default="anneal with --schedule or --chains, else auto", rich_help_panel=_SEARCH),
+]  # fmt: skip
+EffortOption = Annotated[EffortName, typer.Option("--effort", help="How long to search.", rich_help_panel=_SEARCH)]
 ScheduleOption = Annotated[
     ScheduleName, typer.Option("--schedule", help="How the walks are cooled.", rich_help_panel=_SEARCH)
 ]

@@ -45,6 +45,8 @@ def select(
     ridge: o.Ridge = 0.0,
     sizes: o.Sizes = None,
     cv: o.Cv = "5x10",
+    effort: o.EffortOption = o.EffortName.NORMAL,
+    method: o.MethodOption = None,
     schedule: o.ScheduleOption = o.ScheduleName.AUTO,
     chains: o.Chains = None,
     polish: o.Polish = True,
@@ -74,9 +76,11 @@ def select(
         model = ModelOptions(center, always or (), ridge)
         run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
         o.check_cv(cv)
+        from pairflip.search.effort import as_method
         from pairflip.selection import Selection
 
-        chosen = Selection(o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish)
+        how = None if method is None else as_method(method.value)
+        chosen = Selection(o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value)
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
             raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
@@ -94,7 +98,7 @@ def select(
         curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **run)
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
-        used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"])}
+        used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
         finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
 
 

@@ -145,6 +145,8 @@ def flip_nanoseconds(gram: Gram, k: int) -> float:
     return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
+Steps = tuple[list[NDArray[np.int64]], Floats]
+"""Supports of sizes 1, 2, ..., as candidate positions, and their energies."""
 Pair = tuple[Gram, WalkPlan]
 """A problem and the chains to walk on it."""
 
@@ -208,8 +210,8 @@ class Engine(Protocol):
         """
         ...
 
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
-        """Supports of sizes 1 to `largest`, each from its neighbour with a descent.
+    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
+        """Supports of sizes 1 to `largest`, each from its neighbour with a descent, and their energies.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, TIE, Pair, RankTooSmall, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import BETTER, TIE, Pair, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.reference_descent import LiteralSearch
 from pairflip.gram import Gram
@@ -73,10 +73,11 @@ class ReferenceEngine:
             raise RankTooSmall(k, len(ones), gram.objective)
         return np.array(ones + zeros)
 
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
+    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour by QR; see `LiteralSearch.path`."""
         with one_blas_thread():
-            return [np.array(sorted(support)) for support in LiteralSearch(gram).path(largest, passes)]
+            supports = [np.array(sorted(support)) for support in LiteralSearch(gram).path(largest, passes)]
+            return supports, np.array([self.energy(gram, support) for support in supports])
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the chains of every pair one after the other; `n_jobs` has no meaning here."""

@@ -44,6 +44,10 @@ class HeldOutJudge(Protocol):
         """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
         ...
 
+    def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
+        """The same, and the energies (F, C) of the supports on the training rows of their folds."""
+        ...
+
     def without_columns(self) -> Floats:
         """Observed minus predicted (P,) when no columns are chosen."""
         ...

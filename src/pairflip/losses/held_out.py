@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pairflip.selection.folds import Folds
 
 
+_CALM = 1e4  # variance inflation up to which the Gram matrix tells ten digits
 _UNSEEN = 1e-3  # below this value of 1 - h the identity would lose digits: refit without the row
 
 
@@ -46,34 +47,97 @@ class HeldOutErrors:
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """y minus prediction (C, P), in units of y, when fold f is predicted by supports[f, c] of (F, C, k)."""
-        _, chains, k = supports.shape
+        return self.judged(supports)[0]
+
+    def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
+        """The same, and the energies (F, C) of the supports on the training rows of their folds.
+
+        Parameters
+        ----------
+        supports : (F, C, k)
+            Columns chosen by each chain of each fold.
+        quick
+            Whether well-conditioned supports may be judged from the Gram matrix (to ten digits) where single rows are
+            left out: a QR for each of very many supports takes longer than finding them.
+        """
+        folds, chains, k = supports.shape
         distinct, which = np.unique(supports.reshape(-1, k), axis=0, return_inverse=True)
         which = which.reshape(-1, chains)
-        result = np.empty((chains, self._places[-1].stop))
-        (self._single_rows if self._single else self._blocks)(distinct, which, result)
-        return result / self._root[self._folds.row]
+        result, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
+        if quick and self._single and self._problem.gram.dense:
+            done = self._by_gram(supports, result, energies)
+            which = np.where(done, -1, which)
+            left = np.unique(which[which >= 0])
+            if left.size == 0:
+                return result / self._root[self._folds.row], energies
+            which = np.where(done, -1, np.searchsorted(left, which))
+            distinct = distinct[left]
+        (self._single_rows if self._single else self._blocks)(distinct, which, result, energies)
+        return result / self._root[self._folds.row], energies
 
-    def _single_rows(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats) -> None:
-        """Fill in residuals (C, P) of rows left out one by one; fold f, chain c uses distinct[which[f, c]]."""
+    def _by_gram(self, supports: NDArray[np.int64], result: Floats, energies: Floats) -> NDArray[np.bool_]:
+        """Fill in what the Gram matrix tells safely; which (F, C) that was."""
+        gram, row = self._problem.gram, self._folds.row
+        folds, chains, k = supports.shape
+        outside = 1.0 - np.einsum("mf,mf->m", self._basis, self._basis)
+        done = np.zeros((folds, chains), dtype=bool)
+        step = max(1, _STACK_BYTES // (16 * chains * k * (k + 1)))
+        for first in range(0, folds, step):
+            part = slice(first, min(first + step, folds))
+            at = np.searchsorted(self._problem.candidates, supports[part])
+            G = gram.matrix[at[..., :, None], at[..., None, :]]
+            held = row[part]
+            x_row = gram.columns[at, held[:, None, None]]
+            try:
+                P = np.linalg.inv(G)
+            except np.linalg.LinAlgError:
+                continue
+            b = gram.b[at]
+            x = np.einsum("fckl,fcl->fck", P, b)
+            x += np.einsum("fckl,fcl->fck", P, b - np.einsum("fckl,fcl->fck", G, x))
+            left = outside[held][:, None] - np.einsum("fck,fckl,fcl->fc", x_row, P, x_row, optimize=True)
+            e = gram.target[held][:, None] - np.einsum("fck,fck->fc", x_row, x)
+            energy = 0.5 * (gram.yy - np.einsum("fck,fck->fc", b, x))
+            inflated = np.einsum("fckk->fck", P).max(axis=-1)
+            safe = (inflated < _CALM) & (left > _UNSEEN) & ~self._apart[part, None] & (energy > 1e-6 * gram.yy)
+            held_out = e / np.where(safe, left, 1.0)
+            result[:, part] = held_out.T
+            energies[part] = energy - 0.5 * e * held_out
+            done[part] = safe
+        return done
+
+    def _single_rows(
+        self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats, energies: Floats
+    ) -> None:
+        """Fill in residuals (C, P) and energies (F, C) of single rows left out; fold f, chain c uses which[f, c]."""
         row = self._folds.row
-        for part, left, e, _ in loo_stack(self._problem, distinct):
+        for part, left, e, energy in loo_stack(self._problem, distinct):
             fold, chain = np.nonzero((which >= part.start) & (which < part.stop))
             at = which[fold, chain] - part.start, row[fold]
             unseen = (left[at] <= _UNSEEN) | self._apart[fold]
             result[chain, fold] = e[at] / np.where(unseen, 1.0, left[at])
+            energies[fold, chain] = energy[at[0]] - 0.5 * e[at] * result[chain, fold]
             for f, c in zip(fold[unseen], chain[unseen], strict=True):
                 result[c, f] = self._refit(distinct[which[f, c]], self._folds.left_out[f])[0]
+                energies[f, c] = self._training_energy(distinct[which[f, c]], f)
 
-    def _blocks(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats) -> None:
-        """Fill in residuals (C, P) of rows left out together."""
+    def _training_energy(self, support: NDArray[np.int64], fold: int) -> float:
+        """E of a support on the training rows of a fold, by QR."""
+        gram = self._problem.held_out(self._folds.left_out[fold])
+        return gram.energy(gram.positions(support))
+
+    def _blocks(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats, energies: Floats) -> None:
+        """Fill in residuals (C, P) and energies (F, C) of rows left out together."""
         for u, support in enumerate(distinct):
-            q, e = self._factor(support)
+            q, e, energy = self._factor(support)
             for fold, chain in zip(*np.nonzero(which == u), strict=True):
                 rows, place = self._folds.left_out[fold], self._places[fold]
-                if self._apart[fold]:
-                    residuals = self._refit(support, rows)
+                left = None if self._apart[fold] else _block(q[rows], e[rows])
+                residuals = self._refit(support, rows) if left is None else left
+                if left is None:
+                    energies[fold, chain] = self._training_energy(support, fold)
                 else:
-                    residuals = self._block(support, rows, q[rows], e[rows])
+                    energies[fold, chain] = energy - 0.5 * float(e[rows] @ left)
                 result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
 
     def without_columns(self) -> Floats:
@@ -89,15 +153,8 @@ class HeldOutErrors:
         """Squared errors."""
         return np.asarray(residuals**2)
 
-    def _block(self, support: NDArray[np.int64], rows: NDArray[np.int64], q: Floats, e: Floats) -> Floats:
-        """Weighted residuals of several rows held out together."""
-        inside = np.eye(rows.size) - q @ q.T
-        if np.linalg.eigvalsh(inside)[0] > _UNSEEN:
-            return np.asarray(np.linalg.solve(inside, e))
-        return self._refit(support, rows)
-
-    def _factor(self, support: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Orthonormal basis of forced and chosen columns (its rows give the hat matrix), and the residuals."""
+    def _factor(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, float]:
+        """Orthonormal basis of forced and chosen columns (its rows give the hat matrix), the residuals, the energy."""
         gram = self._problem.gram
         at = self._problem.slots(support)
         columns, m = gram.columns[at].T, gram.target.size
@@ -105,10 +162,13 @@ class HeldOutErrors:
         if ridge:
             columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[at]))])
         q = np.linalg.qr(columns)[0][:m]
-        residual = gram.target - q @ (q.T @ gram.target)
+        fitted = q.T @ gram.target
+        residual = gram.target - q @ fitted
         if not ridge:
             residual -= q @ (q.T @ residual)
-        return np.hstack([self._basis, q]), residual
+        # With ridge the rows below have residuals, too: together with these, y is what was fitted and what was not.
+        energy = 0.5 * float(residual @ residual if not ridge else gram.yy - fitted @ fitted)
+        return np.hstack([self._basis, q]), residual, energy
 
     def _refit(self, support: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
         """Residuals of the rows by fitting without them; a forced column that only they determine has coefficient zero.
@@ -138,6 +198,12 @@ class HeldOutErrors:
         norms[norms == 0] = 1.0
         x = np.linalg.lstsq(design[:, used] / norms, design[:, -1], rcond=None)[0] / norms
         return np.asarray(table[rows, -1] - table[np.ix_(rows, used)] @ x)
+
+
+def _block(q: Floats, e: Floats) -> Floats | None:
+    """Weighted residuals of several rows left out together; None where they leave too little to the others."""
+    inside = np.eye(e.size) - q @ q.T
+    return np.asarray(np.linalg.solve(inside, e)) if np.linalg.eigvalsh(inside)[0] > _UNSEEN else None
 
 
 def _independent(columns: Floats) -> list[int]:

@@ -186,6 +186,13 @@ def _listed(curve: SizeCurve, columns: list[int]) -> list[Piece]:
     return pieces
 
 
+def _more_search(curve: SizeCurve) -> str:
+    """What to do about a search that was too short."""
+    if curve.settings.get("method", "anneal") == "anneal":
+        return "Use more chains or a slower schedule."
+    return "Search longer (--effort thorough, in Python effort='thorough')."
+
+
 def _of_search(curve: SizeCurve, size: int) -> list[str]:
     """Doubts about the search."""
     if not uncertain(curve, size):
@@ -193,7 +200,7 @@ def _of_search(curve: SizeCurve, size: int) -> list[str]:
     return [
         f"The search is uncertain at {plural(size, 'column')}: only {percent(curve.agreement[curve.at(size)])} of the "
         "chains reached the best set of their fold, so better columns may have been missed and the error may be too "
-        "high. Use more chains or a slower schedule."
+        f"high. {_more_search(curve)}"
     ]
 
 

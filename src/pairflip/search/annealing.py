@@ -18,7 +18,9 @@ from pairflip.losses.loo import LooGram
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
+from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
+from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, reaches, settle
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.axes import Axes
+
+
+BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class Trace:
         What a reader should know about how it was computed; empty when all was as usual.
     objective : {"energy", "loo"}
         What was annealed.
+    method, effort : str
+        How it was searched; betas, flips, energy and acceptance have no steps unless the method is "anneal".
     yy : float
         :math:`y^T y` beside the forced columns: twice the energy of no columns, in whose units rounding is told.
     """
@@ -77,6 +84,8 @@ class Trace:
     note: str = ""
     objective: str = "energy"
     yy: float = 0.0
+    method: str = "anneal"
+    effort: str = ""
 
     @property
     def best_names(self) -> list[str]:
@@ -90,6 +99,7 @@ class Trace:
 
     def __repr__(self) -> str:
         what = "" if self.objective == "energy" else f"objective={self.objective!r}, "
+        what += "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
         return (
             f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
             f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, engine={self.engine!r}, "
@@ -182,8 +192,13 @@ def anneal(
     progress: bool | None = False,
     polish: bool = True,
     objective: Literal["energy", "loo"] = "energy",
+    method: Method | None = None,
+    effort: Literal["quick", "normal", "thorough"] | float = "normal",
 ) -> Trace:
-    r"""Search the support of k columns with the lowest energy by simulated annealing.
+    r"""Search the support of k columns with the lowest energy.
+
+    Unless told otherwise, by a portfolio: the path over all sizes, descents by best flips with kicks, and annealing
+    where these do not agree. A schedule or a number of chains asks for simulated annealing alone, as in the paper.
 
     Parameters
     ----------
@@ -213,11 +228,33 @@ def anneal(
         :math:`E_\mathrm{loo}(S) = \frac12 \sum_i (e_i / (1 - h_{ii}))^2` (the paper's LOOE2 times the number of rows)
         takes the place of the energy everywhere, in the trace too; a flip costs O(M k), and nothing is polished. Its
         minimum falls with k far beyond the columns that matter, so it must not choose k.
+    method
+        ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only) or ``"anneal"``. None: ``"anneal"`` if a
+        schedule, a number of chains or the other objective is given, else ``"auto"``.
+    effort
+        For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (about a second on one core where chains do not
+        agree earlier) or ``"thorough"``, counted in work, so that the result is the same everywhere; or a number of
+        seconds by the clock.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C while methods other than ``"anneal"`` search: a KeyboardInterrupt that carries ``trace``, what was
+        found so far.
     """
     began = time.perf_counter()
     k = check_size(problem, k)
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
+    spend = as_effort(effort)
+    if method is None:
+        plain = schedule == "auto" and chains is None and objective == "energy"
+        method = "auto" if plain else "anneal"
+    if as_method(method) != "anneal":
+        if chains is not None or objective != "energy":
+            given = "chains" if chains is not None else "objective"
+            raise ValueError(f"method is {method!r} and {given} is given; expected method='anneal', or effort instead.")
+        return _search(problem, k, method, spend, plan_schedule, seed, engine, n_jobs, progress, polish, began)
     walker = get_engine("numba" if engine == "auto" and objective == "loo" else engine)
     gram = _objective_gram(problem, objective)
     flips = plan_schedule.flips(gram.n_columns)
@@ -237,7 +274,7 @@ def anneal(
     supports, energies = settle(gram, walked)
     first = first_best(energies, gram.yy)
     found = supports[first]
-    notes = [] if problem.gram.dense else ["worked from the columns (the N x N matrix exceeds the memory budget)"]
+    notes = [] if problem.gram.dense else [BY_COLUMNS]
     if polish and objective == "energy":
         from pairflip.search.double_flip import improve
 
@@ -268,6 +305,62 @@ def anneal(
         objective=objective,
         yy=float(gram.yy),
     )
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a search that had found something: `trace` has it."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__("the search was interrupted; the exception's trace has what was found so far")
+        self.trace = trace
+
+
+def _search(
+    problem: SubsetProblem, k: int, method: Method, effort: Effort, schedule: Schedule, seed: int,
+    engine: str | Engine, n_jobs: int | None, progress: bool | None, polish: bool, began: float,
+) -> Trace:  # fmt: skip
+    """A trace by the portfolio of methods."""
+    walker = get_engine("numba" if engine == "cuda" else engine)
+    gram, so_far = problem.gram, list[Searched]()
+
+    def traced(found: Searched, note: str = "") -> Trace:
+        best, notes = found.best, [] if gram.dense else [BY_COLUMNS]
+        agree, of = found.agree
+        if polish and not note and agree < of:
+            from pairflip.search.double_flip import improve
+
+            improved = improve(gram, found.supports, found.energies)
+            if improved is not None:
+                best = improved[0]
+                notes.append("double flips found a better support than any chain")
+        fit = problem.fit(problem.candidates[best])
+        chains = found.energies.size
+        return Trace(
+            k=k, schedule=schedule, seed=seed, engine=walker.name, names=problem.names,
+            betas=np.zeros(0), flips=np.zeros(0, dtype=np.int64), energy=np.zeros((chains, 0)),
+            acceptance=np.zeros((chains, 0)), supports=problem.candidates[found.supports], energies=found.energies,
+            best_support=fit.support, best_energy=fit.energy, best_coef=fit.coef, best_intercept=fit.intercept,
+            refreshes=np.zeros(chains, dtype=np.int64), seconds=time.perf_counter() - began,
+            note="; ".join([*notes, note] if note else notes), yy=float(gram.yy), method=method, effort=effort.name,
+        )  # fmt: skip
+
+    try:
+        with progress_bar(f"searching k = {k}", None, progress) as bar:
+
+            def heard(found: Searched) -> None:
+                so_far.append(found)
+                if bar is not None:
+                    bar.say(f"k = {k}: {found.energies.size} chains, lowest energy {found.energies.min():.6g}")
+
+            found = portfolio(
+                gram, k, method=method, effort=effort, schedule=schedule, seed=seed, engine=walker,
+                n_jobs=local_threads(n_jobs), tick=bar, heard=heard,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if so_far:
+            raise Interrupted(traced(so_far[-1], "interrupted")) from None
+        raise
+    return traced(found)
 
 
 def _objective_gram(problem: SubsetProblem, objective: str) -> Gram:

@@ -28,6 +28,7 @@ from pairflip.selection.walks import temperatures
 
 Supports = NDArray[np.int64]
 _STAND_INS = 20
+_FEW = 20
 _POOL = 5_000  # supports of the folds that are tried on all rows, at most
 
 
@@ -142,11 +143,13 @@ def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Fold
     """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
     cells = [found.cell(size, f, work.chains) for f in range(len(work.folds))]
     supports, energies = np.stack([cell[0] for cell in cells]), np.stack([cell[1] for cell in cells])
+    by_chain, exact = errors.judged(supports, quick=not work.selection.anneals)
+    if not work.selection.anneals:
+        energies = exact  # those of the search come from the Gram matrix
     best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
     folds = np.arange(len(work.folds))
     chosen, low = supports[folds, best], energies[folds, best]
     agreed = [np.mean(reaches(e, bound, yy)) for e, bound, yy in zip(energies, low, errors.yy, strict=True)]
-    by_chain = errors.residuals(supports)
     fold = work.folds.fold
     residuals = by_chain[best[fold], np.arange(fold.size)]
     return _Folds(chosen, residuals, by_chain, float(np.mean(low / _training_rows(work))), float(np.mean(agreed)))
@@ -177,7 +180,7 @@ def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
         other = _best_of_folds(work, found, size)
         supports, energies = np.vstack([supports, other]), np.append(energies, problem.energy(other))
     chosen = supports[first_best(energies, problem.gram.yy)]
-    if polish:
+    if polish and work.selection.anneals:  # kicks do more than double flips, in less time
         improved = improve(problem.gram, problem.gram.positions(supports), energies)
         if improved is not None:
             chosen = problem.candidates[improved[0]]
@@ -189,13 +192,16 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
     every = np.array([s for (k, f, _), s in found.supports.items() if k == size and f != ALL_ROWS], dtype=np.int64)
     pool, times = np.unique(every, axis=0, return_counts=True)
-    pool = pool[np.argsort(-times, kind="stable")[:_POOL]]
+    pool = pool[np.argsort(-times, kind="stable")[: _POOL if work.selection.anneals else _FEW]]
     energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
     return np.asarray(pool[int(np.argmin(energies))])
 
 
 def _annealing(work: Work, found: Found) -> AnnealCurves:
     """The course of the final annealings, for the chains of which it was kept."""
+    if not work.selection.anneals:
+        none = np.empty((1 + len(work.sizes), 0, 0))
+        return AnnealCurves(betas=np.empty((1 + len(work.sizes), 0)), energy=none, acceptance=none)
     kept = {a: s for a, s in found.steps.items() if a[1] == ALL_ROWS}
     chains = max((chain + 1 for _, _, chain in kept), default=0)
     steps_of = temperatures(work, work.problem.gram, work.sizes)

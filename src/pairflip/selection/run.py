@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from pairflip.engines import Engine, get_engine
 from pairflip.jobs import check_jobs, local_threads
 from pairflip.problem import SubsetProblem
+from pairflip.search.annealing import BY_COLUMNS
 from pairflip.selection.assemble import assemble
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.hands import Hands, choose_hands
@@ -186,7 +187,7 @@ class _Job:
         """What a reader of the result should know about how it was computed."""
         notes = []
         if not self.work.problem.gram.dense:
-            notes.append("worked from the columns (the N x N matrix exceeds the memory budget)")
+            notes.append(BY_COLUMNS)
         return notes + hands.notes(self.work) + ([] if self.book is None else self.book.notes)
 
 

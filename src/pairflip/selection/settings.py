@@ -10,6 +10,7 @@ import numpy as np
 
 from pairflip.philox import check_seed
 from pairflip.search.annealing import as_schedule, check_chains
+from pairflip.search.effort import FOLD_EFFORTS, Method, as_method
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import parse_cv
 
@@ -29,6 +30,10 @@ class Selection:
         ``"loo"`` (leave one row out, as in the paper), a number of folds (rows shuffled with a fixed seed), ``"5x10"``
         (10 folds, 5 times with other random folds), ``"blocks:5"`` (5 blocks of neighbouring rows, for tables in the
         order of time), a scikit-learn splitter, or an iterable of (training rows, held-out rows).
+    method, effort
+        How supports are searched: ``"auto"`` or ``"descend"`` (in every fold the path over all sizes, descents and
+        kicks), or ``"anneal"``. None: ``"anneal"`` if a schedule or a number of chains is given, else ``"auto"``. The
+        effort of the first two is ``"quick"`` (the path alone, in greedy time), ``"normal"`` or ``"thorough"``.
     schedule
         ``"auto"``, ``"paper"``, or a `Schedule`; what its unit means in a fold follows from the fold's training rows.
     chains
@@ -48,9 +53,20 @@ class Selection:
     chains: int | None = None
     seed: int = 0
     polish: bool = True
+    method: Method | None = None
+    effort: Literal["quick", "normal", "thorough"] = "normal"
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
+            raise ValueError(f"effort is {self.effort!r}; expected 'quick', 'normal' or 'thorough'.")
+        plain = self.chains is None and isinstance(self.schedule, str) and self.schedule == "auto"
+        method = as_method(("auto" if plain else "anneal") if self.method is None else self.method)
+        if method != "anneal" and self.chains is not None:
+            raise ValueError(
+                f"method is {method!r} and chains is given; expected method='anneal' (--method anneal), or an effort."
+            )
         checked = {
+            "method": method,
             "sizes": _listed(self.sizes),
             "cv": _kept(parse_cv("loo" if self.cv is None else self.cv)),
             "schedule": as_schedule(self.schedule),
@@ -66,6 +82,11 @@ class Selection:
         """The schedule."""
         assert isinstance(self.schedule, Schedule)
         return self.schedule
+
+    @property
+    def anneals(self) -> bool:
+        """Whether chains anneal; else they follow paths, descend and are kicked."""
+        return self.method == "anneal"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values by name, for files and for display."""
@@ -83,6 +104,8 @@ class Selection:
             "chains": self.chains,
             "seed": self.seed,
             "polish": self.polish,
+            "method": self.method,
+            "effort": self.effort,
         }
 
 

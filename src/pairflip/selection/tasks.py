@@ -15,6 +15,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import check_size, count_chains
+from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, kick_nanoseconds
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
@@ -70,7 +71,10 @@ class Work:
     def settings(self) -> dict[str, Any]:
         """All that determines the result apart from the data: the selection, fitted to the table, and the model."""
         problem = self.problem
-        return self.selection.to_dict() | {
+        chosen = self.selection.to_dict()
+        if not self.selection.anneals:
+            del chosen["schedule"]
+        return chosen | {
             "sizes": list(self.sizes),
             "cv": self.folds.how,
             "chains": self.chains,
@@ -102,6 +106,9 @@ class Work:
 
     def nanoseconds(self, size: int, chains: int) -> float:
         """Estimated time of a task on one core, by the cost model (it sets batches, never results)."""
+        if not self.selection.anneals:
+            kicks = 3 + FOLD_EFFORTS[self.selection.effort].descent(size).kicks
+            return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky=0.0) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
 
@@ -120,12 +127,14 @@ def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] 
     done : set of (size, fold, chain)
         Chains that are finished.
     shard : (part, of)
-        Which part of the grid: a shard owns every `of`-th (size, fold), from `part` (counting from 1) on.
+        Which part of the grid: a shard owns every `of`-th (size, fold), or every `of`-th fold where paths are followed,
+        from `part` (counting from 1) on.
     """
     part, of = shard
     tasks = []
     for place, (size, fold) in enumerate(work.grid()):
-        if place % of != part - 1:
+        # A path runs over all sizes of a fold, so that these stay together.
+        if (place if work.selection.anneals else place // len(work.sizes)) % of != part - 1:
             continue
         open_chains = [c for c in range(work.chains_of(size, fold)) if (size, fold, c) not in done]
         for first, last in _runs(open_chains):
@@ -145,6 +154,8 @@ def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
 def batches(work: Work, tasks: Iterable[Task], target_ns: float) -> list[list[Task]]:
     """Tasks in their order, joined until a batch takes about `target_ns`, split where one alone takes longer.
 
+    Where paths are followed, the tasks of a fold stay together.
+
     Parameters
     ----------
     work : Work
@@ -158,6 +169,13 @@ def batches(work: Work, tasks: Iterable[Task], target_ns: float) -> list[list[Ta
     batch: list[Task] = []
     filled = 0.0
     for task in tasks:
+        if not work.selection.anneals:
+            if batch and batch[-1].fold != task.fold and filled >= target_ns:
+                result.append(batch)
+                batch, filled = [], 0.0
+            batch.append(task)
+            filled += work.nanoseconds(task.size, task.last - task.first)
+            continue
         per_chain = work.nanoseconds(task.size, 1)
         step = max(1, int(target_ns / per_chain))
         for first in range(task.first, task.last, step):
@@ -209,6 +227,9 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     wanted = check_sizes(problem, selection.sizes, min(problem.rows_present - f.size for f in folds.left_out))
     gram = problem.gram
     flips = int(selection.plan.flips(gram.n_columns).sum())
+    if not selection.anneals:
+        inside, final = FOLD_EFFORTS[selection.effort].chains, FINAL_EFFORTS[selection.effort].chains
+        return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine)
     return Work(
         problem=problem,
         selection=selection,
@@ -281,12 +302,16 @@ _EXTENT = ("sizes", "chains", "final_chains", "polish")
 def identity(work: Work) -> dict[str, Any]:
     """What a journal's manifest says: everything that a chain depends on apart from its address.
 
-    Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer.
+    Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer; but a
+    path depends on the largest size that it runs to.
     """
+    unused = ("method", "effort") if work.selection.anneals else ()
+    more = {} if work.selection.anneals else {"largest_size": max(work.sizes)}
     return {
         "data": work.problem.hash,
         "rows": work.problem.n_rows,
         "columns": work.problem.n_columns,
-        **{name: value for name, value in work.settings.items() if name not in _EXTENT},
+        **{name: value for name, value in work.settings.items() if name not in _EXTENT + unused},
+        **more,
         "folds": work.folds.hash,
     }

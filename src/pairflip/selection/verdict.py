@@ -118,5 +118,9 @@ def baseline(curve: SizeCurve) -> str:
 
 
 def uncertain(curve: SizeCurve, size: int) -> bool:
-    """Whether so few chains agree at this size that better columns may have been missed."""
-    return bool(curve.agreement[curve.at(size)] < UNCERTAIN)
+    """Whether so few chains agree at this size that better columns may have been missed.
+
+    The chain that reached the best set always agrees with itself, so of few chains more must agree; one tells nothing.
+    """
+    chains = curve.chain_cv_error.shape[1]
+    return bool(chains > 1 and curve.agreement[curve.at(size)] < max(UNCERTAIN, 1.2 / chains))

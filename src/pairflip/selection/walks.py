@@ -9,12 +9,14 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines import RankTooSmall, WalkPlan, WalkResult, get_engine
+from pairflip.engines import Engine, RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import address_keys
+from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS
 from pairflip.search.forward import forward_energies, scale_of
+from pairflip.search.portfolio import NO_FLIPS
 from pairflip.search.settle import settle
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.text import numbered
@@ -62,6 +64,9 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
     outcomes = []
     for fold, own in groupby(tasks, key=lambda task: task.fold):
         gram, together = gram_of(work, fold), list(own)
+        if not work.selection.anneals:
+            outcomes += searched(work, together, gram, walker, go_on)
+            continue
         for task, chains in zip(together, plans(work, together, gram), strict=True):
             if task.size == gram.n_columns:
                 outcomes.append(outcome(work, task, gram, None))
@@ -72,6 +77,57 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
                 raise _too_large(task, error.rank) from None
             outcomes.append(outcome(work, task, gram, walked))
     return outcomes
+
+
+def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick: Tick) -> list[Outcome]:
+    """Outcomes of tasks of one fold by path, descents and kicks: chain 0 of a size starts from the path.
+
+    Parameters
+    ----------
+    work : Work
+        Settings and data.
+    tasks : sequence of Task
+        Tasks of the fold.
+    gram : Gram
+        Its problem.
+    walker : Engine
+        What searches.
+    tick : callable
+        Hears of work that was done.
+    """
+    efforts = FINAL_EFFORTS if tasks[0].fold == ALL_ROWS else FOLD_EFFORTS
+    effort, largest = efforts[work.selection.effort], max(work.sizes)
+    path: list[NDArray[np.int64]] = []
+    low = np.zeros(0)
+    if any(task.first == 0 for task in tasks):
+        path, low = walker.path(gram, largest, passes=effort.passes, tick=tick)
+    found = []
+    for task in tasks:
+        k, chains = task.size, np.arange(task.first, task.last)
+        if k == gram.n_columns or (task.first == 0 and len(path) < k):
+            if k > gram.n_columns or len(path) < k:
+                raise _too_large(task, len(path) if task.first == 0 else gram.n_columns)
+            everything = np.tile(np.arange(k), (chains.size, 1))
+            found.append(Outcome(task, gram.candidates[everything], np.full(chains.size, low[-1]), no_steps(work)))
+            continue
+        from_path = chains == 0
+        supports, energies = np.empty((chains.size, k), dtype=np.int64), np.empty(chains.size)
+        if from_path.any():
+            supports[0], energies[0] = np.sort(path[k - 1]), low[k - 1]
+        kinds: list[tuple[NDArray[np.bool_], NDArray[np.int64] | None]] = [(~from_path, None)]
+        if from_path.any() and effort.kicks:
+            kinds.append((from_path, supports[:1].copy()))
+        for which, starts in kinds:
+            if which.any():
+                keys = address_keys(work.selection.seed, k, task.fold, chains[which])
+                plan = WalkPlan(k, *NO_FLIPS, keys, starts, effort.descent(k))
+                try:
+                    (walked,) = walker.walk([(gram, plan)], tick=tick)
+                except RankTooSmall as error:
+                    raise _too_large(task, error.rank) from None
+                supports[which], energies[which] = walked.support, walked.final_energy
+        found.append(Outcome(task, gram.candidates[supports], energies, no_steps(work)))
+    return found
 
 
 def gram_of(work: Work, fold: int) -> Gram:
@@ -155,7 +211,7 @@ def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Ou
 
 def no_steps(work: Work) -> Floats:
     """The course of no chain."""
-    return np.empty((0, 2, len(work.schedule)))
+    return np.empty((0, 2, len(work.schedule) if work.selection.anneals else 0))
 
 
 def _too_large(task: Task, rank: int) -> ValueError:

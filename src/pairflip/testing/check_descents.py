@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairflip.engines.base import Descent, Engine, RankTooSmall, Refused, WalkPlan, WalkResult
+from pairflip.engines.base import Descent, Engine, RankTooSmall, Refused, Steps, WalkPlan, WalkResult
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.philox import chain_keys
 from pairflip.problem import SubsetProblem
@@ -81,12 +80,13 @@ def check_paths(engine: Engine, cases: Sequence[Case] | None = None) -> None:
             return
         largest = min(case.k + 1, case.gram.n_columns - 1)
         for passes in (1, 4):
-            expected = _reference_path(case, largest, passes)
-            given = engine.path(case.gram, largest, passes=passes)
+            expected, low = _reference_path(case, largest, passes)
+            given, energies = engine.path(case.gram, largest, passes=passes)
             require(len(given) == len(expected), f"{case.name}: a path of {len(given)} sizes, not {len(expected)}")
             for ours, theirs in zip(given, expected, strict=True):
                 what = f"{case.name}, {passes} passes: {ours.tolist()}, not {theirs.tolist()}"
                 require(np.array_equal(ours, theirs), what)
+            require(bool(np.all(np.abs(energies - low) <= 1e-9 * case.gram.yy)), f"{case.name}: {energies}, not {low}")
 
 
 def check_starts(engine: Engine, cases: Sequence[Case] | None = None) -> None:
@@ -113,7 +113,7 @@ def check_descent_rank(engine: Engine) -> None:
     for case in (doubled, wide):
         if refuses_descents(engine, case):
             return
-        sizes = [support.size for support in engine.path(case.gram, case.k + 2, passes=3)]
+        sizes = [support.size for support in engine.path(case.gram, case.k + 2, passes=3)[0]]
         require(sizes == list(range(1, case.k + 1)), f"{case.name}: a path of sizes {sizes}; expected up to {case.k}")
         walk_one(engine, case.gram, descent_plan(case.k, 0, 2))
         try:
@@ -139,5 +139,5 @@ def _reference_chains(case: Case, kicks: int) -> WalkResult:
 
 
 @cache
-def _reference_path(case: Case, largest: int, passes: int) -> list[NDArray[np.int64]]:
+def _reference_path(case: Case, largest: int, passes: int) -> Steps:
     return ReferenceEngine().path(case.gram, largest, passes=passes)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Pair, Refused, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.cuda.batch import WORTH_CHAINS, WORTH_SECONDS, cut, refusal, size_class, worthwhile
 from pairflip.engines.cuda.device import WALK, Matrices, device_name, free_bytes, kernels, order_bytes, why_unavailable
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
@@ -52,7 +52,7 @@ class CudaEngine:
             return "Descents, kicks and paths are left to the CPU."
         return undefined(gram, plan) or refusal(gram, plan.k, int(plan.flips.max(initial=0)), free_bytes())
 
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
+    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Refused: a path is one chain, and a device needs many."""
         raise Refused("Descents, kicks and paths are left to the CPU.")
 

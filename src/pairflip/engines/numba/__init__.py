@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds, undefined
+from pairflip.engines.base import Pair, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, flip_nanoseconds, undefined
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -66,14 +66,14 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         return [self._walk_pair(gram, plan, n_jobs, tick) for gram, plan in pairs]
 
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> list[NDArray[np.int64]]:
+    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
         from pairflip.engines.numba.path import advance_path
         from pairflip.engines.numba.searching import Searcher
 
         _announce_compilation(advance_path)
         with one_blas_thread():
-            return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)[0]
+            return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)

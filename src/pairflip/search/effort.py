@@ -1,0 +1,148 @@
+"""Method and effort: one dial for those who do not want to know about chains and schedules.
+
+The effort is counted in work that a cost model foresees, not in measured time, so the same seed gives the same result
+on every machine; only an effort in seconds depends on the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pairflip.engines.base import Descent
+from pairflip.gram import Gram
+
+Method = Literal["auto", "anneal", "descend"]
+METHODS = ("auto", "anneal", "descend")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a search may spend on one size of one problem.
+
+    Parameters
+    ----------
+    name
+        As the user says it.
+    seconds
+        On one core, by the cost model.
+    passes
+        Of the path: one goes up, further ones down and up in turn.
+    chains, kicks
+        The first wave of chains and the kicks of each.
+    clock
+        Whether `seconds` are measured rather than foreseen.
+    few
+        Kicks times columns that are affordable in any case.
+    """
+
+    name: str
+    seconds: float
+    passes: int
+    chains: int
+    kicks: int
+    clock: bool = False
+    few: int = 0
+
+    def descent(self, k: int) -> Descent:
+        """What a chain of size k does: at least `kicks` rounds, more where supports are small and kicks cheap."""
+        kicks = max(self.kicks, self.few // k)
+        return Descent(kicks, pool=12 if kicks > 24 or k <= 6 else max(2, kicks // 4))
+
+
+EFFORTS = {
+    "quick": Effort("quick", 0.0, 2, 2, 6),
+    "normal": Effort("normal", 1.3, 4, 4, 25),
+    "thorough": Effort("thorough", 15.0, 8, 4, 100),
+}
+FOLD_EFFORTS = {
+    "quick": Effort("quick", 0.0, 1, 1, 0),
+    "normal": Effort("normal", 0.0, 4, 2, 2, few=60),
+    "thorough": Effort("thorough", 0.0, 6, 6, 100, few=400),
+}
+"""In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""
+FINAL_EFFORTS = {
+    "quick": Effort("quick", 0.0, 2, 2, 4),
+    "normal": Effort("normal", 0.0, 4, 4, 60),
+    "thorough": Effort("thorough", 0.0, 8, 6, 400),
+}
+"""On all rows: more, because nothing averages over what is missed there."""
+
+
+def as_method(method: Any) -> Method:
+    """A method by name."""
+    if isinstance(method, str) and method in METHODS:
+        return method  # type: ignore[return-value]
+    raise ValueError(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}.")
+
+
+def as_effort(effort: Any) -> Effort:
+    """An effort by name, or so many seconds by the clock."""
+    if isinstance(effort, Effort):
+        return effort
+    if isinstance(effort, str) and effort in EFFORTS:
+        return EFFORTS[effort]
+    number = isinstance(effort, (int, float, np.integer, np.floating)) and not isinstance(effort, bool)
+    if number and np.isfinite(effort) and effort > 0:
+        return Effort(f"{float(effort):g} s", float(effort), 4, 4, 25, clock=True)
+    raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
+
+
+def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
+    """Cost model: what one kick and the descent after it take on one core.
+
+    Parameters
+    ----------
+    gram, k
+        Problem and size.
+    shaky
+        Fraction of supports so badly conditioned that they are judged from the columns, which takes much longer.
+    """
+    n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
+    return 4e3 + n * k * (18.0 + 0.22 * k) + shaky * (4.0 + k / 8.0) * (4e5 + 1.0 * n * rows * k)
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Some chains that are walked together: descents with kicks, or annealing before that."""
+
+    chains: int
+    kicks: int
+    anneal: bool = False
+
+
+def second_wave(effort: Effort, kick_ns: float, n_columns: int) -> Wave:
+    """As many chains again, longer ones: a tenth of the effort, but no more than small tables need."""
+    kicks = min(int(1e8 * effort.seconds / (effort.chains * kick_ns)), 8 * n_columns)
+    return Wave(effort.chains, max(2 * effort.kicks, kicks))
+
+
+def last_waves(effort: Effort, kick_ns: float, spent_ns: float, anneal_ns: float | None, hard: bool) -> Iterator[Wave]:
+    """What follows, until the effort is spent; who asks for no more has seen enough.
+
+    Parameters
+    ----------
+    effort
+        What may be spent.
+    kick_ns
+        Cost of one kick.
+    spent_ns
+        Cost of what was walked before.
+    anneal_ns
+        Cost of one annealing, or None where there is to be none.
+    hard
+        Whether no two chains agreed so far: then one long chain finds more than two shorter ones that might agree.
+    """
+    left = 1e9 * effort.seconds - spent_ns
+    if anneal_ns is not None and 4.0 * anneal_ns <= left / 4.0:
+        left -= 4.0 * anneal_ns
+        yield Wave(4, effort.kicks, anneal=True)
+    chains = 1 if hard else 2
+    kicks = int(left / (chains * kick_ns))
+    while effort.clock:  # in portions, so that the clock is looked at
+        yield Wave(chains, max(effort.kicks, kicks // 8))
+    if kicks >= effort.kicks // 2:
+        yield Wave(chains, kicks)

@@ -1,0 +1,147 @@
+"""A search of several methods on one problem: the path, descents with kicks, and annealing where these do not agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines import Engine, Pair, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import Descent, flip_nanoseconds, reaches
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+from pairflip.philox import chain_keys
+from pairflip.search.effort import Effort, Method, Wave, kick_nanoseconds, last_waves, second_wave
+from pairflip.search.forward import greedy_scale
+from pairflip.search.schedule import Schedule
+from pairflip.search.settle import settle
+
+_FEW = 3
+SHAKY = 3e6
+"""Inflation above which supports are costly, see `kick_nanoseconds`."""
+NO_FLIPS = np.zeros(0), np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class Searched:
+    """What the chains of a portfolio found: supports (chains, k) as candidate positions, their energies by QR.
+
+    `agree` says how many chains of the last wave ended at the lowest energy, and of how many.
+    """
+
+    supports: NDArray[np.int64]
+    energies: Floats
+    agree: tuple[int, int]
+
+    @property
+    def best(self) -> NDArray[np.int64]:
+        """The lowest support."""
+        return np.asarray(self.supports[np.argmin(self.energies)])
+
+
+def portfolio(
+    gram: Gram,
+    k: int,
+    *,
+    method: Method,
+    effort: Effort,
+    schedule: Schedule,
+    seed: int,
+    engine: Engine,
+    n_jobs: int = 1,
+    tick: Tick | None = None,
+    heard: Callable[[Searched], None] | None = None,
+) -> Searched:
+    """Search a support of k columns until chains agree or the effort is spent.
+
+    Parameters
+    ----------
+    gram, k
+        Problem and size.
+    method
+        ``"auto"`` or ``"descend"`` (no annealing).
+    effort, schedule
+        What may be spent; how the third wave anneals.
+    seed
+        Chain c of the search has the address (seed, k, all rows, c), whatever wave it is in.
+    engine, n_jobs, tick
+        As in `Engine.walk`.
+    heard
+        Called after each wave with what was found so far.
+    """
+    began = time.perf_counter()
+    path, _ = engine.path(gram, k, passes=effort.passes, tick=tick)
+    if len(path) < k:
+        raise RankTooSmall(k, len(path), gram.objective)
+    start = np.sort(path[-1])
+    if k >= gram.n_columns:
+        return Searched(start[None, :], np.array([gram.energy(start)]), (1, 1))
+    flips, walked = schedule.flips(gram.n_columns), 0
+    supports: list[NDArray[np.int64]] = []
+    energies: list[Floats] = []
+
+    def go(wave: Wave) -> Searched:
+        nonlocal walked
+        keys = chain_keys(seed, k, None, walked + np.arange(wave.chains))
+        betas = NO_FLIPS
+        if wave.anneal:
+            betas = schedule.absolute_betas(greedy_scale(gram, k) if schedule.unit == "greedy" else 1.0), flips
+        plan = WalkPlan(k, *betas, keys, descent=Descent(wave.kicks, 12 if wave.kicks < 1200 else 24))
+        for result in _walk(engine, gram, plan, None if walked else start, n_jobs, tick):
+            own, low = settle(gram, result)
+            supports.append(own)
+            energies.append(low)
+        walked += wave.chains
+        every = np.concatenate(energies)
+        agree = int(np.count_nonzero(reaches(every[-wave.chains :], float(every.min()), gram.yy)))
+        now = Searched(np.vstack(supports), every, (agree, wave.chains))
+        if heard is not None:
+            heard(now)
+        return now
+
+    found = go(Wave(effort.chains, effort.kicks))
+    # Chains that agree are evidence; for more than a few columns, only longer ones.
+    if effort.seconds == 0.0 or (k <= _FEW and found.agree[0] == found.agree[1]):
+        return found
+    shaky = float(np.mean([inflation(gram, support) > SHAKY for support in found.supports]))
+    kick_ns = kick_nanoseconds(gram, k, shaky)
+    second = second_wave(effort, kick_ns, gram.n_columns)
+    found = go(second)
+    if found.agree[0] == found.agree[1]:
+        return found
+    anneal_ns = None
+    # Annealing wins where many columns matter about equally; on badly conditioned supports it takes far too long.
+    if method == "auto" and shaky == 0.0 and effort.name != "normal":
+        anneal_ns = 0.5 * float(flips.sum()) * flip_nanoseconds(gram, k)
+    spent = kick_ns * effort.chains * (effort.kicks + second.kicks)
+    for wave in last_waves(effort, kick_ns, spent, anneal_ns, hard=found.agree[0] < 2):
+        found = go(wave)
+        if time.perf_counter() - began > 0.8 * effort.seconds if effort.clock else wave.chains == found.agree[0] > 1:
+            break
+    return found
+
+
+def _walk(
+    engine: Engine, gram: Gram, plan: WalkPlan, start: NDArray[np.int64] | None, n_jobs: int, tick: Tick | None
+) -> list[WalkResult]:
+    """The chains of a wave; with `start`, the first of them begins there and the others at random."""
+    if start is None:
+        pairs: list[Pair] = [(gram, plan)]
+    else:
+        given = WalkPlan(plan.k, *NO_FLIPS, plan.keys[:1], start[None, :], plan.descent)
+        pairs = [(gram, given)]
+        if plan.chains > 1:
+            pairs.append((gram, WalkPlan(plan.k, *NO_FLIPS, plan.keys[1:], None, plan.descent)))
+    return engine.walk(pairs, n_jobs=n_jobs, tick=tick)
+
+
+def inflation(gram: Gram, support: NDArray[np.int64]) -> float:
+    """Bound on the largest variance inflation factor of a support, from its columns."""
+    columns = gram.columns[support].T
+    if gram.penalty.any():
+        columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[support]))])
+    T = np.linalg.inv(np.linalg.qr(columns, mode="r"))
+    return 1.0 + float(np.sum(T * T) - support.size)
