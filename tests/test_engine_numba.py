@@ -1,10 +1,13 @@
 """The compiled engine, each way of flipping on its own, against the reference and against exact numbers."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
@@ -13,6 +16,7 @@ from pairflip import SubsetProblem, datasets
 from pairflip.engines import WalkPlan
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.numba.walk import advance
 from pairflip.philox import chain_keys
 from pairflip.testing import EngineConformance, walk_one
 
@@ -139,6 +143,16 @@ def test_blas_threads_are_restored_after_walks_that_overlap():
     assert set(threads()) == {1}
     second.__exit__(None, None, None)
     assert threads() == before
+
+
+def test_compiled_code_of_other_sources_is_not_even_read(tmp_path):
+    """It may name classes that have gone, which cannot be unpickled."""
+    index = copy.copy(advance._cache._cache_file)
+    index._index_path = str(tmp_path / "index")
+    with open(index._index_path, "wb") as file:
+        pickle.dump(numba.__version__, file)
+        file.write(b"what pickle cannot read")
+    assert index._load_index() == {}
 
 
 @pytest.mark.slow

@@ -324,6 +324,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
 @pytest.mark.parametrize("n_jobs", ["1", "2"])
 def test_ctrl_c_ends_it(n_jobs):

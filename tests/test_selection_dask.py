@@ -227,7 +227,9 @@ def test_a_batch_that_dask_gives_up_is_handed_out_again(expected, tmp_path, monk
 
 @pytest.mark.alone
 def test_what_is_silent_for_long_is_handed_out_again(client, expected, small_batches, monkeypatch):
-    silent_until = time.monotonic() + 1.0
+    with joblib.parallel_config("dask"):
+        select_size(problem(), **OPTIONS)  # workers that load everything first are silent for longer
+    silent_until = time.monotonic() + 3.0
     ready, sent = distributed.as_completed.has_ready, []
     again = hands._Run._again
     monkeypatch.setattr(
@@ -236,7 +238,7 @@ def test_what_is_silent_for_long_is_handed_out_again(client, expected, small_bat
     monkeypatch.setattr(hands._Run, "_again", lambda self: (sent.append(len(self.out)), again(self)))
     monkeypatch.setattr(hands._Run, "_seconds", lambda self, batch: 0.0)
     monkeypatch.setattr(hands, "_LOOK_S", 0.0)
-    monkeypatch.setattr(hands, "_PATIENCE_S", 0.6)
+    monkeypatch.setattr(hands, "_PATIENCE_S", 2.0)
     with joblib.parallel_config("dask"):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
     assert len(sent) == 1

@@ -34,6 +34,9 @@ class Batches:
             tick(sum(int(plan.flips.sum()) * plan.chains for _, plan in pairs))
         return get_engine("numba").walk(pairs)
 
+    def path(self, gram, largest, *, passes=1, tick=None):
+        return get_engine("numba").path(gram, largest, passes=passes, tick=tick)
+
 
 @pytest.fixture(scope="module")
 def tables():

@@ -44,7 +44,8 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
             return _njit(nogil=True, **options, **_common)(function)
         index = getattr(dispatcher._cache, "_cache_file", None)
         if index is not None:
-            index._source_stamp = (index._source_stamp, _DIGEST)
+            # Numba compares the version before it reads on, and an index may name classes that are no more.
+            index._version = (index._version, _DIGEST)
         return dispatcher
 
     return decorate
