@@ -63,11 +63,12 @@ def fold_coefficients(problem: SubsetProblem, folds, fold: int, support: np.ndar
     return np.concatenate([fit.coef, fit.always_coef, [fit.intercept]])
 
 
-def check_fold_unchanged(cv, groups, schedule, engine, options, kind, sizes=(1, 3)):
+def check_fold_unchanged(cv, groups, schedule, engine, options, kind, sizes=(1, 3), effort=None):
     X, y = table()
     problem = SubsetProblem(X, y, **options)
     folds = as_folds(cv, problem, groups)
-    common = dict(sizes=sizes, cv=cv, groups=groups, schedule=schedule, engine=engine, chains=2, seed=5)
+    how = dict(schedule=schedule, chains=2) if effort is None else dict(effort=effort)
+    common = dict(sizes=sizes, cv=cv, groups=groups, engine=engine, seed=5, **how)
     before = select_size(problem, **common)
     for fold in (0, len(folds) - 1):
         rows = folds.left_out[fold]
@@ -95,6 +96,18 @@ def test_every_kind_of_cross_validation(cv, kind):
 @pytest.mark.parametrize("cv", ["loo", "folds"])
 def test_every_option_of_the_problem(cv, options, kind):
     check_fold_unchanged(*KINDS[cv], "auto", "numba", OPTIONS[options], kind)
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("cv", KINDS)
+def test_paths_descents_and_kicks(cv, kind, effort):
+    check_fold_unchanged(*KINDS[cv], None, "numba", {}, kind, effort=effort)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_paths_descents_and_kicks_with_every_option_of_the_problem(options):
+    check_fold_unchanged(*KINDS["folds"], None, "numba", OPTIONS[options], "mixed", effort="normal")
 
 
 @pytest.mark.parametrize("schedule", [SHORT, "paper", "auto"], ids=["absolute", "paper", "auto"])

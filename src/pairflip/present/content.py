@@ -46,6 +46,14 @@ class Part:
     shown: Variant
 
 
+NOTHING_TO_ANNEAL = "No size needed annealing: there was nothing to choose."
+NOT_ANNEALED = (
+    "In every fold, and on all rows, columns were found by a path over all sizes (the best column is added, then pairs "
+    "are exchanged as long as that lowers the error), by the same from random starts, and by replacing part of the "
+    "columns of the best sets at random and exchanging again. Nothing was annealed."
+)
+
+
 def page_content(
     curve: SizeCurve,
     *,
@@ -90,6 +98,7 @@ def page_content(
         "size_heads": size_tables.HEADS,
         "size_rows": size_tables.size_rows(curve),
         "size_about": size_tables.explanation(curve),
+        "no_annealing": NOT_ANNEALED if curve.settings.get("method", "anneal") != "anneal" else NOTHING_TO_ANNEAL,
         "criteria_heads": size_tables.criteria_heads(curve),
         "criteria_rows": size_tables.criteria_rows(curve),
         "search_heads": size_tables.SEARCH_HEADS,

@@ -20,7 +20,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
-from pairflip.search.portfolio import Found, portfolio
+from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, reaches, settle
 
@@ -321,9 +321,9 @@ def _search(
 ) -> Trace:  # fmt: skip
     """A trace by the portfolio of methods."""
     walker = get_engine("numba" if engine == "cuda" else engine)
-    gram, so_far = problem.gram, list[Found]()
+    gram, so_far = problem.gram, list[Searched]()
 
-    def traced(found: Found, note: str = "") -> Trace:
+    def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, [] if gram.dense else [BY_COLUMNS]
         agree, of = found.agree
         if polish and not note and agree < of:
@@ -347,7 +347,7 @@ def _search(
     try:
         with progress_bar(f"searching k = {k}", None, progress) as bar:
 
-            def heard(found: Found) -> None:
+            def heard(found: Searched) -> None:
                 so_far.append(found)
                 if bar is not None:
                     bar.say(f"k = {k}: {found.energies.size} chains, lowest energy {found.energies.min():.6g}")

@@ -26,7 +26,7 @@ NO_FLIPS = np.zeros(0), np.zeros(0, dtype=np.int64)
 
 
 @dataclass
-class Found:
+class Searched:
     """What the chains of a portfolio found: supports (chains, k) as candidate positions, their energies by QR.
 
     `agree` says how many chains of the last wave ended at the lowest energy, and of how many.
@@ -53,8 +53,8 @@ def portfolio(
     engine: Engine,
     n_jobs: int = 1,
     tick: Tick | None = None,
-    heard: Callable[[Found], None] | None = None,
-) -> Found:
+    heard: Callable[[Searched], None] | None = None,
+) -> Searched:
     """Search a support of k columns until chains agree or the effort is spent.
 
     Parameters
@@ -78,12 +78,12 @@ def portfolio(
         raise RankTooSmall(k, len(path), gram.objective)
     start = np.sort(path[-1])
     if k >= gram.n_columns:
-        return Found(start[None, :], np.array([gram.energy(start)]), (1, 1))
+        return Searched(start[None, :], np.array([gram.energy(start)]), (1, 1))
     flips, walked = schedule.flips(gram.n_columns), 0
     supports: list[NDArray[np.int64]] = []
     energies: list[Floats] = []
 
-    def go(wave: Wave) -> Found:
+    def go(wave: Wave) -> Searched:
         nonlocal walked
         keys = chain_keys(seed, k, None, walked + np.arange(wave.chains))
         betas = NO_FLIPS
@@ -97,7 +97,7 @@ def portfolio(
         walked += wave.chains
         every = np.concatenate(energies)
         agree = int(np.count_nonzero(reaches(every[-wave.chains :], float(every.min()), gram.yy)))
-        now = Found(np.vstack(supports), every, (agree, wave.chains))
+        now = Searched(np.vstack(supports), every, (agree, wave.chains))
         if heard is not None:
             heard(now)
         return now

@@ -50,8 +50,11 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
             value = StandIns(value.columns, value.others.reshape(shape), value.correlation.reshape(shape))
         elif field.name == "annealing":
             value = AnnealCurves(**{name: _array(name, v) for name, v in value.items()})
-            full = value.betas.shape[0], -1, value.betas.shape[1]
-            value = AnnealCurves(value.betas, value.energy.reshape(full), value.acceptance.reshape(full))
+            sizes = len(record["sizes"])
+            steps = value.betas.size // max(1, sizes)
+            full = sizes, -1 if value.energy.size else 0, steps
+            betas = value.betas.reshape(sizes, steps)
+            value = AnnealCurves(betas, value.energy.reshape(full), value.acceptance.reshape(full))
         elif field.name in ("fold_supports", "supports"):
             value = tuple(np.array(v, dtype=np.int64) for v in value)
         elif field.name == "coefs":

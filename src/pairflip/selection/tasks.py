@@ -71,7 +71,10 @@ class Work:
     def settings(self) -> dict[str, Any]:
         """All that determines the result apart from the data: the selection, fitted to the table, and the model."""
         problem = self.problem
-        return self.selection.to_dict() | {
+        chosen = self.selection.to_dict()
+        if not self.selection.anneals:
+            del chosen["schedule"]
+        return chosen | {
             "sizes": list(self.sizes),
             "cv": self.folds.how,
             "chains": self.chains,
@@ -302,7 +305,7 @@ def identity(work: Work) -> dict[str, Any]:
     Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer; but a
     path depends on the largest size that it runs to.
     """
-    unused = ("method", "effort") if work.selection.anneals else ("schedule",)
+    unused = ("method", "effort") if work.selection.anneals else ()
     more = {} if work.selection.anneals else {"largest_size": max(work.sizes)}
     return {
         "data": work.problem.hash,
