@@ -146,7 +146,6 @@ class _Basis:
     def __init__(self, columns_of: ColumnsOf, target: Floats, penalty: Floats, support: Support) -> None:
         self._columns_of, self._penalty, self.support = columns_of, penalty, support
         self._n_rows, k = target.size, support.size
-        self._blocks = [np.arange(part.start, part.stop) for part in column_blocks(target.size, penalty.size)]
         self._flips: list[tuple[Floats, NDArray[np.int64]]] = []
         own = columns_of(support).T
         self._ridge = bool(penalty.any())
@@ -210,11 +209,16 @@ class _Basis:
         delta[:, np.isin(which, self.support)] = np.inf
         return delta
 
+    def _everything(self) -> Iterator[NDArray[np.int64]]:
+        """All columns, in blocks."""
+        for part in column_blocks(self._n_rows, self._penalty.size):
+            yield np.arange(part.start, part.stop)
+
     def all_flips(self) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
         """`flips` to all columns, in blocks of (Delta E, columns); kept for the next time unless there are many."""
         few = self.support.size * self._penalty.size <= _MANY
         if not few or not self._flips:
-            for which in self._blocks:
+            for which in self._everything():
                 flips = self.flips(which), which
                 if few:
                     self._flips.append(flips)
@@ -243,7 +247,7 @@ class _Basis:
     def gains(self) -> Floats:
         """Half of r^2 / s (N,) of adding each column, minus infinity where it is singular or in the support."""
         gain = np.empty(self._penalty.size)
-        for which in self._blocks:
+        for which in self._everything():
             gain[which] = self.gains_of(which)
         gain[self.support] = -np.inf
         return gain
