@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 SCRIPT = """
-import json, resource, sys, time
+import json, re, sys, time
 import numpy as np
 from pairflip import SubsetProblem
 from pairflip.engines.base import Descent
@@ -18,12 +18,9 @@ from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.searching import Searcher
 from pairflip.philox import chain_keys
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-def now():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
+def memory(what):  # not getrusage, whose peak is at first that of the process which started this one
+    with open("/proc/self/status") as file:
+        return int(re.search(what + r":\\s*(\\d+)", file.read())[1]) * 1024
 
 n_rows, n_columns, dtype, kicks = json.loads(sys.argv[1])
 k, engine, key = 10, NumbaEngine(), chain_keys(0, 10, None, range(1))[0]
@@ -47,14 +44,14 @@ def search(X, y, budget):
 
 small = rng.standard_normal(size=(40, 1100), dtype=np.dtype(dtype))
 search(small, small[:, :3].sum(axis=1) + rng.normal(size=40), 0)  # loads everything
-before = now()  # what loading took and gave back is not counted
+before = memory("VmRSS")  # what loading took and gave back is not counted
 X = np.empty((n_rows, n_columns), dtype=dtype)
 rng.standard_normal(out=X, dtype=X.dtype)
 planted = np.sort(rng.choice(n_columns, k, replace=False))
 y = X[:, planted] @ rng.choice([-1.0, 1.0], size=k) + 0.1 * rng.normal(size=n_rows)
 path, chain, fit, seconds = search(X, y, min(2**28, n_columns))
 print(json.dumps({
-    "table": X.nbytes, "peak": peak() - before, "seconds": seconds,
+    "table": X.nbytes, "peak": memory("VmHWM") - before, "seconds": seconds,
     "path": path[-1].tolist() == planted.tolist(), "found": fit.support.tolist() == planted.tolist(),
 }))
 """

@@ -152,7 +152,6 @@ class _Basis:
     def __init__(self, columns_of: ColumnsOf, target: Floats, penalty: Floats, support: Support) -> None:
         self._columns_of, self._penalty, self.support = columns_of, penalty, support
         self._n_rows, k = target.size, support.size
-        self._blocks = [np.arange(part.start, part.stop) for part in column_blocks(target.size, penalty.size)]
         self._flips: list[tuple[Floats, NDArray[np.int64]]] = []
         own = columns_of(support).T
         self._ridge = bool(penalty.any())
@@ -216,11 +215,16 @@ class _Basis:
             delta[:, outside] = np.where(s > SINGULAR, 0.5 * (self.alone[:, None] ** 2 - r**2 / s), np.inf)
         return delta
 
+    def _everything(self) -> Iterator[NDArray[np.int64]]:
+        """All columns, in blocks."""
+        for part in column_blocks(self._n_rows, self._penalty.size):
+            yield np.arange(part.start, part.stop)
+
     def all_flips(self) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
         """`flips` to all columns, in blocks of (Delta E, columns); kept for the next time unless there are many."""
         few = self.support.size * self._penalty.size <= _MANY
         if not few or not self._flips:
-            for which in self._blocks:
+            for which in self._everything():
                 flips = self.flips(which), which
                 if few:
                     self._flips.append(flips)
@@ -248,7 +252,7 @@ class _Basis:
 
     def all_gains(self) -> Floats:
         """`gains` (N,) of all columns."""
-        return np.concatenate([self.gains(which) for which in self._blocks])
+        return np.concatenate([self.gains(which) for which in self._everything()])
 
     def gains(self, which: NDArray[np.int64]) -> Floats:
         """Half of r^2 / s of adding each of these columns, minus infinity where it is singular or in the support."""
