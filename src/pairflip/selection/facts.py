@@ -35,7 +35,7 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     r = autocorrelation(y)
     if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not _is_sorted(y):
         facts["autocorrelation"] = round(r, 3)
-    same = identical_rows(problem.X[present], y)
+    same = identical_rows(problem.X if present.all() else problem.X[present], y)
     if same:
         facts["identical_rows"] = same
     values = np.unique(y)

@@ -191,7 +191,8 @@ def _numbers(rows: Any) -> Rows:
 
 
 def _split(splitter: Any, problem: SubsetProblem, present: Rows, groups: Any) -> Iterator[tuple[Rows, Rows]]:
-    splits = splitter.split(problem.X[present], problem.y[present], groups)
+    X = problem.X if present.size == problem.n_rows else problem.X[present]  # a wide table is not copied
+    splits = splitter.split(X, problem.y[present], groups)
     return ((present[train], present[test]) for train, test in splits)
 
 
