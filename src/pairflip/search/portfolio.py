@@ -114,7 +114,7 @@ def portfolio(
         return found
     anneal_ns = None
     # Annealing wins where many columns matter about equally; on badly conditioned supports it takes far too long.
-    if method == "auto" and shaky == 0.0 and effort.name != "normal":
+    if method == "auto" and shaky == 0.0 and gram.dense and effort.name != "normal":
         anneal_ns = 0.5 * float(flips.sum()) * flip_nanoseconds(gram, k)
     spent = kick_ns * effort.chains * (effort.kicks + second.kicks)
     for wave in last_waves(effort, kick_ns, spent, anneal_ns, hard=found.agree[0] < 2):
