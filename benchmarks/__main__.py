@@ -2,11 +2,12 @@
 
 import platform
 import sys
+from functools import partial
 
 import numba
 import numpy as np
 
-from benchmarks import crossval, gpu, honesty, optimality, speed, thermometers, threads
+from benchmarks import anytime, crossval, gpu, honesty, leave_one_out, optimality, speed, thermometers, threads
 
 PARTS = {
     "speed": speed.report,
@@ -16,10 +17,15 @@ PARTS = {
     "optimality": optimality.report,
     "honesty": honesty.report,
     "thermometers": thermometers.report,
+    "anytime": anytime.report,
+    "loo": leave_one_out.report,
 }
-NAMED = ("honesty", "thermometers")  # run only when named: one is long, the other says nothing about speed
+NAMED = ("honesty", "thermometers", "anytime", "loo")  # run only when named: long, or not about speed
 
-wanted = sys.argv[1:] or [name for name in PARTS if name not in NAMED]
+given = sys.argv[1:]
+if given in (["anytime", "quick"], ["anytime", "again"]):
+    PARTS["anytime"] = partial(anytime.report, given.pop())
+wanted = given or [name for name in PARTS if name not in NAMED]
 unknown = [name for name in wanted if name not in PARTS]
 if unknown:
     sys.exit(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(PARTS)}.")
