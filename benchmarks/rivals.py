@@ -43,12 +43,14 @@ def lasso(columns, target, k):
 def splicing(columns, target, sizes, important_search):
     """Columns that abess ends with after `sizes`, each started from the one before; the last size counts.
 
-    With ic_coef=0 its criterion is the training error alone, which falls with size: so it returns the last one.
+    With ic_coef=0 its criterion is the training error alone, which falls with size: so it returns the last one. It
+    stops splicing when the loss falls by less than a threshold that does not depend on the unit of the target, so the
+    target gets a standard deviation of 1000, where the threshold does not matter; as it is, abess finds less.
     """
     model = LinearRegression(
         support_size=sizes, fit_intercept=False, ic_coef=0.0, cv=1, thread=1, important_search=important_search
     )
-    return np.flatnonzero(model.fit(columns, target).coef_)
+    return np.flatnonzero(model.fit(columns, target * (1000.0 / np.std(target))).coef_)
 
 
 def energy(columns, target, support):
