@@ -94,7 +94,7 @@ class Lap:
         self.case, self.runs = case, []
         self.problem = SubsetProblem(case.X, case.y, center=case.center)
 
-    def __call__(self, method, setting, search, *args, **settings):
+    def __call__(self, method, setting, search, /, *args, **settings):
         case, began = self.case, time.process_time()
         support = np.asarray(search(*args, **settings))
         seconds = time.process_time() - began
