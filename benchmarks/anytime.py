@@ -140,7 +140,7 @@ def race(case, times):
     for method, schedule in (("anneal", "auto"), ("anneal, paper", "paper")):
         took = 0.0
         for chains in (1, 4, 16, 64, 256, 1024):
-            # More chains begin with the same ones, so there is nothing to see once the lowest energy is reached.
+            # More chains begin with the same ones, so nothing is left to see once the lowest energy is reached.
             if 4.0 * took <= times[-1] and (chains == 1 or timed.runs[-1].energy > lowest * (1 + 1e-9)):
                 how = {"method": "anneal", "schedule": schedule, "chains": chains}
                 took = timed(method, f"{chains} chains", timed.ours, **how)
