@@ -2,11 +2,12 @@
 
 import platform
 import sys
+from functools import partial
 
 import numba
 import numpy as np
 
-from benchmarks import crossval, gpu, honesty, optimality, speed, thermometers, threads, wide
+from benchmarks import anytime, crossval, gpu, honesty, leave_one_out, optimality, speed, thermometers, threads, wide
 
 PARTS = {
     "speed": speed.report,
@@ -18,10 +19,15 @@ PARTS = {
     "wide": wide.report,
     "million": wide.report_million,
     "thermometers": thermometers.report,
+    "anytime": anytime.report,
+    "loo": leave_one_out.report,
 }
-NAMED = ("honesty", "million", "thermometers")  # run only when named: long, large, or silent about speed
+NAMED = ("honesty", "million", "thermometers", "anytime", "loo")  # only when named: long, large, or silent about speed
 
-wanted = sys.argv[1:] or [name for name in PARTS if name not in NAMED]
+given = sys.argv[1:]
+if given in (["anytime", "quick"], ["anytime", "again"]):
+    PARTS["anytime"] = partial(anytime.report, given.pop())
+wanted = given or [name for name in PARTS if name not in NAMED]
 unknown = [name for name in wanted if name not in PARTS]
 if unknown:
     sys.exit(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(PARTS)}.")

@@ -102,7 +102,12 @@ def portfolio(
             heard(now)
         return now
 
-    found = go(Wave(effort.chains, effort.kicks))
+    first = Wave(effort.chains, effort.kicks)
+    if effort.clock and first.chains * first.kicks * kick_nanoseconds(gram, k, 0.0) > 3e8 * effort.seconds:
+        first = Wave(1, int(2e8 * effort.seconds / kick_nanoseconds(gram, k, 0.0)))  # from the path, as time allows
+    found = go(first)
+    if effort.clock and time.perf_counter() - began > 0.5 * effort.seconds:
+        return found
     # Chains that agree are evidence; for more than a few columns, only longer ones.
     if effort.seconds == 0.0 or (k <= _FEW and found.agree[0] == found.agree[1]):
         return found
