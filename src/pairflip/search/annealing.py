@@ -22,7 +22,7 @@ from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
 from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
-from pairflip.search.settle import first_best, reaches, settle
+from pairflip.search.settle import first_best, reaches, refine, settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -333,6 +333,8 @@ def _search(
             if improved is not None:
                 best = improved[0]
                 notes.append("double flips found a better support than any chain")
+        if polish and not note:
+            best = refine(gram, best)
         fit = problem.fit(problem.candidates[best])
         chains = found.energies.size
         return Trace(

@@ -9,7 +9,10 @@ from pairflip.engines.base import NOTHING, WalkResult, is_lower, reaches
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 
-__all__ = ["NOTHING", "first_best", "is_lower", "reaches", "settle"]
+__all__ = ["NOTHING", "first_best", "is_lower", "reaches", "refine", "settle"]
+
+_TINY = 1e-5
+_AFFORDABLE = 5_000
 
 
 def settle(gram: Gram, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
@@ -33,3 +36,24 @@ def settle(gram: Gram, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
 def first_best(energies: Floats, yy: float) -> int:
     """The first chain with the lowest energy; rounding does not decide between equal ones."""
     return int(np.argmax(reaches(energies, float(energies.min()), yy)))
+
+
+def refine(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The best of all single flips by QR until none lowers the energy, where a support explains nearly all of y.
+
+    While searching, energies within TIE y'y are equal. Where the energy itself is not much more than that, this decides
+    between them; it is done if all flips are few enough to be looked at one by one.
+    """
+    outside, now = np.setdiff1d(np.arange(gram.n_columns), support), gram.energy(support)
+    while now < _TINY * gram.yy and support.size * outside.size <= _AFFORDABLE:
+        options = [
+            (gram.energy(np.sort(np.append(np.delete(support, i), j))), i, j)
+            for i in range(support.size)
+            for j in outside
+        ]
+        lowest, slot, column = min(options)
+        if not is_lower(lowest, now, gram.yy):
+            break
+        support, now = np.sort(np.append(np.delete(support, slot), column)), lowest
+        outside = np.setdiff1d(np.arange(gram.n_columns), support)
+    return support

@@ -231,7 +231,9 @@ def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _
     others = np.full((columns.size, count), -1, dtype=np.int64)
     correlation = np.zeros((columns.size, count))
     for u, at in enumerate(problem.slots(columns)):
-        shared = gram.row(int(at)) / (norms * norms[at])
+        # Not from a matrix that may or may not have been formed: it rounds differently.
+        shared = gram.row(int(at)) if problem.wide else gram.columns @ gram.columns[at]
+        shared = shared / (norms * norms[at])
         size = np.abs(shared)
         size[at] = -1.0
         top = np.argsort(-size, kind="stable")[:count]
