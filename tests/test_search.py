@@ -14,6 +14,7 @@ from _errors import sentence_of
 from pairflip import AnnealedSubset, AnnealedSubsetCV, Selection, SubsetProblem, anneal, select_size
 from pairflip.search.annealing import Interrupted
 from pairflip.search.effort import EFFORTS, as_effort, kick_nanoseconds
+from pairflip.search.portfolio import Searched
 from pairflip.selection import run_shard
 
 
@@ -186,3 +187,18 @@ def test_shared_tables_exactly(shared_data):
         trace = anneal(tables[place], int(row["K"]), seed=5)
         assert 2 * trace.best_energy <= float(row["rss"]) * (1 + 1e-6), (place, row["K"])
     assert len(tables) > 8
+
+
+def test_a_run_of_all_columns_is_resumed_at_any_chain(tmp_path):
+    problem = SubsetProblem(*planted(24, 5))
+    settings = {"sizes": [2, 5], "cv": 3, "seed": 1, "journal": tmp_path / "run"}
+    whole = select_size(problem, **settings)
+    for path in (tmp_path / "run").glob("tasks-*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(line for at, line in enumerate(lines) if at % 2 == 0))
+    assert_same_curve(select_size(problem, **settings), whole)
+
+
+def test_of_equal_supports_the_first_counts():
+    found = Searched(np.array([[0], [1], [2]]), np.array([1.0 + 1e-12, 1.0, 2.0]), (2, 3), yy=10.0)
+    assert found.best.tolist() == [0]

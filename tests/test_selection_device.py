@@ -6,6 +6,7 @@ import pytest
 from _curves_equal import assert_same_curve
 from pairflip import SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
+from pairflip.search.annealing import ON_THE_CPU, anneal
 from pairflip.selection import device, select_many
 
 
@@ -107,3 +108,16 @@ def test_progress_follows_the_flips_of_a_device(tables, monkeypatch, capsys):
     select_size(problem, [1, 2], cv=3, chains=2, engine=Batches(), progress="log")
     first = capsys.readouterr().err.splitlines()[0]
     assert first.startswith("pairflip: 16 of 16 chains, ")  # all walked, none judged yet
+
+
+def test_searches_run_on_the_cpu_and_say_so(tables):
+    """A device anneals only; with it the default method gives what it gives everywhere."""
+    problem, engine = SubsetProblem(tables[0].X, tables[0].y), Batches()
+    plain = select_size(problem, [1, 3], 4, seed=2)
+    there = select_size(problem, [1, 3], 4, seed=2, engine=engine)
+    assert engine.batches == []
+    assert_same_curve(there, plain, but=("seconds", "notes"))
+    assert there.notes == (ON_THE_CPU,)
+    trace = anneal(problem, 3, engine=engine)
+    assert engine.batches == []
+    assert (trace.engine, trace.note) == ("numba", ON_THE_CPU)

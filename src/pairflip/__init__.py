@@ -18,7 +18,7 @@ _HOME = {
     "Selection": "selection",
     "SizeCurve": "selection",
     "SubsetProblem": "problem",
-    "Trace": "search.annealing",
+    "Trace": "search.trace",
     "anneal": "search.annealing",
     "select_size": "selection",
     "write_report": "present",
@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from pairflip.estimators import AnnealedSubset, AnnealedSubsetCV
     from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
-    from pairflip.search.annealing import Trace, anneal
+    from pairflip.search.annealing import anneal
     from pairflip.search.schedule import Schedule
+    from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, select_size
 
 

@@ -20,8 +20,9 @@ from pairflip.engines import Engine, RankTooSmall
 from pairflip.inputs import as_table, refuse_date_target, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import Trace, anneal
+from pairflip.search.annealing import anneal
 from pairflip.search.schedule import Schedule
+from pairflip.search.trace import Trace
 from pairflip.selection import Selection, SizeCurve, select_size
 from pairflip.selection.folds import DEFAULT_CV
 from pairflip.selection.verdict import recommended_size

@@ -14,7 +14,7 @@ from pairflip.cli.result_folder import refuse_input
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
-    from pairflip.search.annealing import Trace
+    from pairflip.search.trace import Trace
 
 K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Out = Annotated[

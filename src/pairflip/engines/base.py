@@ -39,6 +39,13 @@ energies computed from X are compared at the end is another matter: see `is_lowe
 DRIFT = 1e-11
 """Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
 
+SHAKY = 3e6
+"""Inflation above which the table says too little; all flips of such supports are judged from the columns.
+
+A walk stops at DELICATE already, because it decides about any flip; here only the lowest ones matter, and their
+intervals mostly lie apart however wide they are.
+"""
+
 INFLATION = 1.0 / SINGULAR
 """A support is singular when a variance inflation factor reaches this."""
 

@@ -14,7 +14,7 @@ from pairflip.text import aligned, percent, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.search.annealing import Trace
+    from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
 _ROWS = 12  # of the table

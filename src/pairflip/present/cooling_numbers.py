@@ -12,7 +12,7 @@ from pairflip.present.numbers import size_to_show
 from pairflip.text import plural
 
 if TYPE_CHECKING:
-    from pairflip.search.annealing import Trace
+    from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
 _ROUNDING = 1e-6  # of the highest energy above the best: what ends this near to it has reached it

@@ -24,7 +24,7 @@ from pairflip.text import aligned, clean, column_labels, number, percent, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.search.annealing import Trace
+    from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
 # At least 3:1 on white and on the dark of notebooks; the rest has the colour of the notebook's own text.

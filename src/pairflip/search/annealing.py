@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
-from pairflip.least_squares import Floats
 from pairflip.losses.loo import LooGram
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
@@ -22,134 +19,15 @@ from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
 from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
-from pairflip.search.settle import first_best, reaches, refine, settle
+from pairflip.search.settle import first_best, refine, settle
+from pairflip.search.trace import Trace
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
-    from matplotlib.axes import Axes
+    pass
 
 
+ON_THE_CPU = "searched on the CPU: a device walks annealing chains only (method='anneal')"
 BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
-
-
-@dataclass(frozen=True)
-class Trace:
-    r"""What an annealing did and found.
-
-    Attributes
-    ----------
-    betas, flips : (step,)
-        Inverse temperatures (multiplying the total energy) and attempted flips at each.
-    energy : (chain, step)
-        Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step. With objective "loo",
-        this and every other energy here is :math:`E_\mathrm{loo}`.
-    acceptance : (chain, step)
-        Accepted fraction of the attempted flips.
-    supports : (chain, k)
-        Best support of each chain, sorted column indices of X.
-    energies : (chain,)
-        Their energies, recomputed from X by QR.
-    best_support, best_energy, best_coef, best_intercept
-        The best of them all, in the units of the table, recomputed from X by QR.
-    refreshes : (chain,)
-        How often the engine recomputed its running inverse to stay exact.
-    note : str
-        What a reader should know about how it was computed; empty when all was as usual.
-    objective : {"energy", "loo"}
-        What was annealed.
-    method, effort : str
-        How it was searched; betas, flips, energy and acceptance have no steps unless the method is "anneal".
-    yy : float
-        :math:`y^T y` beside the forced columns: twice the energy of no columns, in whose units rounding is told.
-    """
-
-    k: int
-    schedule: Schedule
-    seed: int
-    engine: str
-    names: list[str]
-    betas: Floats
-    flips: NDArray[np.int64]
-    energy: Floats
-    acceptance: Floats
-    supports: NDArray[np.int64]
-    energies: Floats
-    best_support: NDArray[np.int64]
-    best_energy: float
-    best_coef: Floats
-    best_intercept: float
-    refreshes: NDArray[np.int64]
-    seconds: float
-    note: str = ""
-    objective: str = "energy"
-    yy: float = 0.0
-    method: str = "anneal"
-    effort: str = ""
-
-    @property
-    def best_names(self) -> list[str]:
-        """Names of the columns of the best support."""
-        return [self.names[j] for j in self.best_support]
-
-    @property
-    def agreement(self) -> float:
-        """Fraction of the chains that ended at the best energy; low means that more chains may find better."""
-        return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
-
-    def __repr__(self) -> str:
-        what = "" if self.objective == "energy" else f"objective={self.objective!r}, "
-        what += "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
-        return (
-            f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
-            f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, engine={self.engine!r}, "
-            f"{self.seconds:.2g} s{', ' + self.note if self.note else ''})"
-        )
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the energy of each chain against temperature with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.present.notebook import plot_trace
-
-        return plot_trace(self, ax)
-
-    def _repr_html_(self) -> str:
-        """What was found and its coefficients, for notebooks."""
-        from pairflip.present.notebook import trace_html
-
-        return trace_html(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """One row a chain and step: chain, step, beta, energy, acceptance."""
-        import pandas as pd
-
-        chains, steps = self.energy.shape
-        return pd.DataFrame(
-            {
-                "chain": np.repeat(np.arange(chains), steps),
-                "step": np.tile(np.arange(steps), chains),
-                "beta": np.tile(self.betas, chains),
-                "energy": self.energy.ravel(),
-                "acceptance": self.acceptance.ravel(),
-            }
-        )
-
-    def to_datatree(self) -> xr.DataTree:
-        """Labelled arrays in ArviZ's form: group ``sample_stats`` with dims (chain, draw), one draw a step."""
-        try:
-            import xarray as xr
-        except ImportError:
-            raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
-        stats = xr.Dataset(
-            {
-                "energy": (("chain", "draw"), self.energy),
-                "acceptance_rate": (("chain", "draw"), self.acceptance),
-                "beta": (("draw",), self.betas),
-            },
-            coords={"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)},
-            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name}
-            | ({"objective": self.objective} if self.objective != "energy" else {}),
-        )
-        return xr.DataTree.from_dict({"sample_stats": stats})
 
 
 def check_size(problem: SubsetProblem, k: Any) -> int:
@@ -209,13 +87,13 @@ def anneal(
     schedule
         ``"auto"`` (scale-free, made for finding the optimum), ``"paper"``, or a `Schedule`.
     chains
-        Independent walks; the best one counts. None: as many as take about a second on one core, between 16
-        and 512, fewer for tiny tables (the number depends on the problem alone, not on the machine).
+        Independent walks of simulated annealing; the best one counts. None, when annealing: as many as take about a
+        second on one core, between 16 and 512, fewer for tiny tables (by the problem alone, not by the machine).
     seed
         Same seed, same result: for any number of threads, and with engine "numba" or "reference", also on collinear
         tables (on a GPU while no support's variance inflation exceeds about 1e5; decision record 018).
     engine
-        ``"auto"``, ``"numba"`` or ``"reference"``.
+        ``"auto"``, ``"numba"``, ``"reference"`` or ``"cuda"``, which walks annealing chains only.
     n_jobs
         Threads; None is one, -1 all cores.
     progress
@@ -320,11 +198,13 @@ def _search(
     engine: str | Engine, n_jobs: int | None, progress: bool | None, polish: bool, began: float,
 ) -> Trace:  # fmt: skip
     """A trace by the portfolio of methods."""
-    walker = get_engine("numba" if engine == "cuda" else engine)
+    walker, remarks = get_engine(engine), list[str]()
+    if walker.prefers_many:
+        walker, remarks = get_engine("numba"), [ON_THE_CPU]
     gram, so_far = problem.gram, list[Searched]()
 
     def traced(found: Searched, note: str = "") -> Trace:
-        best, notes = found.best, [] if gram.dense else [BY_COLUMNS]
+        best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
         agree, of = found.agree
         if polish and not note and agree < of:
             from pairflip.search.double_flip import improve

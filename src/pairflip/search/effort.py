@@ -37,6 +37,8 @@ class Effort:
         Whether `seconds` are measured rather than foreseen.
     few
         Kicks times columns that are affordable in any case.
+    anneals
+        Whether some chains of method ``"auto"`` anneal before they descend.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Effort:
     kicks: int
     clock: bool = False
     few: int = 0
+    anneals: bool = False
 
     def descent(self, k: int) -> Descent:
         """What a chain of size k does: at least `kicks` rounds, more where supports are small and kicks cheap."""
@@ -56,7 +59,7 @@ class Effort:
 EFFORTS = {
     "quick": Effort("quick", 0.0, 2, 2, 6),
     "normal": Effort("normal", 1.3, 4, 4, 25),
-    "thorough": Effort("thorough", 15.0, 8, 4, 100),
+    "thorough": Effort("thorough", 15.0, 8, 4, 100, anneals=True),
 }
 FOLD_EFFORTS = {
     "quick": Effort("quick", 0.0, 1, 1, 0),
@@ -87,7 +90,7 @@ def as_effort(effort: Any) -> Effort:
         return EFFORTS[effort]
     number = isinstance(effort, (int, float, np.integer, np.floating)) and not isinstance(effort, bool)
     if number and np.isfinite(effort) and effort > 0:
-        return Effort(f"{float(effort):g} s", float(effort), 4, 4, 25, clock=True)
+        return Effort(f"{float(effort):g} s", float(effort), 4, 4, 25, clock=True, anneals=True)
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
 
 

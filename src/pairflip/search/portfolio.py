@@ -10,18 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines import Engine, Pair, RankTooSmall, Tick, WalkPlan, WalkResult
-from pairflip.engines.base import Descent, flip_nanoseconds, reaches
+from pairflip.engines.base import SHAKY, Descent, flip_nanoseconds, reaches
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys
 from pairflip.search.effort import Effort, Method, Wave, kick_nanoseconds, last_waves, second_wave
 from pairflip.search.forward import greedy_scale
 from pairflip.search.schedule import Schedule
-from pairflip.search.settle import settle
+from pairflip.search.settle import first_best, settle
 
 _FEW = 3
-SHAKY = 3e6
-"""Inflation above which supports are costly, see `kick_nanoseconds`."""
 NO_FLIPS = np.zeros(0), np.zeros(0, dtype=np.int64)
 
 
@@ -29,17 +27,18 @@ NO_FLIPS = np.zeros(0), np.zeros(0, dtype=np.int64)
 class Searched:
     """What the chains of a portfolio found: supports (chains, k) as candidate positions, their energies by QR.
 
-    `agree` says how many chains of the last wave ended at the lowest energy, and of how many.
+    `agree` says how many chains of the last wave ended at the lowest energy, and of how many; `yy` is y'y.
     """
 
     supports: NDArray[np.int64]
     energies: Floats
     agree: tuple[int, int]
+    yy: float
 
     @property
     def best(self) -> NDArray[np.int64]:
-        """The lowest support."""
-        return np.asarray(self.supports[np.argmin(self.energies)])
+        """The first of the lowest supports; rounding does not decide between equal ones."""
+        return np.asarray(self.supports[first_best(self.energies, self.yy)])
 
 
 def portfolio(
@@ -78,7 +77,7 @@ def portfolio(
         raise RankTooSmall(k, len(path), gram.objective)
     start = np.sort(path[-1])
     if k >= gram.n_columns:
-        return Searched(start[None, :], np.array([gram.energy(start)]), (1, 1))
+        return Searched(start[None, :], np.array([gram.energy(start)]), (1, 1), gram.yy)
     flips, walked = schedule.flips(gram.n_columns), 0
     supports: list[NDArray[np.int64]] = []
     energies: list[Floats] = []
@@ -97,7 +96,7 @@ def portfolio(
         walked += wave.chains
         every = np.concatenate(energies)
         agree = int(np.count_nonzero(reaches(every[-wave.chains :], float(every.min()), gram.yy)))
-        now = Searched(np.vstack(supports), every, (agree, wave.chains))
+        now = Searched(np.vstack(supports), every, (agree, wave.chains), gram.yy)
         if heard is not None:
             heard(now)
         return now
@@ -119,7 +118,7 @@ def portfolio(
         return found
     anneal_ns = None
     # Annealing wins where many columns matter about equally; on badly conditioned supports it takes far too long.
-    if method == "auto" and shaky == 0.0 and gram.dense and effort.name != "normal":
+    if method == "auto" and shaky == 0.0 and gram.dense and effort.anneals:
         anneal_ns = 0.5 * float(flips.sum()) * flip_nanoseconds(gram, k)
     spent = kick_ns * effort.chains * (effort.kicks + second.kicks)
     for wave in last_waves(effort, kick_ns, spent, anneal_ns, hard=found.agree[0] < 2):

@@ -24,6 +24,8 @@ _LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small 
 
 def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
     """The engine that takes whole batches, if that was asked for ("auto": if it is worth it), otherwise None."""
+    if not works[0].selection.anneals:
+        return None  # descents, kicks and paths are the CPU's
     if engine == "auto":
         from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 

@@ -185,7 +185,7 @@ class _Job:
 
     def notes(self, hands: Hands) -> list[str]:
         """What a reader of the result should know about how it was computed."""
-        notes = []
+        notes = list(self.work.notes)
         if not self.work.problem.gram.dense:
             notes.append(BY_COLUMNS)
         return notes + hands.notes(self.work) + ([] if self.book is None else self.book.notes)

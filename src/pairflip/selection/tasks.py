@@ -14,7 +14,7 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import check_size, count_chains
+from pairflip.search.annealing import ON_THE_CPU, check_size, count_chains
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, kick_nanoseconds
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds
@@ -60,6 +60,7 @@ class Work:
     chains: int
     final_chains: tuple[int, ...]
     engine: Any
+    notes: tuple[str, ...] = ()
     stop: Stop = field(default_factory=lambda: Stop())
 
     @property
@@ -222,14 +223,16 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    get_engine(engine)
+    walker, notes = get_engine(engine), tuple[str, ...]()
+    if walker.prefers_many and not selection.anneals:
+        engine, notes = "numba", (ON_THE_CPU,)
     folds = as_folds(selection.cv, problem, groups)
     wanted = check_sizes(problem, selection.sizes, min(problem.rows_present - f.size for f in folds.left_out))
     gram = problem.gram
     flips = int(selection.plan.flips(gram.n_columns).sum())
     if not selection.anneals:
         inside, final = FOLD_EFFORTS[selection.effort].chains, FINAL_EFFORTS[selection.effort].chains
-        return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine)
+        return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine, notes)
     return Work(
         problem=problem,
         selection=selection,

@@ -99,16 +99,16 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     effort, largest = efforts[work.selection.effort], max(work.sizes)
     path: list[NDArray[np.int64]] = []
     low = np.zeros(0)
-    if any(task.first == 0 for task in tasks):
+    if any(task.first == 0 or task.size >= gram.n_columns for task in tasks):
         path, low = walker.path(gram, largest, passes=effort.passes, tick=tick)
     found = []
     for task in tasks:
         k, chains = task.size, np.arange(task.first, task.last)
-        if k == gram.n_columns or (task.first == 0 and len(path) < k):
-            if k > gram.n_columns or len(path) < k:
-                raise _too_large(task, len(path) if task.first == 0 else gram.n_columns)
+        if (task.first == 0 or k >= gram.n_columns) and len(path) < k:
+            raise _too_large(task, len(path))
+        if k == gram.n_columns:
             everything = np.tile(np.arange(k), (chains.size, 1))
-            found.append(Outcome(task, gram.candidates[everything], np.full(chains.size, low[-1]), no_steps(work)))
+            found.append(Outcome(task, gram.candidates[everything], np.full(chains.size, low[k - 1]), no_steps(work)))
             continue
         from_path = chains == 0
         supports, energies = np.empty((chains.size, k), dtype=np.int64), np.empty(chains.size)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.base import DRIFT, EPSILON, TIE
+from pairflip.engines.base import DRIFT, EPSILON, SHAKY, TIE
 from pairflip.engines.numba.algebra import exchange, inflation, rounding_of_s, shared_part
 from pairflip.engines.numba.compile import kernel, template
 from pairflip.engines.numba.support_table import (
@@ -19,7 +19,6 @@ from pairflip.engines.numba.support_table import (
     FLIP,
     MINIMUM,
     NEED_ROW,
-    SHAKY,
     TOGETHER,
     enlist,
     has_row,

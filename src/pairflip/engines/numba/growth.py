@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.base import DRIFT, EPSILON, TIE
+from pairflip.engines.base import DRIFT, EPSILON, SHAKY, TIE
 from pairflip.engines.numba.algebra import inflation_at, surely_singular
 from pairflip.engines.numba.compile import kernel, template
 from pairflip.engines.numba.support_table import (
@@ -23,7 +23,6 @@ from pairflip.engines.numba.support_table import (
     FLIP,
     MINIMUM,
     NEED_ROW,
-    SHAKY,
     TOGETHER,
     has_row,
     row_of,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, Descent, RankTooSmall
+from pairflip.engines.base import BETTER, SHAKY, Descent, RankTooSmall
 from pairflip.engines.numba.judging import Judge, Support
 from pairflip.engines.numba.kicks import DESCENDING, ENTERING, HALF_BEST, KICK, RANDOM, Kicks, Pool, advance_chain
 from pairflip.engines.numba.path import DESCENDING as PATH_DESCENDING
@@ -19,7 +19,6 @@ from pairflip.engines.numba.support_table import (
     LISTED,
     NEED_COLUMNS,
     NEED_ROW,
-    SHAKY,
     STATE,
     Form,
     new_table,

@@ -9,16 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.base import BETTER
+from pairflip.engines.base import BETTER, SHAKY
 from pairflip.engines.numba.algebra import extend_within, inflation_at, rounding
 from pairflip.engines.numba.compile import kernel, template
 
-SHAKY = 3e6
-"""Inflation above which the table says too little; all flips of such supports are judged from the columns.
-
-A walk stops at DELICATE already, because it decides about any flip; here only the lowest ones matter, and their
-intervals mostly lie apart however wide they are.
-"""
 LISTED = 64
 """Flips in doubt at a time; more, and all flips are judged."""
 ROWS_BYTES = 32 * 2**20
