@@ -288,6 +288,7 @@ def _announce_compilation(kernel: Any) -> None:
     if where is None or not any(Path(where).glob(f"{name}-*.nbi")):
         what = "one more kernel, for nearly dependent columns" if "judge" in name else "kernels for this machine"
         with _announcing:
-            said, _ = what in _announced, _announced.add(what)
+            said = what in _announced
+            _announced.add(what)
         if not said:
             print(f"pairflip: compiling {what} (once, about 15 seconds) ...", file=sys.stderr, flush=True)
