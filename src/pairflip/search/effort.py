@@ -58,7 +58,7 @@ class Effort:
 
 EFFORTS = {
     "quick": Effort("quick", 0.0, 2, 2, 6),
-    "normal": Effort("normal", 1.3, 4, 4, 25),
+    "normal": Effort("normal", 1.5, 4, 4, 25),
     "thorough": Effort("thorough", 15.0, 8, 4, 100, anneals=True),
 }
 FOLD_EFFORTS = {
@@ -102,10 +102,10 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
     gram, k
         Problem and size.
     shaky
-        Fraction of supports so badly conditioned that they are judged from the columns, which takes much longer.
+        Fraction of supports so delicate that they are judged from the columns, which takes much longer.
     """
     n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
-    return 4e3 + n * k * (18.0 + 0.22 * k) + shaky * (4.0 + k / 8.0) * (4e5 + 1.0 * n * rows * k)
+    return 8e3 + n * k * (8.0 + 0.32 * k) + shaky * k * (4e4 + 0.06 * n * rows * k)
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,16 @@ from pairflip.engines.numba.support_table import (
     TOGETHER,
     enlist,
     has_row,
+    residual_of,
     row_of,
     seat,
+    sharpen,
     tau_of,
 )
 from pairflip.least_squares import SINGULAR
+
+UNKNOWN = 1e-4
+"""Relative error of a length up to which a nearly singular flip is weighed by it."""
 
 
 @kernel
@@ -79,27 +84,46 @@ def keep_largest(values, n, kept, i):
 
 
 @kernel
-def doubt_singular(table, state, count, edge):
-    r"""List the flips that may be singular or not: s' is not surely above the limit, and not surely below.
+def doubt_singular(form, table, state, count, edge, limit):
+    r"""List the flips that may be singular or not (s' is not surely above the limit, and not surely below) and matter.
 
-    As in `surely_singular`, with :math:`|v|^2 \le 2 |W_j|^2 + 2 |u|^2 w^2 / p^2 + 1`.
+    As in `surely_singular`, with :math:`|v|^2 \le 2 |W_j|^2 + 2 |u|^2 w^2 / p^2 + 1`. Where that leaves it open and
+    the columns are at hand, they tell r' and s' to many digits (`sharpen`), and so whether Delta E may be below the
+    limit.
     """
     k, P, W, s = state.k, table.P, table.W, table.s
-    unsure = rounding_of_s(state.inflated, state.error)
+    unsure, off = rounding_of_s(state.inflated, state.error), 3.0 * tau_of(state) * form.yy
+    w, e, h = np.empty(k), np.empty(0), np.empty(0)
     for j in range(s.size):
         if table.outside[j] > 0 and s[j] <= edge:
-            size = 1.0 + k**0.5
+            size, sharp, r_j, s_j, error = 1.0 + k**0.5, False, 0.0, 0.0, 0.0
             for m in range(k):
                 size += 2.0 * W[m, j] * W[m, j]
             for i in range(k):
-                w = W[i, j] / P[i, i]
-                s_new = s[j] + w * W[i, j]
-                if s_new <= edge:
-                    norm = 0.0
-                    for m in range(k):
-                        norm += P[i, m] * P[i, m]
-                    if not s_new + unsure * (size + 2.0 * norm * w * w) <= SINGULAR:
-                        count = enlist(table, count, i, j)
+                p = P[i, i]
+                s_new = s[j] + W[i, j] * W[i, j] / p
+                if s_new > edge:
+                    continue
+                norm = 0.0
+                for m in range(k):
+                    norm += P[i, m] * P[i, m]
+                if s_new + unsure * (size + 2.0 * norm * (W[i, j] / p) ** 2) <= SINGULAR:
+                    continue
+                if form.target.size > 0 and not sharp:
+                    if e.size == 0:
+                        e, h = residual_of(form, table, k)
+                    r_j, s_j, error = sharpen(form, table, k, j, e, h, w)
+                    sharp = True
+                if sharp:
+                    s_new, r_new = s_j + w[i] * w[i] / p, r_j + table.x[i] * w[i] / p
+                    error_i = error * (1.0 + state.inflated**0.5)
+                    if (max(s_new, 0.0) ** 0.5 + error_i) ** 2 <= SINGULAR:
+                        continue
+                    gain = r_new * r_new / max(s_new, SINGULAR)
+                    known = error_i * error_i <= UNKNOWN * UNKNOWN * s_new
+                    if known and 0.5 * (table.x[i] * table.x[i] / p - (1.0 + 10.0 * UNKNOWN) * gain - off) > limit:
+                        continue
+                count = enlist(table, count, i, j)
     return count
 
 
@@ -110,8 +134,7 @@ def find_flip(form, table, state):
     edge, common = 2.0 * SINGULAR + 4.0 * tau, 3.0 * tau * form.yy
     state.scans += 1
     ceiling, limit = np.inf, -tie  # no flip that matters has a lowest Delta E above the limit
-    doubts = doubt_singular(table, state, 0, edge)
-    count, lowest, highest, slot, column = doubts, np.inf, -np.inf, -1, -1
+    doubts, count, lowest, highest, slot, column = 0, 0, np.inf, -np.inf, -1, -1
     for i in range(k):
         table.most[i], table.sure[i] = 0.0, 0.0
     # All slots, and then again those that have flips to be listed; some columns at a time, which stay in the cache.
@@ -119,6 +142,9 @@ def find_flip(form, table, state):
     for step in range(2 * blocks):
         first = TOGETHER * (step % blocks)
         last = free_columns(table, first)
+        if step == blocks:
+            doubts = doubt_singular(form, table, state, 0, edge, limit)
+            count = doubts
         for i in range(k):
             cost = table.x[i] * table.x[i] / table.P[i, i]
             if step >= blocks and 0.5 * (cost - table.most[i] - common) > limit:

@@ -18,6 +18,7 @@ import numpy as np
 from pairflip.engines.base import DRIFT, EPSILON, SHAKY, TIE
 from pairflip.engines.numba.algebra import inflation_at, surely_singular
 from pairflip.engines.numba.compile import kernel, template
+from pairflip.engines.numba.descent import UNKNOWN
 from pairflip.engines.numba.support_table import (
     DOUBT,
     FLIP,
@@ -25,8 +26,10 @@ from pairflip.engines.numba.support_table import (
     NEED_ROW,
     TOGETHER,
     has_row,
+    residual_of,
     row_of,
     seat,
+    sharpen,
     tau_of,
 )
 from pairflip.least_squares import SINGULAR
@@ -37,6 +40,21 @@ def cannot_enter(table, state, j):
     """Whether the support would surely be singular with column j."""
     v = table.W[: state.k, j]
     return surely_singular(v, state.k, table.s[j], state.inflated, state.error)
+
+
+@kernel
+def may_be_best(form, table, state, j, enough):
+    """Whether a column that may be singular or not may gain `enough`, as the columns tell if these are at hand."""
+    if cannot_enter(table, state, j):
+        return False
+    if form.target.size == 0:
+        return True
+    e, h = residual_of(form, table, state.k)
+    r, s, error = sharpen(form, table, state.k, j, e, h, np.empty(state.k))
+    if (max(s, 0.0) ** 0.5 + error) ** 2 <= SINGULAR:
+        return False
+    gain = (1.0 + 10.0 * UNKNOWN) * 0.5 * r * r / max(s, SINGULAR) + 1.5 * tau_of(state) * form.yy
+    return error * error > UNKNOWN * UNKNOWN * s or gain >= enough
 
 
 @kernel
@@ -55,7 +73,7 @@ def find_addition(form, table, state, allowed):
             if table.outside[j] > 0 and (allowed.size == 0 or allowed[j]):
                 r, s = table.r[j], table.s[j]
                 if s <= edge:
-                    if turn and not cannot_enter(table, state, j):
+                    if turn and may_be_best(form, table, state, j, enough):
                         count, lowest = count + 1, -np.inf
                     continue
                 gain, x_j = 0.5 * r * r / s, r / s

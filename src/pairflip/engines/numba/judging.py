@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from threading import local
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.blocks import column_blocks
 from pairflip.engines.base import INFLATION, TIE
+from pairflip.engines.numba.judge_kernels import JudgeMemory, descend_by_columns, fill_by_columns, new_room
+from pairflip.engines.numba.kicks import Kicks, Pool
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 
@@ -36,6 +40,8 @@ class Judge:
     def __init__(self, gram: Gram) -> None:
         self._gram = gram
         self.tie = TIE * gram.yy
+        self.compiled = gram.dense and not gram.penalty.any()
+        self._rooms = local()  # threads share a judge
 
     @cached_property
     def table(self) -> tuple[Floats, Floats]:
@@ -102,16 +108,69 @@ class Judge:
         equal = deltas <= lowest + self.tie
         return slots[equal], entering[equal]
 
-    def descend(self, support: Support, calm: float) -> tuple[Support, bool]:
-        """Flip until the support is well conditioned (inflation below `calm`; False) or at a minimum (True)."""
-        while True:
-            basis = self.basis(support)
-            if basis.inflation <= calm:
-                return support, False
-            flipped = self.best_flip(support, None, basis)
-            if flipped is None:
-                return support, True
-            support = flipped
+    def descend(
+        self, support: Support, calm: float, *, asked: bool = False, listed: NDArray[np.int64] | None = None
+    ) -> tuple[Support, float | None]:
+        """Flip until the support is well conditioned (inflation below `calm`; None) or at a minimum (its energy).
+
+        Parameters
+        ----------
+        support
+            Where to begin.
+        calm
+            The inflation.
+        asked
+            Whether to make the first flip whatever the inflation.
+        listed : (n, 2)
+            Slots and columns that the first flip is chosen from; see `best_flip`.
+        """
+        if self.compiled:
+            columns, target = self.table
+            support, room = support.copy(), self._room_for(support.size)
+            listed = np.empty((0, 2), np.int64) if listed is None else listed
+            at_minimum, energy = descend_by_columns(
+                columns, target, support, support.size, listed, asked, self.tie, calm, room
+            )
+            return support, float(energy) if at_minimum else None
+        basis = self.basis(support)
+        while asked or basis.inflation > calm:
+            flipped = self.best_flip(support, listed, basis)
+            after = None if flipped is None else self.basis(flipped)
+            # Near the largest inflation rounding could go in circles: a flip must lower the energy after all.
+            if flipped is None or after is None or not after.energy < basis.energy:
+                return support, basis.energy
+            support, basis, asked, listed = flipped, after, False, None
+        return support, None
+
+    def _room_for(self, k: int) -> JudgeMemory:
+        """Memory of the compiled judge for k columns."""
+        room: JudgeMemory | None = getattr(self._rooms, "room", None)
+        if room is None or room.Qy.size < k:
+            columns, target = self.table
+            room = self._rooms.room = new_room(k + 8, columns.shape[0], target.size)
+        return room
+
+    def fill(self, support: Support, size: int, kicks: Kicks, clock: Any, pool: Pool, calm: float) -> Support | None:
+        """Add columns as `kicks.enter` would, at least one, until there are `size` or inflation is below `calm`.
+
+        None if no column can be added. Only for problems that are `compiled`.
+
+        Parameters
+        ----------
+        support, size
+            Where to begin, and how many columns there may be in the end.
+        kicks, clock, pool
+            The chain; places that are drawn are counted in its clock.
+        calm
+            The inflation.
+        """
+        columns, target = self.table
+        filled = np.append(support, np.zeros(size - support.size, np.int64))
+        k, clock["drawn"] = fill_by_columns(
+            columns, target, filled, support.size, size, int(clock["kind"]), kicks, int(clock["round"]),
+            int(clock["drawn"]), pool, self.tie, calm, self._room_for(size),
+        )  # fmt: skip
+        return None if k < 0 else filled[:k]
 
     def best_addition(self, support: Support, allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The column that lowers the energy most when it is added, the first of equals; None if no column can be."""

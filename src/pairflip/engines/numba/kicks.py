@@ -145,19 +145,26 @@ def find_random(table, state, clock, plan, pool):
     return DOUBT
 
 
+@kernel
+def allow_half(key, round_, taken, allowed):
+    """The random half of the columns that may enter a kicked support which has `taken` columns."""
+    n = allowed.size
+    for block in range((n + 127) // 128):
+        words = draw(key, round_, ADD + uint64(taken), block)
+        for q in range(4):
+            word = words[q]
+            for bit in range(32):
+                j = 128 * block + 32 * q + bit
+                if j < n:
+                    allowed[j] = (word >> uint64(bit)) & uint64(1)
+
+
 @template
 def find_best(form, table, state, clock, plan, pool):
     """FLIP (which column in the state) or DOUBT: the best of all columns, or of a random half, drawn for each anew."""
-    n, half = table.r.size, clock.kind == HALF_BEST
+    half = clock.kind == HALF_BEST
     if half:
-        for block in range((n + 127) // 128):
-            words = draw(plan.key, clock.round, ADD + uint64(state.k), block)
-            for q in range(4):
-                word = words[q]
-                for bit in range(32):
-                    j = 128 * block + 32 * q + bit
-                    if j < n:
-                        pool.allowed[j] = (word >> uint64(bit)) & uint64(1)
+        allow_half(plan.key, clock.round, state.k, pool.allowed)
     while True:
         found = find_addition(form, table, state, pool.allowed if half else pool.allowed[:0])
         if found == MINIMUM and half:  # none of this half can enter

@@ -67,7 +67,7 @@ class Searcher:
             if status == DONE:
                 return _Chain(pool, int(clocks["pooled"][0]), int(clocks["fresh"][0]), self._better)
             if status == DOUBT:
-                self._chain_by_columns(k, plan.key, clocks, pool)
+                self._chain_by_columns(k, plan, clocks, pool)
             else:
                 self._help(status, self._drawn_next(plan.key, clocks[0], pool) if status == NEED_ROW else [])
 
@@ -111,11 +111,16 @@ class Searcher:
         """Fetch what a kernel needs before it can go on, and what it will need next."""
         if status == NEED_ROW:
             self._fetch([int(self.states["wanted"][0]), *self._support.tolist(), *next_ones])
-        elif status == NEED_COLUMNS and self.gram.dense:
-            columns, target = self.judge.table
-            self.form = self.form._replace(columns=columns, target=target, penalty=self.gram.penalty)
-        elif status == NEED_COLUMNS:  # only those of the support are formed
-            self._end(self._support)
+        elif status == NEED_COLUMNS and not self._show_columns():  # only those of the support are formed
+            self._end(self.judge.energy(self._support))
+
+    def _show_columns(self) -> bool:
+        """Let kernels see the columns; False if they do already, or if there are too many columns for that."""
+        if not self.gram.dense or self.form.target.size:
+            return False
+        columns, target = self.judge.table
+        self.form = self.form._replace(columns=columns, target=target, penalty=self.gram.penalty)
+        return True
 
     def _drawn_next(self, key: NDArray[np.uint32], clock: Any, pool: Pool) -> list[int]:
         """Columns that a chain which fills up at random will ask for: one pass over the table serves them all."""
@@ -145,16 +150,24 @@ class Searcher:
             self._fetches += 1
             table.whose[at], table.at[column], self._fetched[at] = column, at, self._fetches
 
-    def _chain_by_columns(self, k: int, key: NDArray[np.uint32], clocks: Any, pool: Pool) -> None:
+    def _chain_by_columns(self, k: int, plan: Kicks, clocks: Any, pool: Pool) -> None:
         """What the table left in doubt, until the support is well conditioned or at a minimum."""
+        if self._show_columns():
+            return
         if clocks["phase"][0] == ENTERING:
-            self._descend(self._filled(k, key, clocks[0], pool, self._support))
+            support = self._filled(k, plan, clocks[0], pool, self._support)
+            self._write(support)
+            if support.size < k:
+                return
+            self._descend(support)
         else:
             self._flip()
         clocks["phase"] = DESCENDING
 
     def _path_by_columns(self, clocks: Any) -> bool:
         """Go on with a pass until the support is well conditioned or at a minimum; False if columns ran out."""
+        if self._show_columns():
+            return True
         support = self._support
         if clocks["phase"][0] == PATH_DESCENDING:
             self._flip()
@@ -168,10 +181,15 @@ class Searcher:
         clocks["phase"] = PATH_DESCENDING
         return True
 
-    def _filled(self, k: int, key: NDArray[np.uint32], clock: Any, pool: Pool, support: Support) -> Support:
-        """The support under way with all its columns, as `enter` would find them."""
-        n, round_ = self.gram.n_columns, int(clock["round"])
-        while support.size < k:
+    def _filled(self, k: int, plan: Kicks, clock: Any, pool: Pool, support: Support) -> Support:
+        """The support under way with more columns, as `enter` would find them: all, or until it is well conditioned."""
+        if self.judge.compiled:
+            filled = self.judge.fill(support, k, plan, clock, pool, CALM)
+            if filled is None:
+                raise RankTooSmall(k, self.gram.rank(), self.gram.objective)
+            return filled
+        n, key, round_, before = self.gram.n_columns, plan.key, int(clock["round"]), support.size
+        while support.size < k and (support.size == before or self.judge.basis(support).inflation > CALM):
             if clock["kind"] != RANDOM:
                 allowed = half_of(key, round_, support.size, n) if clock["kind"] == HALF_BEST else None
                 j = self.judge.best_addition(support, allowed)
@@ -193,21 +211,17 @@ class Searcher:
         """The flip that the table could not choose, or that leads where it cannot follow."""
         doubts, support = int(self.states["doubts"][0]), self._support
         listed = self.table.listed[:doubts].copy() if 0 < doubts <= LISTED else None
-        flipped = self.judge.best_flip(support, listed)
-        if flipped is None:
-            self._end(support)
-        else:
-            self._descend(flipped)
+        self._descend(support, asked=True, listed=listed)
 
-    def _descend(self, support: Support) -> None:
-        support, at_minimum = self.judge.descend(support, CALM)
+    def _descend(self, support: Support, *, asked: bool = False, listed: NDArray[np.int64] | None = None) -> None:
+        support, energy = self.judge.descend(support, CALM, asked=asked, listed=listed)
         self._write(support)
-        if at_minimum:
-            self._end(support)
+        if energy is not None:
+            self._end(energy)
 
-    def _end(self, support: Support) -> None:
+    def _end(self, energy: float) -> None:
         """A minimum is reached."""
-        self.states["at_minimum"], self.states["energy"] = 1, self.judge.energy(support)
+        self.states["at_minimum"], self.states["energy"] = 1, energy
 
     @property
     def _support(self) -> Support:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.base import BETTER, SHAKY
+from pairflip.engines.base import BETTER, EPSILON, SHAKY
 from pairflip.engines.numba.algebra import extend_within, inflation_at, rounding
 from pairflip.engines.numba.compile import kernel, template
 
@@ -145,6 +145,60 @@ def tau_of(state):
 
 
 @kernel
+def residual_of(form, table, k):
+    r"""Residual :math:`e = y - X_S x` (M,) and gradient :math:`X_S^T e - \lambda x` (k,), from the columns at hand."""
+    e, h = form.target.copy(), np.empty(k)
+    for m in range(k):
+        x_m, column = table.x[m], form.columns[table.support[m]]
+        for t in range(e.size):
+            e[t] -= x_m * column[t]
+    for m in range(k):
+        column = form.columns[table.support[m]]
+        along = -form.penalty[table.support[m]] * table.x[m]
+        for t in range(e.size):
+            along += column[t] * e[t]
+        h[m] = along
+    return e, h
+
+
+@kernel
+def sharpen(form, table, k, j, e, h, w):
+    r"""(r_j, s_j, error) of a column of which the support leaves hardly anything, and its coefficients `w` (k,).
+
+    With :math:`q = X_j - X_S W_j`, its gradient :math:`g = X_S^T q - \lambda W_j` and :math:`\delta = P g`: errors of
+    the table count with their square in :math:`s = q \cdot q - g \cdot \delta`, and with that of x in
+    :math:`r = q \cdot e - h \cdot \delta`. What is left is the rounding of q, the error, a length. `e` and `h` are
+    those of `residual_of`.
+    """
+    q, g, size = form.columns[j].copy(), np.empty(k), 1.0
+    s, r = form.penalty[j], 0.0
+    for m in range(k):
+        w_m, column, penalty = table.W[m, j], form.columns[table.support[m]], form.penalty[table.support[m]]
+        size += abs(w_m)
+        s += penalty * w_m * w_m
+        r += penalty * w_m * table.x[m]
+        for t in range(q.size):
+            q[t] -= w_m * column[t]
+    for t in range(q.size):
+        s += q[t] * q[t]
+        r += q[t] * e[t]
+    for m in range(k):
+        column = form.columns[table.support[m]]
+        along = -form.penalty[table.support[m]] * table.W[m, j]
+        for t in range(q.size):
+            along += column[t] * q[t]
+        g[m] = along
+    for m in range(k):
+        change = 0.0
+        for l in range(k):
+            change += table.P[m, l] * g[l]
+        w[m] = table.W[m, j] + change
+        s -= change * g[m]
+        r -= change * h[m]
+    return r, s, 4.0 * EPSILON * (k + 4) * size
+
+
+@kernel
 def enlist(table, count, i, j):
     """Put flip (i, j) on the short list; returns how many there are, counting those for which there is no room."""
     if count < LISTED:
@@ -242,20 +296,11 @@ def weigh(form, table, state):
         return True
     if form.target.size == 0:
         return False
-    e, g, total = form.target.copy(), np.empty(k), 0.0
-    for m in range(k):
-        x_m, column = x[m], form.columns[table.support[m]]
-        total += form.penalty[table.support[m]] * x_m * x_m
-        for t in range(e.size):
-            e[t] -= x_m * column[t]
+    (e, g), total = residual_of(form, table, k), 0.0
     for t in range(e.size):
         total += e[t] * e[t]
     for m in range(k):
-        column = form.columns[table.support[m]]
-        along = -form.penalty[table.support[m]] * x[m]
-        for t in range(e.size):
-            along += column[t] * e[t]
-        g[m] = along
+        total += form.penalty[table.support[m]] * x[m] * x[m]
     for m in range(k):
         for l in range(k):
             total -= g[m] * P[m, l] * g[l]
