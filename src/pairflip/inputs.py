@@ -111,7 +111,7 @@ def as_table(
     return table, labels
 
 
-def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64]) -> Floats:
+def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Floats:
     """Some columns of new rows as a checked array (M, U).
 
     Parameters
@@ -122,6 +122,8 @@ def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64]) -> Floats
         Columns of the table that a model was made from.
     used : (U,)
         Which of them are needed.
+    needs : str
+        What needs them, for the error where a data frame lacks one: ``"the model needs"``.
     """
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         raw = X if hasattr(X, "shape") else np.asarray(X)
@@ -132,21 +134,21 @@ def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64]) -> Floats
             )
         part = raw[:, used] if len(raw.shape) == 2 else raw
     else:
-        part = _by_name(X, names, used)
+        part = _by_name(X, names, used, needs)
     if used.size == 0:
         return np.zeros((part.shape[0], 0))
     table, _ = as_table(part, [names[j] for j in used], least_rows=1)
     return np.asarray(table, dtype=np.float64)
 
 
-def _by_name(frame: Any, names: Sequence[str], used: NDArray[np.int64]) -> Any:
+def _by_name(frame: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Any:
     """The used columns of a data frame; where names are not unique, only all columns in their order will do."""
     here = [str(name) for name in frame.columns]
     place = {name: j for j, name in enumerate(here)}
     missing = [j for j in used if names[j] not in place]
     if missing:
         some = "column" if len(missing) == 1 else "columns"
-        raise ValueError(f"X lacks the {some} {_show(names, missing)}; expected all columns that the model needs.")
+        raise ValueError(f"X lacks the {some} {_show(names, missing, 3)}; expected all columns that {needs}.")
     at = used.tolist()
     if here != list(names):
         often, twice = Counter(here), Counter(names)

@@ -86,7 +86,8 @@ def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) 
     """
     size = recommended_size(curve) if size is None else size
     used = used_columns(curve, size, folds=interval is not None)
-    return predict_columns(curve, as_new_rows(X, curve.names, used), size, interval)
+    needs = "the model needs" if interval is None else "the folds chose (without interval, those of the model will do)"
+    return predict_columns(curve, as_new_rows(X, curve.names, used, needs), size, interval)
 
 
 def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int64]:
@@ -132,6 +133,35 @@ def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | No
         raise ValueError(refusal)
     lower, upper = _bounds(curve, X, used, size, interval)
     return Prediction(point, lower, upper, size, float(interval))
+
+
+def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:
+    """Predictions, lower and upper bounds (M,) of rows in which values may be missing; NaN for what they leave open.
+
+    A prediction needs the columns of the final fit, an interval those of all folds.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    X : (M, U)
+        The columns that `used_columns` names for intervals, in that order; NaN where a value is missing.
+    size : int
+        Number of columns.
+    interval : float or None
+        Coverage of the intervals; None: all bounds are NaN.
+    """
+    everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
+    own = X[:, np.isin(everything, needed)]
+    point, lower, upper = (np.full(len(X), np.nan) for _ in range(3))
+    known = np.isfinite(own).all(axis=1)
+    point[known] = predict_columns(curve, own[known], size, None)
+    whole = np.isfinite(X).all(axis=1)
+    if interval is not None and whole.any():
+        found = predict_columns(curve, X[whole], size, interval)
+        assert isinstance(found, Prediction)
+        lower[whole], upper[whole] = found.lower, found.upper
+    return point, lower, upper
 
 
 def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
