@@ -119,7 +119,7 @@ class _Known:
 
 @dataclass(frozen=True, eq=False)
 class _Predicted:
-    """Predictions of one file; `why_not` is the reason if there are no intervals, `given` whether the size was asked for."""
+    """Predictions of one file; `why_not`: why there are no intervals, `given`: whether the size was asked for."""
 
     rows: NewRows
     size: int
@@ -204,20 +204,18 @@ def _remarks(found: _Predicted) -> list[str]:
 
     remarks = [f"{note}." for note in found.rows.notes]
     names = [*found.always, *found.columns]
-    n, used = plural(len(found.prediction), "row"), f"{plural(len(names), 'column')}, {listed(names)}"
+    lost = ~np.isfinite(found.prediction)
+    how = f"with {plural(len(names), 'column')}, {listed(names)}"
     if not names:
-        used = "the same number, since no columns were asked for"
+        how = "without columns: every row gets the same number"
         if not found.given:
-            used = (
-                "the same number, since nothing in the result predicts better (--size K takes K columns all the same)"
-            )
+            how += ", since nothing in the result predicts better (--size K takes K columns all the same)"
     covers = (
         "" if found.coverage is None else f"; the intervals are made to cover {percent(found.coverage)} of new rows"
     )
-    remarks.append(f"{n} predicted with {used}{covers}.")
+    remarks.append(f"{plural(int((~lost).sum()), 'row')} predicted {how}{covers}.")
     if found.why_not is not None:
         remarks.append(f"there are no intervals: {found.why_not.rstrip('.')}.")
-    lost = ~np.isfinite(found.prediction)
     for gone, what in ((lost, "prediction"), (~lost & ~np.isfinite(found.lower), "interval")):
         if gone.any() and (what == "prediction" or found.coverage is not None):
             some = [found.rows.row_names[i] for i in np.flatnonzero(gone)]

@@ -61,7 +61,8 @@ class Prediction:
 class Comparison:
     """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN.
 
-    `r2` is about the mean of these rows; `inside` is the fraction within their intervals, None where there are none.
+    `r2` is about the mean of these rows; `inside` is the fraction, of those that have intervals, that lie within them;
+    None where none has.
     """
 
     n_rows: int
@@ -238,7 +239,9 @@ def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | Non
     about = float(np.mean((y - y.mean()) ** 2))
     inside = None
     if bounds is not None:
-        inside = float(np.mean((bounds[0][known] <= y) & (y <= bounds[1][known])))
+        bounded = known & np.isfinite(bounds[0])
+        within = (bounds[0] <= observed) & (observed <= bounds[1])
+        inside = float(np.mean(within[bounded])) if bounded.any() else None
     return Comparison(y.size, squared**0.5, 1.0 - squared / about if about > 0 else float("nan"), inside)
 
 
