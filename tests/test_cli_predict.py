@@ -169,7 +169,11 @@ BAD_TABLES = {
         (),
         "The column 'a', which the model needs, holds decimal commas (row 1: '1,5'); expected numbers: read the table",
     ),
-    "no rows": (lambda f: write_csv(f / "x.csv", NAMES, []), (), "has no rows"),
+    "no rows": (
+        lambda f: write_csv(f / "x.csv", NAMES, []),
+        (),
+        "'x.csv' holds a header but no rows; expected rows of numbers below it.",
+    ),
     "index": (lambda f: new_rows(f), ("--index", "nope"), "--index 'nope' is not a column of the table"),
     "suffix": (lambda f: new_rows(f), ("--out", "p.txt"), "--out 'p.txt' has the suffix .txt; expected a .csv or .tsv"),
     "coverage": (lambda f: new_rows(f), ("--interval", "90"), "--interval is 90.0; expected the fraction to cover"),

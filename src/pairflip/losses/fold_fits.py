@@ -3,7 +3,7 @@ r"""Coefficients of a support fitted without some rows: what a fold predicts wit
 With Q R the factors of the columns of a support (forced ones and the intercept included) on all rows, x their
 coefficients and e their residuals, the coefficients without the rows H are
 
-.. math:: x^{(H)} = x - R^{-1} Q_H^T (I - Q_H Q_H^T)^{-1} e_H .
+.. math:: x^{(H)} = x - R^{-1} Q_H^T (I - Q_H Q_H^T)^{-1} e_H = x - R^{-1} (I - Q_H^T Q_H)^{-1} Q_H^T e_H .
 
 This is exact, so folds that chose the same support share one factorization. Where the held-out rows dwarf the others,
 so that it would lose digits, the support is fitted again on the remaining rows.
@@ -51,12 +51,12 @@ class SolvedWithout:
     powers: Floats
     shift: Floats
 
-    def in_units(self, x: Floats) -> tuple[Floats, float]:
-        """Coefficients of forced and chosen columns in the units of the table, and the intercept, for some `x`."""
+    def in_units(self, x: Floats) -> tuple[Floats, Floats]:
+        """Coefficients (..., p) of forced and chosen columns in the units of the table, and intercepts (...)."""
         constant = self.table.shape[1] - self.shift.size  # 1 where a column of ones comes first
-        coef = x[constant:] / self.powers
-        intercept = float(x[0]) if constant else 0.0
-        return coef, intercept + float(self.shift[-1] - self.shift[:-1] @ x[constant:])
+        slopes = x[..., constant:]
+        intercept = self.shift[-1] - slopes @ self.shift[:-1]
+        return slopes / self.powers, intercept + (x[..., 0] if constant else 0.0)
 
 
 def solve_without(problem: SubsetProblem, support: NDArray[np.int64], rows: NDArray[np.int64]) -> SolvedWithout:
@@ -104,17 +104,21 @@ def fold_coefficients(problem: SubsetProblem, folds: Folds, supports: NDArray[np
     """
     n, k, forced = len(folds), supports.shape[1], problem.always.size
     coefs, intercepts = np.empty((n, forced + k)), np.empty(n)
-    safe = np.array([_target_remains(problem, rows) for rows in folds.left_out])
+    safe = _target_remains(problem, folds)
     distinct, which = np.unique(supports, axis=0, return_inverse=True)
     for u, support in enumerate(distinct):
+        here = np.flatnonzero(which.reshape(-1) == u)
+        left = here
         shared = _Shared.of(problem, support)
-        for fold in np.flatnonzero(which.reshape(-1) == u).tolist():
-            rows = folds.left_out[fold]
-            found = shared.without(rows) if shared is not None and safe[fold] else None
-            if found is None:
-                alone = solve_without(problem, support, rows)
-                found = alone.in_units(alone.x)
-            coefs[fold], intercepts[fold] = found
+        if shared is not None:
+            trusted = here[safe[here]]
+            x = shared.without([folds.left_out[fold] for fold in trusted])
+            done = np.isfinite(x).all(axis=1)
+            coefs[trusted[done]], intercepts[trusted[done]] = shared.solved.in_units(x[done])
+            left = np.setdiff1d(here, trusted[done])
+        for fold in left.tolist():
+            alone = solve_without(problem, support, folds.left_out[fold])
+            coefs[fold], intercepts[fold] = alone.in_units(alone.x)
     return FoldCoefficients(coefs[:, forced:], coefs[:, :forced], intercepts)
 
 
@@ -147,14 +151,23 @@ class _Shared:
         m = table.shape[0]
         return cls(SolvedWithout(table, x, powers, shift), q[:m], inverse, residual[:m])
 
-    def without(self, rows: NDArray[np.int64]) -> tuple[Floats, float] | None:
-        """Coefficients and intercept without some rows; None where they leave too little to the others."""
-        q = self.q[rows]
-        inside = np.eye(rows.size) - q @ q.T
-        if np.linalg.eigvalsh(inside)[0] <= UNSEEN:
-            return None
-        x = self.solved.x - self.inverse @ (q.T @ np.linalg.solve(inside, self.residual[rows]))
-        return self.solved.in_units(x)
+    def without(self, left_out: list[NDArray[np.int64]]) -> Floats:
+        """Coefficients (n, p) without these rows and those; NaN where rows leave too little to the others."""
+        if all(rows.size == 1 for rows in left_out):
+            row = np.array(left_out, dtype=np.int64).reshape(-1)
+            q = self.q[row]
+            inside = 1.0 - np.einsum("np,np->n", q, q)
+            ratio = np.where(inside > UNSEEN, self.residual[row] / np.where(inside > UNSEEN, inside, 1.0), np.nan)
+            return np.asarray(self.solved.x - ratio[:, None] * (q @ self.inverse.T))
+        found = np.full((len(left_out), self.solved.x.size), np.nan)
+        for at, rows in enumerate(left_out):
+            q, e = self.q[rows], self.residual[rows]
+            few = rows.size < q.shape[1]
+            inside = np.eye(rows.size) - q @ q.T if few else np.eye(q.shape[1]) - q.T @ q
+            if np.linalg.eigvalsh(inside)[:1].min(initial=1.0) > UNSEEN:
+                step = q.T @ np.linalg.solve(inside, e) if few else np.linalg.solve(inside, q.T @ e)
+                found[at] = self.solved.x - self.inverse @ step
+        return found
 
 
 def _design(problem: SubsetProblem, columns: Floats, seen: Floats) -> tuple[Floats, Floats]:
@@ -178,17 +191,14 @@ def _penalty(problem: SubsetProblem, powers: Floats, k: int, width: int) -> Floa
     return penalty
 
 
-def _target_remains(problem: SubsetProblem, rows: NDArray[np.int64]) -> bool:
-    """Whether enough of the variation of the target is in the other rows to compute them by subtraction."""
-    weight = problem.sample_weight.copy()
-    whole = _variation(problem, weight)
-    weight[rows] = 0.0
-    return _variation(problem, weight) >= _TRUSTED * whole
-
-
-def _variation(problem: SubsetProblem, weight: Floats) -> float:
-    center = 0.0 if problem.center is None else np.average(problem.y, weights=weight)
-    return float(weight @ (problem.y - center) ** 2)
+def _target_remains(problem: SubsetProblem, folds: Folds) -> NDArray[np.bool_]:
+    """Whether (F,) enough of the variation of the target is in the other rows to compute them by subtraction."""
+    w = problem.sample_weight
+    t = problem.y - (0.0 if problem.center is None else np.average(problem.y, weights=w))
+    moments = np.stack([w, w * t, w * t**2])
+    rest = moments.sum(axis=1) - np.stack([moments[:, rows].sum(axis=1) for rows in folds.left_out])
+    shift = 0.0 if problem.center is None else rest[:, 1] ** 2 / rest[:, 0]
+    return np.asarray(rest[:, 2] - shift >= _TRUSTED * moments[2].sum())
 
 
 def _independent(columns: Floats) -> list[int]:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 LEAST_COVERAGE = 0.5
 """Below it the two bounds might cross."""
-KEPT_NUMBERS = 250_000
-"""So many coefficients of folds are kept in a curve and its file (some 5 MB); of more, only those of a few sizes."""
+KEPT_NUMBERS = 100_000
+"""So many coefficients of folds are kept in a curve and its file (some 2 MB); of more, only those of a few sizes."""
 _AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memory together
 
 
