@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 COVERAGE = 0.9
 """Of the intervals that are given unless something else is asked for."""
 
+CHOSEN = (
+    "the size was chosen on the same rows, for which coverage is not proved: when 90 % was asked for in simulations, "
+    "90 to 91 % of new rows were covered (5x10 folds), 86 to 90 % with leave-one-out; docs/predicting.md has the figures."
+)
+"""What intervals are conditional on."""
+
 Saved = Annotated[
     Path | None,
     typer.Argument(metavar="RESULT", help="A result folder, its result.json, or a file of SizeCurve.save."),
@@ -214,6 +220,8 @@ def _remarks(found: _Predicted) -> list[str]:
         "" if found.coverage is None else f"; the intervals are made to cover {percent(found.coverage)} of new rows"
     )
     remarks.append(f"{plural(int((~lost).sum()), 'row')} predicted {how}{covers}.")
+    if found.coverage is not None and not found.given:
+        remarks.append(CHOSEN)
     if found.why_not is not None:
         remarks.append(f"there are no intervals: {found.why_not.rstrip('.')}.")
     for gone, what in ((lost, "prediction"), (~lost & ~np.isfinite(found.lower), "interval")):
