@@ -70,7 +70,9 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
             value = _array(field.name, value)
         values[field.name] = value
     values["always_coefs"] = values["always_coefs"].reshape(values["sizes"].size, -1)
-    return SizeCurve(**values)
+    curve = SizeCurve(**values)
+    _check_fold_fits(curve)
+    return curve
 
 
 def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
@@ -135,6 +137,21 @@ def _fold_fits(record: dict[str, Any] | None) -> FoldFits | None:
         return None
     floats = {name: tuple(np.array(v, dtype=float) for v in record[name]) for name in ("coefs", "always_coefs")}
     return FoldFits(_array("sizes", record["sizes"]), **floats, intercepts=_array("intercepts", record["intercepts"]))
+
+
+def _check_fold_fits(curve: SizeCurve) -> None:
+    """Refuse fits of folds that do not belong to the folds' columns."""
+    fits = curve.fold_fits
+    if fits is None:
+        return
+    folds, forced = curve.n_folds, curve.always.size
+    wanted = [curve.fold_supports[curve.at(size)].shape for size in fits.sizes.tolist()]
+    if (
+        [each.shape for each in fits.coefs] != wanted
+        or [each.shape for each in fits.always_coefs] != [(folds, forced)] * len(wanted)
+        or fits.intercepts.shape != (len(wanted), folds)
+    ):
+        raise ValueError("fold_fits do not fit the columns of the folds")
 
 
 def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from pairflip.tables.matrices import Matrix
 from pairflip.tables.odd import odd_needed
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
+from pairflip.tables.table import naming_sheets, without_blank_columns
 from pairflip.text import listed, plural, quoted, row_numbers
 
 
@@ -123,6 +125,9 @@ def read_new_rows(
     """
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index or usual_index)
     source = Path(path).name
+    dropped: list[Change] = []
+    if isinstance(raw, Raw):
+        raw, dropped = without_blank_columns(raw)
     originals = [raw.target, *raw.names] if isinstance(raw, Matrix) and raw.y is not None else list(raw.names)
     names, renamed = visible_names(originals)
     file = _File(raw, names, renamed)
@@ -130,8 +135,9 @@ def read_new_rows(
         raise TableError(f"{source!r} has no rows below the header; expected at least one row to predict.")
     wanted = [*needed, *wished]
     places = [_find(name, names) for name in wanted]
-    _refuse_absent(needed, places, names, source)
-    _refuse_twins(places, originals, names, known)
+    with naming_sheets(raw) if isinstance(raw, Raw) else nullcontext():
+        _refuse_absent(needed, places, names, source)
+        _refuse_twins(places, originals, names, known)
     rows, index_at = _row_names(file, index, usual_index)
     aim = None if target is None else _find(target, names)
     X = np.full((file.n_rows, len(places)), np.nan)
@@ -139,7 +145,7 @@ def read_new_rows(
         if at is not None:
             X[:, j] = file.column(at, name, "which the model needs")
     y, about_target = _target(file, aim)
-    notes = [*_read_notes(file, places), *_columns(file, known, (aim, index_at)), *about_target]
+    notes = [*dropped, *_read_notes(file, places), *_columns(file, known, (aim, index_at)), *about_target]
     absent = [name for name, at in zip(wanted, places, strict=True) if at is None]
     return NewRows(X, absent, y, rows, source, notes)
 
