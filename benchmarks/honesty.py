@@ -1,7 +1,7 @@
 """Is what a selection says true? Draw tables from known populations, and count how often it was.
 
 `python -m benchmarks honesty` (an hour on two cores; PAIRFLIP_DRAWS=5 for a look), and `python -m benchmarks intervals`
-for the intervals of predictions (ten minutes). The true error of a fit is known
+for the intervals of predictions (eight minutes). The true error of a fit is known
 exactly, since rows are Gaussian with a known covariance C: (1/2) [(b - b0)' C (b - b0) + noise variance + intercept^2].
 """
 
