@@ -16,13 +16,21 @@ PARTS = {
     "gpu": gpu.report,
     "optimality": optimality.report,
     "honesty": honesty.report,
+    "intervals": honesty.report_intervals,
     "wide": wide.report,
     "million": wide.report_million,
     "thermometers": thermometers.report,
     "anytime": anytime.report,
     "loo": leave_one_out.report,
 }
-NAMED = ("honesty", "million", "thermometers", "anytime", "loo")  # only when named: long, large, or silent about speed
+NAMED = (
+    "honesty",
+    "intervals",
+    "million",
+    "thermometers",
+    "anytime",
+    "loo",
+)  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]
 if given in (["anytime", "quick"], ["anytime", "again"]):

@@ -1,6 +1,7 @@
 """Is what a selection says true? Draw tables from known populations, and count how often it was.
 
-`python -m benchmarks honesty` (an hour on two cores; PAIRFLIP_DRAWS=5 for a look). The true error of a fit is known
+`python -m benchmarks honesty` (an hour on two cores; PAIRFLIP_DRAWS=5 for a look), and `python -m benchmarks intervals`
+for the intervals of predictions (eight minutes). The true error of a fit is known
 exactly, since rows are Gaussian with a known covariance C: (1/2) [(b - b0)' C (b - b0) + noise variance + intercept^2].
 """
 
@@ -141,3 +142,51 @@ def line(records: list[dict[str, object]]) -> str:
     told = [r["cv"][r["recommended"]] / r["true"][r["recommended"]] for r in records]
     cells = [fixed, over["recommended"], over["best"], over["one_se"], told]
     return f"{called:>11.0%}" + "".join(f"{f'{np.mean(c):.2f} +- {np.std(c) / len(c) ** 0.5:.2f}':>14}" for c in cells)
+
+
+COVERAGE = 0.9
+FIXED = 3
+NEW_ROWS = 200
+COVERED = (*SIGNAL[:3], SIGNAL[5], NOISE[0], NOISE[2])
+
+
+def covered(population: Population, seed: int, cv: str) -> dict[str, tuple[float, float]]:
+    """Coverage of new rows and width over the best possible, at a size fixed before, at that chosen, and the best one.
+
+    New rows x are drawn; given x, how often y falls into the interval is known exactly.
+    """
+    from scipy.stats import norm
+
+    X, y, b, noise = population.draw(seed)
+    curve = select_size(SubsetProblem(X, y), SIZES, cv=cv, seed=seed, effort="quick", progress=False)
+    rng = np.random.default_rng([7, seed])
+    new = rng.standard_normal((NEW_ROWS, population.n_columns)) @ np.linalg.cholesky(population.covariance()).T
+    found = {}
+    for name, size in (("fixed", FIXED), ("chosen", recommended_size(curve)), ("lowest", curve.best_size)):
+        told = curve.predict(new, size, interval=COVERAGE)
+        low, high = ((bound - new @ b) / noise**0.5 for bound in (told.lower, told.upper))
+        width = np.mean(told.upper - told.lower) / (2 * norm.ppf(0.5 + COVERAGE / 2) * noise**0.5)
+        found[name] = float(np.mean(norm.cdf(high) - norm.cdf(low))), float(width)
+    return found
+
+
+def report_intervals() -> None:
+    """Print how many new rows the intervals cover, one line for each population and kind of cross validation."""
+    draws = int(os.environ.get("PAIRFLIP_DRAWS", "100"))
+    tasks = [(p, seed, cv) for p in COVERED for cv in KINDS for seed in range(draws)]
+    covered(NOISE[2], 0, "10")  # compiles
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        found = dict(zip(tasks, Parallel(n_jobs=-1)(delayed(covered)(*task) for task in tasks), strict=True))
+    print(
+        f"intervals: {draws} tables of each population, {NEW_ROWS} new rows, sizes 1 to {SIZES[-1]}, quick search; "
+        f"{COVERAGE:.0%} asked for;\nper cent of new rows covered +- standard error, (width over the true model's)"
+    )
+    print(f"{'':30}{'cv':>6}{f'size {FIXED}, fixed before':>24}{'size recommended':>24}{'size of lowest error':>24}")
+    for p in COVERED:
+        for cv in KINDS:
+            cells = []
+            for name in ("fixed", "chosen", "lowest"):
+                inside, width = np.array([found[p, seed, cv][name] for seed in range(draws)]).T
+                error = 100 * np.std(inside, ddof=1) / draws**0.5
+                cells.append(f"{100 * inside.mean():.1f} +- {error:.1f} ({np.mean(width):.2f})")
+            print(f"{p.name:30}{cv:>6}" + "".join(f"{cell:>24}" for cell in cells))

@@ -224,11 +224,16 @@ DOCUMENTED = [
 """Rooms in which a public function with three parameters or more describes them."""
 
 
+def is_overload(node: ast.FunctionDef) -> bool:
+    """A signature for type checkers, which the function below it describes."""
+    return any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list)
+
+
 def public_functions(tree: ast.Module) -> list[ast.FunctionDef]:
     """Functions of a module and methods of its public classes; functions inside of functions are private."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
     bodies = [tree.body, *(node.body for node in classes)]
-    found = [node for body in bodies for node in body if isinstance(node, ast.FunctionDef)]
+    found = [node for body in bodies for node in body if isinstance(node, ast.FunctionDef) and not is_overload(node)]
     return [node for node in found if not node.name.startswith("_")]
 
 

@@ -188,6 +188,12 @@ BAD_FILES = {
     "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is not a complete size curve ("),
     "text for numbers": (damaged(lambda r: r.update(cv_error=["a", "b"])), "is not a complete size curve ("),
     "counts": (damaged(lambda r: r.update(selection_counts=[[[99, 1]], []])), "is not a complete size curve ("),
+    "fold fits": (
+        damaged(
+            lambda r: r.update(fold_fits={"sizes": [1], "coefs": [[[1]]], "always_coefs": [], "intercepts": [[0]]})
+        ),
+        "is not a complete size curve (fold_fits do not fit the columns of the folds).",
+    ),
     "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is not a complete size curve ("),
 }
 

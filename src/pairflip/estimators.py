@@ -402,6 +402,17 @@ class AnnealedSubsetCV(_SubsetRegressor):
         self.cv_results_ = _search_results(curve)
         return self._keep(problem, curve.supports[curve.at(self.n_nonzero_coefs_)])
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Lower and upper bounds (n_samples, 2) around the predictions of new rows, from the folds' own fits.
+
+        X has the shape (n_samples, n_features). `coverage` is the fraction of new rows that the intervals are to cover;
+        docs/predicting.md says what holds, and how often it was true.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        found = self.curve_.predict(X, self.n_nonzero_coefs_, interval=coverage)
+        return np.column_stack([found.lower, found.upper])
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Groups go to the splitter."""
         splitter = self.cv if hasattr(self.cv, "split") else LeaveOneGroupOut()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
@@ -43,18 +44,20 @@ class NumberedNames(Sequence[str]):
 
 
 def as_table(
-    X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None
+    X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None, least_rows: int = 2
 ) -> tuple[NDArray[Any], Sequence[str]]:
     """X as a checked array.
 
     Parameters
     ----------
     X : array or data frame, (M, N)
-        Numbers, at least two rows and one column; anything else is refused in one sentence.
+        Numbers, at least one column; anything else is refused in one sentence.
     names : N names, optional
         Of the columns; by default those of the data frame, or ``x0, x1, ...``.
     as_it_is_from : int, optional
         Tables of so many columns that hold float32 or float64 are checked and not copied.
+    least_rows : {1, 2}
+        Fewer rows are refused.
 
     Returns
     -------
@@ -81,8 +84,9 @@ def as_table(
         )
     if n_columns == 0:
         raise ValueError("X has no columns; expected at least one candidate column.")
-    if n_rows < 2:
-        raise ValueError(f"X has {plural(n_rows, 'row')}; expected at least two rows (n_samples >= 2).")
+    if n_rows < least_rows:
+        least = "one row" if least_rows == 1 else "two rows"
+        raise ValueError(f"X has {plural(n_rows, 'row')}; expected at least {least} (n_samples >= {least_rows}).")
     if np.iscomplexobj(raw):
         raise ValueError("Complex data not supported: X holds complex numbers; expected real ones.")
     refuse_dates(X, labels)
@@ -105,6 +109,54 @@ def as_table(
             "rows or columns, or impute them."
         )
     return table, labels
+
+
+def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Floats:
+    """Some columns of new rows as a checked array (M, U).
+
+    Parameters
+    ----------
+    X : (M, N) array, or data frame
+        New rows. An array has the columns of the table in their order; a data frame has at least the used ones.
+    names : N names
+        Columns of the table that a model was made from.
+    used : (U,)
+        Which of them are needed.
+    needs : str
+        What needs them, for the error where a data frame lacks one: ``"the model needs"``.
+    """
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        raw = X if hasattr(X, "shape") else np.asarray(X)
+        if len(raw.shape) == 2 and raw.shape[1] != len(names):
+            raise ValueError(
+                f"X has {plural(raw.shape[1], 'column')}, but the model was made from {len(names):,}; expected the "
+                "same columns in the same order, or a data frame with their names."
+            )
+        part = raw[:, used] if len(raw.shape) == 2 else raw
+    else:
+        part = _by_name(X, names, used, needs)
+    if used.size == 0:
+        return np.zeros((part.shape[0], 0))
+    table, _ = as_table(part, [names[j] for j in used], least_rows=1)
+    return np.asarray(table, dtype=np.float64)
+
+
+def _by_name(frame: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Any:
+    """The used columns of a data frame; where names are not unique, only all columns in their order will do."""
+    here = [str(name) for name in frame.columns]
+    place = {name: j for j, name in enumerate(here)}
+    missing = [j for j in used if names[j] not in place]
+    if missing:
+        some = "column" if len(missing) == 1 else "columns"
+        raise ValueError(f"X lacks the {some} {_show(names, missing, 3)}; expected all columns that {needs}.")
+    at = used.tolist()
+    if here != list(names):
+        often, twice = Counter(here), Counter(names)
+        for j in used:
+            if often[names[j]] > 1 or twice[names[j]] > 1:
+                raise ValueError(f"several columns are called {names[j]!r}; expected names that tell columns apart.")
+        at = [place[names[j]] for j in used]
+    return frame.iloc[:, at] if hasattr(frame, "iloc") else frame[:, at]
 
 
 def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:

@@ -11,6 +11,7 @@ from pairflip.cli.demo import demo
 from pairflip.cli.doctor import doctor
 from pairflip.cli.errors import PlainGroup
 from pairflip.cli.fit import fit
+from pairflip.cli.predict import predict
 from pairflip.cli.report import report
 from pairflip.cli.reproduce import reproduce
 from pairflip.cli.select import select
@@ -39,5 +40,5 @@ def main(
     """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
 
 
-for command in (select, fit, report, theory, reproduce, demo, doctor):
+for command in (select, fit, predict, report, theory, reproduce, demo, doctor):
     app.command()(command)

@@ -15,7 +15,7 @@ import typer
 
 from pairflip.cli.usage import annotation, expected_words
 
-_PATHS = ("data", "journal", "merge", "out")
+_PATHS = ("data", "journal", "merge", "out", "result")
 
 
 def use_config(context: typer.Context, value: Path | None) -> Path | None:

@@ -11,6 +11,7 @@ from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.result_folder import refuse_input
+from pairflip.cli.table_file import check_out, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -20,8 +21,6 @@ K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this .csv or .tsv file.")
 ]
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def fit(
@@ -63,7 +62,8 @@ def fit(
         from pairflip.search.annealing import Interrupted, anneal, as_schedule, check_size, model_seconds
 
         if out is not None:
-            _check_out(out, data, force)
+            check_out(out, force)
+            refuse_input(out, data, "the table")
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
         )
@@ -98,16 +98,6 @@ def fit(
         _show(record, as_json)
 
 
-def _check_out(out: Path, data: Path | None, force: bool) -> None:
-    """Refuse, before any work, a file that cannot be what is written, or that would be lost."""
-    if out.suffix.lower() not in _DELIMITERS:
-        has = f"has the suffix {out.suffix}" if out.suffix else "has no suffix"
-        raise ValueError(f"--out {str(out)!r} {has}; expected a .csv or .tsv file, which is what is written.")
-    refuse_input(out, data, "the table")
-    if out.exists() and not force:
-        raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
-
-
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     """What was found, in plain values; R^2 counts only what the forced columns leave unexplained."""
     best = problem.fit(trace.best_support)
@@ -140,17 +130,8 @@ def _rows(record: dict[str, Any]) -> list[tuple[float, str, str]]:
 
 
 def _write_coefficients(record: dict[str, Any], out: Path) -> None:
-    import csv
-    import io
-
-    from pairflip.present.save import write_whole
-
-    text = io.StringIO()
-    delimiter = _DELIMITERS[out.suffix.lower()]
-    writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow(["column", "kind", "coefficient"])
-    writer.writerows((name, kind, value) for value, name, kind in _rows(record))
-    write_whole(out, text.getvalue().encode("utf-8", "backslashreplace"), "the coefficients")
+    lines = [(name, kind, value) for value, name, kind in _rows(record)]
+    write_lines(out, ["column", "kind", "coefficient"], lines, "the coefficients")
 
 
 def _show(record: dict[str, Any], as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.result_folder import refuse_input
+from pairflip.cli.result_folder import refuse_input, result_file
 from pairflip.text import visible
 
 Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
@@ -29,7 +29,7 @@ def report(saved: Saved, out: Out = None, force: Force = False) -> None:
         from pairflip.cli.result_files import write_page
         from pairflip.selection.curve_file import load_curve
 
-        file = _result_file(saved)
+        file = result_file(saved)
         place = file.with_name("report.html") if out is None else out
         refuse_input(place, file, "the saved result")
         curve = load_curve(file)
@@ -38,19 +38,6 @@ def report(saved: Saved, out: Out = None, force: Force = False) -> None:
             raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
         page = write_page(curve, _known(record), place)
     typer.echo(f"Report: {visible(str(page))}")
-
-
-def _result_file(saved: Path) -> Path:
-    """The JSON file that is meant; a journal alone lacks the data."""
-    folder = saved if saved.is_dir() else saved.parent
-    if (saved.is_dir() and not (saved / "result.json").exists()) or saved.name == "manifest.json":
-        if (folder / "manifest.json").exists():
-            raise ValueError(
-                f"{str(folder)!r} is a journal, which holds no data; expected a result folder: the command that made "
-                "it (pairflip select ... --journal) completes it and writes the report."
-            )
-        raise ValueError(f"{str(saved)!r} holds no result.json; expected a result folder of pairflip select.")
-    return saved / "result.json" if saved.is_dir() else saved
 
 
 def _known(record: dict[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,19 @@ def refuse_journal(journal: Path | None, folder: Path | None, data: Path | None)
         )
 
 
+def result_file(saved: Path) -> Path:
+    """The JSON file that is meant; a journal alone lacks the data."""
+    folder = saved if saved.is_dir() else saved.parent
+    if (saved.is_dir() and not (saved / "result.json").exists()) or saved.name == "manifest.json":
+        if (folder / "manifest.json").exists():
+            raise ValueError(
+                f"{str(folder)!r} is a journal, which holds no data; expected a result folder: the command that made "
+                "it (pairflip select ... --journal) completes it and writes the report."
+            )
+        raise ValueError(f"{str(saved)!r} holds no result.json; expected a result folder of pairflip select.")
+    return saved / "result.json" if saved.is_dir() else saved
+
+
 def same_file(one: Path, other: Path) -> bool:
     """Whether two paths lead to one file, through links or other spellings."""
     try:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.losses.fold_fits import FoldCoefficients
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -50,6 +51,10 @@ class HeldOutJudge(Protocol):
 
     def without_columns(self) -> Floats:
         """Observed minus predicted (P,) when no columns are chosen."""
+        ...
+
+    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
+        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
         ...
 
     def row_errors(self, residuals: Floats) -> Floats:

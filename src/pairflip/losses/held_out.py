@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from pairflip.gram import HeldOutGram
 from pairflip.least_squares import Floats
+from pairflip.losses.fold_fits import UNSEEN, FoldCoefficients, fold_coefficients, solve_without
 from pairflip.losses.wide import energy_without
-from pairflip.projection import powers_of_two
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 _CALM = 1e4  # variance inflation up to which the Gram matrix tells ten digits
-_UNSEEN = 1e-3  # below this value of 1 - h the identity would lose digits: refit without the row
 
 
 class HeldOutErrors:
@@ -105,7 +104,7 @@ class HeldOutErrors:
             e = gram.target[held][:, None] - np.einsum("fck,fck->fc", x_row, x)
             energy = 0.5 * (gram.yy - np.einsum("fck,fck->fc", b, x))
             inflated = np.einsum("fckk->fck", P).max(axis=-1)
-            safe = (inflated < _CALM) & (left > _UNSEEN) & ~self._apart[part, None] & (energy > 1e-6 * gram.yy)
+            safe = (inflated < _CALM) & (left > UNSEEN) & ~self._apart[part, None] & (energy > 1e-6 * gram.yy)
             held_out = e / np.where(safe, left, 1.0)
             result[:, part] = held_out.T
             energies[part] = energy - 0.5 * e * held_out
@@ -120,7 +119,7 @@ class HeldOutErrors:
         for part, left, e, energy in loo_stack(self._problem, distinct):
             fold, chain = np.nonzero((which >= part.start) & (which < part.stop))
             at = which[fold, chain] - part.start, row[fold]
-            unseen = (left[at] <= _UNSEEN) | self._apart[fold]
+            unseen = (left[at] <= UNSEEN) | self._apart[fold]
             result[chain, fold] = e[at] / np.where(unseen, 1.0, left[at])
             energies[fold, chain] = energy[at[0]] - 0.5 * e[at] * result[chain, fold]
             for f, c in zip(fold[unseen], chain[unseen], strict=True):
@@ -157,6 +156,10 @@ class HeldOutErrors:
         ]
         return np.asarray(np.concatenate(residuals) / self._root[self._folds.row])
 
+    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
+        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
+        return fold_coefficients(self._problem, self._folds, supports)
+
     def row_errors(self, residuals: Floats) -> Floats:
         """Squared errors."""
         return np.asarray(residuals**2)
@@ -179,52 +182,15 @@ class HeldOutErrors:
         return np.hstack([self._basis, q]), residual, energy
 
     def _refit(self, support: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
-        """Residuals of the rows by fitting without them; a forced column that only they determine has coefficient zero.
-
-        From the table itself: of a column that only the held-out rows see, projection on all rows leaves nothing.
-        """
-        problem = self._problem
-        columns = problem.X[:, np.concatenate([problem.always, support])].astype(np.float64)
-        powers = powers_of_two(np.delete(columns, rows, axis=0))
-        table = np.column_stack([columns / powers, problem.y])
-        if problem.center is not None:
-            seen = problem.sample_weight.copy()
-            if problem.center == "fold":
-                seen[rows] = 0.0  # the intercept makes up for any shift, and theirs might be large
-            table -= np.average(table, axis=0, weights=seen)
-        if problem.center == "fold":
-            table = np.column_stack([np.ones(problem.n_rows), table])
-        table *= self._root[:, None]
-        first = table.shape[1] - 1 - support.size
-        kept = np.delete(table, rows, axis=0)
-        used = [*_independent(kept[:, :first]), *range(first, first + support.size)]
-        penalty = np.zeros((support.size, table.shape[1]))
-        if problem.ridge:
-            penalty[:, first:-1] = np.diag(np.sqrt(problem.ridge) / powers[problem.always.size :])
-        design = np.vstack([kept, penalty])
-        norms = np.linalg.norm(design[:, used], axis=0)
-        norms[norms == 0] = 1.0
-        x = np.linalg.lstsq(design[:, used] / norms, design[:, -1], rcond=None)[0] / norms
-        return np.asarray(table[rows, -1] - table[np.ix_(rows, used)] @ x)
+        """Weighted residuals of the rows by fitting without them."""
+        found = solve_without(self._problem, support, rows)
+        return np.asarray(found.table[rows, -1] - found.table[rows, :-1] @ found.x)
 
 
 def _block(q: Floats, e: Floats) -> Floats | None:
     """Weighted residuals of several rows left out together; None where they leave too little to the others."""
     inside = np.eye(e.size) - q @ q.T
-    return np.asarray(np.linalg.solve(inside, e)) if np.linalg.eigvalsh(inside)[0] > _UNSEEN else None
-
-
-def _independent(columns: Floats) -> list[int]:
-    """Columns of (M, f) that are not linear combinations of those before them."""
-    basis = np.zeros((columns.shape[0], 0))
-    used = []
-    for j, column in enumerate(columns.T):
-        rest = column - basis @ (basis.T @ column)
-        rest -= basis @ (basis.T @ rest)
-        if rest @ rest > 1e-20 * (column @ column):
-            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-            used.append(j)
-    return used
+    return np.asarray(np.linalg.solve(inside, e)) if np.linalg.eigvalsh(inside)[0] > UNSEEN else None
 
 
 def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -23,6 +23,7 @@ from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns, unchanged
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
+from pairflip.selection.prediction import with_fold_fits
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
 
@@ -85,7 +86,7 @@ def assemble(
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
     )
-    return SizeCurve(
+    curve = SizeCurve(
         sizes=sizes,
         names=problem.names,
         n_rows=problem.n_rows,
@@ -126,6 +127,7 @@ def assemble(
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
     )
+    return with_fold_fits(curve, errors)
 
 
 @dataclass(frozen=True)

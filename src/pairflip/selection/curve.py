@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
     import xarray as xr
     from matplotlib.axes import Axes
+
+    from pairflip.selection.prediction import Prediction
 
 Ints = NDArray[np.int64]
 
@@ -57,6 +59,20 @@ class AnnealCurves:
     betas: Floats
     energy: Floats
     acceptance: Floats
+
+
+@dataclass(frozen=True)
+class FoldFits:
+    """What the folds predict with, for some `sizes` (T,): each fold's own columns, fitted on its training rows.
+
+    Coefficients of `SizeCurve.fold_supports` are T arrays (F, k), those of forced columns T arrays (F, A), in the units
+    of the table; `intercepts` is (T, F).
+    """
+
+    sizes: Ints
+    coefs: tuple[Floats, ...]
+    always_coefs: tuple[Floats, ...]
+    intercepts: Floats
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,8 @@ class SizeCurve:
         All that determines the result; `data_hash` names the data.
     facts : dict
         What is plain to see in the table and matters for cross validation, see `selection.facts`.
+    fold_fits : FoldFits or None
+        What intervals of predictions are made from; None in results of older versions.
     """
 
     sizes: Ints
@@ -139,6 +157,7 @@ class SizeCurve:
     version: str
     seconds: float
     notes: tuple[str, ...] = field(default=())
+    fold_fits: FoldFits | None = None
 
     @property
     def best_size(self) -> int:
@@ -189,6 +208,32 @@ class SizeCurve:
         dense[self.always] = self.always_coefs[at]
         dense[self.supports[at]] = self.coefs[at]
         return dense
+
+    @overload
+    def predict(self, X: Any, size: int | None = None, interval: None = None) -> Floats: ...
+    @overload
+    def predict(self, X: Any, size: int | None = None, *, interval: float) -> Prediction: ...
+    def predict(self, X: Any, size: int | None = None, interval: float | None = None) -> Floats | Prediction:
+        """Predict new rows by the final fit of a size; with `interval`, say how far off that may be.
+
+        Parameters
+        ----------
+        X : (M, N) array, or data frame
+            New rows. Columns of an array are found by position, those of a data frame by name; others are ignored.
+        size : int, optional
+            Number of columns, one of `sizes`; by default the recommended one, which is 0 where nothing predicts.
+        interval : float, optional
+            Fraction of new rows that the intervals are to cover, such as 0.9. They come from the folds' own fits
+            (jackknife+, CV+); docs/predicting.md says what holds.
+
+        Returns
+        -------
+        (M,) or Prediction
+            The predictions; with `interval` a record of `prediction`, `lower` and `upper`, each (M,).
+        """
+        from pairflip.selection.prediction import predict
+
+        return predict(self, X, size, interval)
 
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:
         """(name, folds) of the columns selected most often at a size."""

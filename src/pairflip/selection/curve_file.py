@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
+from pairflip.selection.curve import AnnealCurves, FoldFits, SizeCurve, StandIns
 
 SCHEMA = 3
 READABLE = (1, 2, 3)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
 _KIND = "pairflip size curve"
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
+_OPTIONAL = "fold_fits"  # what files written before it lack, of any schema
 
 
 def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
@@ -41,8 +42,10 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     n = len(record["names"])
     values: dict[str, Any] = {}
     for field in fields(SizeCurve):
-        value = record[field.name]
-        if field.name == _SPARSE:
+        value: Any = record.get(field.name) if field.name == _OPTIONAL else record[field.name]
+        if field.name == _OPTIONAL:
+            value = _fold_fits(value)
+        elif field.name == _SPARSE:
             value = _dense(value, n)
         elif field.name == "stand_ins":
             value = StandIns(**{name: _array(name, v) for name, v in value.items()})
@@ -67,7 +70,9 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
             value = _array(field.name, value)
         values[field.name] = value
     values["always_coefs"] = values["always_coefs"].reshape(values["sizes"].size, -1)
-    return SizeCurve(**values)
+    curve = SizeCurve(**values)
+    _check_fold_fits(curve)
+    return curve
 
 
 def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
@@ -125,6 +130,28 @@ def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
     if name in _WHOLE:
         return np.array(value, dtype=np.int64)
     return np.array(value, dtype=float)  # null becomes not-a-number
+
+
+def _fold_fits(record: dict[str, Any] | None) -> FoldFits | None:
+    if record is None:
+        return None
+    floats = {name: tuple(np.array(v, dtype=float) for v in record[name]) for name in ("coefs", "always_coefs")}
+    return FoldFits(_array("sizes", record["sizes"]), **floats, intercepts=_array("intercepts", record["intercepts"]))
+
+
+def _check_fold_fits(curve: SizeCurve) -> None:
+    """Refuse fits of folds that do not belong to the folds' columns."""
+    fits = curve.fold_fits
+    if fits is None:
+        return
+    folds, forced = curve.n_folds, curve.always.size
+    wanted = [curve.fold_supports[curve.at(size)].shape for size in fits.sizes.tolist()]
+    if (
+        [each.shape for each in fits.coefs] != wanted
+        or [each.shape for each in fits.always_coefs] != [(folds, forced)] * len(wanted)
+        or fits.intercepts.shape != (len(wanted), folds)
+    ):
+        raise ValueError("fold_fits do not fit the columns of the folds")
 
 
 def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:

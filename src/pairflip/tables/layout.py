@@ -107,7 +107,7 @@ def find_layout(path: Path) -> Layout:
     if not rows and "".join(lines).count('"') % 2:
         raise unclosed(path)
     if not rows:
-        raise TableError(f"{path.name!r} holds a header but no rows; expected at least two rows of numbers.")
+        raise TableError(f"{path.name!r} holds a header but no rows; expected rows of numbers below it.")
     header, first = records[at], rows[0]
     if len(first) == len(header):
         return Layout(separator, header, at + 1, header[0] == "" and len(header) > 1, rows)

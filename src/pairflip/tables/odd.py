@@ -34,13 +34,33 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
     marks : Marks or None
         Marks with which a text table was read; None for files that hold numbers.
     """
+    return _odd(frame, at, f"The target {quoted(name)}", marks, "choose another --target or encode it")
+
+
+def odd_needed(frame: pd.DataFrame, at: int, what: str, marks: Marks | None) -> TableError:
+    """The error of a column of new rows that does not consist of numbers though a model needs it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, columns labelled by position.
+    at : int
+        Position of the column.
+    what : str
+        What to call it, with its name.
+    marks : Marks or None
+        Marks with which a text table was read; None for files that hold numbers.
+    """
+    return _odd(frame, at, f"The column {what}", marks, "correct these values, or leave them empty")
+
+
+def _odd(frame: pd.DataFrame, at: int, what: str, marks: Marks | None, otherwise: str) -> TableError:
+    """One column that must hold numbers; `otherwise` is the fix where no other reading makes it numbers."""
     column = frame[at]
     kind = describe(column, marks or READINGS[0])
     row, value = _telling(column, marks or READINGS[0])
-    fix = "choose another --target or encode it" if kind in WORDS else how_to_read(frame, at, marks)
-    return TableError(
-        f"The target {quoted(name)} holds {kind} ({numbered('row', row)}: {quoted(value)}); expected numbers: {fix}."
-    )
+    fix = otherwise if kind in WORDS else how_to_read(frame, at, marks)
+    return TableError(f"{what} holds {kind} ({numbered('row', row)}: {quoted(value)}); expected numbers: {fix}.")
 
 
 def odd_columns(

@@ -118,8 +118,8 @@ def read_table(
     source = Path(path).name
     if isinstance(raw, Matrix):
         return _from_matrix(raw, source, target, index=index, keep=keep, drop=drop, missing=missing)
-    raw, dropped = _without_blank_columns(raw)
-    with _naming_sheets(raw):
+    raw, dropped = without_blank_columns(raw)
+    with naming_sheets(raw):
         n_rows = len(raw.frame)
         if n_rows < 2:
             raise TableError(f"{source!r} has {plural(n_rows, 'row')} below the header; expected at least two rows.")
@@ -213,7 +213,7 @@ def _two_values(y: Floats, target: str) -> list[Change]:
 
 
 @contextmanager
-def _naming_sheets(raw: Raw) -> Iterator[None]:
+def naming_sheets(raw: Raw) -> Iterator[None]:
     """Where a workbook has several sheets and none was named, what is missing may be on another one."""
     try:
         yield
@@ -223,7 +223,7 @@ def _naming_sheets(raw: Raw) -> Iterator[None]:
         raise TableError(f"{str(error).removesuffix('.')}; {about_sheets(raw.sheets[0], raw.sheets[1:])}.") from None
 
 
-def _without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
+def without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
     """Leave out columns with neither name nor values: separators at the end of the lines, or spreadsheet margins."""
     blank = [j for j, name in enumerate(raw.names) if name == "" and raw.frame[j].isna().all()]
     if not blank:

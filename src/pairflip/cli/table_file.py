@@ -1,0 +1,58 @@
+"""Tables that commands write: .csv with commas or .tsv with tabs, every text in quotes, never over what is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+Cell = str | float | None
+
+
+def check_out(out: Path, force: bool) -> None:
+    """Refuse, before any work, a file that cannot be what is written, or that would be lost."""
+    if out.suffix.lower() not in _DELIMITERS:
+        has = f"has the suffix {out.suffix}" if out.suffix else "has no suffix"
+        raise ValueError(f"--out {str(out)!r} {has}; expected a .csv or .tsv file, which is what is written.")
+    if out.exists() and not force:
+        raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
+
+
+def lines_text(header: Sequence[str], lines: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
+    """A table as text: names in quotes, numbers with all their digits, nothing where there is no number.
+
+    Parameters
+    ----------
+    header : names
+        Of the columns.
+    lines : rows of texts and numbers
+        What is None or not finite is left empty.
+    delimiter : str
+        What stands between two columns.
+    """
+    return "".join(delimiter.join(map(_cell, line)) + "\n" for line in (header, *lines))
+
+
+def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]], what: str) -> None:
+    """Write a table whole or not at all; the suffix of the file says what separates columns.
+
+    Parameters
+    ----------
+    out : Path
+        The file, see `check_out`.
+    header, lines
+        As in `lines_text`.
+    what : str
+        What it is, for the error message: ``"the coefficients"``.
+    """
+    from pairflip.present.save import write_whole
+
+    text = lines_text(header, lines, _DELIMITERS[out.suffix.lower()])
+    write_whole(out, text.encode("utf-8", "backslashreplace"), what)
+
+
+def _cell(value: Cell) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace('"', '""') + '"'
+    return "" if value is None or not math.isfinite(value) else repr(float(value))

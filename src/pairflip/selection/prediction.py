@@ -1,0 +1,295 @@
+r"""Predictions of new rows, and intervals from the folds' own fits (jackknife+, and CV+ with folds of several rows).
+
+Row i was predicted by a fit that did not see it, with the error :math:`R_i = |y_i - \hat\mu_{-i}(x_i)|`. The same fit
+predicts the new row x. With coverage c and n rows the interval goes from
+
+.. math:: -q\{-\hat\mu_{-i}(x) + R_i\} \quad\text{to}\quad q\{\hat\mu_{-i}(x) + R_i\},
+
+where q is the smallest value that at least c (n + 1) of the n rows do not exceed (Barber, Candes, Ramdas & Tibshirani,
+*Predictive inference with the jackknife+*, 2021). Each row counts once: where it was predicted several times (repeated
+folds), its values share its weight. Rows count by their sample weight, as in cv_error, and the new row has the mean
+weight. What holds, and how often it was true: docs/predicting.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.inputs import as_new_rows
+from pairflip.least_squares import Floats
+from pairflip.selection.curve import FoldFits, SizeCurve
+from pairflip.selection.verdict import recommended_size
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pairflip.losses import HeldOutJudge
+
+LEAST_COVERAGE = 0.5
+"""Below it the two bounds might cross."""
+KEPT_NUMBERS = 100_000
+"""So many coefficients of folds are kept in a curve and its file (some 2 MB); of more, only those of a few sizes."""
+_AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memory together
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predictions (M,) of new rows by the final fit of a size, and the interval from `lower` to `upper` of each.
+
+    `coverage` is the fraction of new rows that the intervals are made to cover.
+    """
+
+    prediction: Floats
+    lower: Floats
+    upper: Floats
+    size: int
+    coverage: float
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each new row: prediction, lower, upper."""
+        import pandas as pd
+
+        return pd.DataFrame({"prediction": self.prediction, "lower": self.lower, "upper": self.upper})
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN.
+
+    `r2` is about the mean of these rows; `inside` is the fraction, of those that have intervals, that lie within them;
+    None where none has.
+    """
+
+    n_rows: int
+    rmse: float
+    r2: float
+    inside: float | None
+
+
+def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) -> Floats | Prediction:
+    """What `SizeCurve.predict` does.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    X : (M, N) array, or data frame
+        New rows.
+    size : int or None
+        Number of columns; None: the recommended one.
+    interval : float or None
+        Coverage of the intervals; None: predictions only.
+    """
+    size = recommended_size(curve) if size is None else size
+    used = used_columns(curve, size, folds=interval is not None)
+    needs = "the model needs" if interval is None else "the folds chose (without interval, those of the model will do)"
+    return predict_columns(curve, as_new_rows(X, curve.names, used, needs), size, interval)
+
+
+def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int64]:
+    """Columns that a prediction needs, sorted: those of the final fit and, for intervals, of the folds' fits.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    size : int
+        Number of columns.
+    folds : bool
+        Whether intervals are wanted.
+    """
+    at = curve.at(size)
+    chosen = [curve.always, curve.supports[at]]
+    if folds:
+        chosen.append(curve.fold_supports[at].ravel())
+    return np.unique(np.concatenate(chosen)).astype(np.int64)
+
+
+def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> Floats | Prediction:
+    """Predict from the columns that `used_columns` names.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    X : (M, U)
+        New rows, only those columns, in that order.
+    size : int
+        Number of columns.
+    interval : float or None
+        Coverage of the intervals; None: predictions only.
+    """
+    at, used = curve.at(size), used_columns(curve, size, folds=interval is not None)
+    coef = curve.coef(size)[used]
+    point = np.asarray(X @ coef + curve.intercepts[at])
+    if interval is None:
+        return point
+    refusal = why_no_interval(curve, size, interval)
+    if refusal is not None:
+        raise ValueError(refusal)
+    lower, upper = _bounds(curve, X, used, size, interval)
+    return Prediction(point, lower, upper, size, float(interval))
+
+
+def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:
+    """Predictions, lower and upper bounds (M,) of rows in which values may be missing; NaN for what they leave open.
+
+    A prediction needs the columns of the final fit, an interval those of all folds.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    X : (M, U)
+        The columns that `used_columns` names for intervals, in that order; NaN where a value is missing.
+    size : int
+        Number of columns.
+    interval : float or None
+        Coverage of the intervals; None: all bounds are NaN.
+    """
+    everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
+    own = X[:, np.isin(everything, needed)]
+    point, lower, upper = (np.full(len(X), np.nan) for _ in range(3))
+    known = np.isfinite(own).all(axis=1)
+    point[known] = predict_columns(curve, own[known], size, None)
+    whole = np.isfinite(X).all(axis=1)
+    if interval is not None and whole.any():
+        found = predict_columns(curve, X[whole], size, interval)
+        assert isinstance(found, Prediction)
+        lower[whole], upper[whole] = found.lower, found.upper
+    return point, lower, upper
+
+
+def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
+    """One sentence on why there cannot be such intervals at a size; None where there can.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    size : int
+        Number of columns.
+    interval : float
+        Coverage that is asked for.
+    """
+    if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
+        return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
+    fits = curve.fold_fits
+    if fits is None:
+        return (
+            "the result was saved by an older version and lacks the fits of its folds, so it gives predictions but no "
+            "intervals; leave the interval out, or select again."
+        )
+    if size not in fits.sizes:
+        kept = ", ".join(map(str, fits.sizes.tolist()))
+        return (
+            f"size is {size}, but of this many folds the result keeps fits of sizes {kept} only; take one of these for "
+            f"intervals, or select again with size {size} alone."
+        )
+    n = int(np.unique(curve.held_out_rows).size)
+    if _needed(interval, n) > n:
+        return (
+            f"interval is {interval:g}, but {n} held-out rows give intervals of coverage up to "
+            f"{np.floor(1000 * n / (n + 1)) / 1000:g} only; expected at most that."
+        )
+    return None
+
+
+def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
+    """The curve with what its folds predict with, for all sizes or, of very many folds, for those an answer may name.
+
+    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
+    """
+    sizes: list[int] = curve.sizes.tolist()
+    if sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
+        named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
+        sizes = [size for size in sizes if size in named]
+    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
+    return replace(
+        curve,
+        fold_fits=FoldFits(
+            sizes=np.array(sizes, dtype=np.int64),
+            coefs=tuple(fit.coefs for fit in fits),
+            always_coefs=tuple(fit.always_coefs for fit in fits),
+            intercepts=np.stack([fit.intercepts for fit in fits]),
+        ),
+    )
+
+
+def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None) -> Comparison | None:
+    """Predictions and truth; rows in which either is not a number do not count. None where no row is left.
+
+    Parameters
+    ----------
+    observed, prediction : (M,)
+        The target, and what was predicted.
+    bounds : (lower, upper) or None
+        Intervals, if there are any.
+    """
+    known = np.isfinite(observed) & np.isfinite(prediction)
+    if not known.any():
+        return None
+    y, p = observed[known], prediction[known]
+    squared = float(np.mean((y - p) ** 2))
+    about = float(np.mean((y - y.mean()) ** 2))
+    inside = None
+    if bounds is not None:
+        bounded = known & np.isfinite(bounds[0])
+        within = (bounds[0] <= observed) & (observed <= bounds[1])
+        inside = float(np.mean(within[bounded])) if bounded.any() else None
+    return Comparison(y.size, squared**0.5, 1.0 - squared / about if about > 0 else float("nan"), inside)
+
+
+def _needed(interval: float, n: int) -> float:
+    """How many of n rows must not exceed a bound; rounding must not ask for one more."""
+    return interval * (n + 1) - 1e-9 * n
+
+
+def _bounds(curve: SizeCurve, X: Floats, used: NDArray[np.int64], size: int, interval: float) -> tuple[Floats, Floats]:
+    """Lower and upper bounds (M,) of new rows."""
+    assert curve.fold_fits is not None
+    coefs, intercepts = _dense(curve, curve.fold_fits, used, size)
+    error = np.abs(curve.observed - curve.predictions[curve.at(size)])
+    weight, n = _row_weights(curve)
+    lower, upper = np.empty(len(X)), np.empty(len(X))
+    step = max(1, _AT_A_TIME // error.size)
+    for first in range(0, len(X), step):
+        part = slice(first, first + step)
+        by_fold = X[part] @ coefs.T + intercepts
+        by_row = by_fold[:, curve.held_out_fold]
+        upper[part] = _reached(by_row + error, weight, _needed(interval, n))
+        lower[part] = -_reached(error - by_row, weight, _needed(interval, n))
+    return lower, upper
+
+
+def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
+    """Coefficients (F, U) of the used columns in every fold, zero where a fold did not choose them; intercepts (F,)."""
+    at = int(np.flatnonzero(fits.sizes == size)[0])
+    coefs = np.zeros((curve.n_folds, used.size))
+    fold = np.arange(curve.n_folds)[:, None]
+    coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs[at]
+    coefs[fold, np.searchsorted(used, curve.fold_supports[curve.at(size)])] = fits.coefs[at]
+    return coefs, fits.intercepts[at]
+
+
+def _row_weights(curve: SizeCurve) -> tuple[Floats, int]:
+    """Weight (P,) of each held-out prediction, in rows, and the number n of rows; all weights together are n."""
+    _, row, times = np.unique(curve.held_out_rows, return_inverse=True, return_counts=True)
+    shared = curve.weights / times[row]
+    return np.asarray(shared * (times.size / shared.sum())), int(times.size)
+
+
+def _reached(values: Floats, weight: Floats, needed: float) -> Floats:
+    """For each line of (m, P), the smallest value such that those up to it weigh `needed`."""
+    if np.ptp(weight) <= 1e-12 * weight[0]:
+        place = int(np.ceil(needed / weight[0])) - 1
+        return np.asarray(np.partition(values, place, axis=1)[:, place])
+    order = np.argsort(values, axis=1, kind="stable")
+    total = np.cumsum(weight[order], axis=1)
+    place = np.argmax(total >= needed, axis=1)
+    return np.asarray(np.take_along_axis(values, np.take_along_axis(order, place[:, None], 1), 1)[:, 0])

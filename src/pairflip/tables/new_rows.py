@@ -1,0 +1,240 @@
+"""New rows for a model: the columns it needs, found by name in a file that may have others and another order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import Floats
+from pairflip.tables.columns import visible_names
+from pairflip.tables.errors import TableError, close_matches
+from pairflip.tables.kinds import as_numbers
+from pairflip.tables.matrices import Matrix
+from pairflip.tables.odd import odd_needed
+from pairflip.tables.raw import Change, Raw, change
+from pairflip.tables.reading import read_raw
+from pairflip.tables.table import naming_sheets, without_blank_columns
+from pairflip.text import listed, plural, quoted, row_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows to be predicted.
+
+    Attributes
+    ----------
+    X : (M, U) float64
+        The needed columns and then the wished ones, in the order in which they were asked for; NaN where a value is
+        missing or infinite.
+    absent : list of str
+        Wished columns that the file does not have; they are NaN in X.
+    y : (M,) or None
+        The target, NaN where it is missing; None where the file does not have it.
+    row_names : M names
+        From the index column, or numbers of the rows of the file, the first below the header being 1.
+    source : str
+        Name of the file, without its folder.
+    notes : list of Change
+        What a reader of the predictions should know: columns that are ignored, that stand in another order, that were
+        renamed.
+    """
+
+    X: Floats
+    absent: list[str]
+    y: Floats | None
+    row_names: list[str]
+    source: str
+    notes: list[Change]
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    """What any kind of file holds: columns by position, their names, and the names of the rows."""
+
+    raw: Raw | Matrix
+    names: list[str]
+    notes: list[Change]
+
+    def column(self, at: int, name: str, why: str) -> Floats:
+        """A column as numbers, NaN where there is none; `why` says in an error what it is needed for."""
+        if isinstance(self.raw, Raw):
+            found = as_numbers(self.raw.frame[at])
+            if found is None:
+                raise odd_needed(self.raw.frame, at, f"{quoted(name)}, {why},", self.raw.marks)
+        else:
+            apart = self.raw.y is not None
+            values: NDArray[Any] = self.raw.X[:, at - apart] if at >= apart else np.asarray(self.raw.y)
+            found = np.array(values, dtype=np.float64)
+        return np.where(np.isfinite(found), found, np.nan)
+
+    def texts(self, at: int) -> list[str]:
+        """A column as names."""
+        if isinstance(self.raw, Raw):
+            column = self.raw.frame[at]
+            return ["" if gone else str(name) for name, gone in zip(column, column.isna(), strict=True)]
+        return [f"{value:g}" for value in self.column(at, "", "")]
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.raw.frame if isinstance(self.raw, Raw) else self.raw.X)
+
+
+def read_new_rows(
+    path: str | Path,
+    needed: Sequence[str],
+    wished: Sequence[str] = (),
+    *,
+    known: Sequence[str] = (),
+    target: str | None = None,
+    index: str | None = None,
+    usual_index: str | None = None,
+    sheet: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> NewRows:
+    """Read the columns that a model needs from a file of new rows.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file of any kind that `read_table` reads.
+    needed, wished : names
+        Columns that must be there, and columns that are taken if they are there.
+    known : names
+        All columns that the model was chosen from; others are reported as ignored.
+    target : str, optional
+        Column to compare predictions with, used if it is there.
+    index : str, optional
+        Column of row names, which must be there.
+    usual_index : str, optional
+        Column of row names, used if it is there.
+    sheet, decimal, thousands
+        As in `read_table`.
+
+    Raises
+    ------
+    TableError
+        In one sentence, for anything that cannot be used without guessing.
+    """
+    raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index or usual_index)
+    source = Path(path).name
+    dropped: list[Change] = []
+    if isinstance(raw, Raw):
+        raw, dropped = without_blank_columns(raw)
+    originals = [raw.target, *raw.names] if isinstance(raw, Matrix) and raw.y is not None else list(raw.names)
+    names, renamed = visible_names(originals)
+    file = _File(raw, names, renamed)
+    if file.n_rows == 0:
+        raise TableError(f"{source!r} has no rows below the header; expected at least one row to predict.")
+    wanted = [*needed, *wished]
+    places = [_find(name, names) for name in wanted]
+    with naming_sheets(raw) if isinstance(raw, Raw) else nullcontext():
+        _refuse_absent(needed, places, names, source)
+        _refuse_twins(places, originals, names, known)
+    rows, index_at = _row_names(file, index, usual_index)
+    aim = None if target is None else _find(target, names)
+    X = np.full((file.n_rows, len(places)), np.nan)
+    for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
+        if at is not None:
+            X[:, j] = file.column(at, name, "which the model needs")
+    y, about_target = _target(file, aim)
+    notes = [*dropped, *_read_notes(file, places), *_columns(file, known, (aim, index_at)), *about_target]
+    absent = [name for name, at in zip(wanted, places, strict=True) if at is None]
+    return NewRows(X, absent, y, rows, source, notes)
+
+
+def _find(name: str, names: Sequence[str]) -> int | None:
+    """Position of a name; spaces at its ends do not count where only one column can be meant."""
+    if name in names:
+        return names.index(name)
+    spaced = [j for j, each in enumerate(names) if each.strip() == name.strip()]
+    return spaced[0] if len(spaced) == 1 else None
+
+
+def _refuse_absent(needed: Sequence[str], places: Sequence[int | None], names: Sequence[str], source: str) -> None:
+    lost = [name for name, at in zip(needed, places, strict=False) if at is None]
+    if not lost:
+        return
+    near = close_matches(lost[0], [name for name in names if name not in needed], 1)
+    them = "it" if len(lost) == 1 else "them"
+    fix = f"perhaps {quoted(near[0])} is meant as {quoted(lost[0])}" if near else f"add {them} to the table"
+    raise TableError(
+        f"{source!r} lacks {plural(len(lost), 'column')} that the model needs, {listed(lost)}; expected "
+        f"{'it' if len(needed) == 1 else f'all {len(needed):,}'}: {fix}."
+    )
+
+
+def _refuse_twins(
+    places: Sequence[int | None], originals: Sequence[str], names: Sequence[str], known: Sequence[str]
+) -> None:
+    """Refuse two columns of one name where the model knows only one, so that either might be meant."""
+    often, model = Counter(originals), set(known)
+    for at in places:
+        if at is None or not originals[at] or often[originals[at]] < 2:
+            continue
+        if any(name not in model for name, each in zip(names, originals, strict=True) if each == originals[at]):
+            raise TableError(
+                f"{plural(often[originals[at]], 'column')} of the table are called {quoted(originals[at])}, which the "
+                "model needs; expected one: rename or remove the others."
+            )
+
+
+def _row_names(file: _File, index: str | None, usual: str | None) -> tuple[list[str], int | None]:
+    """Names of the rows, and the column that they come from."""
+    at = None if index is None else _find(index, file.names)
+    if index is not None and at is None:
+        raise TableError(
+            f"--index {quoted(index)} is not a column of the table; expected one of its columns: it has "
+            f"{listed(file.names)}."
+        )
+    if at is None and usual is not None:
+        at = _find(usual, file.names)
+    if at is not None:
+        return file.texts(at), at
+    set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
+    return set_apart or row_numbers(file.n_rows), None
+
+
+def _target(file: _File, at: int | None) -> tuple[Floats | None, list[Change]]:
+    """The target, if the table has it in numbers."""
+    if at is None:
+        return None, []
+    name = file.names[at]
+    try:
+        return file.column(at, name, "the target"), []
+    except TableError:
+        says = f"the target {quoted(name)} of the table does not hold numbers, so predictions are not compared with it"
+        return None, [Change("target", "not of numbers, not compared", (name,), says)]
+
+
+def _read_notes(file: _File, places: Sequence[int | None]) -> list[Change]:
+    """What reading decided, as far as it concerns the columns in use."""
+    used = {file.names[at] for at in places if at is not None}
+    notes = list(file.raw.notes) if isinstance(file.raw, Raw) else []
+    for note in file.notes:
+        notes += change(note.what, note.why, (name for name in note.names if name in used))
+    if isinstance(file.raw, Raw):
+        why = "with commas that may mark thousands (as in 1,499), read as decimal commas"
+        notes += change("column", why, (file.names[j] for j in file.raw.either if file.names[j] in used))
+    return notes
+
+
+def _columns(file: _File, known: Sequence[str], others: tuple[int | None, int | None]) -> list[Change]:
+    """Columns that the model does not know, and columns in another order than the model knows them."""
+    if not known:
+        return []
+    order = {name: j for j, name in enumerate(known)}
+    extra = [name for at, name in enumerate(file.names) if name not in order and name.strip() and at not in others]
+    notes = change("column", "that the result was not chosen from, ignored", extra)
+    here = [order[name] for name in file.names if name in order]
+    if here != sorted(here):
+        says = "the columns stand in another order than in the table of the result; they were found by name"
+        notes.append(Change("column", "in another order, found by name", (), says))
+    return notes

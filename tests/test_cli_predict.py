@@ -1,0 +1,286 @@
+"""`pairflip predict`: new rows from a result folder alone, whatever the new table looks like."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from _cli import assert_refused, invoke, plain, planted, tree, without_figures, write_csv
+from conftest import ROOT
+from pairflip import SizeCurve
+
+NAMES = list("abcdef")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a result: y = 2 a - d, rows called r0 to r23."""
+    folder = tmp_path_factory.mktemp("predict")
+    y, X = planted()
+    rows = [[f"r{i}", *line] for i, line in enumerate(np.column_stack([y, X]).tolist())]
+    write_csv(folder / "t.csv", ["id", "y", *NAMES], rows)
+    with pytest.MonkeyPatch.context() as patch:
+        without_figures(patch)
+        done = invoke(
+            "select", folder / "t.csv", "-t", "y", "--index", "id", "--sizes", "1-3", "--effort", "quick",
+            "--out", folder / "result", "--quiet",
+        )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    (folder / "t.csv").unlink()  # the training table is not needed
+    return folder
+
+
+def new_rows(folder, name="new.csv", columns=("id", "y", *NAMES), **changes):
+    y, X = planted(rows=5, seed=3)
+    frame = pd.DataFrame(X, columns=NAMES).assign(y=y, id=[f"n{i}" for i in range(5)])
+    frame = frame.assign(**changes)
+    frame[[*columns, *(key for key in changes if key not in columns)]].to_csv(folder / name, index=False)
+    return folder / name
+
+
+def predicted(*arguments):
+    done = invoke("predict", *arguments)
+    assert done.exit_code == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout))), plain(done.stderr)
+
+
+def numbers(lines, column="prediction"):
+    return [float(line[column]) for line in lines]
+
+
+def test_points_and_intervals_are_those_of_the_curve(home):
+    lines, remarks = predicted(home / "result", new_rows(home))
+    told = SizeCurve.load(home / "result" / "result.json").predict(planted(rows=5, seed=3)[1], interval=0.9)
+    assert [line["row"] for line in lines] == [f"n{i}" for i in range(5)]
+    for column in ("prediction", "lower", "upper"):
+        np.testing.assert_allclose(numbers(lines, column), getattr(told, column), rtol=1e-12)
+    assert "5 rows predicted with 2 columns, 'a', 'd'; the intervals are made to cover 90 % of new rows." in remarks
+    assert "compared with 'y' in 5 rows: RMSE " in remarks
+    assert "are inside their intervals." in remarks
+
+
+def test_a_result_file_will_do(home):
+    table = new_rows(home)
+    assert predicted(home / "result" / "result.json", table) == predicted(home / "result", table)
+
+
+def test_extra_and_reordered_columns_are_found_by_name_and_reported(home):
+    plain_lines, quiet = predicted(home / "result", new_rows(home))
+    assert "order" not in quiet
+    assert "ignored" not in quiet
+    odd = new_rows(home, "odd.csv", columns=[*NAMES[::-1], "id"], note="text", day=7)
+    lines, remarks = predicted(home / "result", odd)
+    assert lines == plain_lines
+    assert "2 columns that the result was not chosen from, ignored: 'note', 'day'." in remarks
+    assert "the columns stand in another order than in the table of the result; they were found by name." in remarks
+    assert "compared" not in remarks
+    assert predicted(home / "result", odd, "--quiet")[1] == ""
+
+
+def test_columns_of_the_model_are_enough_without_intervals(home):
+    wide = new_rows(home)
+    few = new_rows(home, "few.csv", columns=["a", "d"])
+    lines, _ = predicted(home / "result", few, "--no-interval")
+    assert list(lines[0]) == ["row", "prediction"]
+    assert [line["row"] for line in lines] == list("12345")
+    assert numbers(lines) == numbers(predicted(home / "result", wide)[0])
+
+
+def test_columns_that_only_folds_chose_are_needed_for_intervals(home):
+    few = new_rows(home, "few.csv", columns=["a", "d"])
+    args = home / "result", few, "--size", "3"
+    curve = SizeCurve.load(home / "result" / "result.json")
+    model = set(curve.columns(3))
+    assert not {curve.names[j] for j in np.unique(curve.fold_supports[3])} <= model
+    some = new_rows(home, "some.csv", columns=sorted(model))
+    lines, remarks = predicted(home / "result", some, "--size", "3")
+    assert list(lines[0]) == ["row", "prediction"]
+    assert "there are no intervals: intervals also need " in remarks
+    refused = invoke("predict", home / "result", some, "--size", "3", "--interval", "0.8")
+    assert_refused(refused, "--interval is 0.8, but intervals also need", "give --no-interval")
+    assert_refused(invoke("predict", *args), "'few.csv' lacks 1 column that the model needs")
+
+
+def test_missing_values_leave_a_prediction_empty_and_say_so(home):
+    hole = new_rows(home, "hole.csv", a=["1", "", "NA", "inf", "2"])
+    lines, remarks = predicted(home / "result", hole)
+    assert [line["prediction"] == "" for line in lines] == [False, True, True, True, False]
+    assert [line["upper"] == "" for line in lines] == [False, True, True, True, False]
+    assert "nan" not in invoke("predict", home / "result", hole).stdout.lower()
+    assert "2 rows predicted" in remarks
+    assert "3 rows without prediction, since values are missing in columns that it needs: 'n1', 'n2', 'n3'." in remarks
+    assert "compared with 'y' in 2 rows" in remarks
+    record = json.loads(invoke("predict", home / "result", hole, "--json").stdout)
+    assert record["rows"][1] == {"row": "n1", "prediction": None, "lower": None, "upper": None}
+
+
+def test_json_has_everything(home):
+    done = invoke("predict", home / "result", new_rows(home), "--json", "--interval", "0.8")
+    record = json.loads(done.stdout)
+    assert (record["size"], record["columns"], record["interval"], record["target"]) == (2, ["a", "d"], 0.8, "y")
+    assert record["comparison"]["n_rows"] == 5
+    assert len(record["rows"]) == 5
+    assert set(record["rows"][0]) == {"row", "prediction", "lower", "upper"}
+    assert [f"pairflip: {text}" for text in record["remarks"]] == plain(done.stderr).splitlines()
+
+
+@pytest.mark.parametrize(("name", "mark"), [("p.csv", ","), ("p.tsv", "\t")])
+def test_a_file_is_written_whole_and_never_over_another(home, tmp_path, monkeypatch, name, mark):
+    table = new_rows(home)
+    monkeypatch.chdir(tmp_path)
+    done = invoke("predict", home / "result", table, "--out", name)
+    assert done.stdout == f"Predictions: {name}\n"
+    shown = invoke("predict", home / "result", table).stdout
+    assert (tmp_path / name).read_text() == shown.replace(",", mark)
+    assert_refused(invoke("predict", home / "result", table, "--out", name), "exists; add --force")
+    assert invoke("predict", home / "result", table, "--out", name, "--force").exit_code == 0
+    assert tree(tmp_path) == [name]
+
+
+def test_inputs_are_never_written_over(home):
+    table = new_rows(home)
+    before = table.read_bytes()
+    for force in ((), ("--force",)):
+        assert_refused(invoke("predict", home / "result", table, "--out", table, *force), "is the table itself")
+        inside = home / "result" / "predictions.csv"
+        assert_refused(invoke("predict", home / "result", table, "--out", inside, *force), "is in the result folder")
+        file = home / "result" / "result.json"
+        assert_refused(invoke("predict", file, table, "--out", file, *force), "is the saved result itself")
+    assert table.read_bytes() == before
+
+
+BAD_TABLES = {
+    "absent": (lambda f: f / "no.csv", (), "does not exist; expected the file of a table"),
+    "a column gone": (
+        lambda f: new_rows(f, "x.csv", columns=["a", "b"], d2=0.0),
+        (),
+        "'x.csv' lacks 1 column that the model needs, 'd'; expected all 2:",
+    ),
+    "text": (
+        lambda f: new_rows(f, "x.csv", a=["1", "2", "low", "4", "5"]),
+        (),
+        "The column 'a', which the model needs, holds text (row 3: 'low'); expected numbers: correct these values",
+    ),
+    "commas": (
+        lambda f: new_rows(f, "x.csv", a=["1,5"] * 5),
+        (),
+        "The column 'a', which the model needs, holds decimal commas (row 1: '1,5'); expected numbers: read the table",
+    ),
+    "no rows": (
+        lambda f: write_csv(f / "x.csv", NAMES, []),
+        (),
+        "'x.csv' holds a header but no rows; expected rows of numbers below it.",
+    ),
+    "index": (lambda f: new_rows(f), ("--index", "nope"), "--index 'nope' is not a column of the table"),
+    "suffix": (lambda f: new_rows(f), ("--out", "p.txt"), "--out 'p.txt' has the suffix .txt; expected a .csv or .tsv"),
+    "coverage": (lambda f: new_rows(f), ("--interval", "90"), "--interval is 90.0; expected the fraction to cover"),
+    "too few rows": (lambda f: new_rows(f), ("--interval", "0.99"), "--interval is 0.99, but 24 held-out rows"),
+    "not a number": (lambda f: new_rows(f), ("--interval", "many"), "--interval is 'many'; expected a number."),
+    "size": (lambda f: new_rows(f), ("--size", "8"), "size is 8; expected one of 0, 1, 2, 3."),
+    "both": (lambda f: new_rows(f), ("--interval", "0.9", "--no-interval"), "expected one or the other"),
+}
+
+
+@pytest.mark.parametrize(("make", "options", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_what_cannot_be_used_is_one_sentence(make, options, words, home):
+    assert_refused(invoke("predict", home / "result", make(home), *options), words)
+
+
+def test_what_is_not_a_result_is_one_sentence(home, tmp_path):
+    table = new_rows(home)
+    assert_refused(invoke("predict"), "no result was named")
+    assert_refused(invoke("predict", home / "result"), "no table of new rows was named")
+    assert_refused(invoke("predict", tmp_path, table), "holds no result.json; expected a result folder")
+    assert_refused(invoke("predict", table, table), "is not JSON")
+    assert_refused(invoke("predict", tmp_path / "no", table), "cannot be read")
+
+
+def test_two_columns_of_a_needed_name_are_refused(home):
+    X = planted(rows=3, seed=4)[1]
+    rows = np.column_stack([X, X[:, 0]]).tolist()
+    table = write_csv(home / "twins.csv", [*NAMES, "a"], rows)
+    assert_refused(invoke("predict", home / "result", table), "2 columns of the table are called 'a'")
+
+
+def test_one_row_and_a_target_of_text(home):
+    table = new_rows(home, "one.csv", y="good")
+    lines, remarks = predicted(home / "result", table)
+    assert len(lines) == 5
+    assert "the target 'y' of the table does not hold numbers, so predictions are not compared with it." in remarks
+    pd.read_csv(table).head(1).to_csv(table, index=False)
+    assert len(predicted(home / "result", table)[0]) == 1
+
+
+def test_older_results_give_points_and_say_what_is_missing(home):
+    """result.json of version 0.1, as it was written."""
+    old = ROOT / "tests" / "golden" / "result-1.json"
+    names = SizeCurve.load(old).names
+    table = write_csv(home / "old.csv", names, np.ones((2, len(names))).tolist())
+    lines, remarks = predicted(old, table)
+    assert list(lines[0]) == ["row", "prediction"]
+    assert "there are no intervals: the result was saved by an older version and lacks the fits of its folds" in remarks
+    assert_refused(invoke("predict", old, table, "--interval", "0.9"), "lacks the fits of its folds", "select again")
+
+
+def test_where_nothing_predicts_the_remark_says_so(home, monkeypatch):
+    without_figures(monkeypatch)
+    rng = np.random.default_rng(8)
+    table = write_csv(home / "noise.csv", ["y", *NAMES], rng.normal(size=(24, 7)).tolist())
+    done = invoke("select", table, "-t", "y", "--sizes", "1", "--cv", "4", "--out", home / "noise", "--quiet")
+    assert "Nothing here predicts" in done.stdout
+    lines, remarks = predicted(home / "noise", table)
+    assert len({line["prediction"] for line in lines}) == 1
+    assert "every row gets the same number, since nothing in the result predicts better (--size K" in remarks
+    assert "without columns: every row gets the same number;" in predicted(home / "noise", table, "--size", "0")[1]
+
+
+def test_settings_from_a_file(home, tmp_path):
+    table = new_rows(home)
+    (home / "p.toml").write_text('result = "result"\ndata = "new.csv"\ninterval = 0.8\nsize = 1\n')
+    done = invoke("predict", "--config", home / "p.toml")
+    assert done.stdout == invoke("predict", home / "result", table, "--interval", "0.8", "--size", "1").stdout
+
+
+def test_names_of_rows_come_back_as_they_were(home):
+    odd = ['say "a, b"', "two\nlines", "007", "", "é"]
+    lines, _ = predicted(home / "result", new_rows(home, "odd.csv", id=odd))
+    assert [line["row"] for line in lines] == odd
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".xlsx"])
+def test_other_kinds_of_files(home, suffix):
+    csv_lines, _ = predicted(home / "result", new_rows(home))
+    y, X = planted(rows=5, seed=3)
+    file = home / f"new{suffix}"
+    frame = pd.DataFrame(X, columns=NAMES)
+    if suffix == ".npz":
+        np.savez(file, X=X, y=y, names=NAMES)
+    elif suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(file)
+    else:
+        pytest.importorskip("openpyxl")
+        frame.to_excel(file, index=False)
+    assert numbers(predicted(home / "result", file)[0]) == numbers(csv_lines)
+
+
+def test_numpy_arrays_are_found_by_their_numbers(home, tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    y, X = planted(columns=1001, rows=30)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.savez(tmp_path / "wide.npz", X=X, y=y)
+    done = invoke(
+        "select", tmp_path / "X.npy", "-t", tmp_path / "y.npy", "--sizes", "2", "--cv", "5", "--effort", "quick",
+        "--out", tmp_path / "r", "-q",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    lines, _ = predicted(tmp_path / "r", tmp_path / "X.npy")
+    curve = SizeCurve.load(tmp_path / "r" / "result.json")
+    np.testing.assert_allclose(numbers(lines), curve.predict(X), rtol=1e-12)
+    wide, remarks = predicted(tmp_path / "r", tmp_path / "wide.npz")
+    assert wide == lines
+    assert "compared with 'y' in 30 rows" in remarks
