@@ -7,8 +7,10 @@ docs/decisions/020-what-is-recommended.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.selection.curve import SizeCurve
@@ -101,13 +103,38 @@ def recommended_size(curve: SizeCurve) -> int:
     """
     if not predicts(curve):
         return 0
-    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
-    if not alone:
-        return curve.best_size
-    # Size 0 is out: it was just found that columns predict.
-    some = curve.sizes > 0
-    best = curve.at(curve.best_size)
-    return int(np.min(curve.sizes[some & (curve.cv_error <= curve.cv_error[best] + curve.cv_error_se[best])]))
+    return int(curve.sizes[choose(curve.cv_error, curve.cv_error_se, curve.sizes, single_rows(curve))])
+
+
+def single_rows(curve: SizeCurve) -> bool:
+    """Whether every row was left out alone, once."""
+    return bool(curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size)
+
+
+def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) -> Any:
+    """Which sizes are recommended, as indices (...), where columns predict at all: the rule of `recommended_size`.
+
+    Parameters
+    ----------
+    mean, error : (..., S)
+        Errors of the sizes and their standard errors.
+    sizes : (S,)
+        The sizes in ascending order; size 0 is not chosen.
+    single : bool
+        Whether single rows were left out.
+    """
+    some = np.where(sizes > 0, mean, np.inf)
+    best = np.argmin(some, axis=-1)[..., None]
+    if not single:
+        return best[..., 0]
+    limit = np.take_along_axis(mean, best, axis=-1) + np.take_along_axis(error, best, axis=-1)
+    return np.argmax(some <= limit, axis=-1)
+
+
+def variance_of_target(curve: SizeCurve) -> float:
+    """Variance of the targets that were held out, rows weighted."""
+    y, w = curve.observed, curve.weights
+    return float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) if w.sum() > 0 else float("nan")
 
 
 def baseline(curve: SizeCurve) -> str:
