@@ -12,9 +12,10 @@ from markupsafe import Markup
 from pairflip.present import done, size_tables
 from pairflip.present.answer import answer_of
 from pairflip.present.embed import TipBook, page_svgs
-from pairflip.present.numbers import row_labels, size_to_show
+from pairflip.present.numbers import row_labels
 from pairflip.present.per_size import of_size
 from pairflip.present.registry import FIGURES, FigureTable, PageFigure, Room
+from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, column_labels
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.selection.verdict import baseline, recommended_size
+from pairflip.selection.verdict import baseline, recommended_size, size_to_show
 from pairflip.selection.verdict import held_out as errors_of
 from pairflip.text import clean, column_labels, plural, row_numbers, shorten
 
@@ -109,15 +109,6 @@ class Scatter:
     residual_axis: tuple[float, float]
     beyond: int
     cut: str
-
-
-def size_to_show(curve: SizeCurve) -> int:
-    """The recommended size; where nothing predicts, the size above 0 with the lowest error, since 0 has no columns."""
-    recommended = recommended_size(curve)
-    tried = [int(k) for k in np.sort(curve.sizes) if k > 0]
-    if recommended or not tried:
-        return recommended
-    return min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
 
 
 def left_out(curve: SizeCurve) -> str:

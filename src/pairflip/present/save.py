@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.present.numbers import size_to_show
 from pairflip.present.registry import FIGURES, Room
 from pairflip.present.style import new_axes, set_title
+from pairflip.selection.verdict import size_to_show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -38,6 +38,10 @@ class Outcome:
     steps: Floats
 
 
+class TooFewColumns(ValueError):
+    """A fold has fewer linearly independent columns than a size asks for."""
+
+
 class Halted(Exception):
     """The run that a task belongs to was given up."""
 
@@ -214,9 +218,9 @@ def no_steps(work: Work) -> Floats:
     return np.empty((0, 2, len(work.schedule) if work.selection.anneals else 0))
 
 
-def _too_large(task: Task, rank: int) -> ValueError:
+def _too_large(task: Task, rank: int) -> TooFewColumns:
     where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
-    return ValueError(
+    return TooFewColumns(
         f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate columns; "
         f"expected sizes up to {rank}."
     )

@@ -1,0 +1,106 @@
+"""What noise would give: the same selection at the same size, on the same table with its target shuffled.
+
+Where the target cannot depend on the columns, explained variance and stability are those of chance: of this table, with
+its rows, columns and correlations, and of this way of selecting. With forced columns (other than the constant)
+what they leave of the target is shuffled. Rows are shuffled one by one, also where they belong together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairflip.philox import address_keys, start_order
+from pairflip.problem import SubsetProblem
+from pairflip.selection.curve import NullCheck
+from pairflip.selection.folds import Folds
+from pairflip.selection.halves import (
+    best_of_all_rows,
+    half_samples,
+    quick_identity,
+    quick_work,
+    search_all,
+    supports_of,
+)
+from pairflip.selection.loop import Folder
+from pairflip.selection.progress import Show
+from pairflip.selection.stability import check_room, summarize
+from pairflip.selection.tasks import Work
+from pairflip.selection.verdict import explained_fraction
+
+NULL_FOLDER = "shuffled"
+MOST_PAIRS = 10
+"""Pairs of half-samples for each shuffled target: twenty shuffles of them are enough."""
+_SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
+
+
+def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
+    """The same table with a shuffled target.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and target.
+    seed, number : int
+        Of the run; which shuffle.
+    """
+    present = np.flatnonzero(problem.sample_weight > 0)
+    (key,) = address_keys(seed, 0, _SHUFFLES, [number])
+    left = problem.gram.target[present] / np.sqrt(problem.sample_weight[present])
+    y = problem.y.copy()
+    y[present] += left[start_order(key, present.size)] - left
+    return SubsetProblem(
+        problem.X,
+        y,
+        names=problem.column_names,
+        center=problem.center,
+        always=problem.always.tolist(),
+        sample_weight=problem.sample_weight,
+        ridge=problem.ridge,
+        memory_budget=problem.memory_budget,
+    )
+
+
+def null_check(
+    work: Work,
+    size: int,
+    *,
+    groups: ArrayLike | None,
+    journal: Folder | None,
+    n_jobs: int | None,
+    progress: Show,
+) -> NullCheck:
+    """Shuffle the target as often as the selection says, and search folds, halves and all rows each time.
+
+    Parameters
+    ----------
+    work : Work
+        The run whose table is looked at; its folds are used.
+    size : int
+        Number of columns.
+    groups, journal, n_jobs, progress
+        As in `select_size`; each shuffle has a journal of its own below the folder `journal`.
+    """
+    from pathlib import Path
+
+    chosen, folds = work.selection, work.folds
+    pairs = min(chosen.stability or MOST_PAIRS, MOST_PAIRS)
+    halves = half_samples(work.problem, pairs, chosen.seed, groups, chosen.cv)
+    check_room(work.problem, (size,), halves)
+    both = Folds((*folds.rows, *halves.rows), (*folds.left_out, *halves.left_out), "folds and random halves", True)
+    rows = []
+    for number in range(chosen.null):
+        problem = shuffled(work.problem, chosen.seed, number)
+        grid = quick_work(problem, (size,), both, chosen.seed, work.engine, final=True)
+        folder = None if journal is None else Path(journal) / f"{number:04d}"
+        found = search_all(grid, quick_identity(grid, both), folder, n_jobs, progress)
+        residuals = problem.loss.held_out(problem, folds).residuals(
+            supports_of(found, size, range(len(folds)))[:, None, :]
+        )[0]
+        row = folds.row
+        r2 = explained_fraction(problem.y[row], residuals, problem.sample_weight[row])
+        supports = supports_of(found, size, range(len(folds), len(both)))
+        halved = summarize(problem, halves, (size,), [best_of_all_rows(grid, found, size)], [supports])
+        rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
+    r2s, sets, overlaps, highest = np.array(rows).T
+    return NullCheck(size, pairs, r2s, sets, overlaps, highest)
