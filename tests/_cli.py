@@ -21,7 +21,7 @@ FILES = {
     "run.toml",
     "selection_counts.csv",
 }
-QUICK = ["--chains", "2", "--jobs", "1"]
+QUICK = ["--chains", "2", "--jobs", "1", "--stability", "0"]
 
 
 def invoke(*arguments):

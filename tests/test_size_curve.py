@@ -95,7 +95,7 @@ def test_pandas():
     assert frame.loc[frame["best"], "size"].tolist() == [curve.best_size]
     assert frame.loc[frame["one_se"], "size"].tolist() == [curve.one_se_size]
     assert frame["columns"][2] == curve.columns(2)
-    assert {"cv_error_se", "energy_per_row", "stability", "agreement", "aic", "bic", "ebic"} <= set(frame)
+    assert {"cv_error_se", "energy_per_row", "unchanged", "agreement", "aic", "bic", "ebic"} <= set(frame)
     assert not frame.drop(columns="columns").isna().any().any()
 
 

@@ -72,7 +72,8 @@ def half_samples(
             np.sort(np.concatenate([units[u] for u in part])) for part in (order[:half], order[half : 2 * half])
         ]
     left = tuple(np.setdiff1d(present, rows) for rows in learned)
-    return Folds(left, left, "random halves", by_row=True)
+    whole = "groups" if groups is not None else "blocks" if isinstance(parse_cv(cv), Blocks) else "rows"
+    return Folds(left, left, f"random halves of the {whole}", by_row=True)
 
 
 def _units(problem: SubsetProblem, present: Rows, groups: ArrayLike | None, cv: Any) -> list[Rows]:

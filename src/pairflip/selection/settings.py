@@ -125,7 +125,7 @@ class Selection:
 
 
 DEFAULT_STABILITY = 50
-"""Pairs of half-samples of the command line (docs/decisions/027-stability.md)."""
+"""Pairs of half-samples in the command line and the demonstration (docs/decisions/027-stability.md)."""
 _MOST = 10_000
 
 

@@ -60,6 +60,8 @@ class Stability:
         Rows in a half, the fewest of all halves.
     n_candidates : int
         Columns to choose from.
+    how : str
+        Halves of what: rows, groups or blocks, in words.
     chosen : S arrays (k,)
         The columns selected on all rows.
     columns, names : (U,)
@@ -72,6 +74,7 @@ class Stability:
     pairs: int
     rows: int
     n_candidates: int
+    how: str
     chosen: tuple[Ints, ...]
     columns: Ints
     names: list[str]
@@ -240,6 +243,7 @@ def summarize(
         pairs=len(halves) // 2,
         rows=fewest_rows(problem, halves),
         n_candidates=int(problem.candidates.size),
+        how=halves.how,
         chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
         columns=columns,
         names=[problem.column_names[int(j)] for j in columns],
