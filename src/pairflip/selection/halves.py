@@ -111,7 +111,7 @@ def quick_work(
     chains = FINAL_EFFORTS["quick"].chains if final else 0
     selection = Selection(sizes, "loo", seed=seed, method="auto", effort="quick")
     inside = FOLD_EFFORTS["quick"].chains
-    return Work(problem, selection, folds, sizes, inside, (chains,) * len(sizes), engine)
+    return Work(problem, selection, folds, sizes, inside, (chains,) * len(sizes), engine, sparing=True)
 
 
 def quick_identity(work: Work, first: Folds) -> dict[str, Any]:
@@ -164,6 +164,16 @@ def supports_of(found: Found, size: int, folds: range) -> NDArray[np.int64]:
 
 
 def best_of_all_rows(work: Work, found: Found, size: int) -> NDArray[np.int64]:
-    """Columns (size,) of the best search on all rows."""
+    """Columns (size,) of the best search on all rows.
+
+    Parameters
+    ----------
+    work : Work
+        A grid with final fits.
+    found : Found
+        What its searches found.
+    size : int
+        Number of columns.
+    """
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
     return np.sort(supports[first_best(energies, work.problem.gram.yy)])

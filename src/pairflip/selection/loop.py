@@ -71,7 +71,19 @@ def open_job(
 
 
 def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progress: Show) -> Iterator[int]:
-    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one."""
+    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one.
+
+    Parameters
+    ----------
+    stack : ExitStack
+        Ends the display.
+    jobs : sequence of RunningJob
+        What is to be done.
+    hands : Hands
+        Who does it.
+    progress
+        As in `select_size`.
+    """
     left = [job.left for job in jobs]
     show = None
     if len(jobs) == 1:

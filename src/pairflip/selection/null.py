@@ -27,6 +27,7 @@ from pairflip.selection.progress import Show
 from pairflip.selection.stability import check_room, summarize
 from pairflip.selection.tasks import Work
 from pairflip.selection.verdict import explained_fraction
+from pairflip.selection.walks import FORMED
 
 NULL_FOLDER = "shuffled"
 MOST_PAIRS = 10
@@ -49,7 +50,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
     left = problem.gram.target[present] / np.sqrt(problem.sample_weight[present])
     y = problem.y.copy()
     y[present] += left[start_order(key, present.size)] - left
-    return SubsetProblem(
+    other = SubsetProblem(
         problem.X,
         y,
         names=problem.column_names,
@@ -59,6 +60,9 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
         ridge=problem.ridge,
         memory_budget=problem.memory_budget,
     )
+    if other.gram.n_columns > FORMED:
+        other.gram.dense = False
+    return other
 
 
 def null_check(

@@ -199,7 +199,17 @@ def half_sample_stability(
 
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
-    """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
+    """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        The table.
+    sizes : sequence of int
+        Numbers of columns.
+    halves : Folds
+        The half-samples.
+    """
     rows = fewest_rows(problem, halves)
     room = rows - problem.forced.shape[1] - 1
     most = int(problem.candidates.size)
@@ -253,7 +263,17 @@ def summarize(
 
 
 def coefficients_without(problem: SubsetProblem, rows: Ints, support: Ints) -> Floats:
-    """Coefficients (k,) of a support fitted without some rows, in the units of the table."""
+    """Coefficients (k,) of a support fitted without some rows, in the units of the table.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        The table.
+    rows : indices
+        The rows left out.
+    support : (k,)
+        Columns of the table.
+    """
     kept = np.setdiff1d(np.flatnonzero(problem.sample_weight > 0), rows)
     which = np.concatenate([problem.always, support]).astype(np.int64)
     X, y, center = problem.X[np.ix_(kept, which)].astype(np.float64), problem.y[kept], problem.center

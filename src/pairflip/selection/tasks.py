@@ -50,7 +50,8 @@ class Work:
 
     `sizes` and `chains` are those of the selection, fitted to the table: `chains` walk each size in a fold,
     `final_chains` (S,) on all rows. What the schedule means in a fold, its temperatures and numbers of flips, follows
-    from the training rows of the fold (`walks.plans`).
+    from the training rows of the fold (`walks.plans`). `sparing`: searches are so short that forming the matrix of a
+    fold would take longer, where there are many columns.
     """
 
     problem: SubsetProblem
@@ -61,6 +62,7 @@ class Work:
     final_chains: tuple[int, ...]
     engine: Any
     notes: tuple[str, ...] = ()
+    sparing: bool = False
     stop: Stop = field(default_factory=lambda: Stop())
 
     @property

@@ -21,6 +21,8 @@ from pairflip.search.settle import settle
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.text import numbered
 
+FORMED = 500
+"""Columns up to which a short search forms the matrix of its inner products."""
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
@@ -136,7 +138,13 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
 
 def gram_of(work: Work, fold: int) -> Gram:
     """The problem of one fold."""
-    return work.problem.gram if fold == ALL_ROWS else work.problem.held_out(work.folds.left_out[fold])
+    if fold == ALL_ROWS:
+        return work.problem.gram
+    left_out = work.folds.left_out[fold]
+    gram = work.problem.held_out(left_out, anew=work.sparing and 3 * left_out.size > work.problem.rows_present)
+    if work.sparing and gram.n_columns > FORMED:
+        gram.dense = False  # the few rows of the matrix that are looked at come from the columns
+    return gram
 
 
 def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floats]:
