@@ -97,7 +97,7 @@ def null_check(
         problem = shuffled(work.problem, chosen.seed, number)
         grid = quick_work(problem, (size,), both, chosen.seed, work.engine, final=True)
         folder = None if journal is None else Path(journal) / f"{number:04d}"
-        found = search_all(grid, quick_identity(grid, both), folder, n_jobs, progress)
+        found = search_all(grid, quick_identity(grid, both.first(len(folds) + 2)), folder, n_jobs, progress)
         residuals = problem.loss.held_out(problem, folds).residuals(
             supports_of(found, size, range(len(folds)))[:, None, :]
         )[0]
