@@ -7,7 +7,19 @@ from functools import partial
 import numba
 import numpy as np
 
-from benchmarks import anytime, crossval, gpu, honesty, leave_one_out, optimality, speed, thermometers, threads, wide
+from benchmarks import (
+    anytime,
+    crossval,
+    gpu,
+    honesty,
+    leave_one_out,
+    optimality,
+    speed,
+    stability,
+    thermometers,
+    threads,
+    wide,
+)
 
 PARTS = {
     "speed": speed.report,
@@ -16,13 +28,21 @@ PARTS = {
     "gpu": gpu.report,
     "optimality": optimality.report,
     "honesty": honesty.report,
+    "stability": stability.report,
     "wide": wide.report,
     "million": wide.report_million,
     "thermometers": thermometers.report,
     "anytime": anytime.report,
     "loo": leave_one_out.report,
 }
-NAMED = ("honesty", "million", "thermometers", "anytime", "loo")  # only when named: long, large, or silent about speed
+NAMED = (
+    "honesty",
+    "stability",
+    "million",
+    "thermometers",
+    "anytime",
+    "loo",
+)  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]
 if given in (["anytime", "quick"], ["anytime", "again"]):

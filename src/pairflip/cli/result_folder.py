@@ -19,6 +19,7 @@ FILES = frozenset(
         "result.json",
         "run.toml",
         "selection_counts.csv",
+        "half_samples.csv",
     }
 )
 

@@ -6,8 +6,9 @@ Two things, neither of them a confidence interval. *Ordinary standard errors*,
 
 with Z the chosen and forced columns and the constant, d of them, are those of columns that were fixed before the target
 was seen. The columns were chosen because they fit, so coefficients are too large on average and these errors too small.
-The *spread over half-samples* that selected the column includes the choice of its companions; halves have half of
-the rows, so that where nothing else changes it is wider by about the root of two.
+The *spread over half-samples* that selected the column includes the choice of its companions. A half-sample has half of
+the rows but shares them with the whole: where the choice does not change, its standard deviation is about the ordinary
+standard error (the delete-half jackknife), so that the two can be compared.
 """
 
 from __future__ import annotations
