@@ -98,10 +98,11 @@ def _labels(bars: FrequencyBars) -> list[str]:
 def _caption(curve: SizeCurve, bars: FrequencyBars) -> str:
     halves = known(curve, bars.size)
     assert halves is not None
+    rows = f"{halves.rows:,} rows each" if halves.how.endswith("rows") else f"at least {halves.rows:,} rows each"
     shared = percent(float(halves.pair_overlap[halves.at(bars.size)]))
     return (
-        f"At {plural(bars.size, 'column')}: in what fraction of {bars.halves} {halves.how} ({halves.rows:,} rows each, "
-        f"or more) a search of its own selected a column; {bars.cut}. The two halves of a pair have no row in common; "
+        f"At {plural(bars.size, 'column')}: in what fraction of {bars.halves} {halves.how} ({rows}) "
+        f"a search of its own selected a column; {bars.cut}. The two halves of a pair have no row in common; "
         f"on average they share {shared} of their columns. {bound_words(halves, bars.size)} Columns that are alike "
         "share their frequency: each may be selected seldom although one of them is selected always."
         f"{null_words(curve) or ' What noise would give here is not known; --null 20 (in Python null=20) tells.'}"

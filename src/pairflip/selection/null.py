@@ -30,8 +30,8 @@ from pairflip.selection.verdict import explained_fraction
 from pairflip.selection.walks import FORMED
 
 NULL_FOLDER = "shuffled"
-MOST_PAIRS = 10
-"""Pairs of half-samples for each shuffled target: twenty shuffles of them are enough."""
+PAIRS = 50
+"""Pairs of half-samples for each shuffled target where the selection itself asks for none."""
 _SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
 
 
@@ -88,7 +88,7 @@ def null_check(
     from pathlib import Path
 
     chosen, folds = work.selection, work.folds
-    pairs = min(chosen.stability or MOST_PAIRS, MOST_PAIRS)
+    pairs = chosen.stability or PAIRS  # as many as for the target itself: the highest frequency depends on it
     halves = half_samples(work.problem, pairs, chosen.seed, groups, chosen.cv)
     check_room(work.problem, (size,), halves)
     both = Folds((*folds.rows, *halves.rows), (*folds.left_out, *halves.left_out), "folds and random halves", True)
