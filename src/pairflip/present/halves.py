@@ -145,6 +145,6 @@ def bound_words(halves: Stability, size: int) -> str:
     bound, count = halves.bound(THRESHOLD, size), plural(halves.n_candidates, "candidate column")
     return (
         f"Of {count}, at most {number(bound.worst_case, 2)} without effect would be expected to reach "
-        f"{percent(THRESHOLD)} (Meinshausen and Bühlmann), {CONDITIONS}; at most {number(bound.r_concave, 2)} if their "
+        f"{percent(THRESHOLD)} (Meinshausen and Bühlmann), {CONDITIONS}; at most {number(bound.best, 2)} if their "
         "frequencies are also r-concave (Shah and Samworth)."
     )
