@@ -15,13 +15,14 @@ FILES = {
     "coefficients.csv",
     "curve.csv",
     "figures",
+    "half_samples.csv",
     "predictions.csv",
     "report.html",
     "result.json",
     "run.toml",
     "selection_counts.csv",
 }
-QUICK = ["--chains", "2", "--jobs", "1", "--stability", "0"]
+QUICK = ["--chains", "2", "--jobs", "1"]
 
 
 def invoke(*arguments):

@@ -14,12 +14,12 @@ FILES = frozenset(
         "coefficients.csv",
         "curve.csv",
         "figures",
+        "half_samples.csv",
         "predictions.csv",
         "report.html",
         "result.json",
         "run.toml",
         "selection_counts.csv",
-        "half_samples.csv",
     }
 )
 
