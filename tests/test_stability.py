@@ -96,6 +96,13 @@ def test_too_few_rows_or_groups_are_one_sentence():
     assert "stability_at is 'some'" in sentence_of(ValueError, lambda: select_size(problem(), [1], stability_at="some"))
 
 
+def test_few_groups_make_few_halves_and_a_note_says_so():
+    groups = np.arange(41) % 4
+    curve = select_size(problem(), [2], cv=4, groups=groups, stability=20)
+    assert curve.notes == ("of so few groups or blocks only 6 different halves were made",)
+    assert select_size(problem(), [2], cv=4, stability=20).notes == ()
+
+
 def test_where_half_of_the_rows_are_too_few_a_note_says_so():
     curve = select_size(SubsetProblem(*table(rows=9)), [3], cv=3, stability=5, null=2)
     assert curve.stability is None

@@ -96,6 +96,9 @@ def test_shuffled_targets_are_one_sentence(curve):
     assert text.startswith(" With the target shuffled 4 times, the best 3 columns had R2 ")
     assert text in answer_of(curve).text
     assert text.count(".") - len(re.findall(r"\d\.\d", text)) == 1
+    alone = null_words(dataclasses.replace(curve, null=dataclasses.replace(curve.null, size=1)))
+    assert "the best column had R2" in alone
+    assert "of the random halves selected that column again." in alone
     assert curve.null.r2.max() < 0.3
     assert curve.null.overlap.max() < curve.stability.overlap[0]
     assert curve.null.highest.shape == (4,)

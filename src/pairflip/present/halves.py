@@ -92,12 +92,14 @@ def null_words(curve: SizeCurve) -> str:
         return ""
     times = "once" if null.r2.size == 1 else f"{null.r2.size} times"
     columns = "the best column" if null.size == 1 else f"the best {null.size} columns"
+    overlap, same = percent(float(null.overlap.mean())), percent(float(null.set_frequency.mean()))
+    again = f"random halves selected {overlap} of these columns again on average, the same set in {same}"
+    if null.size == 1:
+        again = f"on average {same} of the random halves selected that column again"
     middle, highest = _r2(float(np.median(null.r2))), _r2(float(null.r2.max()))
     return (
         f" With the target shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
-        f"{highest}), and halves of the rows selected "
-        f"{percent(float(null.overlap.mean()))} of these columns again on average, the same set in "
-        f"{percent(float(null.set_frequency.mean()))}."
+        f"{highest}), and {again}."
     )
 
 

@@ -53,12 +53,12 @@ def look_further(
     try:
         if chosen.stability:
             sizes = (size,) if chosen.stability_at == "chosen" else work.sizes
-            halves = _stability(work, curve, sizes, groups, kept, n_jobs, progress)
+            halves, notes = _stability(work, curve, sizes, groups, kept, n_jobs, progress)
         if chosen.null:
             folder = None if kept is None else kept / NULL_FOLDER
             null = null_check(work, size, groups=groups, journal=folder, n_jobs=n_jobs, progress=progress)
     except (TooFewRows, TooFewColumns) as error:
-        notes = [f"stability is not known: {str(error).rstrip('.')}"]
+        notes = [*notes, f"stability is not known: {str(error).rstrip('.')}"]
     seconds = curve.seconds + time.perf_counter() - began
     return replace(curve, stability=halves, null=null, notes=(*curve.notes, *notes), seconds=seconds)
 
@@ -71,8 +71,8 @@ def _stability(
     kept: Path | None,
     n_jobs: int | None,
     progress: Show,
-) -> Stability:
-    """Half-samples at the sizes that are asked for and that half of the rows allow.
+) -> tuple[Stability, list[str]]:
+    """Half-samples at the sizes that are asked for and that half of the rows allow, and what to know about them.
 
     Parameters
     ----------
@@ -98,4 +98,11 @@ def _stability(
     folder = None if kept is None else kept / HALVES_FOLDER
     found = search_all(grid, quick_identity(grid, halves.first(2)), folder, n_jobs, progress)
     final = [curve.supports[curve.at(k)] for k in possible]
-    return summarize(problem, halves, possible, final, [supports_of(found, k, range(len(halves))) for k in possible])
+    supports = [supports_of(found, k, range(len(halves))) for k in possible]
+    different = len({left.tobytes() for left in halves.left_out})
+    few = (
+        [f"of so few groups or blocks only {different} different halves were made"]
+        if 2 * different < len(halves)
+        else []
+    )
+    return summarize(problem, halves, possible, final, supports), few
