@@ -89,7 +89,7 @@ def one(design: Design, seed: int) -> dict[int, tuple[int, np.ndarray, np.ndarra
     halves = half_sample_stability(problem, SIZES, PAIRS, seed=seed)
     found = {size: (size, *_passed(design, halves, size)) for size in SIZES}
     if design.name in WITH_CHOICE:
-        curve = select_size(problem, range(1, 9), cv="10", effort="quick", seed=seed, stability=PAIRS, progress=False)
+        curve = select_size(problem, range(1, 9), cv="10", seed=seed, stability=PAIRS, progress=False)
         size = size_to_show(curve)
         found[CHOSEN] = (size, *_passed(design, curve.stability, size))
     return found

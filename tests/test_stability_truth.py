@@ -42,9 +42,7 @@ def test_columns_without_effect_are_no_more_than_both_bounds_say(kind, size):
 def stabilities(seed):
     """Unchanged folds, and the frequency of the set in half-samples, of a noise table that is called nothing."""
     rng = np.random.default_rng([78, seed])
-    curve = select_size(
-        SubsetProblem(rng.normal(size=(60, 200)), rng.normal(size=60)), [2], effort="quick", stability=50
-    )
+    curve = select_size(SubsetProblem(rng.normal(size=(60, 200)), rng.normal(size=60)), [2], stability=50)
     return curve.unchanged[1], curve.stability.set_frequency[0]
 
 
@@ -59,7 +57,7 @@ def null_frequency(seed):
     """The set frequency of noise, and the mean of what shuffled targets of the same table give."""
     rng = np.random.default_rng([79, seed])
     X, y = rng.normal(size=(50, 30)), rng.normal(size=50)
-    curve = select_size(SubsetProblem(X, y), [2], cv=10, effort="quick", stability=20, null=5)
+    curve = select_size(SubsetProblem(X, y), [2], cv=10, stability=20, null=5)
     return curve.stability.overlap[0] - curve.null.overlap.mean()
 
 

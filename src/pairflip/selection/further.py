@@ -12,9 +12,9 @@ from pairflip.selection.curve import NullCheck, SizeCurve
 from pairflip.selection.halves import (
     HALVES_FOLDER,
     TooFewRows,
+    half_identity,
     half_samples,
-    quick_identity,
-    quick_work,
+    half_work,
     search_all,
     supports_of,
 )
@@ -94,11 +94,13 @@ def _stability(
                 raise
             continue
         possible.append(k)
-    grid = quick_work(problem, tuple(possible), halves, chosen.seed, work.engine)
     folder = None if kept is None else kept / HALVES_FOLDER
-    found = search_all(grid, quick_identity(grid, halves.first(2)), folder, n_jobs, progress)
+    supports = []
+    for k in possible:
+        grid = half_work(problem, k, halves, seed=chosen.seed, engine=work.engine, effort=chosen.effort)
+        found = search_all(grid, half_identity(grid, halves.first(2)), folder, n_jobs, progress)
+        supports.append(supports_of(grid, found, range(len(halves))))
     final = [curve.supports[curve.at(k)] for k in possible]
-    supports = [supports_of(found, k, range(len(halves))) for k in possible]
     different = len({left.tobytes() for left in halves.left_out})
     few = (
         [f"of so few groups or blocks only {different} different halves were made"]

@@ -1,8 +1,9 @@
-"""Complementary pairs of random half-samples, and the quick search that each of them gets.
+"""Complementary pairs of random half-samples, and the search that each of them gets.
 
 A half-sample is a fold whose left-out rows are all that are not in it, so that searches, journal and workers are those
-of folds. Pair b depends on (seed, b) and the rows alone: a run with more pairs begins with the same ones. The quick
-search (the path with a descent at each size) draws no random numbers and, at a size, does not depend on larger ones.
+of folds, with random numbers of their own. Pair b depends on (seed, b) and the rows alone: a run with more pairs begins
+with the same ones. Each size is searched on its own (paths run to that size), so that it does not depend on others.
+The effort is that of folds: a search that misses the best columns of a half looks like instability.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class TooFewRows(ValueError):
     """Half of the rows are too few."""
 
 
+_FIRST_ADDRESS = 1 << 30  # beyond all folds
 _NO_SIZE = 0  # nothing is searched at size 0, so its addresses are free: those of the halves
 
 
@@ -90,32 +92,43 @@ def _units(problem: SubsetProblem, present: Rows, groups: ArrayLike | None, cv: 
     return list(present[:, None])
 
 
-def quick_work(
-    problem: SubsetProblem, sizes: tuple[int, ...], folds: Folds, seed: int, engine: str | Engine, final: bool = False
+def half_work(
+    problem: SubsetProblem,
+    size: int,
+    folds: Folds,
+    *,
+    seed: int,
+    engine: str | Engine,
+    effort: Any,
+    final: bool = False,
 ) -> Work:
-    """A grid of quick searches, one for each size and fold.
+    """A grid of searches at one size, one for each fold.
 
     Parameters
     ----------
-    problem, sizes, folds
+    problem, size, folds
         What is searched.
     seed : int
         Of the run.
     engine : str or Engine
         A device is not used: searches are short.
+    effort : str
+        As for folds.
     final : bool
         Whether all rows are searched, too.
     """
     if get_engine(engine).prefers_many:
         engine = "numba"
-    chains = FINAL_EFFORTS["quick"].chains if final else 0
-    selection = Selection(sizes, "loo", seed=seed, method="auto", effort="quick")
-    inside = FOLD_EFFORTS["quick"].chains
-    return Work(problem, selection, folds, sizes, inside, (chains,) * len(sizes), engine, sparing=True)
+    selection = Selection((size,), "loo", seed=seed, method="auto", effort=effort)
+    chains = FINAL_EFFORTS[selection.effort].chains if final else 0
+    inside = FOLD_EFFORTS[selection.effort].chains
+    return Work(
+        problem, selection, folds, (size,), inside, (chains,), engine, sparing=True, first_address=_FIRST_ADDRESS
+    )
 
 
-def quick_identity(work: Work, first: Folds) -> dict[str, Any]:
-    """What the journal of quick searches says: it can be extended by sizes, and by folds after the `first` ones.
+def half_identity(work: Work, first: Folds) -> dict[str, Any]:
+    """What the journal of these searches says: it can be extended by sizes, and by folds after the `first` ones.
 
     Parameters
     ----------
@@ -135,7 +148,7 @@ def search_all(work: Work, whose: dict[str, Any], folder: Folder | None, n_jobs:
     work : Work
         The grid.
     whose : dict
-        What its journal says, see `quick_identity`.
+        What its journal says, see `half_identity`.
     folder : path or None
         Of the journal.
     n_jobs, progress
@@ -148,32 +161,24 @@ def search_all(work: Work, whose: dict[str, Any], folder: Folder | None, n_jobs:
     return job.found
 
 
-def supports_of(found: Found, size: int, folds: range) -> NDArray[np.int64]:
-    """Columns (folds, size) that quick searches of some folds found.
-
-    Parameters
-    ----------
-    found : Found
-        What was found.
-    size : int
-        Number of columns.
-    folds : range
-        Which folds.
-    """
-    return np.stack([np.sort(found.cell(size, fold, 1)[0][0]) for fold in folds])
-
-
-def best_of_all_rows(work: Work, found: Found, size: int) -> NDArray[np.int64]:
-    """Columns (size,) of the best search on all rows.
+def supports_of(work: Work, found: Found, folds: range) -> NDArray[np.int64]:
+    """Columns (folds, chains, size) that the chains of some folds found, each sorted.
 
     Parameters
     ----------
     work : Work
-        A grid with final fits.
+        The grid.
     found : Found
         What its searches found.
-    size : int
-        Number of columns.
+    folds : range
+        Which folds.
     """
+    (size,) = work.sizes
+    return np.stack([np.sort(found.cell(size, fold, work.chains)[0], axis=1) for fold in folds])
+
+
+def best_of_all_rows(work: Work, found: Found) -> NDArray[np.int64]:
+    """Columns (size,) of the best search on all rows, of a grid with final fits."""
+    (size,) = work.sizes
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
     return np.sort(supports[first_best(energies, work.problem.gram.yy)])

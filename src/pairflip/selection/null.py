@@ -8,17 +8,19 @@ what they leave of the target is shuffled. Rows are shuffled one by one, also wh
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from pairflip.least_squares import Floats
 from pairflip.philox import address_keys, start_order
 from pairflip.problem import SubsetProblem
+from pairflip.search.settle import first_best
 from pairflip.selection.curve import NullCheck
 from pairflip.selection.folds import Folds
 from pairflip.selection.halves import (
     best_of_all_rows,
+    half_identity,
     half_samples,
-    quick_identity,
-    quick_work,
+    half_work,
     search_all,
     supports_of,
 )
@@ -95,16 +97,23 @@ def null_check(
     rows = []
     for number in range(chosen.null):
         problem = shuffled(work.problem, chosen.seed, number)
-        grid = quick_work(problem, (size,), both, chosen.seed, work.engine, final=True)
+        grid = half_work(problem, size, both, seed=chosen.seed, engine=work.engine, effort=chosen.effort, final=True)
         folder = None if journal is None else Path(journal) / f"{number:04d}"
-        found = search_all(grid, quick_identity(grid, both.first(len(folds) + 2)), folder, n_jobs, progress)
-        residuals = problem.loss.held_out(problem, folds).residuals(
-            supports_of(found, size, range(len(folds)))[:, None, :]
-        )[0]
+        whose = half_identity(grid, both.first(len(folds) + 2))
+        found = search_all(grid, whose, folder, n_jobs, progress)
+        residuals = _held_out(problem, folds, supports_of(grid, found, range(len(folds))))
         row = folds.row
         r2 = explained_fraction(problem.y[row], residuals, problem.sample_weight[row])
-        supports = supports_of(found, size, range(len(folds), len(both)))
-        halved = summarize(problem, halves, (size,), [best_of_all_rows(grid, found, size)], [supports])
+        supports = supports_of(grid, found, range(len(folds), len(both)))
+        halved = summarize(problem, halves, (size,), [best_of_all_rows(grid, found)], [supports])
         rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
     r2s, sets, overlaps, highest = np.array(rows).T
     return NullCheck(size, pairs, r2s, sets, overlaps, highest)
+
+
+def _held_out(problem: SubsetProblem, folds: Folds, supports: NDArray[np.int64]) -> Floats:
+    """Residuals (P,) of held-out rows by the chain of each fold that has the lowest energy; supports (F, C, k)."""
+    errors = problem.loss.held_out(problem, folds)
+    by_chain, energies = errors.judged(supports)
+    best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
+    return np.asarray(by_chain[best[folds.fold], np.arange(folds.fold.size)])

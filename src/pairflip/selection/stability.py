@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +19,14 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
+from pairflip.search.settle import first_best
 from pairflip.selection.folds import Folds
 from pairflip.selection.halves import (
     TooFewRows,
     best_of_all_rows,
+    half_identity,
     half_samples,
-    quick_identity,
-    quick_work,
+    half_work,
     search_all,
     supports_of,
 )
@@ -163,6 +164,7 @@ def half_sample_stability(
     seed: int = 0,
     groups: ArrayLike | None = None,
     cv: Any = None,
+    effort: Literal["quick", "normal", "thorough"] = "normal",
     engine: str | Engine = "auto",
     n_jobs: int | None = None,
     journal: Folder | None = None,
@@ -177,13 +179,15 @@ def half_sample_stability(
     sizes
         One number of columns, or several.
     pairs
-        Complementary pairs of half-samples: twice as many searches, of effort ``"quick"``.
+        Complementary pairs of half-samples: twice as many searches.
     seed
         Of the halves.
     groups
         Labels of the rows; groups are in a half as a whole.
     cv
         ``"blocks:5"``: halves consist of whole blocks of neighbouring rows; other values are of no importance.
+    effort
+        How long each half is searched. ``"quick"`` may miss the best columns of many halves, as if they were unstable.
     engine, n_jobs, journal, progress
         As in `select_size`.
     """
@@ -191,11 +195,13 @@ def half_sample_stability(
     pairs = check_count("pairs", pairs, least=1)
     halves = half_samples(problem, pairs, check_seed(seed), groups, cv)
     check_room(problem, wanted, halves)
-    work = quick_work(problem, wanted, halves, seed, engine, final=True)
-    whose = quick_identity(work, halves.first(2))
-    found = search_all(work, whose, journal, n_jobs, progress)
-    chosen = [best_of_all_rows(work, found, k) for k in wanted]
-    return summarize(problem, halves, wanted, chosen, [supports_of(found, k, range(len(halves))) for k in wanted])
+    chosen, supports = [], []
+    for k in wanted:
+        work = half_work(problem, k, halves, seed=seed, engine=engine, effort=effort, final=True)
+        found = search_all(work, half_identity(work, halves.first(2)), journal, n_jobs, progress)
+        chosen.append(best_of_all_rows(work, found))
+        supports.append(supports_of(work, found, range(len(halves))))
+    return summarize(problem, halves, wanted, chosen, supports)
 
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
@@ -240,14 +246,15 @@ def summarize(
         What was searched.
     chosen : S arrays (k,)
         Columns selected on all rows.
-    supports : S arrays (2B, k)
-        Columns selected in each half-sample.
+    supports : S arrays (2B, chains, k)
+        Columns that the chains of each half-sample found; the lowest energy on the rows of the half counts.
     """
-    coefs = tuple(
-        np.stack([coefficients_without(problem, left, s) for left, s in zip(halves.left_out, own, strict=True)])
-        for own in supports
-    )
-    columns = np.unique(np.concatenate([*(s.ravel() for s in supports), *chosen]))
+    fits = [
+        [_best_of(problem, left, own) for left, own in zip(halves.left_out, every, strict=True)] for every in supports
+    ]
+    selected = tuple(np.stack([support for support, _ in of_size]) for of_size in fits)
+    coefs = tuple(np.stack([coef for _, coef in of_size]) for of_size in fits)
+    columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))
     return Stability(
         sizes=np.array(sizes, dtype=np.int64),
         pairs=len(halves) // 2,
@@ -257,13 +264,21 @@ def summarize(
         chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
         columns=columns,
         names=[problem.column_names[int(j)] for j in columns],
-        supports=tuple(supports),
+        supports=selected,
         coefs=coefs,
     )
 
 
-def coefficients_without(problem: SubsetProblem, rows: Ints, support: Ints) -> Floats:
-    """Coefficients (k,) of a support fitted without some rows, in the units of the table.
+def _best_of(problem: SubsetProblem, rows: Ints, supports: Ints) -> tuple[Ints, Floats]:
+    """The support of some (chains, k) with the lowest energy without `rows`, and its coefficients there."""
+    distinct = list(dict.fromkeys(tuple(support) for support in supports.tolist()))
+    fits = [fit_without(problem, rows, np.array(support)) for support in distinct]
+    best = first_best(np.array([energy for _, energy, _ in fits]), fits[0][2])
+    return np.array(distinct[best], dtype=np.int64), fits[best][0]
+
+
+def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floats, float, float]:
+    """Coefficients (k,) of a support fitted without some rows, in the units of the table; its energy, and y'y there.
 
     Parameters
     ----------
@@ -278,11 +293,12 @@ def coefficients_without(problem: SubsetProblem, rows: Ints, support: Ints) -> F
     which = np.concatenate([problem.always, support]).astype(np.int64)
     X, y, center = problem.X[np.ix_(kept, which)].astype(np.float64), problem.y[kept], problem.center
     if center is not None and np.ptp(y) == 0:
-        return np.zeros(support.size)
+        return np.zeros(support.size), 0.0, 0.0
     if center == "global":  # what was removed once stays removed
         X, y, center = X - problem.means[which], y - problem.y_mean, None
     forced = range(problem.always.size)
     inside = SubsetProblem(
         X, y, center=center, always=forced, sample_weight=problem.sample_weight[kept], ridge=problem.ridge
     )
-    return inside.fit(np.arange(problem.always.size, which.size)).coef
+    fit = inside.fit(np.arange(problem.always.size, which.size))
+    return fit.coef, fit.energy, inside.gram.yy

@@ -51,7 +51,8 @@ class Work:
     `sizes` and `chains` are those of the selection, fitted to the table: `chains` walk each size in a fold,
     `final_chains` (S,) on all rows. What the schedule means in a fold, its temperatures and numbers of flips, follows
     from the training rows of the fold (`walks.plans`). `sparing`: searches are so short that forming the matrix of a
-    fold would take longer, where there are many columns.
+    fold would take longer, where there are many columns. `first_address` is added to the numbers of folds in the
+    addresses of their random numbers, which are then not those of other folds.
     """
 
     problem: SubsetProblem
@@ -63,6 +64,7 @@ class Work:
     engine: Any
     notes: tuple[str, ...] = ()
     sparing: bool = False
+    first_address: int = 0
     stop: Stop = field(default_factory=lambda: Stop())
 
     @property

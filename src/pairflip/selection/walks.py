@@ -125,7 +125,8 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             kinds.append((from_path, supports[:1].copy()))
         for which, starts in kinds:
             if which.any():
-                keys = address_keys(work.selection.seed, k, task.fold, chains[which])
+                fold = task.fold if task.fold == ALL_ROWS else work.first_address + task.fold
+                keys = address_keys(work.selection.seed, k, fold, chains[which])
                 plan = WalkPlan(k, *NO_FLIPS, keys, starts, effort.descent(k))
                 try:
                     (walked,) = walker.walk([(gram, plan)], tick=tick)
