@@ -7,7 +7,19 @@ from functools import partial
 import numba
 import numpy as np
 
-from benchmarks import anytime, crossval, gpu, honesty, leave_one_out, optimality, speed, thermometers, threads, wide
+from benchmarks import (
+    anytime,
+    crossval,
+    gpu,
+    honesty,
+    leave_one_out,
+    optimality,
+    speed,
+    stability,
+    thermometers,
+    threads,
+    wide,
+)
 
 PARTS = {
     "speed": speed.report,
@@ -17,6 +29,7 @@ PARTS = {
     "optimality": optimality.report,
     "honesty": honesty.report,
     "intervals": honesty.report_intervals,
+    "stability": stability.report,
     "wide": wide.report,
     "million": wide.report_million,
     "thermometers": thermometers.report,
@@ -26,6 +39,7 @@ PARTS = {
 NAMED = (
     "honesty",
     "intervals",
+    "stability",
     "million",
     "thermometers",
     "anytime",

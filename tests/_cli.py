@@ -15,6 +15,7 @@ FILES = {
     "coefficients.csv",
     "curve.csv",
     "figures",
+    "half_samples.csv",
     "predictions.csv",
     "report.html",
     "result.json",

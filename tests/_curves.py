@@ -86,7 +86,7 @@ def make_curve(
         "cv_error_se": squared.std(axis=1, ddof=1) / np.sqrt(rows),
         "energy_per_row": energies / rows,
         "selection_counts": counts,
-        "stability": np.array([np.mean(np.all(f == s, axis=1)) for f, s in zip(folds, supports, strict=True)]),
+        "unchanged": np.array([np.mean(np.all(f == s, axis=1)) for f, s in zip(folds, supports, strict=True)]),
         "agreement": np.clip(1.05 - 0.1 * sizes, 0.1, 1.0),
         "chain_cv_error": cv_error[:, None] * (1 + 0.02 * rng.random((sizes.size, chains))),
         "fold_supports": tuple(folds),

@@ -45,7 +45,7 @@ def test_the_result_folder_is_complete(done):
     folder, _ = done
     assert {path.name for path in (folder / "out").iterdir()} == FILES
     figures = {path.name for path in (folder / "out" / "figures").iterdir()}
-    stems = {"size_curve", "selection_counts", "paths", "predictions", "annealing"}
+    stems = {"size_curve", "half_samples", "selection_counts", "paths", "predictions", "annealing"}
     assert figures == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
     assert sorted(path.name for path in folder.iterdir()) == ["out", "small.csv"]
     assert all(path.stat().st_size > 0 for path in (folder / "out").rglob("*") if path.is_file())
@@ -81,7 +81,7 @@ def test_the_numbers_are_those_of_select_size(done):
 def test_result_json_says_where_it_comes_from(done):
     folder, _ = done
     record = json.loads((folder / "out" / "result.json").read_text())
-    assert record["schema"] == 3
+    assert record["schema"] == 4
     assert record["verdict"]["predicts"]
     assert record["verdict"]["columns"] == ["a", "d"]
     assert record["verdict"]["size"] == 2

@@ -13,10 +13,9 @@ from _errors import sentence_of
 from _older_curve import without_size_0
 from _page import CURVE, NOISE, PAGE, TEXT, Outline, data_of
 from pairflip.present.answer import answer_of
-from pairflip.present.numbers import size_to_show
 from pairflip.present.page import render
 from pairflip.selection.curve import StandIns
-from pairflip.selection.verdict import held_out
+from pairflip.selection.verdict import held_out, size_to_show
 
 
 def section(page, class_):

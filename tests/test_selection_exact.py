@@ -71,7 +71,7 @@ def compare(curve, exact):
         assert curve.cv_error[at] == pytest.approx(error, rel=1e-9)
         assert curve.cv_error_se[at] == pytest.approx(spread, rel=1e-9)
         assert curve.energy_per_row[at] == pytest.approx(energy, rel=1e-9)
-        assert curve.stability[at] == np.mean([np.array_equal(s, curve.supports[at]) for s in supports])
+        assert curve.unchanged[at] == np.mean([np.array_equal(s, curve.supports[at]) for s in supports])
 
 
 def loo(rows):
@@ -107,7 +107,7 @@ def test_a_size_of_all_columns():
     X = X[:, :4]
     curve = select_size(SubsetProblem(X, y), [1, 4], chains=3)
     compare(curve, nested(X, y, loo(12), [1, 4]))
-    assert curve.agreement[2] == curve.final_agreement[2] == curve.stability[2] == 1.0
+    assert curve.agreement[2] == curve.final_agreement[2] == curve.unchanged[2] == 1.0
     assert np.isnan(curve.annealing.energy[2]).all()
     assert curve.supports[2].tolist() == [0, 1, 2, 3]
 

@@ -77,7 +77,9 @@ def test_it_is_shown_whole(tmp_path, monkeypatch):
     done = invoke("select", table, "--target", "y", *options)
     assert done.exit_code == 0, done.stderr
     saved = tomllib.loads((tmp_path / "out" / "run.toml").read_text())
-    assert {field.name for field in dataclasses.fields(Selection)} - {"chains"} <= set(saved)
+    assert {field.name for field in dataclasses.fields(Selection)} - {"chains"} <= {
+        name.replace("-", "_") for name in saved
+    }
     assert saved["polish"] is False
     record = json.loads((tmp_path / "out" / "result.json").read_text())
     assert record["settings"]["polish"] is False

@@ -95,7 +95,7 @@ def test_pandas():
     assert frame.loc[frame["best"], "size"].tolist() == [curve.best_size]
     assert frame.loc[frame["one_se"], "size"].tolist() == [curve.one_se_size]
     assert frame["columns"][2] == curve.columns(2)
-    assert {"cv_error_se", "energy_per_row", "stability", "agreement", "aic", "bic", "ebic"} <= set(frame)
+    assert {"cv_error_se", "energy_per_row", "unchanged", "agreement", "aic", "bic", "ebic"} <= set(frame)
     assert not frame.drop(columns="columns").isna().any().any()
 
 
@@ -182,7 +182,7 @@ BAD_FILES = {
     "binary": (lambda path: path.write_bytes(b"\x80\x81"), "is not JSON"),
     "a list": (lambda path: path.write_text("[]"), "is not a pairflip size curve"),
     "something else": (lambda path: path.write_text('{"kind":"x"}'), "is not a pairflip size curve"),
-    "future": (damaged(lambda r: r.update(schema=4)), "has schema 4; this version of pairflip reads 1 to 3."),
+    "future": (damaged(lambda r: r.update(schema=5)), "has schema 5; this version of pairflip reads 1 to 4."),
     "a field missing": (damaged(lambda r: r.pop("coefs")), "is not a complete size curve ('coefs' is missing)."),
     "names": (damaged(lambda r: r.update(names=3)), "is not a complete size curve ("),
     "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is not a complete size curve ("),

@@ -17,9 +17,11 @@ _HOME = {
     "Schedule": "search.schedule",
     "Selection": "selection",
     "SizeCurve": "selection",
+    "Stability": "selection",
     "SubsetProblem": "problem",
     "Trace": "search.trace",
     "anneal": "search.annealing",
+    "half_sample_stability": "selection",
     "select_size": "selection",
     "write_report": "present",
 }
@@ -31,11 +33,13 @@ __all__ = [
     "Schedule",
     "Selection",
     "SizeCurve",
+    "Stability",
     "SubsetProblem",
     "Trace",
     "anneal",
     "datasets",
     "figures",
+    "half_sample_stability",
     "select_size",
     "testing",
     "theory",
@@ -52,7 +56,7 @@ if TYPE_CHECKING:
     from pairflip.search.annealing import anneal
     from pairflip.search.schedule import Schedule
     from pairflip.search.trace import Trace
-    from pairflip.selection import Selection, SizeCurve, select_size
+    from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size
 
 
 def __getattr__(name: str) -> Any:

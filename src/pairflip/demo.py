@@ -9,6 +9,7 @@ from pairflip.datasets import load_diabetes_products
 from pairflip.problem import SubsetProblem
 from pairflip.selection import select_size
 from pairflip.selection.folds import DEFAULT_CV
+from pairflip.selection.settings import DEFAULT_STABILITY
 from pairflip.tables import Table
 from pairflip.text import row_numbers
 
@@ -49,4 +50,6 @@ def run_demo(
         Errors, selection counts and final fits of all sizes.
     """
     problem = SubsetProblem(table.X, table.y, names=table.names)
-    return select_size(problem, sizes, cv=DEFAULT_CV, seed=seed, n_jobs=n_jobs, progress=progress)
+    return select_size(
+        problem, sizes, cv=DEFAULT_CV, seed=seed, stability=DEFAULT_STABILITY, n_jobs=n_jobs, progress=progress
+    )

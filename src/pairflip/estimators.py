@@ -266,6 +266,9 @@ class AnnealedSubsetCV(_SubsetRegressor):
         Walks of simulated annealing for each size and fold.
     polish : bool
         Whether final fits are improved by what the folds found and by exchanging two columns at once.
+    stability : int
+        Pairs of random half-samples in which columns are selected again (0: none; the command line makes 50): how
+        stable the choice is, in ``curve_.stability``. It changes neither the choice nor predictions.
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns (inside every fold).
     always : names or indices of columns
@@ -294,7 +297,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
     energy_ : float
         Half the residual sum of squares on the training rows (weighted).
     curve_ : SizeCurve
-        Errors, selection counts, stability and final fits of all sizes.
+        Errors, selection counts, final fits of all sizes, and half-samples if asked for.
     cv_results_ : dict of arrays, one entry per size
         The curve in the words of scikit-learn's searches, ready for ``pandas.DataFrame(model.cv_results_)``.
 
@@ -310,7 +313,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         ``rank_test_score``
             1 for the best score; equal scores have the same rank.
 
-        The other entries are those of ``curve_.to_dict()``, such as ``stability`` and ``agreement``.
+        The other entries are those of ``curve_.to_dict()``, such as ``unchanged`` and ``agreement``.
     n_features_in_, feature_names_in_
     """
 
@@ -327,6 +330,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         effort: Literal["quick", "normal", "thorough"] = "normal",
         method: Literal["auto", "descend", "anneal"] | None = None,
         polish: bool = True,
+        stability: int = 0,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
         ridge: float = 0.0,
@@ -344,6 +348,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         self.effort = effort
         self.method = method
         self.polish = polish
+        self.stability = stability
         self.fit_intercept = fit_intercept
         self.always = always
         self.ridge = ridge
@@ -387,6 +392,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
             polish=self.polish,
             method=self.method,
             effort=self.effort,
+            stability=self.stability,
         )
         self.curve_ = select_size(
             problem,

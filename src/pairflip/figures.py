@@ -1,6 +1,7 @@
 """Figures: functions that draw a record on Axes and compute nothing."""
 
 from pairflip.present.cooling import plot_anneal
+from pairflip.present.frequencies import plot_frequencies
 from pairflip.present.paths import plot_paths
 from pairflip.present.predictions import plot_predictions
 from pairflip.present.save import save_figures
@@ -10,6 +11,7 @@ from pairflip.present.theory import plot_theory
 
 __all__ = [
     "plot_anneal",
+    "plot_frequencies",
     "plot_paths",
     "plot_predictions",
     "plot_selection_counts",

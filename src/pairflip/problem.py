@@ -136,11 +136,12 @@ class SubsetProblem:
             f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g})"
         )
 
-    def held_out(self, rows: ArrayLike) -> Gram:
+    def held_out(self, rows: ArrayLike, anew: bool = False) -> Gram:
         """The problem without some rows: a low-rank change of the Gram matrix where that is accurate.
 
         Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
-        leave rounding errors: then the remaining rows are a problem of their own, with candidates of their own.
+        leave rounding errors: then (or if `anew`) the remaining rows are a problem of their own, with candidates of
+        their own.
         """
         given = np.asarray(rows)
         index = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
@@ -150,7 +151,7 @@ class SubsetProblem:
             raise ValueError(f"held-out rows: {bad}; expected row indices from 0 to {self.n_rows - 1}, at least one.")
         if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
-        return self.loss.without_rows(self, index)
+        return self.loss.without_rows(self, index, anew)
 
     @cached_property
     def loo_gram(self) -> LooGram:

@@ -145,6 +145,30 @@ Polish = Annotated[
     typer.Option("--polish/--no-polish", help="Improve final fits by what the folds found and by double flips.",
                  rich_help_panel=_SEARCH),
 ]  # fmt: skip
+
+
+class StabilitySizes(StrEnum):
+    """Which sizes half-samples look at."""
+
+    CHOSEN = "chosen"
+    ALL = "all"
+
+
+DEFAULT_STABILITY = 50  # docs/decisions/027-stability.md
+StabilityPairs = Annotated[
+    int,
+    typer.Option("--stability", metavar="N", help="Pairs of random halves of the rows in which columns are selected "
+                 "again; 0: none.", rich_help_panel=_SEARCH),
+]  # fmt: skip
+StabilityAt = Annotated[
+    StabilitySizes,
+    typer.Option("--stability-at", help="At the recommended size, or at all.", rich_help_panel=_SEARCH),
+]
+Null = Annotated[
+    int,
+    typer.Option("--null", metavar="N", help="Shuffle the target so often, to see what noise would give.",
+                 rich_help_panel=_SEARCH),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_SEARCH)]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 means all cores.", rich_help_panel=_SEARCH)]
 EngineName = Annotated[

@@ -30,11 +30,13 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """The curve's record (`SizeCurve.load` reads it) and what is known about the table and the run."""
         from pairflip.present.answer import answer_of
+        from pairflip.present.halves import stability_record
         from pairflip.selection.curve_file import curve_to_json
 
         return {
             **curve_to_json(self.curve),
             "verdict": answer_of(self.curve).to_json(self.curve),
+            "stability_shown": stability_record(self.curve),
             "table": table_record(self.table),
             "command": self.command,
             "run": dict(self.settings),
@@ -103,6 +105,8 @@ def write_files(result: Result, folder: Path) -> None:
     _write_csv(sized, folder / "curve.csv")
     _write_csv(selection_counts(curve), folder / "selection_counts.csv")
     _write_csv(coefficients(curve), folder / "coefficients.csv")
+    if curve.stability is not None:
+        _write_csv(curve.stability.to_pandas(), folder / "half_samples.csv")
     _write_csv(predictions(curve, result.table.row_names), folder / "predictions.csv")
     record = result.to_json()
     text = json.dumps(record, allow_nan=False) + "\n"
@@ -169,16 +173,10 @@ def coefficients(curve: SizeCurve) -> pd.DataFrame:
     """One row for each size and column of the final fit; `kind` is selected, always or intercept."""
     import pandas as pd
 
-    rows: list[tuple[int, str, str, float]] = []
-    for at, size in enumerate(curve.sizes.tolist()):
-        rows.append((size, "", "intercept", float(curve.intercepts[at])))
-        for kind, columns, values in (
-            ("always", curve.always, curve.always_coefs[at]),
-            ("selected", curve.supports[at], curve.coefs[at]),
-        ):
-            pairs = zip(columns.tolist(), values.tolist(), strict=True)
-            rows += [(size, curve.names[j], kind, value) for j, value in pairs]
-    return pd.DataFrame(rows, columns=["size", "column", "kind", "coefficient"])
+    frames = [curve.coefficients(size) for size in curve.sizes.tolist()]
+    for size, frame in zip(curve.sizes.tolist(), frames, strict=True):
+        frame.insert(0, "size", size)
+    return pd.concat(frames, ignore_index=True)
 
 
 def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:

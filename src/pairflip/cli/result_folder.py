@@ -14,6 +14,7 @@ FILES = frozenset(
         "coefficients.csv",
         "curve.csv",
         "figures",
+        "half_samples.csv",
         "predictions.csv",
         "report.html",
         "result.json",

@@ -80,8 +80,16 @@ class Loss(Protocol):
         """The quadratic form of all rows, on which engines walk; fills `candidates`, `scale` and the forced columns."""
         ...
 
-    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64]) -> Gram:
-        """The quadratic form without some rows; nothing in it may depend on them."""
+    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Gram:
+        """The quadratic form without some rows; nothing in it may depend on them.
+
+        Parameters
+        ----------
+        problem, rows
+            The problem, and the rows left out.
+        anew
+            Whether it is made from the remaining rows, not by taking the others away.
+        """
         ...
 
     def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:

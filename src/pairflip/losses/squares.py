@@ -56,13 +56,22 @@ class SquaredError:
         problem.candidates, problem.scale = whole.candidates, whole.scale
         return _gram(problem, whole)
 
-    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64]) -> Gram:
+    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Gram:
         """A low-rank change of the Gram matrix where that is accurate, otherwise the remaining rows as a new problem.
 
         Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
         leave rounding errors.
+
+        Parameters
+        ----------
+        problem, rows
+            The problem, and the rows left out.
+        anew
+            The remaining rows as a new problem in any case: faster where they are few.
         """
-        if problem.gram.dense or 8 * rows.size * problem.gram.n_columns <= HELD_OUT_BYTES or not problem.wide:
+        if not anew and (
+            problem.gram.dense or 8 * rows.size * problem.gram.n_columns <= HELD_OUT_BYTES or not problem.wide
+        ):
             fold = HeldOutGram(problem.gram, problem.forced, problem.forced_basis, rows)
             if fold.trust >= TRUSTED:
                 return fold

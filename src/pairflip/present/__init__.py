@@ -6,6 +6,7 @@ The figures of the page and of the files, in their order; a new one is one more 
 from __future__ import annotations
 
 from pairflip.present.cooling import ANNEALING
+from pairflip.present.frequencies import FREQUENCIES
 from pairflip.present.page import write_report
 from pairflip.present.paths import PATHS
 from pairflip.present.predictions import PREDICTIONS
@@ -16,6 +17,7 @@ from pairflip.present.size_curve import SIZE_CURVE
 __all__ = ["FigureTable", "PageFigure", "Room", "register", "write_report"]
 
 register(SIZE_CURVE)
+register(FREQUENCIES)
 register(SELECTION_COUNTS)
 register(PATHS)
 register(PREDICTIONS)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pairflip.present.halves import Piece, listed, null_words, stability_words, unstable_names
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
-from pairflip.text import column_labels, explained, number, percent, plural
-
-Piece = tuple[str, bool]
-_NAME_LENGTH = 48
+from pairflip.text import explained, number, percent, plural
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,8 @@ def answer_of(curve: SizeCurve) -> Answer:
     ]
     if other is not None:
         details += _other(curve, size, other)
-    cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve))
+    details += [*stability_words(curve, size), (null_words(curve), False)]
+    cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve), *unstable_names(curve, size))
     return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
 
 
@@ -115,6 +114,7 @@ def _nothing(curve: SizeCurve) -> Answer:
     ]
     details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
     details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
+    details += [*stability_words(curve, best), (null_words(curve), False)]
     cautions = (*_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
@@ -168,22 +168,11 @@ def _besides(curve: SizeCurve) -> str:
 
 
 def _forced(curve: SizeCurve) -> list[Piece]:
-    return [*_listed(curve, curve.always.tolist()), (")", False)] if curve.always.size else []
+    return [*listed(curve, curve.always.tolist()), (")", False)] if curve.always.size else []
 
 
 def _names(curve: SizeCurve, size: int) -> list[Piece]:
-    return _listed(curve, curve.supports[curve.at(size)].tolist())
-
-
-def _listed(curve: SizeCurve, columns: list[int]) -> list[Piece]:
-    """Names in a sentence: a, b and c."""
-    labels = column_labels(curve.names, columns, _NAME_LENGTH)
-    pieces: list[Piece] = []
-    for i, label in enumerate(labels):
-        if i:
-            pieces.append((" and " if i == len(labels) - 1 else ", ", False))
-        pieces.append((label, True))
-    return pieces
+    return listed(curve, curve.supports[curve.at(size)].tolist())
 
 
 def _more_search(curve: SizeCurve) -> str:

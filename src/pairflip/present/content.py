@@ -12,9 +12,10 @@ from markupsafe import Markup
 from pairflip.present import done, size_tables
 from pairflip.present.answer import answer_of
 from pairflip.present.embed import TipBook, page_svgs
-from pairflip.present.numbers import row_labels, size_to_show
-from pairflip.present.per_size import of_size
+from pairflip.present.numbers import row_labels
+from pairflip.present.per_size import column_about, column_heads, of_size
 from pairflip.present.registry import FIGURES, FigureTable, PageFigure, Room
+from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, column_labels
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def page_content(
     shown = sizes.index(size_to_show(curve))
     room = _room(curve, len(sizes), row_names)
     book = TipBook()
-    parts = [_part(figure, curve, sizes, shown, room, book) for figure in FIGURES.values()]
+    parts = [_part(figure, curve, sizes, shown, room, book) for figure in FIGURES.values() if figure.applies(curve)]
     per_size = [of_size(curve, k) for k in sizes]
     for part in parts:
         if part.follows:
@@ -103,6 +104,8 @@ def page_content(
         "criteria_rows": size_tables.criteria_rows(curve),
         "search_heads": size_tables.SEARCH_HEADS,
         "search_rows": size_tables.search_rows(curve),
+        "column_heads": column_heads(curve),
+        "column_about": column_about(curve),
         "always": column_labels(curve.names, curve.always.tolist(), 80),
         "facts": done.facts(curve, command, extra),
         "settings": done.flat(curve.settings),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.present.numbers import size_to_show
+from pairflip.selection.verdict import size_to_show
 from pairflip.text import plural
 
 if TYPE_CHECKING:

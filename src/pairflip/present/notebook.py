@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from pairflip.present.answer import Piece, answer_of
+from pairflip.present.answer import answer_of
 from pairflip.present.cooling import plot_anneal
 from pairflip.present.embed import drawn
+from pairflip.present.halves import Piece
 from pairflip.present.numbers import error_bars
 from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.present.size_tables import HEADS, explanation, size_rows

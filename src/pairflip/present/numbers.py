@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.selection.verdict import baseline, recommended_size
+from pairflip.selection.stability import THRESHOLD
+from pairflip.selection.verdict import baseline, recommended_size, size_to_show
 from pairflip.selection.verdict import held_out as errors_of
 from pairflip.text import clean, column_labels, plural, row_numbers, shorten
 
@@ -55,6 +56,26 @@ class ErrorBars:
     limit: float
     log: bool
     axis: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class FrequencyBars:
+    """Selection frequencies (R,) in `halves` half-samples at one size, the highest first, and who was `chosen`.
+
+    `low` and `high` (R,) are quantiles of the coefficients; `shuffled` is the highest frequency that shuffled targets
+    gave (NaN: not known).
+    """
+
+    size: int
+    labels: list[str]
+    frequency: Floats
+    chosen: Bools
+    low: Floats
+    high: Floats
+    halves: int
+    threshold: float
+    shuffled: float
+    cut: str
 
 
 @dataclass(frozen=True)
@@ -111,13 +132,42 @@ class Scatter:
     cut: str
 
 
-def size_to_show(curve: SizeCurve) -> int:
-    """The recommended size; where nothing predicts, the size above 0 with the lowest error, since 0 has no columns."""
-    recommended = recommended_size(curve)
-    tried = [int(k) for k in np.sort(curve.sizes) if k > 0]
-    if recommended or not tried:
-        return recommended
-    return min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
+def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBars:
+    """Selection frequencies in half-samples; the chosen columns are among those shown whatever their frequency.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result, with half-samples of that size.
+    size : int
+        Number of columns.
+    limit : int
+        Largest number of columns shown.
+    """
+    halves = curve.stability
+    if halves is None:
+        raise ValueError("the curve has no half-samples; expected one of select_size(..., stability=50).")
+    frequency = halves.frequencies[halves.at(size)]
+    chosen = np.isin(halves.columns, halves.chosen[halves.at(size)])
+    ranked = np.lexsort((halves.columns, ~chosen, -frequency))
+    ranked = ranked[(frequency[ranked] > 0) | chosen[ranked]]
+    first = np.lexsort((np.arange(ranked.size), ~chosen[ranked]))[:limit]
+    at = ranked[np.sort(first)]
+    columns = halves.columns[at].tolist()
+    ends = np.array([halves.spread(j, size) for j in columns]).reshape(-1, 2)
+    some = at.size < ranked.size
+    return FrequencyBars(
+        size=size,
+        labels=column_labels(curve.names, columns, 28),
+        frequency=frequency[at],
+        chosen=chosen[at],
+        low=ends[:, 0],
+        high=ends[:, 1],
+        halves=2 * halves.pairs,
+        threshold=THRESHOLD,
+        shuffled=float("nan") if curve.null is None else float(np.max(curve.null.highest)),
+        cut=f"{at.size} of {plural(ranked.size, 'column')}" if some else f"all {plural(ranked.size, 'column')}",
+    )
 
 
 def left_out(curve: SizeCurve) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairflip.present.numbers import size_words
+from pairflip.present.numbers import left_out, size_words
 from pairflip.present.stand_ins import STRONG, stand_ins
+from pairflip.selection.coefficients import coefficient_rows
 from pairflip.selection.verdict import baseline, held_out, uncertain
-from pairflip.text import NOTHING, aligned, column_labels, explained, number, plural
+from pairflip.text import NOTHING, aligned, column_labels, explained, number, percent, plural
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -29,7 +30,7 @@ def of_size(curve: SizeCurve, size: int) -> dict[str, Any]:
     return {
         "name": size_name(curve, size),
         "summary": _summary(curve, size, len(support)),
-        "columns": _column_rows(curve, size, columns, by_count),
+        "columns": _column_rows(curve, size, columns),
         "stand_ins": replacing,
         "no_stand_ins": _no_stand_ins(size, replacing),
     }
@@ -50,22 +51,53 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
     error = f"Root mean square error {number(now.rmse, 3)} on held-out rows{much}."
     if not size:
         return f"No columns ({baseline(curve)}). {error}"
-    same = round(curve.stability[at] * curve.n_folds)
+    same = round(curve.unchanged[at] * curve.n_folds)
     doubt = " The search is uncertain at this size." if uncertain(curve, size) else ""
-    return f"{error} {same:,} of {plural(curve.n_folds, 'fold')} selected exactly these columns.{doubt}" + (
-        f" The {_ROWS} columns selected most often are listed." if n_columns > _ROWS else ""
+    more = f" The {_ROWS} columns selected most often are listed." if n_columns > _ROWS else ""
+    return (
+        f"{error} Unchanged in {same:,} of {plural(curve.n_folds, 'fold')}, when {left_out(curve)} (noise can pass "
+        f"this, too).{doubt}{more}"
     )
 
 
-def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int], places: Sequence[int]) -> Rows:
+def column_heads(curve: SizeCurve) -> list[str]:
+    """Headings of the table of columns: what is known of this curve."""
+    halves = ["In halves: 5 %", "95 %", "Selected in halves"] if curve.stability is not None else []
+    errors = ["Standard error"] if curve.standard_errors is not None else []
+    return ["Column", "Coefficient", *errors, *halves, "Selected in folds"]
+
+
+def column_about(curve: SizeCurve) -> str:
+    """What the columns of that table mean."""
+    text = "Columns and coefficients of the final fit on all rows, in the units of the table."
+    if curve.standard_errors is not None:
+        text += (
+            " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
+            "coefficients tend to be too large and these errors too small."
+        )
+    if curve.stability is not None:
+        text += (
+            f" In halves: quantiles of the coefficient over those of {2 * curve.stability.pairs} "
+            f"{curve.stability.how} that selected the column (where at least ten did), and how many did."
+        )
+    return text
+
+
+def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
     """Selected columns, the most often selected first, then forced ones and the constant."""
-    at = curve.at(size)
-    counts = curve.selection_counts[at]
-    labels = column_labels(curve.names, columns) + column_labels(curve.names, curve.always.tolist())
-    folds = [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns] + ["always in"] * curve.always.size
-    values = [*(curve.coefs[at][i] for i in places), *curve.always_coefs[at], curve.intercepts[at]]
-    texts = aligned(values, least=4)
-    return [list(row) for row in zip([*labels, "(constant)"], texts, [*folds, NOTHING], strict=True)]
+    counts = curve.selection_counts[curve.at(size)]
+    every = {row.place: row for row in coefficient_rows(curve, size)}
+    shown = [every[j] for j in (*columns, *curve.always.tolist(), -1)]
+    labels = [*column_labels(curve.names, columns), *column_labels(curve.names, curve.always.tolist()), "(constant)"]
+    kinds = {"selected": "", "always": "always in", "intercept": NOTHING}
+    folds = [kinds[row.kind] or f"{counts[row.place]:,} of {curve.n_folds:,}" for row in shown]
+    cells = [labels, aligned([row.coefficient for row in shown], least=4)]
+    if curve.standard_errors is not None:
+        cells.append(aligned([row.standard_error for row in shown], 3))
+    if curve.stability is not None:
+        cells += [aligned([row.coef_5 for row in shown], 3), aligned([row.coef_95 for row in shown], 3)]
+        cells.append([percent(row.frequency) for row in shown])
+    return [list(row) for row in zip(*cells, folds, strict=True)]
 
 
 def _stand_in_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:

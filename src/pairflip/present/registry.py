@@ -69,6 +69,8 @@ class PageFigure:
         Whether it shows one size, that of the slider; its panels stand side by side.
     place
         Where in the page: at the errors by size, after the columns, or in the closed part about the search.
+    applies
+        Whether a curve has what it shows.
     """
 
     name: str
@@ -82,6 +84,7 @@ class PageFigure:
     shape: Callable[[Any, bool], tuple[float, float]] = _shape
     follows: bool = False
     place: Literal["sizes", "main", "search"] = "main"
+    applies: Callable[[SizeCurve], bool] = lambda curve: True
 
     def panel_labels(self, numbers: Any) -> Sequence[str]:
         """Text alternatives of the panels."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.present.numbers import size_to_show
 from pairflip.present.registry import FIGURES, Room
 from pairflip.present.style import new_axes, set_title
+from pairflip.selection.verdict import size_to_show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,8 +64,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes, what: str) -> Path:
 def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]:
     """Write every figure as SVG and PNG into `folder` (made if missing); the same curve gives the same bytes.
 
-    Returns the paths: ``size_curve``, ``selection_counts``, ``paths``, ``predictions``, ``annealing`` and what else is
-    registered, each as ``.svg`` and ``.png``.
+    Returns the paths: ``size_curve``, ``half_samples`` (where there are any), ``selection_counts``, ``paths``,
+    ``predictions``, ``annealing`` and what else is registered, each as ``.svg`` and ``.png``.
     """
     home = Path(folder)
     try:
@@ -84,6 +84,8 @@ def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
 
     size, room = size_to_show(curve), Room()
     for each in FIGURES.values():
+        if not each.applies(curve):
+            continue
         numbers = each.numbers(curve, size, room)
         width, height = each.shape(numbers, True)
         panels = len(each.draw)

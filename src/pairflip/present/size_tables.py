@@ -50,7 +50,7 @@ def size_rows(curve: SizeCurve) -> list[SizeRow]:
         aligned(h.rmse for h in now),
         [r2_text(h.r2) for h in now],
         aligned_plus_minus(curve.cv_error[order].tolist(), curve.cv_error_se[order].tolist()),
-        [percent(curve.stability[s]) if curve.sizes[s] else NOTHING for s in order],
+        [percent(curve.unchanged[s]) if curve.sizes[s] else NOTHING for s in order],
         [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order],
         ["; ".join(_remarks(curve, k)) for k in sizes],
     ]

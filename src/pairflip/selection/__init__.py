@@ -6,5 +6,16 @@ from pairflip.selection.curve import SizeCurve
 from pairflip.selection.journal import JournalError, merge_journals
 from pairflip.selection.run import run_shard, select_many, select_size
 from pairflip.selection.settings import Selection
+from pairflip.selection.stability import Stability, half_sample_stability
 
-__all__ = ["JournalError", "Selection", "SizeCurve", "merge_journals", "run_shard", "select_many", "select_size"]
+__all__ = [
+    "JournalError",
+    "Selection",
+    "SizeCurve",
+    "Stability",
+    "half_sample_stability",
+    "merge_journals",
+    "run_shard",
+    "select_many",
+    "select_size",
+]

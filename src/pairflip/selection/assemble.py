@@ -19,8 +19,9 @@ from pairflip.losses.held_out import loo_stack, mean_and_error
 from pairflip.problem import SubsetProblem
 from pairflip.search.double_flip import improve
 from pairflip.search.settle import first_best, reaches
+from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
-from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns, unchanged
+from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns, unchanged_in
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
@@ -95,8 +96,8 @@ def assemble(
         cv_error_se=cv_error_se,
         energy_per_row=np.array([of_size.energy_per_row for of_size in inside]),
         selection_counts=counts,
-        stability=np.array(
-            [unchanged(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]
+        unchanged=np.array(
+            [unchanged_in(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]
         ),
         agreement=np.array([of_size.agreement for of_size in inside]),
         chain_cv_error=np.stack(
@@ -126,6 +127,7 @@ def assemble(
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
+        standard_errors=standard_errors(problem, fits),
     )
     return with_fold_fits(curve, errors)
 

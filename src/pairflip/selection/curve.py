@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.selection.stability import Stability
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def unchanged(fold_supports: Ints, support: Ints) -> float:
+def unchanged_in(fold_supports: Ints, support: Ints) -> float:
     """Fraction of the folds that selected exactly `support`; each support is sorted."""
     return float(np.mean(np.all(fold_supports == support, axis=1)))
 
@@ -76,6 +77,42 @@ class FoldFits:
 
 
 @dataclass(frozen=True)
+class StandardErrors:
+    """Ordinary standard errors of the final fits, conditional on their columns: not-a-number where rows are too few.
+
+    `chosen`: S arrays (k,); `always` (S, A); `intercepts` (S,).
+    """
+
+    chosen: tuple[Floats, ...]
+    always: Floats
+    intercepts: Floats
+
+
+@dataclass(frozen=True)
+class NullCheck:
+    """What the same selection finds where there is nothing to find: one value for each shuffled target (n,).
+
+    Attributes
+    ----------
+    size, pairs : int
+        Number of columns; pairs of half-samples.
+    r2 : (n,)
+        Explained variance of held-out rows.
+    set_frequency, overlap : (n,)
+        How often half-samples select exactly the columns selected on all rows; the fraction of these that they select.
+    highest : (n,)
+        The largest selection frequency of any column.
+    """
+
+    size: int
+    pairs: int
+    r2: Floats
+    set_frequency: Floats
+    overlap: Floats
+    highest: Floats
+
+
+@dataclass(frozen=True)
 class SizeCurve:
     r"""Cross-validated error against the number of columns, and what was selected on the way.
 
@@ -92,9 +129,9 @@ class SizeCurve:
         Training error :math:`\epsilon = E / M` of the folds, averaged.
     selection_counts : (S, N)
         In how many folds each column was selected.
-    stability : (S,)
+    unchanged : (S,)
         Fraction of the folds that selected exactly the columns of the final fit: unchanged when those rows are left
-        out. Noise passes this test, too; it says nothing about whether columns matter.
+        out. Noise passes this test, too; it says nothing about whether columns matter. (`stability` does.)
     agreement : (S,)
         Fraction of the chains that reached the lowest energy of their fold; low means that the search is hard.
     chain_cv_error : (S, C)
@@ -120,6 +157,12 @@ class SizeCurve:
         What is plain to see in the table and matters for cross validation, see `selection.facts`.
     fold_fits : FoldFits or None
         What intervals of predictions are made from; None in results of older versions.
+    stability : Stability or None
+        What random halves of the rows selected, if that was asked for.
+    null : NullCheck or None
+        What the same selection finds in shuffled targets, if that was asked for.
+    standard_errors : StandardErrors or None
+        Of the coefficients, as if their columns had not been chosen by looking at the target.
     """
 
     sizes: Ints
@@ -130,7 +173,7 @@ class SizeCurve:
     cv_error_se: Floats
     energy_per_row: Floats
     selection_counts: Ints
-    stability: Floats
+    unchanged: Floats
     agreement: Floats
     chain_cv_error: Floats
     fold_supports: tuple[Ints, ...]
@@ -158,6 +201,9 @@ class SizeCurve:
     seconds: float
     notes: tuple[str, ...] = field(default=())
     fold_fits: FoldFits | None = None
+    stability: Stability | None = None
+    null: NullCheck | None = None
+    standard_errors: StandardErrors | None = None
 
     @property
     def best_size(self) -> int:
@@ -235,6 +281,20 @@ class SizeCurve:
 
         return predict(self, X, size, interval)
 
+    def coefficients(self, size: int | None = None) -> pd.DataFrame:
+        """The final fit of a size (None: the recommended one) with standard errors and the spread over half-samples.
+
+        Standard errors hold for columns that were fixed beforehand. These were chosen because they fit, so true errors
+        are larger; `coef_5` and `coef_95` are quantiles over the half-samples that selected the column.
+        """
+        import pandas as pd
+
+        from pairflip.selection.coefficients import coefficient_rows
+        from pairflip.selection.verdict import size_to_show
+
+        rows = coefficient_rows(self, size_to_show(self) if size is None else size)
+        return pd.DataFrame([row._asdict() for row in rows]).drop(columns="place")
+
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:
         """(name, folds) of the columns selected most often at a size."""
         counts = self.selection_counts[self.at(size)]
@@ -248,7 +308,7 @@ class SizeCurve:
             "cv_error": self.cv_error,
             "cv_error_se": self.cv_error_se,
             "energy_per_row": self.energy_per_row,
-            "stability": self.stability,
+            "unchanged": self.unchanged,
             "agreement": self.agreement,
             "chain_sd": np.std(self.chain_cv_error, axis=1),
             "energy": self.energies,
@@ -259,7 +319,7 @@ class SizeCurve:
         }
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per size: errors, stability, agreement, criteria, columns of the final fit."""
+        """One row per size: errors, agreement, criteria, columns of the final fit."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -12,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.selection.curve import AnnealCurves, FoldFits, SizeCurve, StandIns
+from pairflip.selection.curve import AnnealCurves, FoldFits, NullCheck, SizeCurve, StandardErrors, StandIns
+from pairflip.selection.stability import Stability
 
-SCHEMA = 3
-READABLE = (1, 2, 3)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
+SCHEMA = 4
+READABLE = (1, 2, 3, 4)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
 _KIND = "pairflip size curve"
+_OPTIONAL = ("stability", "null", "standard_errors", "fold_fits")  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
-_OPTIONAL = "fold_fits"  # what files written before it lack, of any schema
 
 
 def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
@@ -39,13 +41,13 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         record = {**record, "facts": {}, "held_out_unit": record["held_out_fold"]}
     if record["schema"] < 3:
         record = {**record, "criteria": {name: record[name] for name in ("aic", "bic", "ebic")}}
+    if record["schema"] < 4:
+        record = {**record, "unchanged": record["stability"], "stability": None}
     n = len(record["names"])
     values: dict[str, Any] = {}
     for field in fields(SizeCurve):
-        value: Any = record.get(field.name) if field.name == _OPTIONAL else record[field.name]
-        if field.name == _OPTIONAL:
-            value = _fold_fits(value)
-        elif field.name == _SPARSE:
+        value: Any = record.get(field.name) if field.name in _OPTIONAL else record[field.name]
+        if field.name == _SPARSE:
             value = _dense(value, n)
         elif field.name == "stand_ins":
             value = StandIns(**{name: _array(name, v) for name, v in value.items()})
@@ -58,6 +60,8 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
             full = sizes, -1 if value.energy.size else 0, steps
             betas = value.betas.reshape(sizes, steps)
             value = AnnealCurves(betas, value.energy.reshape(full), value.acceptance.reshape(full))
+        elif field.name in _OPTIONAL:
+            value = None if value is None else _READERS[field.name](value)
         elif field.name in ("fold_supports", "supports"):
             value = tuple(np.array(v, dtype=np.int64) for v in value)
         elif field.name == "coefs":
@@ -73,6 +77,25 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
     return curve
+
+
+def _stability(value: dict[str, Any]) -> Stability:
+    whole = {name: np.array(value[name], dtype=np.int64) for name in ("sizes", "columns")}
+    chosen = tuple(np.array(v, dtype=np.int64) for v in value["chosen"])
+    supports = tuple(np.array(v, dtype=np.int64) for v in value["supports"])
+    coefs = tuple(np.array(v, dtype=float) for v in value["coefs"])
+    return Stability(**{**value, **whole, "chosen": chosen, "supports": supports, "coefs": coefs})
+
+
+def _null(value: dict[str, Any]) -> NullCheck:
+    arrays = {name: np.array(v, dtype=float) for name, v in value.items() if isinstance(v, list)}
+    return NullCheck(**{**value, **arrays})
+
+
+def _standard_errors(value: dict[str, Any]) -> StandardErrors:
+    chosen = tuple(np.array(v, dtype=float) for v in value["chosen"])
+    intercepts = np.array(value["intercepts"], dtype=float)
+    return StandardErrors(chosen, np.array(value["always"], dtype=float).reshape(intercepts.size, -1), intercepts)
 
 
 def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
@@ -139,6 +162,14 @@ def _fold_fits(record: dict[str, Any] | None) -> FoldFits | None:
     return FoldFits(_array("sizes", record["sizes"]), **floats, intercepts=_array("intercepts", record["intercepts"]))
 
 
+_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "stability": _stability,
+    "null": _null,
+    "standard_errors": _standard_errors,
+    "fold_fits": _fold_fits,
+}
+
+
 def _check_fold_fits(curve: SizeCurve) -> None:
     """Refuse fits of folds that do not belong to the folds' columns."""
     fits = curve.fold_fits
@@ -177,7 +208,7 @@ def to_datatree(curve: SizeCurve) -> xr.DataTree:
         import xarray as xr
     except ImportError:
         raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
-    by_size = ("cv_error", "cv_error_se", "energy_per_row", "stability", "agreement", "intercepts", "energies")
+    by_size = ("cv_error", "cv_error_se", "energy_per_row", "unchanged", "agreement", "intercepts", "energies")
     mask = np.zeros((curve.sizes.size, len(curve.names)), dtype=bool)
     coef = np.zeros(mask.shape)
     for s, (support, values) in enumerate(zip(curve.supports, curve.coefs, strict=True)):

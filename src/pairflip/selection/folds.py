@@ -54,6 +54,10 @@ class Folds:
                 digest.update(np.int64(part.size).tobytes() + part.astype("<i8").tobytes())
         return digest.hexdigest()
 
+    def first(self, count: int) -> Folds:
+        """The first folds alone."""
+        return Folds(self.rows[:count], self.left_out[:count], self.how, self.by_row)
+
     def only(self, fold: int) -> Folds:
         """One fold alone."""
         return Folds((self.rows[fold],), (self.left_out[fold],), self.how, self.by_row)

@@ -267,10 +267,14 @@ def _judged(work: Work, fold: int, chains: list[ChainRecord]) -> list[ChainRecor
 
     def energy(support: tuple[int, ...]) -> float:
         if support not in known:
-            try:
-                known[support] = gram.energy(work.problem.slots(support))
-            except ValueError:  # not columns to choose from
-                known[support] = np.nan
+            columns = np.array(support, dtype=np.int64)
+            at = np.minimum(gram.positions(columns), gram.n_columns - 1)
+            there = (
+                gram.n_columns > 0
+                and np.array_equal(gram.candidates[at], columns)
+                and np.unique(columns).size == columns.size
+            )
+            known[support] = gram.energy(at) if there else np.nan  # else: not columns to choose from in this fold
         return known[support]
 
     room = _ROUNDING * gram.yy

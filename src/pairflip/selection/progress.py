@@ -72,7 +72,7 @@ class ErrorSoFar:
 
     def line(self) -> str:
         """The best size so far and a small plot of the curve, or nothing."""
-        if not self._sums[1].all():
+        if len(self._work.sizes) < 2 or not self._sums[1].all():
             return ""
         error = self._sums[0] / self._sums[1]
         spread = float(np.ptp(error)) or 1.0

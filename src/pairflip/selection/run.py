@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,14 @@ from numpy.typing import ArrayLike
 from pairflip.engines import Engine, get_engine
 from pairflip.jobs import check_jobs, local_threads
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import BY_COLUMNS
 from pairflip.selection.assemble import assemble
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.hands import Hands, choose_hands
-from pairflip.selection.journal import Found, Journal
-from pairflip.selection.progress import SelectionProgress, Show, check_show
+from pairflip.selection.further import look_further
+from pairflip.selection.hands import choose_hands
+from pairflip.selection.loop import Folder, open_job, walk_jobs
+from pairflip.selection.progress import Show, check_show
 from pairflip.selection.settings import Selection, as_selection
-from pairflip.selection.tasks import Task, Work, identity, missing, parse_shard, plan_work
-from pairflip.selection.walks import Outcome
-
-Folder = str | os.PathLike[str]
+from pairflip.selection.tasks import Work, identity, parse_shard, plan_work
 
 
 def select_size(
@@ -66,11 +62,11 @@ def select_size(
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
-        ``schedule``, ``chains``, ``seed``, ``polish``: the other fields of `Selection`.
+        ``schedule``, ``chains``, ``seed``, ``polish``, ``stability``, ``null``: the other fields of `Selection`.
     """
     work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
     ((_, curve),) = _choose([work], [journal], n_jobs, progress)
-    return curve
+    return look_further(work, curve, groups, journal, n_jobs, progress)
 
 
 def select_many(
@@ -106,7 +102,8 @@ def select_many(
         for problem, seed in zip(problems, seeds, strict=True)
     ]
     folders = [None if journal is None else Path(journal) / f"{index:04d}" for index in range(len(works))]
-    yield from _choose(works, folders, n_jobs, progress=False)
+    for index, curve in _choose(works, folders, n_jobs, progress=False):
+        yield index, look_further(works[index], curve, None, folders[index], n_jobs, progress=False)
 
 
 def run_shard(
@@ -139,8 +136,8 @@ def run_shard(
     part = parse_shard(shard)
     work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
     with ExitStack() as stack:
-        job = _open(stack, work, journal, part)
-        for _ in _walk(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
+        job = open_job(stack, work, journal, part)
+        for _ in walk_jobs(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
             pass
     return len(job.found.supports)
 
@@ -168,35 +165,6 @@ def _selection(sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[
     return as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings})
 
 
-@dataclass
-class _Job:
-    """One problem on its way: what is known, what remains, and where it is kept."""
-
-    work: Work
-    folder: Folder | None
-    book: Journal | None
-    found: Found
-    tasks: list[Task]
-
-    @property
-    def left(self) -> int:
-        """Chains that remain."""
-        return sum(task.last - task.first for task in self.tasks)
-
-    def notes(self, hands: Hands) -> list[str]:
-        """What a reader of the result should know about how it was computed."""
-        notes = list(self.work.notes)
-        if not self.work.problem.gram.dense:
-            notes.append(BY_COLUMNS)
-        return notes + hands.notes(self.work) + ([] if self.book is None else self.book.notes)
-
-
-def _open(stack: ExitStack, work: Work, folder: Folder | None, shard: tuple[int, int] = (1, 1)) -> _Job:
-    book = None if folder is None else stack.enter_context(Journal(folder, identity(work)))
-    found = Found() if book is None else book.read(work)
-    return _Job(work, folder, book, found, missing(work, found.done, shard))
-
-
 def _choose(
     works: Sequence[Work], folders: Sequence[Folder | None], n_jobs: int | None, progress: Show
 ) -> Iterator[tuple[int, SizeCurve]]:
@@ -205,7 +173,7 @@ def _choose(
     check_jobs(n_jobs)
     check_show(progress)
     with ExitStack() as stack:
-        jobs = [_open(stack, work, folder) for work, folder in zip(works, folders, strict=True)]
+        jobs = [open_job(stack, work, folder) for work, folder in zip(works, folders, strict=True)]
         hands = choose_hands([job.work for job in jobs if job.tasks], n_jobs)
         threads = n_jobs if len(jobs) == 1 else 1  # curves of many problems are assembled in parallel
 
@@ -219,38 +187,9 @@ def _choose(
         pool = stack.enter_context(ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip"))
         waiting: list[Future[tuple[int, SizeCurve]]] = []
         waiting += [pool.submit(finish, index) for index, job in enumerate(jobs) if not job.tasks]
-        for index in _walk(stack, jobs, hands, progress):
+        for index in walk_jobs(stack, jobs, hands, progress):
             waiting.append(pool.submit(finish, index))
             while waiting and waiting[0].done():
                 yield waiting.pop(0).result()
         for future in waiting:
             yield future.result()
-
-
-def _walk(stack: ExitStack, jobs: Sequence[_Job], hands: Hands, progress: Show) -> Iterator[int]:
-    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one."""
-    left = [job.left for job in jobs]
-    show = None
-    if len(jobs) == 1:
-        job = jobs[0]
-        show = stack.enter_context(
-            SelectionProgress(job.work, job.tasks, job.found, progress, job.folder, hands.n_jobs)
-        )
-    for index, outcomes in hands.outcomes([(job.work, job.tasks) for job in jobs], None if show is None else show.tick):
-        _take(jobs[index], outcomes)
-        if show is not None:
-            show.advance(outcomes)
-        left[index] -= sum(outcome.task.last - outcome.task.first for outcome in outcomes)
-        if left[index] == 0:
-            book = jobs[index].book
-            if book is not None:
-                book.close()  # what became of it belongs into the notes of the result
-            yield index
-
-
-def _take(job: _Job, outcomes: Sequence[Outcome]) -> None:
-    """Keep what was found, on disk first."""
-    if job.book is not None:
-        job.book.write(outcomes)
-    for outcome in outcomes:
-        job.found.add(outcome)

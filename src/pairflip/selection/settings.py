@@ -45,6 +45,11 @@ class Selection:
     polish
         Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
         Nothing held out depends on it.
+    stability, stability_at
+        Pairs of random half-samples in which columns are selected again, once the size is chosen (0: none); at the
+        recommended size (``"chosen"``) or at ``"all"`` sizes. See `Stability`.
+    null
+        How often the target is shuffled, to see what stability and explained variance noise would give (0: never).
     """
 
     sizes: Iterable[int] | None = None
@@ -55,6 +60,9 @@ class Selection:
     polish: bool = True
     method: Method | None = None
     effort: Literal["quick", "normal", "thorough"] = "normal"
+    stability: int = 0
+    stability_at: Literal["chosen", "all"] = "chosen"
+    null: int = 0
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
@@ -65,7 +73,11 @@ class Selection:
             raise ValueError(
                 f"method is {method!r} and chains is given; expected method='anneal' (--method anneal), or an effort."
             )
+        if self.stability_at not in ("chosen", "all"):
+            raise ValueError(f"stability_at is {self.stability_at!r}; expected 'chosen' or 'all'.")
         checked = {
+            "stability": check_count("stability (--stability)", self.stability),
+            "null": check_count("null (--null)", self.null),
             "method": method,
             "sizes": _listed(self.sizes),
             "cv": _kept(parse_cv("loo" if self.cv is None else self.cv)),
@@ -106,7 +118,33 @@ class Selection:
             "polish": self.polish,
             "method": self.method,
             "effort": self.effort,
+            "stability": self.stability,
+            "stability_at": self.stability_at,
+            "null": self.null,
         }
+
+
+DEFAULT_STABILITY = 50
+"""Pairs of half-samples in the command line and the demonstration (docs/decisions/027-stability.md)."""
+_MOST = 10_000
+
+
+def check_count(name: str, count: Any, least: int = 0) -> int:
+    """A whole number from `least` to ten thousand.
+
+    Parameters
+    ----------
+    name : str
+        What a message calls it.
+    count
+        What was given.
+    least : int
+        The smallest number that is allowed.
+    """
+    whole = isinstance(count, (int, np.integer)) and not isinstance(count, (bool, np.bool_))
+    if not whole or not least <= count <= _MOST:
+        raise ValueError(f"{name} is {count!r}; expected a whole number from {least} to {_MOST:,}, for instance 50.")
+    return int(count)
 
 
 def as_selection(sizes: Iterable[int] | Selection | None, settings: dict[str, Any]) -> Selection:

@@ -50,7 +50,9 @@ class Work:
 
     `sizes` and `chains` are those of the selection, fitted to the table: `chains` walk each size in a fold,
     `final_chains` (S,) on all rows. What the schedule means in a fold, its temperatures and numbers of flips, follows
-    from the training rows of the fold (`walks.plans`).
+    from the training rows of the fold (`walks.plans`). `sparing`: searches are so short that forming the matrix of a
+    fold would take longer, where there are many columns. `first_address` is added to the numbers of folds in the
+    addresses of their random numbers, which are then not those of other folds.
     """
 
     problem: SubsetProblem
@@ -61,6 +63,8 @@ class Work:
     final_chains: tuple[int, ...]
     engine: Any
     notes: tuple[str, ...] = ()
+    sparing: bool = False
+    first_address: int = 0
     stop: Stop = field(default_factory=lambda: Stop())
 
     @property
@@ -298,7 +302,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     return tuple(sorted(set(wanted)))
 
 
-_EXTENT = ("sizes", "chains", "final_chains", "polish")
+_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null")
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
 

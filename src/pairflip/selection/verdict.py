@@ -42,12 +42,21 @@ def held_out(curve: SizeCurve, size: int) -> HeldOut:
 
 def r_squared(curve: SizeCurve, size: int) -> float:
     """Fraction of the variance of held-out targets that is explained; below 0 the mean is better."""
-    y, w = curve.observed, curve.weights
+    return explained_fraction(curve.observed, curve.observed - curve.predictions[curve.at(size)], curve.weights)
+
+
+def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
+    r""":math:`1 - \sum w r^2 / \sum w (y - \bar y)^2` of held-out rows.
+
+    Parameters
+    ----------
+    y, residuals, w : (P,)
+        Targets, what is left of them, and weights.
+    """
     if not w.sum() > 0:
         return float("nan")
     total = float(np.sum(w * (y - np.average(y, weights=w)) ** 2))
-    rest = float(np.sum(w * (y - curve.predictions[curve.at(size)]) ** 2))
-    return 1.0 - rest / total if total > 0 else float("nan")
+    return 1.0 - float(np.sum(w * residuals**2)) / total if total > 0 else float("nan")
 
 
 def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]:
@@ -135,6 +144,15 @@ def variance_of_target(curve: SizeCurve) -> float:
     """Variance of the targets that were held out, rows weighted."""
     y, w = curve.observed, curve.weights
     return float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) if w.sum() > 0 else float("nan")
+
+
+def size_to_show(curve: SizeCurve) -> int:
+    """The recommended size; where nothing predicts, the size above 0 with the lowest error, since 0 has no columns."""
+    recommended = recommended_size(curve)
+    tried = [int(k) for k in np.sort(curve.sizes) if k > 0]
+    if recommended or not tried:
+        return recommended
+    return min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
 
 
 def baseline(curve: SizeCurve) -> str:

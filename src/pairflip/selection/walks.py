@@ -21,6 +21,8 @@ from pairflip.search.settle import settle
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.text import numbered
 
+FORMED = 500
+"""Columns up to which a short search forms the matrix of its inner products."""
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
@@ -36,6 +38,10 @@ class Outcome:
     supports: NDArray[np.int64]
     energies: Floats
     steps: Floats
+
+
+class TooFewColumns(ValueError):
+    """A fold has fewer linearly independent columns than a size asks for."""
 
 
 class Halted(Exception):
@@ -119,7 +125,8 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             kinds.append((from_path, supports[:1].copy()))
         for which, starts in kinds:
             if which.any():
-                keys = address_keys(work.selection.seed, k, task.fold, chains[which])
+                fold = task.fold if task.fold == ALL_ROWS else work.first_address + task.fold
+                keys = address_keys(work.selection.seed, k, fold, chains[which])
                 plan = WalkPlan(k, *NO_FLIPS, keys, starts, effort.descent(k))
                 try:
                     (walked,) = walker.walk([(gram, plan)], tick=tick)
@@ -132,7 +139,13 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
 
 def gram_of(work: Work, fold: int) -> Gram:
     """The problem of one fold."""
-    return work.problem.gram if fold == ALL_ROWS else work.problem.held_out(work.folds.left_out[fold])
+    if fold == ALL_ROWS:
+        return work.problem.gram
+    left_out = work.folds.left_out[fold]
+    gram = work.problem.held_out(left_out, anew=work.sparing and 3 * left_out.size > work.problem.rows_present)
+    if work.sparing and gram.n_columns > FORMED:
+        gram.dense = False  # the few rows of the matrix that are looked at come from the columns
+    return gram
 
 
 def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floats]:
@@ -214,9 +227,9 @@ def no_steps(work: Work) -> Floats:
     return np.empty((0, 2, len(work.schedule) if work.selection.anneals else 0))
 
 
-def _too_large(task: Task, rank: int) -> ValueError:
+def _too_large(task: Task, rank: int) -> TooFewColumns:
     where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
-    return ValueError(
+    return TooFewColumns(
         f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate columns; "
         f"expected sizes up to {rank}."
     )

@@ -116,7 +116,7 @@ def table1(results: Sequence[Runs]) -> list[dict[str, Any]]:
             "loo_error": curve.cv_error[at],
             "loo_error_se": curve.cv_error_se[at],
             "agreement": curve.agreement[at],
-            "stability": curve.stability[at],
+            "stability": curve.unchanged[at],
             "paper_other_data": PAPER_LOO[at - 1],
         }
         for runs in results

@@ -1,0 +1,110 @@
+"""What is asked of a table once its size is chosen: half-samples, and shuffled targets."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from pairflip.selection.curve import NullCheck, SizeCurve
+from pairflip.selection.halves import (
+    HALVES_FOLDER,
+    TooFewRows,
+    half_identity,
+    half_samples,
+    half_work,
+    search_all,
+    supports_of,
+)
+from pairflip.selection.loop import Folder
+from pairflip.selection.manifest import MANIFEST
+from pairflip.selection.null import NULL_FOLDER, null_check
+from pairflip.selection.progress import Show
+from pairflip.selection.stability import Stability, check_room, summarize
+from pairflip.selection.tasks import Work
+from pairflip.selection.verdict import size_to_show
+from pairflip.selection.walks import TooFewColumns
+
+
+def look_further(
+    work: Work, curve: SizeCurve, groups: ArrayLike | None, journal: Folder | None, n_jobs: int | None, progress: Show
+) -> SizeCurve:
+    """The curve with what the selection asks for beyond it; where rows are too few for that, a note says so.
+
+    Parameters
+    ----------
+    work : Work
+        The run.
+    curve : SizeCurve
+        What it found: it says which size is looked at.
+    groups, journal, n_jobs, progress
+        As in `select_size`.
+    """
+    chosen, size, began = work.selection, size_to_show(curve), time.perf_counter()
+    if not (chosen.stability or chosen.null) or size == 0:
+        return curve
+    # A journal that was removed during the run is not made again.
+    kept = None if journal is None or not (Path(journal) / MANIFEST).exists() else Path(journal)
+    halves: Stability | None = None
+    null: NullCheck | None = None
+    notes: list[str] = []
+    try:
+        if chosen.stability:
+            sizes = (size,) if chosen.stability_at == "chosen" else work.sizes
+            halves, notes = _stability(work, curve, sizes, groups, kept, n_jobs, progress)
+        if chosen.null:
+            folder = None if kept is None else kept / NULL_FOLDER
+            null = null_check(work, size, groups=groups, journal=folder, n_jobs=n_jobs, progress=progress)
+    except (TooFewRows, TooFewColumns) as error:
+        notes = [*notes, f"stability is not known: {str(error).rstrip('.')}"]
+    seconds = curve.seconds + time.perf_counter() - began
+    return replace(curve, stability=halves, null=null, notes=(*curve.notes, *notes), seconds=seconds)
+
+
+def _stability(
+    work: Work,
+    curve: SizeCurve,
+    sizes: tuple[int, ...],
+    groups: ArrayLike | None,
+    kept: Path | None,
+    n_jobs: int | None,
+    progress: Show,
+) -> tuple[Stability, list[str]]:
+    """Half-samples at the sizes that are asked for and that half of the rows allow, and what to know about them.
+
+    Parameters
+    ----------
+    work, curve
+        The run and what it found.
+    sizes : tuple of int
+        Numbers of columns; of several, those are left out for which half of the rows are too few.
+    groups, kept, n_jobs, progress
+        As in `look_further`.
+    """
+    problem, chosen = work.problem, work.selection
+    halves = half_samples(problem, chosen.stability, chosen.seed, groups, chosen.cv)
+    possible = []
+    for k in sizes:
+        try:
+            check_room(problem, (k,), halves)
+        except TooFewRows:
+            if len(sizes) == 1 or k == min(sizes):
+                raise
+            continue
+        possible.append(k)
+    folder = None if kept is None else kept / HALVES_FOLDER
+    supports = []
+    for k in possible:
+        grid = half_work(problem, k, halves, seed=chosen.seed, engine=work.engine, effort=chosen.effort)
+        found = search_all(grid, half_identity(grid, halves.first(2)), folder, n_jobs, progress)
+        supports.append(supports_of(grid, found, range(len(halves))))
+    final = [curve.supports[curve.at(k)] for k in possible]
+    different = len({left.tobytes() for left in halves.left_out})
+    few = (
+        [f"of so few groups or blocks only {different} different halves were made"]
+        if 2 * different < len(halves)
+        else []
+    )
+    return summarize(problem, halves, possible, final, supports), few

@@ -1,0 +1,111 @@
+"""The loop: tasks are handed out, and what comes back goes to the journal first and then into memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from pairflip.search.annealing import BY_COLUMNS
+from pairflip.selection.hands import Hands
+from pairflip.selection.journal import Found, Journal
+from pairflip.selection.progress import SelectionProgress, Show
+from pairflip.selection.tasks import Task, Work, identity, missing
+from pairflip.selection.walks import Outcome
+
+Folder = str | os.PathLike[str]
+
+
+@dataclass
+class RunningJob:
+    """One problem on its way: what is known, what remains, and where it is kept."""
+
+    work: Work
+    folder: Folder | None
+    book: Journal | None
+    found: Found
+    tasks: list[Task]
+
+    @property
+    def left(self) -> int:
+        """Chains that remain."""
+        return sum(task.last - task.first for task in self.tasks)
+
+    def notes(self, hands: Hands) -> list[str]:
+        """What a reader of the result should know about how it was computed."""
+        notes = list(self.work.notes)
+        if not self.work.problem.gram.dense:
+            notes.append(BY_COLUMNS)
+        return notes + hands.notes(self.work) + ([] if self.book is None else self.book.notes)
+
+
+def open_job(
+    stack: ExitStack,
+    work: Work,
+    folder: Folder | None,
+    shard: tuple[int, int] = (1, 1),
+    whose: dict[str, Any] | None = None,
+) -> RunningJob:
+    """What is to be done of a grid, and what its journal holds already.
+
+    Parameters
+    ----------
+    stack : ExitStack
+        Closes the journal.
+    work : Work
+        The grid.
+    folder : path or None
+        Of the journal; None: nothing is kept.
+    shard : (part, of)
+        Which part of the grid.
+    whose : dict, optional
+        What the journal's manifest says; by default the `identity` of the work.
+    """
+    book = None
+    if folder is not None:
+        book = stack.enter_context(Journal(folder, identity(work) if whose is None else whose))
+    found = Found() if book is None else book.read(work)
+    return RunningJob(work, folder, book, found, missing(work, found.done, shard))
+
+
+def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progress: Show) -> Iterator[int]:
+    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one.
+
+    Parameters
+    ----------
+    stack : ExitStack
+        Ends the display.
+    jobs : sequence of RunningJob
+        What is to be done.
+    hands : Hands
+        Who does it.
+    progress
+        As in `select_size`.
+    """
+    left = [job.left for job in jobs]
+    show = None
+    if len(jobs) == 1:
+        job = jobs[0]
+        show = stack.enter_context(
+            SelectionProgress(job.work, job.tasks, job.found, progress, job.folder, hands.n_jobs)
+        )
+    for index, outcomes in hands.outcomes([(job.work, job.tasks) for job in jobs], None if show is None else show.tick):
+        _take(jobs[index], outcomes)
+        if show is not None:
+            show.advance(outcomes)
+        left[index] -= sum(outcome.task.last - outcome.task.first for outcome in outcomes)
+        if left[index] == 0:
+            book = jobs[index].book
+            if book is not None:
+                book.close()  # what became of it belongs into the notes of the result
+            yield index
+
+
+def _take(job: RunningJob, outcomes: Sequence[Outcome]) -> None:
+    """Keep what was found, on disk first."""
+    if job.book is not None:
+        job.book.write(outcomes)
+    for outcome in outcomes:
+        job.found.add(outcome)

@@ -1,0 +1,119 @@
+"""What noise would give: the same selection at the same size, on the same table with its target shuffled.
+
+Where the target cannot depend on the columns, explained variance and stability are those of chance: of this table, with
+its rows, columns and correlations, and of this way of selecting. With forced columns (other than the constant)
+what they leave of the target is shuffled. Rows are shuffled one by one, also where they belong together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairflip.least_squares import Floats
+from pairflip.philox import address_keys, start_order
+from pairflip.problem import SubsetProblem
+from pairflip.search.settle import first_best
+from pairflip.selection.curve import NullCheck
+from pairflip.selection.folds import Folds
+from pairflip.selection.halves import (
+    best_of_all_rows,
+    half_identity,
+    half_samples,
+    half_work,
+    search_all,
+    supports_of,
+)
+from pairflip.selection.loop import Folder
+from pairflip.selection.progress import Show
+from pairflip.selection.stability import check_room, summarize
+from pairflip.selection.tasks import Work
+from pairflip.selection.verdict import explained_fraction
+from pairflip.selection.walks import FORMED
+
+NULL_FOLDER = "shuffled"
+PAIRS = 50
+"""Pairs of half-samples for each shuffled target where the selection itself asks for none."""
+_SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
+
+
+def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
+    """The same table with a shuffled target.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and target.
+    seed, number : int
+        Of the run; which shuffle.
+    """
+    present = np.flatnonzero(problem.sample_weight > 0)
+    (key,) = address_keys(seed, 0, _SHUFFLES, [number])
+    left = problem.gram.target[present] / np.sqrt(problem.sample_weight[present])
+    y = problem.y.copy()
+    y[present] += left[start_order(key, present.size)] - left
+    other = SubsetProblem(
+        problem.X,
+        y,
+        names=problem.column_names,
+        center=problem.center,
+        always=problem.always.tolist(),
+        sample_weight=problem.sample_weight,
+        ridge=problem.ridge,
+        memory_budget=problem.memory_budget,
+    )
+    if other.gram.n_columns > FORMED:
+        other.gram.dense = False
+    return other
+
+
+def null_check(
+    work: Work,
+    size: int,
+    *,
+    groups: ArrayLike | None,
+    journal: Folder | None,
+    n_jobs: int | None,
+    progress: Show,
+) -> NullCheck:
+    """Shuffle the target as often as the selection says, and search folds, halves and all rows each time.
+
+    Parameters
+    ----------
+    work : Work
+        The run whose table is looked at; its folds are used.
+    size : int
+        Number of columns.
+    groups, journal, n_jobs, progress
+        As in `select_size`; each shuffle has a journal of its own below the folder `journal`.
+    """
+    from pathlib import Path
+
+    chosen, folds = work.selection, work.folds
+    pairs = chosen.stability or PAIRS  # as many as for the target itself: the highest frequency depends on it
+    halves = half_samples(work.problem, pairs, chosen.seed, groups, chosen.cv)
+    check_room(work.problem, (size,), halves)
+    both = Folds((*folds.rows, *halves.rows), (*folds.left_out, *halves.left_out), "folds and random halves", True)
+    rows = []
+    for number in range(chosen.null):
+        problem = shuffled(work.problem, chosen.seed, number)
+        grid = half_work(problem, size, both, seed=chosen.seed, engine=work.engine, effort=chosen.effort, final=True)
+        folder = None if journal is None else Path(journal) / f"{number:04d}"
+        whose = half_identity(grid, both.first(len(folds) + 2))
+        found = search_all(grid, whose, folder, n_jobs, progress)
+        residuals = _held_out(problem, folds, supports_of(grid, found, range(len(folds))))
+        row = folds.row
+        r2 = explained_fraction(problem.y[row], residuals, problem.sample_weight[row])
+        supports = supports_of(grid, found, range(len(folds), len(both)))
+        halved = summarize(problem, halves, (size,), [best_of_all_rows(grid, found)], [supports])
+        rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
+    r2s, sets, overlaps, highest = np.array(rows).T
+    return NullCheck(size, pairs, r2s, sets, overlaps, highest)
+
+
+def _held_out(problem: SubsetProblem, folds: Folds, supports: NDArray[np.int64]) -> Floats:
+    """Residuals (P,) of held-out rows by the chain of each fold that has the lowest energy; supports (F, C, k)."""
+    errors = problem.loss.held_out(problem, folds)
+    by_chain, energies = errors.judged(supports)
+    best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
+    return np.asarray(by_chain[best[folds.fold], np.arange(folds.fold.size)])

@@ -1,0 +1,304 @@
+r"""Stability by half-samples: which columns are selected again when only half of the rows are seen.
+
+Folds have most rows in common, so that they repeat each other's mistakes. The two halves of a pair have no row in
+common: what both select, they found independently of each other. See docs/stability.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairflip.engines import Engine
+from pairflip.engines.blas import one_blas_thread
+from pairflip.least_squares import Floats
+from pairflip.philox import check_seed
+from pairflip.problem import SubsetProblem
+from pairflip.search.settle import first_best
+from pairflip.selection.folds import Folds
+from pairflip.selection.halves import (
+    TooFewRows,
+    best_of_all_rows,
+    half_identity,
+    half_samples,
+    half_work,
+    search_all,
+    supports_of,
+)
+from pairflip.selection.loop import Folder
+from pairflip.selection.pfer import FalseBound, false_bound
+from pairflip.selection.progress import Show
+from pairflip.selection.settings import check_count
+from pairflip.text import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ints = NDArray[np.int64]
+
+THRESHOLD = 0.8
+"""Columns selected in at least this fraction of the half-samples are called stable."""
+FEWEST_SPREAD = 10
+"""The spread of a coefficient is told if its column was selected in at least so many half-samples."""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What 2B half-samples selected, at some sizes (S).
+
+    Attributes
+    ----------
+    sizes : (S,)
+        Numbers of columns.
+    pairs : int
+        B, pairs of halves that have no row in common.
+    rows : int
+        Rows in a half, the fewest of all halves.
+    n_candidates : int
+        Columns to choose from.
+    how : str
+        Halves of what: rows, groups or blocks, in words.
+    chosen : S arrays (k,)
+        The columns selected on all rows.
+    columns, names : (U,)
+        Columns that are chosen, or were selected in some half-sample, by index and by name.
+    supports, coefs : S arrays (2B, k)
+        What each half-sample selected, halves of a pair one after the other, and the coefficients there.
+    """
+
+    sizes: Ints
+    pairs: int
+    rows: int
+    n_candidates: int
+    how: str
+    chosen: tuple[Ints, ...]
+    columns: Ints
+    names: list[str]
+    supports: tuple[Ints, ...]
+    coefs: tuple[Floats, ...]
+
+    def at(self, size: int | None = None) -> int:
+        """Index of a size in `sizes`; None if there is only one."""
+        if size is None and self.sizes.size == 1:
+            return 0
+        places = np.flatnonzero(self.sizes == size)
+        if places.size == 0:
+            raise ValueError(f"size is {size}; half-samples know {', '.join(map(str, self.sizes.tolist()))}.")
+        return int(places[0])
+
+    @cached_property
+    def frequencies(self) -> Floats:
+        """Fraction (S, U) of the half-samples that selected each of `columns`."""
+        counts = [
+            np.bincount(np.searchsorted(self.columns, s).ravel(), minlength=len(self.names)) for s in self.supports
+        ]
+        return np.stack(counts) / (2.0 * self.pairs)
+
+    def frequency(self, column: int, size: int | None = None) -> float:
+        """Fraction of the half-samples that selected a column, by its index in the table."""
+        place = int(np.searchsorted(self.columns, column))
+        known = place < self.columns.size and self.columns[place] == column
+        return float(self.frequencies[self.at(size), place]) if known else 0.0
+
+    @cached_property
+    def set_frequency(self) -> Floats:
+        """Fraction (S,) of the half-samples that selected exactly the chosen columns."""
+        return np.array([np.mean(np.all(s == c, axis=1)) for s, c in zip(self.supports, self.chosen, strict=True)])
+
+    @cached_property
+    def overlap(self) -> Floats:
+        """Fraction (S,) of the chosen columns that a half-sample selected, too, on average."""
+        return np.array([np.isin(s, c).mean() for s, c in zip(self.supports, self.chosen, strict=True)])
+
+    @cached_property
+    def pair_overlap(self) -> Floats:
+        """Fraction (S,) of the columns that both halves of a pair selected, on average over the pairs."""
+        shared = [[np.isin(a, b).mean() for a, b in zip(s[::2], s[1::2], strict=True)] for s in self.supports]
+        return np.array([np.mean(pairs) for pairs in shared])
+
+    def passing(self, threshold: float = THRESHOLD, size: int | None = None) -> Ints:
+        """Columns (chosen or not) selected in at least a fraction `threshold` of the half-samples."""
+        return np.asarray(self.columns[self.frequencies[self.at(size)] >= threshold - 1e-9])
+
+    def bound(self, threshold: float = THRESHOLD, size: int | None = None) -> FalseBound:
+        """Bounds on the expected number of columns without effect among those that pass; see `selection.pfer`."""
+        return false_bound(int(self.sizes[self.at(size)]), self.n_candidates, self.pairs, threshold)
+
+    def spread(self, column: int, size: int | None = None) -> tuple[float, float]:
+        """5 % and 95 % quantiles of a column's coefficient over the half-samples that selected it.
+
+        Not-a-number where these are fewer than `FEWEST_SPREAD`.
+        """
+        at = self.at(size)
+        values = self.coefs[at][self.supports[at] == column]
+        if values.size < FEWEST_SPREAD:
+            return float("nan"), float("nan")
+        low, high = np.quantile(values, [0.05, 0.95])
+        return float(low), float(high)
+
+    def to_pandas(self, size: int | None = None) -> pd.DataFrame:
+        """One row for each column that some half-sample selected, the most frequent first (None: of every size)."""
+        import pandas as pd
+
+        rows = []
+        for at in range(self.sizes.size) if size is None else [self.at(size)]:
+            k, frequency = int(self.sizes[at]), self.frequencies[at]
+            for place in np.argsort(-frequency, kind="stable"):
+                column = int(self.columns[place])
+                chosen = bool(np.isin(column, self.chosen[at]))
+                if frequency[place] > 0 or chosen:
+                    rows.append((k, self.names[place], chosen, float(frequency[place]), *self.spread(column, k)))
+        return pd.DataFrame(rows, columns=["size", "column", "chosen", "frequency", "coef_5", "coef_95"])
+
+
+def half_sample_stability(
+    problem: SubsetProblem,
+    sizes: int | Iterable[int],
+    pairs: int = 50,
+    *,
+    seed: int = 0,
+    groups: ArrayLike | None = None,
+    cv: Any = None,
+    effort: Literal["quick", "normal", "thorough"] = "normal",
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    journal: Folder | None = None,
+    progress: Show = False,
+) -> Stability:
+    """Select columns in random halves of the rows, and count.
+
+    Parameters
+    ----------
+    problem
+        Table and target.
+    sizes
+        One number of columns, or several.
+    pairs
+        Complementary pairs of half-samples: twice as many searches.
+    seed
+        Of the halves.
+    groups
+        Labels of the rows; groups are in a half as a whole.
+    cv
+        ``"blocks:5"``: halves consist of whole blocks of neighbouring rows; other values are of no importance.
+    effort
+        How long each half is searched. ``"quick"`` may miss the best columns of many halves, as if they were unstable.
+    engine, n_jobs, journal, progress
+        As in `select_size`.
+    """
+    wanted = tuple(sorted({int(k) for k in ([sizes] if isinstance(sizes, (int, np.integer)) else sizes)}))
+    pairs = check_count("pairs", pairs, least=1)
+    halves = half_samples(problem, pairs, check_seed(seed), groups, cv)
+    check_room(problem, wanted, halves)
+    chosen, supports = [], []
+    for k in wanted:
+        work = half_work(problem, k, halves, seed=seed, engine=engine, effort=effort, final=True)
+        found = search_all(work, half_identity(work, halves.first(2)), journal, n_jobs, progress)
+        chosen.append(best_of_all_rows(work, found))
+        supports.append(supports_of(work, found, range(len(halves))))
+    return summarize(problem, halves, wanted, chosen, supports)
+
+
+def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
+    """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        The table.
+    sizes : sequence of int
+        Numbers of columns.
+    halves : Folds
+        The half-samples.
+    """
+    rows = fewest_rows(problem, halves)
+    room = rows - problem.forced.shape[1] - 1
+    most = int(problem.candidates.size)
+    if min(sizes, default=0) < 1 or max(sizes) > most:
+        bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)
+        raise ValueError(f"size is {bad}; expected a number of columns from 1 to {most}.")
+    if problem.ridge == 0 and max(sizes) > room:
+        raise TooFewRows(
+            f"half-samples at {plural(max(sizes), 'column')} were asked for, but a half has only {plural(rows, 'row')}"
+            f"; expected sizes up to {max(room, 0)}."
+        )
+
+
+def fewest_rows(problem: SubsetProblem, halves: Folds) -> int:
+    """Rows of the smallest half."""
+    return min(problem.rows_present - left.size for left in halves.left_out)
+
+
+@one_blas_thread()
+def summarize(
+    problem: SubsetProblem, halves: Folds, sizes: Sequence[int], chosen: Sequence[Ints], supports: Sequence[Ints]
+) -> Stability:
+    """The record of what half-samples found, with the coefficients in each.
+
+    Parameters
+    ----------
+    problem, halves, sizes
+        What was searched.
+    chosen : S arrays (k,)
+        Columns selected on all rows.
+    supports : S arrays (2B, chains, k)
+        Columns that the chains of each half-sample found; the lowest energy on the rows of the half counts.
+    """
+    fits = [
+        [_best_of(problem, left, own) for left, own in zip(halves.left_out, every, strict=True)] for every in supports
+    ]
+    selected = tuple(np.stack([support for support, _ in of_size]) for of_size in fits)
+    coefs = tuple(np.stack([coef for _, coef in of_size]) for of_size in fits)
+    columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))
+    return Stability(
+        sizes=np.array(sizes, dtype=np.int64),
+        pairs=len(halves) // 2,
+        rows=fewest_rows(problem, halves),
+        n_candidates=int(problem.candidates.size),
+        how=halves.how,
+        chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
+        columns=columns,
+        names=[problem.column_names[int(j)] for j in columns],
+        supports=selected,
+        coefs=coefs,
+    )
+
+
+def _best_of(problem: SubsetProblem, rows: Ints, supports: Ints) -> tuple[Ints, Floats]:
+    """The support of some (chains, k) with the lowest energy without `rows`, and its coefficients there."""
+    distinct = list(dict.fromkeys(tuple(support) for support in supports.tolist()))
+    fits = [fit_without(problem, rows, np.array(support)) for support in distinct]
+    best = first_best(np.array([energy for _, energy, _ in fits]), fits[0][2])
+    return np.array(distinct[best], dtype=np.int64), fits[best][0]
+
+
+def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floats, float, float]:
+    """Coefficients (k,) of a support fitted without some rows, in the units of the table; its energy, and y'y there.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        The table.
+    rows : indices
+        The rows left out.
+    support : (k,)
+        Columns of the table.
+    """
+    kept = np.setdiff1d(np.flatnonzero(problem.sample_weight > 0), rows)
+    which = np.concatenate([problem.always, support]).astype(np.int64)
+    X, y, center = problem.X[np.ix_(kept, which)].astype(np.float64), problem.y[kept], problem.center
+    if center is not None and np.ptp(y) == 0:
+        return np.zeros(support.size), 0.0, 0.0
+    if center == "global":  # what was removed once stays removed
+        X, y, center = X - problem.means[which], y - problem.y_mean, None
+    forced = range(problem.always.size)
+    inside = SubsetProblem(
+        X, y, center=center, always=forced, sample_weight=problem.sample_weight[kept], ridge=problem.ridge
+    )
+    fit = inside.fit(np.arange(problem.always.size, which.size))
+    return fit.coef, fit.energy, inside.gram.yy

@@ -1,0 +1,93 @@
+"""Standard errors of the final fits against textbook formulas, and what is said about them."""
+
+import numpy as np
+import pytest
+
+from pairflip import SubsetProblem, select_size
+from pairflip.selection.coefficients import coefficient_rows, standard_errors
+
+
+def table(rows=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 6)) * [1, 10, 0.1, 1, 1, 1] + [0, 50, 3, 0, 0, 0]
+    return X, X[:, 0] + 0.1 * X[:, 1] + rng.normal(size=rows)
+
+
+def textbook(Z, y, w):
+    """sqrt(diag(s^2 (Z'WZ)^-1)) with s^2 from the weighted residuals."""
+    inverse = np.linalg.inv(Z.T @ (w[:, None] * Z))
+    residual = y - Z @ (inverse @ (Z.T @ (w * y)))
+    return np.sqrt(np.diag(inverse) * (w @ residual**2) / (y.size - Z.shape[1]))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("center", ["fold", "global", None])
+def test_they_are_those_of_the_textbook(center, weighted):
+    X, y = table()
+    w = np.linspace(0.5, 2, 40) if weighted else np.ones(40)
+    problem = SubsetProblem(X, y, center=center, always=[5], sample_weight=w)
+    support = np.array([0, 1, 2])
+    found = standard_errors(problem, [problem.fit(support)])
+    Z = X[:, [5, 0, 1, 2]]
+    expected = textbook(np.column_stack([np.ones(40), Z]) if center else Z, y, w)
+    np.testing.assert_allclose(found.chosen[0], expected[-3:], rtol=1e-9)
+    np.testing.assert_allclose(found.always[0], expected[-4:-3], rtol=1e-9)
+    if center:
+        assert found.intercepts[0] == pytest.approx(expected[0], rel=1e-8)
+    else:
+        assert np.isnan(found.intercepts[0])
+
+
+def test_rows_of_weight_zero_do_not_count():
+    X, y = table()
+    w = np.ones(40)
+    w[:10] = 0
+    with_them, without = SubsetProblem(X, y, sample_weight=w), SubsetProblem(X[10:], y[10:])
+    a, b = (standard_errors(p, [p.fit([0, 3])]).chosen[0] for p in (with_them, without))
+    np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_extreme_units():
+    X, y = table()
+    plain, odd = SubsetProblem(X, y), SubsetProblem(X * 1e-100, y * 1e100)
+    a, b = (standard_errors(p, [p.fit([0, 1])]).chosen[0] for p in (plain, odd))
+    np.testing.assert_allclose(b * 1e-200, a, rtol=1e-8)
+
+
+def test_a_ridge_term_gives_the_spread_of_the_shrunken_coefficients():
+    X, y = table()
+    problem = SubsetProblem(X, y, ridge=3.0)
+    centred = X[:, [0, 3]] - X[:, [0, 3]].mean(axis=0)
+    A = np.linalg.inv(centred.T @ centred + 3.0 * np.eye(2))
+    fit = problem.fit([0, 3])
+    residual = y - fit.intercept - X[:, [0, 3]] @ fit.coef
+    freedom = 40 - 1 - np.trace(A @ centred.T @ centred)
+    expected = np.sqrt(np.diag(A @ centred.T @ centred @ A) * (residual @ residual) / freedom)
+    np.testing.assert_allclose(standard_errors(problem, [fit]).chosen[0], expected, rtol=1e-9)
+
+
+def test_where_no_rows_are_left_nothing_is_known():
+    X, y = table(rows=5)
+    problem = SubsetProblem(X, y)
+    errors = standard_errors(problem, [problem.fit([0, 1, 2, 3])])
+    assert np.isnan(errors.chosen[0]).all()
+
+
+def test_the_table_has_the_spread_over_half_samples_beside_them():
+    X, y = table()
+    problem = SubsetProblem(X, y, names=list("abcdef"), always=["f"])
+    curve = select_size(problem, [1, 2, 3], cv=5, stability=20)
+    size = int(curve.stability.sizes[0])
+    frame = curve.coefficients()
+    assert list(frame.columns) == [
+        "column", "kind", "coefficient", "standard_error", "frequency", "coef_5", "coef_95",
+    ]  # fmt: skip
+    assert frame["kind"].tolist() == ["intercept", "always", *["selected"] * size]
+    row = next(row for row in coefficient_rows(curve, size) if row.column == "a")
+    assert row.frequency == curve.stability.frequency(0, size) > 0.9
+    assert row.coef_5 < row.coefficient < row.coef_95
+    spread = (row.coef_95 - row.coef_5) / 3.29  # of a Gaussian, in standard deviations
+    assert 0.5 * row.standard_error < spread < 2 * row.standard_error  # as the delete-half jackknife says
+    other = next(k for k in (1, 2, 3) if k != size)
+    assert np.isnan([row.frequency for row in coefficient_rows(curve, other)]).all()
+    assert not frame["standard_error"].isna().any()
