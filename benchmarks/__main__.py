@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks import (
     anytime,
+    chosen,
     crossval,
     gpu,
     honesty,
@@ -28,6 +29,7 @@ PARTS = {
     "gpu": gpu.report,
     "optimality": optimality.report,
     "honesty": honesty.report,
+    "chosen": chosen.report,
     "intervals": honesty.report_intervals,
     "stability": stability.report,
     "wide": wide.report,
@@ -38,6 +40,7 @@ PARTS = {
 }
 NAMED = (
     "honesty",
+    "chosen",
     "intervals",
     "stability",
     "million",

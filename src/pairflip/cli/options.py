@@ -169,6 +169,11 @@ Null = Annotated[
     typer.Option("--null", metavar="N", help="Shuffle the target so often, to see what noise would give.",
                  rich_help_panel=_SEARCH),
 ]  # fmt: skip
+Outer = Annotated[
+    int,
+    typer.Option("--outer", metavar="N", help="Folds of a second cross validation around everything; takes N times as "
+                 "long; 0: none.", rich_help_panel=_SEARCH),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_SEARCH)]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 means all cores.", rich_help_panel=_SEARCH)]
 EngineName = Annotated[

@@ -53,6 +53,7 @@ def select(
     stability: o.StabilityPairs = o.DEFAULT_STABILITY,
     stability_at: o.StabilityAt = o.StabilitySizes.CHOSEN,
     null: o.Null = 0,
+    outer: o.Outer = 0,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
     engine: o.EngineName = "auto",
@@ -84,7 +85,7 @@ def select(
 
         how = None if method is None else as_method(method.value)
         chosen = Selection(o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value)
-        chosen = replace(chosen, stability=stability, stability_at=stability_at.value, null=null)
+        chosen = replace(chosen, stability=stability, stability_at=stability_at.value, null=null, outer=outer)
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
             raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")

@@ -60,6 +60,8 @@ class Answer:
             "rmse": now.rmse,
             "r2": now.r2,
             "p_value": curve.facts.get("p_value"),
+            "outer": None if curve.outer is None else {"rmse": curve.outer.rmse, "r2": curve.outer.r2},
+            "corrected": None if curve.chosen is None else curve.chosen.to_json(),
             "rmse_without_columns": held_out(curve, 0).rmse if 0 in curve.sizes else None,
             "headline": plain(self.headline),
             "details": plain(self.details),
@@ -80,14 +82,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
     headline = [(f"Keep {plural(size, 'column')}{_besides(curve)}", False), *_forced(curve), (": ", False)]
     headline += [*_names(curve, size), (".", False)]
-    now = held_out(curve, size)
-    details: list[Piece] = [
-        (
-            f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the "
-            f"variance of the target: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}.",
-            False,
-        )
-    ]
+    details: list[Piece] = [(_how_well(curve, size), False), (_outer_words(curve), False)]
     if other is not None:
         details += _other(curve, size, other)
     details += [*stability_words(curve, size), (null_words(curve), False)]
@@ -114,10 +109,41 @@ def _nothing(curve: SizeCurve) -> Answer:
     ]
     details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
     details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
-    details += [*stability_words(curve, best), (null_words(curve), False)]
+    details += [(_outer_words(curve), False), *stability_words(curve, best), (null_words(curve), False)]
     cautions = (*_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
+
+
+def _how_well(curve: SizeCurve, size: int) -> str:
+    """How well the chosen columns predict new rows, allowing for their number having been chosen."""
+    chosen = curve.chosen
+    if chosen is None:
+        now = held_out(curve, size)
+        return (
+            f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the variance of the target: "
+            f"the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is somewhat too good, because the "
+            "number of columns was chosen by it."
+        )
+    r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
+    share = f"about {percent(r2[0])} of the variance of the target ({percent(max(0.0, r2[1]))} to {percent(r2[2])})"
+    return (
+        f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"
+        f"{_against_nothing(curve)}. This allows for the number of columns having been chosen; the ranges are "
+        f"{percent(chosen.level)} intervals."
+    )
+
+
+def _outer_words(curve: SizeCurve) -> str:
+    """What the cross validation around the whole selection found, if there was one."""
+    outer = curve.outer
+    if outer is None:
+        return ""
+    sizes = ", ".join(str(size) for size in outer.sizes.tolist())
+    return (
+        f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, the "
+        f"RMSE is {number(outer.rmse, 3)} ({explained(outer.r2)}); sizes chosen there: {sizes}."
+    )
 
 
 def _explains(curve: SizeCurve, size: int) -> str:

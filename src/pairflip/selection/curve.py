@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
+    from pairflip.selection.chosen import ChosenError
     from pairflip.selection.prediction import Prediction
 
 Ints = NDArray[np.int64]
@@ -113,6 +115,35 @@ class NullCheck:
 
 
 @dataclass(frozen=True)
+class OuterError:
+    """How rows were predicted that had no part in choosing anything: a cross validation around the whole selection.
+
+    Attributes
+    ----------
+    error, error_se, r2 : float
+        Half the mean squared error, as `cv_error`; its standard error over rows; the fraction of variance explained.
+    sizes, supports : (F,), F arrays
+        Numbers of columns and columns that were chosen without each of the F folds; size 0 where nothing predicted.
+    rows, fold, predictions : (P,)
+        Rows that were set aside, the fold of each, and how they were predicted.
+    """
+
+    error: float
+    error_se: float
+    r2: float
+    sizes: Ints
+    supports: tuple[Ints, ...]
+    rows: Ints
+    fold: Ints
+    predictions: Floats
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square error in the unit of the target."""
+        return float(np.sqrt(2.0 * self.error))
+
+
+@dataclass(frozen=True)
 class SizeCurve:
     r"""Cross-validated error against the number of columns, and what was selected on the way.
 
@@ -161,6 +192,8 @@ class SizeCurve:
         What random halves of the rows selected, if that was asked for.
     null : NullCheck or None
         What the same selection finds in shuffled targets, if that was asked for.
+    outer : OuterError or None
+        Errors of a cross validation around the whole selection, if that was asked for.
     standard_errors : StandardErrors or None
         Of the coefficients, as if their columns had not been chosen by looking at the target.
     """
@@ -204,6 +237,7 @@ class SizeCurve:
     stability: Stability | None = None
     null: NullCheck | None = None
     standard_errors: StandardErrors | None = None
+    outer: OuterError | None = None
 
     @property
     def best_size(self) -> int:
@@ -280,6 +314,16 @@ class SizeCurve:
         from pairflip.selection.prediction import predict
 
         return predict(self, X, size, interval)
+
+    @cached_property
+    def chosen(self) -> ChosenError | None:
+        """The error of the recommended size on new rows, corrected for having chosen it, with an interval.
+
+        None if nothing predicts, or if there are too few independent rows to say.
+        """
+        from pairflip.selection.chosen import chosen_error
+
+        return chosen_error(self)
 
     def coefficients(self, size: int | None = None) -> pd.DataFrame:
         """The final fit of a size (None: the recommended one) with standard errors and the spread over half-samples.

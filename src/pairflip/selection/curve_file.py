@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.selection.curve import AnnealCurves, FoldFits, NullCheck, SizeCurve, StandardErrors, StandIns
+from pairflip.selection.curve import AnnealCurves, FoldFits, NullCheck, OuterError, SizeCurve, StandardErrors, StandIns
 from pairflip.selection.stability import Stability
 
 SCHEMA = 4
 READABLE = (1, 2, 3, 4)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
 _KIND = "pairflip size curve"
-_OPTIONAL = ("stability", "null", "standard_errors", "fold_fits")  # before 4, "stability" was what `unchanged` is now
+_OPTIONAL = (
+    "stability",
+    "null",
+    "standard_errors",
+    "fold_fits",
+    "outer",
+)  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
 
@@ -146,7 +152,7 @@ def _plain(value: Any) -> Any:
         if value.dtype.kind == "f" and not np.isfinite(value).all():
             return np.where(np.isfinite(value), value.astype(object), np.array(None)).tolist()
         return value.tolist()
-    return value
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
@@ -162,11 +168,20 @@ def _fold_fits(record: dict[str, Any] | None) -> FoldFits | None:
     return FoldFits(_array("sizes", record["sizes"]), **floats, intercepts=_array("intercepts", record["intercepts"]))
 
 
+def _outer(value: dict[str, Any]) -> OuterError:
+    whole = {name: np.array(value[name], dtype=np.int64) for name in ("sizes", "rows", "fold")}
+    supports = tuple(np.array(v, dtype=np.int64) for v in value["supports"])
+    predictions = np.array(value["predictions"], dtype=float)
+    r2 = float("nan") if value["r2"] is None else value["r2"]
+    return OuterError(**{**value, **whole, "supports": supports, "predictions": predictions, "r2": r2})
+
+
 _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "stability": _stability,
     "null": _null,
     "standard_errors": _standard_errors,
     "fold_fits": _fold_fits,
+    "outer": _outer,
 }
 
 

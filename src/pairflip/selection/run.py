@@ -20,6 +20,7 @@ from pairflip.selection.curve import SizeCurve
 from pairflip.selection.further import look_further
 from pairflip.selection.hands import choose_hands
 from pairflip.selection.loop import Folder, open_job, walk_jobs
+from pairflip.selection.outer import outer_error, outer_folds
 from pairflip.selection.progress import Show, check_show
 from pairflip.selection.settings import Selection, as_selection
 from pairflip.selection.tasks import Work, identity, parse_shard, plan_work
@@ -62,11 +63,25 @@ def select_size(
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
-        ``schedule``, ``chains``, ``seed``, ``polish``, ``stability``, ``null``: the other fields of `Selection`.
+        ``schedule``, ``chains``, ``seed``, ``polish``, ``stability``, ``null``, ``outer``: the other fields of
+        `Selection`.
     """
-    work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
+    chosen = _selection(sizes, cv, settings)
+    work = plan_work(problem, chosen, engine, groups)
+    if chosen.outer:
+        outer_folds(problem, chosen, groups)  # what is wrong with them is said before anything is searched
     ((_, curve),) = _choose([work], [journal], n_jobs, progress)
-    return look_further(work, curve, groups, journal, n_jobs, progress)
+    curve = look_further(work, curve, groups, journal, n_jobs, progress)
+    if not chosen.outer:
+        return curve
+
+    def choose(part: SubsetProblem, how: Selection, labels: ArrayLike | None, folder: Path | None) -> SizeCurve:
+        run: dict[str, Any] = {"engine": engine, "n_jobs": n_jobs, "progress": progress}
+        return select_size(part, how, journal=folder, groups=labels, **run)
+
+    began = time.perf_counter()
+    outer = outer_error(problem, chosen, groups, None if journal is None else Path(journal), choose)
+    return replace(curve, outer=outer, seconds=curve.seconds + time.perf_counter() - began)
 
 
 def select_many(

@@ -50,6 +50,9 @@ class Selection:
         recommended size (``"chosen"``) or at ``"all"`` sizes. See `Stability`.
     null
         How often the target is shuffled, to see what stability and explained variance noise would give (0: never).
+    outer
+        Folds of a second cross validation around the whole selection (0: none): in each, everything is chosen anew
+        without the rows that are predicted. It takes so many times as long. See `OuterError`.
     """
 
     sizes: Iterable[int] | None = None
@@ -63,6 +66,7 @@ class Selection:
     stability: int = 0
     stability_at: Literal["chosen", "all"] = "chosen"
     null: int = 0
+    outer: int = 0
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
@@ -78,6 +82,7 @@ class Selection:
         checked = {
             "stability": check_count("stability (--stability)", self.stability),
             "null": check_count("null (--null)", self.null),
+            "outer": check_count("outer (--outer)", self.outer),
             "method": method,
             "sizes": _listed(self.sizes),
             "cv": _kept(parse_cv("loo" if self.cv is None else self.cv)),
@@ -86,6 +91,8 @@ class Selection:
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
         }
+        if checked["outer"] == 1:
+            raise ValueError("outer (--outer) is 1; expected 0 (none) or at least 2 folds, for instance 5.")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -121,6 +128,7 @@ class Selection:
             "stability": self.stability,
             "stability_at": self.stability_at,
             "null": self.null,
+            "outer": self.outer,
         }
 
 

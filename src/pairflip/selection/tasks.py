@@ -302,7 +302,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     return tuple(sorted(set(wanted)))
 
 
-_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null")
+_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer")
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
 
