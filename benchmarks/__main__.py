@@ -29,6 +29,7 @@ PARTS = {
     "optimality": optimality.report,
     "honesty": honesty.report,
     "stability": stability.report,
+    "tight": stability.report_tight,
     "wide": wide.report,
     "million": wide.report_million,
     "thermometers": thermometers.report,
@@ -38,6 +39,7 @@ PARTS = {
 NAMED = (
     "honesty",
     "stability",
+    "tight",
     "million",
     "thermometers",
     "anytime",
