@@ -134,3 +134,19 @@ def report() -> None:
                 records = [found[design, seed][size] for seed in range(draws)]
                 label = f"q = {size}" if size else "q chosen"
                 print(f"{design.name:38}{label:>7}" + line(design, records))
+
+
+def _single(design: Design, seed: int) -> tuple[int, np.ndarray, np.ndarray]:
+    halves = half_sample_stability(SubsetProblem(*design.draw(seed)), 1, PAIRS, seed=seed)
+    return 1, *_passed(design, halves, 1)
+
+
+def report_tight() -> None:
+    """One column of 12, where the r-concave bound leaves least room: many tables, none of them among those above."""
+    draws = int(os.environ.get("PAIRFLIP_DRAWS", "1000"))
+    print(f"stability, q = 1 of 12: mean of {draws} other tables +- standard error (r-concave bound, worst-case bound)")
+    print(f"{'':45}" + "".join(f"{f'threshold {t}':>34}" for t in THRESHOLDS))
+    for design in (DESIGNS[0], DESIGNS[3]):
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            records = Parallel(n_jobs=-1)(delayed(_single)(design, 10_000 + seed) for seed in range(draws))
+        print(f"{design.name:45}" + line(design, records))
