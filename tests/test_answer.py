@@ -38,10 +38,12 @@ def test_a_finding_names_all_its_columns_first():
     assert answer.predicts
     assert answer.size == curve.best_size == 8
     assert answer.text.startswith(
-        "Keep 8 columns: “a”, “b”, “c”, “d”, “e”, “f”, “g” and “h”. On rows that were held out, "
+        "Keep 8 columns: “a”, “b”, “c”, “d”, “e”, “f”, “g” and “h”. On new rows, they explain about "
     )
-    now = held_out(curve, 8)
-    assert f"the error (RMSE) is {now.rmse:.3g}, and {held_out(curve, 0).rmse:.3g} with the mean alone" in answer.text
+    rmse = [f"{value:.3g}" for value in curve.chosen.rmse]
+    told = f"the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]}), and {held_out(curve, 0).rmse:.3g} with the"
+    assert told in answer.text
+    assert answer.to_json(curve)["corrected"]["rmse"] == curve.chosen.rmse[0]
     assert answer.mood == "not" if answer.cautions else "fairly"
 
 
