@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks import (
     anytime,
     chosen,
+    complete,
     crossval,
     gpu,
     honesty,
@@ -30,6 +31,7 @@ PARTS = {
     "optimality": optimality.report,
     "honesty": honesty.report,
     "chosen": chosen.report,
+    "complete": complete.report,
     "intervals": honesty.report_intervals,
     "stability": stability.report,
     "tight": stability.report_tight,
@@ -42,6 +44,7 @@ PARTS = {
 NAMED = (
     "honesty",
     "chosen",
+    "complete",
     "intervals",
     "stability",
     "tight",

@@ -49,6 +49,9 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
     # The mean itself (of the other rows) is not compared with the mean.
     much = f", {explained(now.r2)}" if size or curve.always.size else ""
     error = f"Root mean square error {number(now.rmse, 3)} on held-out rows{much}."
+    if curve.chosen is not None and curve.chosen.size == size:
+        rmse = [number(value, 3) for value in curve.chosen.rmse]
+        error += f" Corrected for having chosen this size: {rmse[0]} ({rmse[1]} to {rmse[2]})."
     if not size:
         return f"No columns ({baseline(curve)}). {error}"
     same = round(curve.unchanged[at] * curve.n_folds)
