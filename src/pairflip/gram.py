@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats, orthonormal_basis, qr_energy
 
-_BLOCK_BYTES = 4 * 2**20  # of a matrix that is changed part by part
+_BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which stays in the cache
 
 
 class Gram:

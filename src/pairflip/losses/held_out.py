@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pairflip.selection.folds import Folds
 
 
-_CALM = 1e4  # variance inflation up to which the Gram matrix tells ten digits
-
-
 class HeldOutErrors:
     """Residuals of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
 
@@ -66,50 +63,32 @@ class HeldOutErrors:
             left out: a QR for each of very many supports takes longer than finding them.
         """
         folds, chains, k = supports.shape
-        distinct, which = np.unique(supports.reshape(-1, k), axis=0, return_inverse=True)
-        which = which.reshape(-1, chains)
         result, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
+        done = np.zeros((folds, chains), dtype=bool)
         if quick and self._single and self._problem.gram.dense:
             done = self._by_gram(supports, result, energies)
-            which = np.where(done, -1, which)
-            left = np.unique(which[which >= 0])
-            if left.size == 0:
-                return result / self._root[self._folds.row], energies
-            which = np.where(done, -1, np.searchsorted(left, which))
-            distinct = distinct[left]
-        (self._single_rows if self._single else self._blocks)(distinct, which, result, energies)
+        if not done.all():
+            distinct, inverse = np.unique(supports[~done], axis=0, return_inverse=True)
+            which = np.full((folds, chains), -1)
+            which[~done] = inverse.reshape(-1)
+            (self._single_rows if self._single else self._blocks)(distinct, which, result, energies)
         return result / self._root[self._folds.row], energies
 
     def _by_gram(self, supports: NDArray[np.int64], result: Floats, energies: Floats) -> NDArray[np.bool_]:
         """Fill in what the Gram matrix tells safely; which (F, C) that was."""
-        gram, row = self._problem.gram, self._folds.row
-        folds, chains, k = supports.shape
-        outside = 1.0 - np.einsum("mf,mf->m", self._basis, self._basis)
-        done = np.zeros((folds, chains), dtype=bool)
-        step = max(1, _STACK_BYTES // (16 * chains * k * (k + 1)))
-        for first in range(0, folds, step):
-            part = slice(first, min(first + step, folds))
-            at = np.searchsorted(self._problem.candidates, supports[part])
-            G = gram.matrix[at[..., :, None], at[..., None, :]]
-            held = row[part]
-            x_row = gram.columns[at, held[:, None, None]]
-            try:
-                P = np.linalg.inv(G)
-            except np.linalg.LinAlgError:
-                continue
-            b = gram.b[at]
-            x = np.einsum("fckl,fcl->fck", P, b)
-            x += np.einsum("fckl,fcl->fck", P, b - np.einsum("fckl,fcl->fck", G, x))
-            left = outside[held][:, None] - np.einsum("fck,fckl,fcl->fc", x_row, P, x_row, optimize=True)
-            e = gram.target[held][:, None] - np.einsum("fck,fck->fc", x_row, x)
-            energy = 0.5 * (gram.yy - np.einsum("fck,fck->fc", b, x))
-            inflated = np.einsum("fckk->fck", P).max(axis=-1)
-            safe = (inflated < _CALM) & (left > UNSEEN) & ~self._apart[part, None] & (energy > 1e-6 * gram.yy)
-            held_out = e / np.where(safe, left, 1.0)
-            result[:, part] = held_out.T
-            energies[part] = energy - 0.5 * e * held_out
-            done[part] = safe
-        return done
+        from pairflip.losses.weighing import weigh  # compiled
+
+        gram, row, (folds, chains, k) = self._problem.gram, self._folds.row, supports.shape
+        at = np.searchsorted(self._problem.candidates, supports).reshape(-1, k)
+        weights = weigh(gram, at, np.repeat(row, chains))
+        outside = (1.0 - np.einsum("mf,mf->m", self._basis, self._basis))[row]
+        left = outside[:, None] - weights.leverage.reshape(folds, chains)
+        e = gram.target[row][:, None] - weights.fitted.reshape(folds, chains)
+        safe = weights.calm.reshape(folds, chains) & (left > UNSEEN) & ~self._apart[:, None]
+        held_out = e / np.where(safe, left, 1.0)
+        result[:] = held_out.T
+        energies[:] = weights.energy.reshape(folds, chains) - 0.5 * e * held_out
+        return np.asarray(safe)
 
     def _single_rows(
         self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats, energies: Floats

@@ -17,7 +17,7 @@ import socket
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -56,18 +56,22 @@ class JournalWarning(UserWarning):
 class Found:
     """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
 
-    supports: dict[Address, list[int]] = field(default_factory=dict)
+    supports: dict[Address, NDArray[np.int64]] = field(default_factory=dict)
     energies: dict[Address, float] = field(default_factory=dict)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
         """Take in what a task found."""
-        for chain in chains_of(outcome):
-            self.put(chain)
+        (size, fold, first, last), steps = outcome.task, outcome.steps
+        for chain, support, energy in zip(range(first, last), outcome.supports, outcome.energies.tolist(), strict=True):
+            self.supports[size, fold, chain] = support
+            self.energies[size, fold, chain] = energy
+        for chain, course in zip(range(first, first + len(steps)), steps, strict=True):
+            self.steps[size, fold, chain] = course.tolist()
 
     def put(self, chain: ChainRecord) -> None:
         """Take in one chain."""
-        self.supports[chain.address] = chain.support
+        self.supports[chain.address] = np.array(chain.support, dtype=np.int64)
         self.energies[chain.address] = chain.energy
         if chain.steps is not None:
             self.steps[chain.address] = chain.steps
@@ -92,9 +96,25 @@ class Found:
         chains : int
             How many chains it has.
         """
-        addresses = [(size, fold, c) for c in range(chains)]
-        supports = np.array([self.supports[a] for a in addresses], dtype=np.int64)
-        return supports, np.array([self.energies[a] for a in addresses])
+        supports, energies = self.cells(size, (fold,), chains)
+        return supports[0], energies[0]
+
+    def cells(self, size: int, folds: Sequence[int], chains: int) -> tuple[NDArray[np.int64], Floats]:
+        """Supports (F, chains, k) and energies (F, chains) of one size in some folds.
+
+        Parameters
+        ----------
+        size : int
+            Which size.
+        folds : sequence of int
+            Which folds.
+        chains : int
+            How many chains each has.
+        """
+        addresses = [(size, fold, c) for fold in folds for c in range(chains)]
+        supports = np.concatenate([self.supports[a] for a in addresses])
+        energies = np.array([self.energies[a] for a in addresses])
+        return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)
 
 
 class Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +24,7 @@ ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """Chains `first` to `last` - 1 of one size in one fold: the smallest piece of work that is handed out."""
 
     size: int
@@ -137,13 +136,14 @@ def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] 
         # A path runs over all sizes of a fold, so that these stay together.
         if (place if work.selection.anneals else place // len(work.sizes)) % of != part - 1:
             continue
-        open_chains = [c for c in range(work.chains_of(size, fold)) if (size, fold, c) not in done]
-        for first, last in _runs(open_chains):
+        chains = work.chains_of(size, fold)
+        open_chains = [c for c in range(chains) if (size, fold, c) not in done] if done else range(chains)
+        for first, last in [(0, chains)] if len(open_chains) == chains else _runs(open_chains):
             tasks.append(Task(size, fold, first, last))
     return tasks
 
 
-def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Consecutive numbers as (first, last + 1)."""
     start = 0
     for i in range(1, len(numbers) + 1):
@@ -168,16 +168,16 @@ def batches(work: Work, tasks: Iterable[Task], target_ns: float) -> list[list[Ta
     """
     result: list[list[Task]] = []
     batch: list[Task] = []
-    filled = 0.0
+    filled, each = 0.0, {size: work.nanoseconds(size, 1) for size in work.sizes}
     for task in tasks:
+        per_chain = each[task.size]
         if not work.selection.anneals:
             if batch and batch[-1].fold != task.fold and filled >= target_ns:
                 result.append(batch)
                 batch, filled = [], 0.0
             batch.append(task)
-            filled += work.nanoseconds(task.size, task.last - task.first)
+            filled += per_chain * (task.last - task.first)
             continue
-        per_chain = work.nanoseconds(task.size, 1)
         step = max(1, int(target_ns / per_chain))
         for first in range(task.first, task.last, step):
             piece = Task(task.size, task.fold, first, min(first + step, task.last))
