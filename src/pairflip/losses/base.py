@@ -53,7 +53,7 @@ class HeldOutJudge(Protocol):
         """Observed minus predicted (P,) when no columns are chosen."""
         ...
 
-    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
+    def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
         ...
 

@@ -34,6 +34,7 @@ class HeldOutErrors:
         self._problem = problem
         self._folds = folds
         self._basis = problem.forced_basis
+        self._outside = 1.0 - np.einsum("mf,mf->m", self._basis, self._basis)  # 1 - h of the forced columns alone
         self._root = np.sqrt(problem.sample_weight)
         self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
         if problem.wide:  # the form of a fold would take a pass over the table: supports are fitted again instead
@@ -81,8 +82,7 @@ class HeldOutErrors:
         gram, row, (folds, chains, k) = self._problem.gram, self._folds.row, supports.shape
         at = np.searchsorted(self._problem.candidates, supports).reshape(-1, k)
         weights = weigh(gram, at, np.repeat(row, chains))
-        outside = (1.0 - np.einsum("mf,mf->m", self._basis, self._basis))[row]
-        left = outside[:, None] - weights.leverage.reshape(folds, chains)
+        left = self._outside[row][:, None] - weights.leverage.reshape(folds, chains)
         e = gram.target[row][:, None] - weights.fitted.reshape(folds, chains)
         safe = weights.calm.reshape(folds, chains) & (left > UNSEEN) & ~self._apart[:, None]
         held_out = e / np.where(safe, left, 1.0)
@@ -135,9 +135,44 @@ class HeldOutErrors:
         ]
         return np.asarray(np.concatenate(residuals) / self._root[self._folds.row])
 
-    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
-        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
-        return fold_coefficients(self._problem, self._folds, supports)
+    def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
+        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold.
+
+        Parameters
+        ----------
+        supports : (F, k)
+            Columns that each fold chose.
+        quick
+            As in `judged`.
+        """
+        problem = self._problem
+        if not (quick and self._single and problem.gram.dense and supports.size) or problem.always.size:
+            return fold_coefficients(problem, self._folds, supports)
+        coefs, intercepts, safe = self._fits_by_gram(supports)
+        if not safe.all():
+            found = fold_coefficients(problem, self._folds.some(np.flatnonzero(~safe)), supports[~safe])
+            coefs[~safe], intercepts[~safe] = found.coefs, found.intercepts
+        return FoldCoefficients(coefs, np.empty((len(supports), 0)), intercepts)
+
+    def _fits_by_gram(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Coefficients (F, k) and intercepts (F,) without the row of each fold, and where (F,) they can be relied on.
+
+        With a weight w of W the row moves the means that the intercept makes up for by w / (W - w) of its distance.
+        """
+        from pairflip.losses.weighing import weigh  # compiled
+
+        problem, row = self._problem, self._folds.row
+        at = np.searchsorted(problem.candidates, supports)
+        weights = weigh(problem.gram, at, row, solve=True)
+        left, e = self._outside[row] - weights.leverage, problem.gram.target[row] - weights.fitted
+        safe = weights.calm & (left > UNSEEN) & ~self._apart
+        coefs = (weights.x - (e / np.where(safe, left, 1.0))[:, None] * weights.of_row) / problem.scale[at]
+        means, middle, w = problem.means[supports], problem.y_mean, problem.sample_weight
+        intercepts = middle - np.einsum("fk,fk->f", means, coefs)
+        if problem.center == "fold":
+            away = problem.y[row] - middle - np.einsum("fk,fk->f", problem.X[row[:, None], supports] - means, coefs)
+            intercepts -= w[row] / (w.sum() - w[row]) * away
+        return coefs, intercepts, safe
 
     def row_errors(self, residuals: Floats) -> Floats:
         """Squared errors."""

@@ -130,7 +130,7 @@ def assemble(
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
     )
-    return with_fold_fits(curve, errors)
+    return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
 
 @dataclass(frozen=True)
