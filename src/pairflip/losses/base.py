@@ -49,7 +49,7 @@ class HeldOutJudge(Protocol):
         """The same, and the energies (F, C) of the supports on the training rows of their folds."""
         ...
 
-    def without_columns(self) -> Floats:
+    def without_columns(self, *, quick: bool = False) -> Floats:
         """Observed minus predicted (P,) when no columns are chosen."""
         ...
 

@@ -126,14 +126,21 @@ class HeldOutErrors:
                     energies[fold, chain] = energy - 0.5 * float(e[rows] @ left)
                 result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
 
-    def without_columns(self) -> Floats:
-        """y minus prediction (P,) when nothing is chosen: by the mean and the forced columns of the other rows."""
-        nothing = np.empty(0, dtype=np.int64)
-        residuals = [
-            self._refit(nothing, left)[np.searchsorted(left, rows)]
-            for rows, left in zip(self._folds.rows, self._folds.left_out, strict=True)
-        ]
-        return np.asarray(np.concatenate(residuals) / self._root[self._folds.row])
+    def without_columns(self, *, quick: bool = False) -> Floats:
+        """y minus prediction (P,) when nothing is chosen: by the mean and the forced columns of the other rows.
+
+        If it may be `quick`, by the identity for single rows left out.
+        """
+        row, nothing = self._folds.row, np.empty(0, dtype=np.int64)
+        refit = np.ones(len(self._folds.rows), dtype=bool)
+        result = np.empty(row.size)
+        if quick and self._single:
+            refit = (self._outside[row] <= UNSEEN) | self._apart
+            result[~refit] = (self._problem.gram.target[row] / np.where(refit, 1.0, self._outside[row]))[~refit]
+        for fold in np.flatnonzero(refit).tolist():
+            left = self._folds.left_out[fold]
+            result[self._places[fold]] = self._refit(nothing, left)[np.searchsorted(left, self._folds.rows[fold])]
+        return np.asarray(result / self._root[row])
 
     def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold.

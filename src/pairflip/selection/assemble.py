@@ -161,7 +161,7 @@ def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Fold
 
 def _of_nothing(work: Work, errors: HeldOutJudge) -> _Folds:
     """Size 0: the mean, or the forced columns alone."""
-    residuals = errors.without_columns()
+    residuals = errors.without_columns(quick=not work.selection.anneals)
     supports = np.empty((len(work.folds), 0), dtype=np.int64)
     chains = np.tile(residuals, (work.chains, 1))
     return _Folds(supports, residuals, chains, float(np.mean(0.5 * errors.yy / _training_rows(work))), 1.0)
@@ -200,6 +200,8 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     pool = np.frombuffer(b"".join(often), ">i8").reshape(-1, size).astype(np.int64)
     if not work.selection.anneals and work.problem.gram.dense:
         pool = pool[_may_be_lowest(work.problem.gram, work.problem.gram.positions(pool))]
+    if len(pool) == 1:
+        return np.asarray(pool[0])
     energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
     return np.asarray(pool[int(np.argmin(energies))])
 
