@@ -63,7 +63,7 @@ class HeldOutErrors:
             Whether well-conditioned supports may be judged from the Gram matrix (to ten digits) where single rows are
             left out: a QR for each of very many supports takes longer than finding them.
         """
-        folds, chains, k = supports.shape
+        folds, chains, _ = supports.shape
         result, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
         done = np.zeros((folds, chains), dtype=bool)
         if quick and self._single and self._problem.gram.dense:

@@ -6,8 +6,8 @@ With :math:`G_{SS} = L L^T`, :math:`z = L^{-1} b_S` and, for a row m of the tabl
           \text{inflation}_i = (G_{SS}^{-1})_{ii} = \textstyle\sum_l (L^{-1})_{li}^2 ,
 
 and the coefficients are :math:`x = L^{-T} z`; without row m, whose residual is e, they are
-:math:`x - L^{-T} w \, e / (1 - h_m)`. That is a small part of what a QR of each takes, and it loses digits where columns are nearly dependent: the largest
-inflation says how many.
+:math:`x - L^{-T} w \, e / (1 - h_m)`. That is a small part of what a QR of each takes, and it loses digits where
+columns are nearly dependent: the largest inflation says how many.
 """
 
 from __future__ import annotations

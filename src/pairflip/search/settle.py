@@ -40,7 +40,7 @@ def first_best(energies: Floats, yy: float) -> int:
 
 def first_bests(energies: Floats, yy: Floats) -> NDArray[np.int64]:
     """The same (F,) for F problems at once: energies (F, chains), y'y (F,)."""
-    return np.argmax(reaches(energies, energies.min(axis=1, keepdims=True), yy[:, None]), axis=1)
+    return np.asarray(np.argmax(reaches(energies, energies.min(axis=1, keepdims=True), yy[:, None]), axis=1))
 
 
 def refine(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, check_size, count_chains
-from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, kick_nanoseconds
+from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, kick_nanoseconds, work_of
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
@@ -107,7 +107,7 @@ class Work:
     def nanoseconds(self, size: int, chains: int) -> float:
         """Estimated time of a task on one core, by the cost model (it sets batches, never results)."""
         if not self.selection.anneals:
-            kicks = 3 + FOLD_EFFORTS[self.selection.effort].descent(size).kicks
+            kicks = 3 + FOLD_EFFORTS[self.selection.effort].descent(size, from_path=True).kicks
             return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky=0.0) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
@@ -306,10 +306,12 @@ def identity(work: Work) -> dict[str, Any]:
     """What a journal's manifest says: everything that a chain depends on apart from its address.
 
     Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer; but a
-    path depends on the largest size that it runs to.
+    path depends on the largest size that it runs to, and its chains on what an effort stands for in this version.
     """
     unused = ("method", "effort") if work.selection.anneals else ()
-    more = {} if work.selection.anneals else {"largest_size": max(work.sizes)}
+    more: dict[str, Any] = {}
+    if not work.selection.anneals:
+        more = {"largest_size": max(work.sizes), "work": work_of(work.selection.effort)}
     return {
         "data": work.problem.hash,
         "rows": work.problem.n_rows,

@@ -115,10 +115,11 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
         if from_path:
             supports[0], energies[0] = gram.candidates[path[k - 1]], low[k - 1]
         found.append(Outcome(task, supports, energies, steps))
-        for which, starts in ((slice(int(from_path), chains), None), (slice(0, int(from_path)), path[k - 1 : k])):
-            if which.stop > which.start and (starts is None or effort.kicks):
-                start = None if starts is None else np.stack(starts)
-                pairs.append((gram, WalkPlan(k, *NO_FLIPS, keys[at][which], start, effort.descent(k))))
+        for which, first in ((slice(int(from_path), chains), False), (slice(0, int(from_path)), True)):
+            if which.stop > which.start and (effort.kicks or not first):
+                starts = np.stack(path[k - 1 : k]) if first else None
+                plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, effort.descent(k, from_path=first))
+                pairs.append((gram, plan))
                 places.append((at, which))
     try:
         walks = walker.walk(pairs, tick=tick) if pairs else []

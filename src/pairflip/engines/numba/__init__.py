@@ -64,8 +64,12 @@ class NumbaEngine:
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
-        largest, memory = max((plan.k for _, plan in pairs), default=0), _Memory()
-        return [self._walk_pair(gram, plan, n_jobs, tick, memory.of(gram, largest)) for gram, plan in pairs]
+        largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
+        for gram, plan in pairs:
+            if memory is None or memory.gram is not gram:
+                memory = _Memory(gram, largest)
+            results.append(self._walk_pair(gram, plan, n_jobs, tick, memory))
+        return results
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
@@ -76,9 +80,7 @@ class NumbaEngine:
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
-    def _walk_pair(
-        self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory
-    ) -> WalkResult:
+    def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
         if plan.descent is None:
             return walked
@@ -198,17 +200,10 @@ def _ignore(_: int) -> None:
 class _Memory:
     """What searches on one problem share, and memory for as many as run at a time, for supports up to `largest`."""
 
-    def __init__(self) -> None:
-        self.gram: Gram | None = None
-        self.largest = 0
+    def __init__(self, gram: Gram, largest: int) -> None:
+        self.gram, self.largest = gram, largest
         self.idle: list[Any] = []
         self._judge: Any = None
-
-    def of(self, gram: Gram, largest: int) -> _Memory:
-        """The same for another problem, if it is another."""
-        if gram is not self.gram:
-            self.gram, self.largest, self.idle, self._judge = gram, largest, [], None
-        return self
 
     def prepare(self) -> None:
         """Form what all threads use, before there are any."""
