@@ -77,7 +77,7 @@ FOLD_EFFORTS = {
 }
 """In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""
 FINAL_EFFORTS = {
-    "quick": Effort("quick", 0.0, 2, 2, 2, few=24),
+    "quick": Effort("quick", 0.0, 2, 2, 4, few=24, path_first=24),
     "normal": Effort("normal", 0.0, 4, 4, 60),
     "thorough": Effort("thorough", 0.0, 8, 6, 400),
 }

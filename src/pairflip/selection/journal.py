@@ -56,35 +56,38 @@ class JournalWarning(UserWarning):
 class Found:
     """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
 
-    supports: dict[Address, NDArray[np.int64]] = field(default_factory=dict)
-    energies: dict[Address, float] = field(default_factory=dict)
+    pieces: dict[tuple[int, int], list[Piece]] = field(default_factory=dict)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
         """Take in what a task found."""
-        (size, fold, first, last), steps = outcome.task, outcome.steps
-        for chain, support, energy in zip(range(first, last), outcome.supports, outcome.energies.tolist(), strict=True):
-            self.supports[size, fold, chain] = support
-            self.energies[size, fold, chain] = energy
-        for chain, course in zip(range(first, first + len(steps)), steps, strict=True):
+        size, fold, first, _ = outcome.task
+        self.pieces.setdefault((size, fold), []).append(Piece(first, outcome.supports, outcome.energies))
+        for chain, course in enumerate(outcome.steps, start=first):
             self.steps[size, fold, chain] = course.tolist()
 
     def put(self, chain: ChainRecord) -> None:
         """Take in one chain."""
-        self.supports[chain.address] = np.array(chain.support, dtype=np.int64)
-        self.energies[chain.address] = chain.energy
+        size, fold, number = chain.address
+        piece = Piece(number, np.array([chain.support], dtype=np.int64), np.array([chain.energy]))
+        self.pieces.setdefault((size, fold), []).append(piece)
         if chain.steps is not None:
             self.steps[chain.address] = chain.steps
 
     def clear(self) -> None:
         """Forget everything."""
-        for known in (self.supports, self.energies, self.steps):
-            known.clear()
+        self.pieces.clear()
+        self.steps.clear()
 
     @property
     def done(self) -> set[Address]:
         """Addresses of the finished chains."""
-        return set(self.supports)
+        return {
+            (size, fold, chain)
+            for (size, fold), pieces in self.pieces.items()
+            for piece in pieces
+            for chain in range(piece.first, piece.first + piece.energies.size)
+        }
 
     def cell(self, size: int, fold: int, chains: int) -> tuple[NDArray[np.int64], Floats]:
         """Supports (chains, k) and energies (chains,) of one size in one fold.
@@ -111,10 +114,30 @@ class Found:
         chains : int
             How many chains each has.
         """
-        addresses = [(size, fold, c) for fold in folds for c in range(chains)]
-        supports = np.concatenate([self.supports[a] for a in addresses])
-        energies = np.array([self.energies[a] for a in addresses])
-        return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)
+        supports, energies = [], []
+        for fold in folds:
+            for piece in _in_order(self.pieces[size, fold], chains):
+                supports.append(piece.supports)
+                energies.append(piece.energies)
+        shape = len(folds), chains
+        return np.concatenate(supports).reshape(*shape, size), np.concatenate(energies).reshape(shape)
+
+
+class Piece(NamedTuple):
+    """Consecutive chains of one size in one fold, from `first` on: supports (chains, k) and energies (chains,)."""
+
+    first: int
+    supports: NDArray[np.int64]
+    energies: Floats
+
+
+def _in_order(pieces: list[Piece], chains: int) -> list[Piece]:
+    """Pieces in the order of their chains, each chain once (a journal may hold it twice), all of them there."""
+    if len(pieces) == 1 and pieces[0].energies.size == chains:
+        return pieces
+    known = {p.first + i: Piece(p.first + i, p.supports[i : i + 1], p.energies[i : i + 1])
+             for p in pieces for i in range(p.energies.size)}  # fmt: skip
+    return [known[chain] for chain in range(chains)]
 
 
 class Journal:

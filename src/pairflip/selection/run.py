@@ -142,7 +142,7 @@ def run_shard(
         job = _open(stack, work, journal, part)
         for _ in _walk(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
             pass
-    return len(job.found.supports)
+    return len(job.found.done)
 
 
 def identify(

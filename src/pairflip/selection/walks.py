@@ -111,6 +111,9 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             everything = np.tile(np.arange(k), (chains, 1))
             found.append(Outcome(task, gram.candidates[everything], np.full(chains, low[k - 1]), steps))
             continue
+        if from_path and chains == 1 and not effort.kicks:
+            found.append(Outcome(task, gram.candidates[path[k - 1]][None], low[k - 1 : k], steps))
+            continue
         supports, energies = np.empty((chains, k), dtype=np.int64), np.empty(chains)
         if from_path:
             supports[0], energies[0] = gram.candidates[path[k - 1]], low[k - 1]
