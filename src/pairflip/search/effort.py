@@ -71,7 +71,7 @@ EFFORTS = {
     "thorough": Effort("thorough", 15.0, 8, 4, 100, anneals=True),
 }
 FOLD_EFFORTS = {
-    "quick": Effort("quick", 0.0, 2, 1, 0),
+    "quick": Effort("quick", 0.0, 1, 1, 0),
     "normal": Effort("normal", 0.0, 4, 2, 8, few=60, path_first=200),
     "thorough": Effort("thorough", 0.0, 6, 6, 100, few=400),
 }

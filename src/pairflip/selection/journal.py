@@ -37,7 +37,7 @@ from pairflip.selection.manifest import (
     refuse_files,
     sync_folder,
 )
-from pairflip.selection.tasks import ALL_ROWS, Work
+from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.selection.walks import Outcome, gram_of
 from pairflip.text import plural
 
@@ -56,20 +56,21 @@ class JournalWarning(UserWarning):
 class Found:
     """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
 
-    pieces: dict[tuple[int, int], list[Piece]] = field(default_factory=dict)
+    pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
         """Take in what a task found."""
         size, fold, first, _ = outcome.task
-        self.pieces.setdefault((size, fold), []).append(Piece(first, outcome.supports, outcome.energies))
+        self.pieces.setdefault((size, fold), []).append(outcome)
         for chain, course in enumerate(outcome.steps, start=first):
             self.steps[size, fold, chain] = course.tolist()
 
     def put(self, chain: ChainRecord) -> None:
         """Take in one chain."""
         size, fold, number = chain.address
-        piece = Piece(number, np.array([chain.support], dtype=np.int64), np.array([chain.energy]))
+        supports, energies = np.array([chain.support], dtype=np.int64), np.array([chain.energy])
+        piece = Outcome(Task(size, fold, number, number + 1), supports, energies, np.empty((0, 2, 0)))
         self.pieces.setdefault((size, fold), []).append(piece)
         if chain.steps is not None:
             self.steps[chain.address] = chain.steps
@@ -86,7 +87,7 @@ class Found:
             (size, fold, chain)
             for (size, fold), pieces in self.pieces.items()
             for piece in pieces
-            for chain in range(piece.first, piece.first + piece.energies.size)
+            for chain in range(piece.task.first, piece.task.last)
         }
 
     def cell(self, size: int, fold: int, chains: int) -> tuple[NDArray[np.int64], Floats]:
@@ -114,29 +115,20 @@ class Found:
         chains : int
             How many chains each has.
         """
-        supports, energies = [], []
-        for fold in folds:
-            for piece in _in_order(self.pieces[size, fold], chains):
-                supports.append(piece.supports)
-                energies.append(piece.energies)
-        shape = len(folds), chains
-        return np.concatenate(supports).reshape(*shape, size), np.concatenate(energies).reshape(shape)
+        pieces = [piece for fold in folds for piece in _in_order(self.pieces[size, fold], chains)]
+        supports, energies = (np.concatenate(parts) for parts in zip(*((p[1], p[2]) for p in pieces), strict=True))
+        return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)
 
 
-class Piece(NamedTuple):
-    """Consecutive chains of one size in one fold, from `first` on: supports (chains, k) and energies (chains,)."""
-
-    first: int
-    supports: NDArray[np.int64]
-    energies: Floats
-
-
-def _in_order(pieces: list[Piece], chains: int) -> list[Piece]:
-    """Pieces in the order of their chains, each chain once (a journal may hold it twice), all of them there."""
+def _in_order(pieces: list[Outcome], chains: int) -> list[Outcome]:
+    """Pieces in the order of their chains, each chain once (a journal may hold it twice)."""
     if len(pieces) == 1 and pieces[0].energies.size == chains:
         return pieces
-    known = {p.first + i: Piece(p.first + i, p.supports[i : i + 1], p.energies[i : i + 1])
-             for p in pieces for i in range(p.energies.size)}  # fmt: skip
+    known = {
+        chain: piece._replace(supports=piece.supports[i : i + 1], energies=piece.energies[i : i + 1])
+        for piece in pieces
+        for i, chain in enumerate(range(piece.task.first, piece.task.last))
+    }
     return [known[chain] for chain in range(chains)]
 
 
