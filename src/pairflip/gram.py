@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats, orthonormal_basis, qr_energy
 
-_BLOCK_BYTES = 4 * 2**20  # of a matrix that is changed part by part
+_BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which stays in the cache
 
 
 class Gram:
@@ -161,13 +161,18 @@ class HeldOutGram(Gram):
     @cached_property
     def matrix(self) -> Floats:
         """G (N, N) as a low-rank change of the matrix of all rows."""
-        gram: Floats = self.left_out.T @ self.left_out
-        step = max(1, _BLOCK_BYTES // (8 * self.n_columns))
-        for first in range(0, self.n_columns, step):  # in blocks, so that no second matrix is needed
-            part = slice(first, first + step)
-            scaled = self.unit[part, None] * self.unit  # d_i d_j first: then the matrix is symmetric to the last bit
-            scaled *= self.base.matrix[part]
-            np.subtract(scaled, gram[part], out=gram[part])
+        n, left, single = self.n_columns, self.left_out, self.left_out.shape[0] == 1
+        gram: Floats = np.empty((n, n)) if single else left.T @ left
+        step = max(1, _BLOCK_BYTES // (8 * n))
+        scaled, dropped = np.empty((step, n)), np.empty((step, n))
+        for first in range(0, n, step):  # in blocks, so that no second matrix is needed
+            part = slice(first, min(first + step, n))
+            there, here = gram[part], scaled[: part.stop - first]
+            # d_i d_j first: then the matrix is symmetric to the last bit
+            np.multiply(self.unit[part, None], self.unit, out=here)
+            here *= self.base.matrix[part]
+            without = np.multiply(left[0, part, None], left[0], out=dropped[: len(here)]) if single else there
+            np.subtract(here, without, out=there)
         np.fill_diagonal(gram, self.diagonal)
         return gram
 

@@ -49,11 +49,11 @@ class HeldOutJudge(Protocol):
         """The same, and the energies (F, C) of the supports on the training rows of their folds."""
         ...
 
-    def without_columns(self) -> Floats:
+    def without_columns(self, *, quick: bool = False) -> Floats:
         """Observed minus predicted (P,) when no columns are chosen."""
         ...
 
-    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
+    def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
         ...
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pairflip.selection.folds import Folds
 
 
-_CALM = 1e4  # variance inflation up to which the Gram matrix tells ten digits
-
-
 class HeldOutErrors:
     """Residuals of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
 
@@ -37,6 +34,7 @@ class HeldOutErrors:
         self._problem = problem
         self._folds = folds
         self._basis = problem.forced_basis
+        self._outside = 1.0 - np.einsum("mf,mf->m", self._basis, self._basis)  # 1 - h of the forced columns alone
         self._root = np.sqrt(problem.sample_weight)
         self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
         if problem.wide:  # the form of a fold would take a pass over the table: supports are fitted again instead
@@ -65,51 +63,32 @@ class HeldOutErrors:
             Whether well-conditioned supports may be judged from the Gram matrix (to ten digits) where single rows are
             left out: a QR for each of very many supports takes longer than finding them.
         """
-        folds, chains, k = supports.shape
-        distinct, which = np.unique(supports.reshape(-1, k), axis=0, return_inverse=True)
-        which = which.reshape(-1, chains)
+        folds, chains, _ = supports.shape
         result, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
+        done = np.zeros((folds, chains), dtype=bool)
         if quick and self._single and self._problem.gram.dense:
             done = self._by_gram(supports, result, energies)
-            which = np.where(done, -1, which)
-            left = np.unique(which[which >= 0])
-            if left.size == 0:
-                return result / self._root[self._folds.row], energies
-            which = np.where(done, -1, np.searchsorted(left, which))
-            distinct = distinct[left]
-        (self._single_rows if self._single else self._blocks)(distinct, which, result, energies)
+        if not done.all():
+            distinct, inverse = np.unique(supports[~done], axis=0, return_inverse=True)
+            which = np.full((folds, chains), -1)
+            which[~done] = inverse.reshape(-1)
+            (self._single_rows if self._single else self._blocks)(distinct, which, result, energies)
         return result / self._root[self._folds.row], energies
 
     def _by_gram(self, supports: NDArray[np.int64], result: Floats, energies: Floats) -> NDArray[np.bool_]:
         """Fill in what the Gram matrix tells safely; which (F, C) that was."""
-        gram, row = self._problem.gram, self._folds.row
-        folds, chains, k = supports.shape
-        outside = 1.0 - np.einsum("mf,mf->m", self._basis, self._basis)
-        done = np.zeros((folds, chains), dtype=bool)
-        step = max(1, _STACK_BYTES // (16 * chains * k * (k + 1)))
-        for first in range(0, folds, step):
-            part = slice(first, min(first + step, folds))
-            at = np.searchsorted(self._problem.candidates, supports[part])
-            G = gram.matrix[at[..., :, None], at[..., None, :]]
-            held = row[part]
-            x_row = gram.columns[at, held[:, None, None]]
-            try:
-                P = np.linalg.inv(G)
-            except np.linalg.LinAlgError:
-                continue
-            b = gram.b[at]
-            x = np.einsum("fckl,fcl->fck", P, b)
-            x += np.einsum("fckl,fcl->fck", P, b - np.einsum("fckl,fcl->fck", G, x))
-            left = outside[held][:, None] - np.einsum("fck,fckl,fcl->fc", x_row, P, x_row, optimize=True)
-            e = gram.target[held][:, None] - np.einsum("fck,fck->fc", x_row, x)
-            energy = 0.5 * (gram.yy - np.einsum("fck,fck->fc", b, x))
-            inflated = np.einsum("fckk->fck", P).max(axis=-1)
-            safe = (inflated < _CALM) & (left > UNSEEN) & ~self._apart[part, None] & (energy > 1e-6 * gram.yy)
-            held_out = e / np.where(safe, left, 1.0)
-            result[:, part] = held_out.T
-            energies[part] = energy - 0.5 * e * held_out
-            done[part] = safe
-        return done
+        from pairflip.losses.weighing import weigh  # compiled
+
+        gram, row, (folds, chains, k) = self._problem.gram, self._folds.row, supports.shape
+        at = np.searchsorted(self._problem.candidates, supports).reshape(-1, k)
+        weights = weigh(gram, at, np.repeat(row, chains))
+        left = self._outside[row][:, None] - weights.leverage.reshape(folds, chains)
+        e = gram.target[row][:, None] - weights.fitted.reshape(folds, chains)
+        safe = weights.calm.reshape(folds, chains) & (left > UNSEEN) & ~self._apart[:, None]
+        held_out = e / np.where(safe, left, 1.0)
+        result[:] = held_out.T
+        energies[:] = weights.energy.reshape(folds, chains) - 0.5 * e * held_out
+        return np.asarray(safe)
 
     def _single_rows(
         self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats, energies: Floats
@@ -147,18 +126,60 @@ class HeldOutErrors:
                     energies[fold, chain] = energy - 0.5 * float(e[rows] @ left)
                 result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
 
-    def without_columns(self) -> Floats:
-        """y minus prediction (P,) when nothing is chosen: by the mean and the forced columns of the other rows."""
-        nothing = np.empty(0, dtype=np.int64)
-        residuals = [
-            self._refit(nothing, left)[np.searchsorted(left, rows)]
-            for rows, left in zip(self._folds.rows, self._folds.left_out, strict=True)
-        ]
-        return np.asarray(np.concatenate(residuals) / self._root[self._folds.row])
+    def without_columns(self, *, quick: bool = False) -> Floats:
+        """y minus prediction (P,) when nothing is chosen: by the mean and the forced columns of the other rows.
 
-    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
-        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
-        return fold_coefficients(self._problem, self._folds, supports)
+        If it may be `quick`, by the identity for single rows left out.
+        """
+        row, nothing = self._folds.row, np.empty(0, dtype=np.int64)
+        refit = np.ones(len(self._folds.rows), dtype=bool)
+        result = np.empty(row.size)
+        if quick and self._single:
+            refit = (self._outside[row] <= UNSEEN) | self._apart
+            result[~refit] = (self._problem.gram.target[row] / np.where(refit, 1.0, self._outside[row]))[~refit]
+        for fold in np.flatnonzero(refit).tolist():
+            left = self._folds.left_out[fold]
+            result[self._places[fold]] = self._refit(nothing, left)[np.searchsorted(left, self._folds.rows[fold])]
+        return np.asarray(result / self._root[row])
+
+    def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
+        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold.
+
+        Parameters
+        ----------
+        supports : (F, k)
+            Columns that each fold chose.
+        quick
+            As in `judged`.
+        """
+        problem = self._problem
+        if not (quick and self._single and problem.gram.dense and supports.size) or problem.always.size:
+            return fold_coefficients(problem, self._folds, supports)
+        coefs, intercepts, safe = self._fits_by_gram(supports)
+        if not safe.all():
+            found = fold_coefficients(problem, self._folds.some(np.flatnonzero(~safe)), supports[~safe])
+            coefs[~safe], intercepts[~safe] = found.coefs, found.intercepts
+        return FoldCoefficients(coefs, np.empty((len(supports), 0)), intercepts)
+
+    def _fits_by_gram(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Coefficients (F, k) and intercepts (F,) without the row of each fold, and where (F,) they can be relied on.
+
+        With a weight w of W the row moves the means that the intercept makes up for by w / (W - w) of its distance.
+        """
+        from pairflip.losses.weighing import weigh  # compiled
+
+        problem, row = self._problem, self._folds.row
+        at = np.searchsorted(problem.candidates, supports)
+        weights = weigh(problem.gram, at, row, solve=True)
+        left, e = self._outside[row] - weights.leverage, problem.gram.target[row] - weights.fitted
+        safe = weights.calm & (left > UNSEEN) & ~self._apart
+        coefs = (weights.x - (e / np.where(safe, left, 1.0))[:, None] * weights.of_row) / problem.scale[at]
+        means, middle, w = problem.means[supports], problem.y_mean, problem.sample_weight
+        intercepts = middle - np.einsum("fk,fk->f", means, coefs)
+        if problem.center == "fold":
+            away = problem.y[row] - middle - np.einsum("fk,fk->f", problem.X[row[:, None], supports] - means, coefs)
+            intercepts -= w[row] / (w.sum() - w[row]) * away
+        return coefs, intercepts, safe
 
     def row_errors(self, residuals: Floats) -> Floats:
         """Squared errors."""

@@ -122,8 +122,8 @@ def _how_well(curve: SizeCurve, size: int) -> str:
         now = held_out(curve, size)
         return (
             f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the variance of the target: "
-            f"the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is somewhat too good, because the "
-            "number of columns was chosen by it."
+            f"the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is somewhat too good, because "
+            "the number of columns was chosen by it."
         )
     r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
     share = f"about {percent(r2[0])} of the variance of the target ({percent(max(0.0, r2[1]))} to {percent(r2[2])})"

@@ -17,6 +17,8 @@ from pairflip.gram import Gram
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
+SMALL = 6
+"""Columns up to which so few minima compete that many starts find the lowest."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Effort:
         Kicks times columns that are affordable in any case.
     anneals
         Whether some chains of method ``"auto"`` anneal before they descend.
+    path_first
+        If not 0, supports of more than `SMALL` columns are searched around the path: kicks times columns of the chain
+        that starts there, which all go from its lowest minimum. Other chains, from random starts, take far longer to
+        come as low; they get half of `few`, to see whether they agree.
     """
 
     name: str
@@ -49,11 +55,14 @@ class Effort:
     clock: bool = False
     few: int = 0
     anneals: bool = False
+    path_first: int = 0
 
-    def descent(self, k: int) -> Descent:
+    def descent(self, k: int, *, from_path: bool = False) -> Descent:
         """What a chain of size k does: at least `kicks` rounds, more where supports are small and kicks cheap."""
+        if self.path_first and k > SMALL:
+            return Descent(max(self.kicks, self.path_first // k) if from_path else self.few // (2 * k), pool=1)
         kicks = max(self.kicks, self.few // k)
-        return Descent(kicks, pool=12 if kicks > 24 or k <= 6 else max(2, kicks // 4))
+        return Descent(kicks, pool=12 if kicks > 24 or k <= SMALL else max(2, kicks // 4))
 
 
 EFFORTS = {
@@ -63,16 +72,24 @@ EFFORTS = {
 }
 FOLD_EFFORTS = {
     "quick": Effort("quick", 0.0, 1, 1, 0),
-    "normal": Effort("normal", 0.0, 4, 2, 2, few=60),
+    "normal": Effort("normal", 0.0, 4, 2, 8, few=60, path_first=200),
     "thorough": Effort("thorough", 0.0, 6, 6, 100, few=400),
 }
 """In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""
 FINAL_EFFORTS = {
-    "quick": Effort("quick", 0.0, 2, 2, 4),
+    "quick": Effort("quick", 0.0, 2, 2, 4, few=24, path_first=24),
     "normal": Effort("normal", 0.0, 4, 4, 60),
     "thorough": Effort("thorough", 0.0, 8, 6, 400),
 }
 """On all rows: more, because nothing averages over what is missed there."""
+
+
+def work_of(effort: str) -> dict[str, Any]:
+    """What chains of one size do, in folds and on all rows: journals of other amounts are not mixed with these."""
+    return {
+        where: {name: getattr(efforts[effort], name) for name in ("passes", "kicks", "few", "path_first")}
+        for where, efforts in (("folds", FOLD_EFFORTS), ("final", FINAL_EFFORTS))
+    }
 
 
 def as_method(method: Any) -> Method:

@@ -9,7 +9,7 @@ from pairflip.engines.base import NOTHING, WalkResult, is_lower, reaches
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 
-__all__ = ["NOTHING", "first_best", "is_lower", "reaches", "refine", "settle"]
+__all__ = ["NOTHING", "first_best", "first_bests", "is_lower", "reaches", "refine", "settle"]
 
 _TINY = 1e-5  # of y'y: below it, TIE y'y is a visible part of an energy
 _AFFORDABLE = 5_000  # flips, some 50 microseconds each
@@ -35,7 +35,12 @@ def settle(gram: Gram, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
 
 def first_best(energies: Floats, yy: float) -> int:
     """The first chain with the lowest energy; rounding does not decide between equal ones."""
-    return int(np.argmax(reaches(energies, float(energies.min()), yy)))
+    return int(first_bests(energies[None], np.array([yy]))[0])
+
+
+def first_bests(energies: Floats, yy: Floats) -> NDArray[np.int64]:
+    """The same (F,) for F problems at once: energies (F, chains), y'y (F,)."""
+    return np.asarray(np.argmax(reaches(energies, energies.min(axis=1, keepdims=True), yy[:, None]), axis=1))
 
 
 def refine(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64]:

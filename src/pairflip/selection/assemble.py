@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 
 import pairflip
 from pairflip.engines.blas import one_blas_thread
+from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import loo_stack, mean_and_error
 from pairflip.problem import SubsetProblem
 from pairflip.search.double_flip import improve
-from pairflip.search.settle import first_best, reaches
+from pairflip.search.settle import first_best, first_bests, reaches
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns, unchanged_in
@@ -31,6 +33,7 @@ from pairflip.selection.walks import temperatures
 Supports = NDArray[np.int64]
 _STAND_INS = 20
 _FEW = 20
+_UNSURE = 1e-9  # of y'y: what the Gram matrix does not tell of the energy of a well-conditioned support
 _POOL = 5_000  # supports of the folds that are tried on all rows, at most
 
 
@@ -129,7 +132,7 @@ def assemble(
         notes=tuple(notes),
         standard_errors=standard_errors(problem, fits),
     )
-    return with_fold_fits(curve, errors)
+    return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
 
 @dataclass(frozen=True)
@@ -145,15 +148,14 @@ class _Folds:
 
 def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
     """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
-    cells = [found.cell(size, f, work.chains) for f in range(len(work.folds))]
-    supports, energies = np.stack([cell[0] for cell in cells]), np.stack([cell[1] for cell in cells])
+    folds = np.arange(len(work.folds))
+    supports, energies = found.cells(size, folds.tolist(), work.chains)
     by_chain, exact = errors.judged(supports, quick=not work.selection.anneals)
     if not work.selection.anneals:
         energies = exact  # those of the search come from the Gram matrix
-    best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
-    folds = np.arange(len(work.folds))
+    best = first_bests(energies, errors.yy)
     chosen, low = supports[folds, best], energies[folds, best]
-    agreed = [np.mean(reaches(e, bound, yy)) for e, bound, yy in zip(energies, low, errors.yy, strict=True)]
+    agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
     fold = work.folds.fold
     residuals = by_chain[best[fold], np.arange(fold.size)]
     return _Folds(chosen, residuals, by_chain, float(np.mean(low / _training_rows(work))), float(np.mean(agreed)))
@@ -161,7 +163,7 @@ def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Fold
 
 def _of_nothing(work: Work, errors: HeldOutJudge) -> _Folds:
     """Size 0: the mean, or the forced columns alone."""
-    residuals = errors.without_columns()
+    residuals = errors.without_columns(quick=not work.selection.anneals)
     supports = np.empty((len(work.folds), 0), dtype=np.int64)
     chains = np.tile(residuals, (work.chains, 1))
     return _Folds(supports, residuals, chains, float(np.mean(0.5 * errors.yy / _training_rows(work))), 1.0)
@@ -194,11 +196,25 @@ def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
 
 def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
-    every = np.array([s for (k, f, _), s in found.supports.items() if k == size and f != ALL_ROWS], dtype=np.int64)
-    pool, times = np.unique(every, axis=0, return_counts=True)
-    pool = pool[np.argsort(-times, kind="stable")[: _POOL if work.selection.anneals else _FEW]]
+    every = found.cells(size, range(len(work.folds)), work.chains)[0].reshape(-1, size)
+    times = Counter(row.tobytes() for row in every.astype(">i8"))  # bytes in the order of the numbers
+    often = sorted(times, key=lambda row: (-times[row], row))[: _POOL if work.selection.anneals else _FEW]
+    pool = np.frombuffer(b"".join(often), ">i8").reshape(-1, size).astype(np.int64)
+    if not work.selection.anneals and work.problem.gram.dense:
+        pool = pool[_may_be_lowest(work.problem.gram, work.problem.gram.positions(pool))]
+    if len(pool) == 1:
+        return np.asarray(pool[0])
     energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
     return np.asarray(pool[int(np.argmin(energies))])
+
+
+def _may_be_lowest(gram: Gram, supports: Supports) -> NDArray[np.bool_]:
+    """Which supports may have the lowest energy, as far as the Gram matrix can tell."""
+    from pairflip.losses.weighing import weigh  # compiled
+
+    weights = weigh(gram, supports)
+    lowest = np.min(weights.energy[weights.calm], initial=np.inf)
+    return np.asarray(~weights.calm | (weights.energy <= lowest + _UNSURE * gram.yy))
 
 
 def _annealing(work: Work, found: Found) -> AnnealCurves:

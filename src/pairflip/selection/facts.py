@@ -13,7 +13,7 @@ import numpy as np
 
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
-from pairflip.least_squares import Floats
+from pairflip.least_squares import SINGULAR, Floats
 from pairflip.problem import SubsetProblem
 from pairflip.search.forward import forward_energies
 
@@ -67,6 +67,7 @@ SHUFFLES = 199
 _MOST_STEPS = 6
 _BUDGET = 4e9  # multiplications
 _PRODUCTS_BYTES = 32 * 2**20
+_CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cache
 
 
 @one_blas_thread()
@@ -88,18 +89,56 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
         steps -= 1
     rng = np.random.default_rng(seed)
     targets = np.stack([gram.target, *(rng.permutation(gram.target) for _ in range(SHUFFLES))])
-    left, together = [], max(1, _PRODUCTS_BYTES // (8 * n))
+    room = _CACHE_BYTES // (steps + 4) if gram.dense else _PRODUCTS_BYTES
+    left, together = [], max(1, room // (8 * n))
     for first in range(0, len(targets), together):
         part = targets[first : first + together]
-        left += [_path(gram, b, float(y @ y), steps) for y, b in zip(part, gram.products(part), strict=True)]
-    return _rank(np.stack(left))
+        yy = np.einsum("tm,tm->t", part, part)
+        left.append((_paths if gram.dense else _paths_by_rows)(gram, gram.products(part), yy, steps))
+    return _rank(np.concatenate(left))
 
 
-def _path(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
-    """Energies (steps,) that forward selection leaves of a target with these inner products, relative to the start."""
-    energies = forward_energies(gram, steps, b, yy)
-    energies += energies[-1:] * (steps + 1 - len(energies))
-    return np.asarray(energies[1:]) / max(energies[0], 1e-300)
+def _paths_by_rows(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:
+    """The same as `_paths`, one target after the other, for tables of which G cannot be formed."""
+    left = np.empty((len(b), steps))
+    for t, products in enumerate(b):
+        energies = forward_energies(gram, steps, products, float(yy[t]))
+        energies += energies[-1:] * (steps + 1 - len(energies))
+        left[t] = np.asarray(energies[1:]) / max(energies[0], 1e-300)
+    return left
+
+
+def _paths(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:
+    """Energies (T, steps) that forward selection leaves of T targets, relative to the start, as `forward_energies`.
+
+    Parameters
+    ----------
+    gram : Gram
+        The problem, with a matrix.
+    b, yy : (T, N), (T,)
+        Inner products of the columns with each target, and of each target with itself.
+    steps : int
+        How many columns are selected; where none is left, the energy stays as it is.
+    """
+    r, s, every = b.copy(), np.tile(gram.diagonal, (len(b), 1)), np.arange(len(b))
+    usable = s > SINGULAR
+    Q, energy, left = np.empty((len(b), steps, b.shape[1])), 0.5 * yy, np.empty((len(b), steps))
+    for step in range(steps):
+        usable &= s > SINGULAR
+        gain = np.where(usable, r * r, -1.0) / np.where(usable, s, 1.0)
+        j = np.argmax(gain, axis=1)
+        going = usable[every, j]
+        root = np.sqrt(np.where(going, s[every, j], 1.0))[:, None]
+        before = Q[:, :step]
+        q = (gram.matrix[j] - np.matmul(before[every, :, j][:, None], before)[:, 0]) / root
+        q[~going] = 0.0
+        Q[:, step] = q
+        r -= q * (r[every, j][:, None] / root)
+        s -= q * q
+        usable[every, j] = False
+        energy = np.where(going, np.maximum(energy - 0.5 * gain[every, j], 0.0), energy)
+        left[:, step] = energy
+    return np.asarray(left / np.maximum(0.5 * yy, 1e-300)[:, None])
 
 
 def _rank(left: Floats) -> float:

@@ -60,7 +60,12 @@ class Folds:
 
     def only(self, fold: int) -> Folds:
         """One fold alone."""
-        return Folds((self.rows[fold],), (self.left_out[fold],), self.how, self.by_row)
+        return self.some([fold])
+
+    def some(self, folds: Iterable[int]) -> Folds:
+        """Some of the folds, in this order."""
+        which = list(folds)
+        return Folds(tuple(self.rows[f] for f in which), tuple(self.left_out[f] for f in which), self.how, self.by_row)
 
 
 def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -> Folds:

@@ -114,8 +114,9 @@ def _stream(work: Work, pieces: list[list[Task]], n_jobs: int | None) -> Iterato
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", batch_size=1)
     results = parallel(delayed(run_batch)(work, batch) for batch in pieces)
     try:
-        for outcomes in results:  # noqa: UP028  ("yield from" would close the results before we can)
-            yield outcomes
+        with one_blas_thread():  # once for all batches: each of them asks for it, too, which then takes no time
+            for outcomes in results:  # noqa: UP028  ("yield from" would close the results before we can)
+                yield outcomes
     except GeneratorExit:  # whoever takes the results has failed or was interrupted
         work.stop.wanted = True
         with warnings.catch_warnings(action="ignore"):  # joblib's, that results are not used

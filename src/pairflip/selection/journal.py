@@ -17,7 +17,7 @@ import socket
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -37,7 +37,7 @@ from pairflip.selection.manifest import (
     refuse_files,
     sync_folder,
 )
-from pairflip.selection.tasks import ALL_ROWS, Work
+from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.selection.walks import Outcome, gram_of
 from pairflip.text import plural
 
@@ -56,31 +56,39 @@ class JournalWarning(UserWarning):
 class Found:
     """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
 
-    supports: dict[Address, list[int]] = field(default_factory=dict)
-    energies: dict[Address, float] = field(default_factory=dict)
+    pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
         """Take in what a task found."""
-        for chain in chains_of(outcome):
-            self.put(chain)
+        size, fold, first, _ = outcome.task
+        self.pieces.setdefault((size, fold), []).append(outcome)
+        for chain, course in enumerate(outcome.steps, start=first):
+            self.steps[size, fold, chain] = course.tolist()
 
     def put(self, chain: ChainRecord) -> None:
         """Take in one chain."""
-        self.supports[chain.address] = chain.support
-        self.energies[chain.address] = chain.energy
+        size, fold, number = chain.address
+        supports, energies = np.array([chain.support], dtype=np.int64), np.array([chain.energy])
+        piece = Outcome(Task(size, fold, number, number + 1), supports, energies, np.empty((0, 2, 0)))
+        self.pieces.setdefault((size, fold), []).append(piece)
         if chain.steps is not None:
             self.steps[chain.address] = chain.steps
 
     def clear(self) -> None:
         """Forget everything."""
-        for known in (self.supports, self.energies, self.steps):
-            known.clear()
+        self.pieces.clear()
+        self.steps.clear()
 
     @property
     def done(self) -> set[Address]:
         """Addresses of the finished chains."""
-        return set(self.supports)
+        return {
+            (size, fold, chain)
+            for (size, fold), pieces in self.pieces.items()
+            for piece in pieces
+            for chain in range(piece.task.first, piece.task.last)
+        }
 
     def cell(self, size: int, fold: int, chains: int) -> tuple[NDArray[np.int64], Floats]:
         """Supports (chains, k) and energies (chains,) of one size in one fold.
@@ -92,9 +100,36 @@ class Found:
         chains : int
             How many chains it has.
         """
-        addresses = [(size, fold, c) for c in range(chains)]
-        supports = np.array([self.supports[a] for a in addresses], dtype=np.int64)
-        return supports, np.array([self.energies[a] for a in addresses])
+        supports, energies = self.cells(size, (fold,), chains)
+        return supports[0], energies[0]
+
+    def cells(self, size: int, folds: Sequence[int], chains: int) -> tuple[NDArray[np.int64], Floats]:
+        """Supports (F, chains, k) and energies (F, chains) of one size in some folds.
+
+        Parameters
+        ----------
+        size : int
+            Which size.
+        folds : sequence of int
+            Which folds.
+        chains : int
+            How many chains each has.
+        """
+        pieces = [piece for fold in folds for piece in _in_order(self.pieces[size, fold], chains)]
+        supports, energies = (np.concatenate(parts) for parts in zip(*((p[1], p[2]) for p in pieces), strict=True))
+        return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)
+
+
+def _in_order(pieces: list[Outcome], chains: int) -> list[Outcome]:
+    """Pieces in the order of their chains, each chain once (a journal may hold it twice)."""
+    if len(pieces) == 1 and pieces[0].energies.size == chains:
+        return pieces
+    known = {
+        chain: piece._replace(supports=piece.supports[i : i + 1], energies=piece.energies[i : i + 1])
+        for piece in pieces
+        for i, chain in enumerate(range(piece.task.first, piece.task.last))
+    }
+    return [known[chain] for chain in range(chains)]
 
 
 class Journal:

@@ -39,7 +39,7 @@ class ErrorSoFar:
         self._sums = np.zeros((2, len(work.sizes)))
         self._open: dict[tuple[int, int], int] = {}
         self._ready: list[tuple[int, int]] = []
-        for size, fold, _ in found.supports:
+        for size, fold, _ in found.done:
             self._count((size, fold), 1)
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
@@ -99,7 +99,7 @@ class SelectionProgress:
         self._work, self._tasks, self._n_jobs = work, tasks, n_jobs
         self._journal = journal
         self._total = sum(task.last - task.first for task in tasks)
-        self._kept = len(found.supports)
+        self._kept = len(found.done)
         self._done, self._walked = 0, 0.0
         self._flips = int(work.flips.sum())
         self._began = self._shown = time.monotonic()

@@ -154,7 +154,7 @@ def run_shard(
         job = open_job(stack, work, journal, part)
         for _ in walk_jobs(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
             pass
-    return len(job.found.supports)
+    return len(job.found.done)
 
 
 def identify(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, check_size, count_chains
-from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, kick_nanoseconds
+from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, kick_nanoseconds, work_of
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
@@ -24,8 +24,7 @@ ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """Chains `first` to `last` - 1 of one size in one fold: the smallest piece of work that is handed out."""
 
     size: int
@@ -112,7 +111,7 @@ class Work:
     def nanoseconds(self, size: int, chains: int) -> float:
         """Estimated time of a task on one core, by the cost model (it sets batches, never results)."""
         if not self.selection.anneals:
-            kicks = 3 + FOLD_EFFORTS[self.selection.effort].descent(size).kicks
+            kicks = 3 + FOLD_EFFORTS[self.selection.effort].descent(size, from_path=True).kicks
             return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky=0.0) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
@@ -141,13 +140,14 @@ def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] 
         # A path runs over all sizes of a fold, so that these stay together.
         if (place if work.selection.anneals else place // len(work.sizes)) % of != part - 1:
             continue
-        open_chains = [c for c in range(work.chains_of(size, fold)) if (size, fold, c) not in done]
-        for first, last in _runs(open_chains):
+        chains = work.chains_of(size, fold)
+        open_chains = [c for c in range(chains) if (size, fold, c) not in done] if done else range(chains)
+        for first, last in [(0, chains)] if len(open_chains) == chains else _runs(open_chains):
             tasks.append(Task(size, fold, first, last))
     return tasks
 
 
-def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Consecutive numbers as (first, last + 1)."""
     start = 0
     for i in range(1, len(numbers) + 1):
@@ -172,16 +172,16 @@ def batches(work: Work, tasks: Iterable[Task], target_ns: float) -> list[list[Ta
     """
     result: list[list[Task]] = []
     batch: list[Task] = []
-    filled = 0.0
+    filled, each = 0.0, {size: work.nanoseconds(size, 1) for size in work.sizes}
     for task in tasks:
+        per_chain = each[task.size]
         if not work.selection.anneals:
             if batch and batch[-1].fold != task.fold and filled >= target_ns:
                 result.append(batch)
                 batch, filled = [], 0.0
             batch.append(task)
-            filled += work.nanoseconds(task.size, task.last - task.first)
+            filled += per_chain * (task.last - task.first)
             continue
-        per_chain = work.nanoseconds(task.size, 1)
         step = max(1, int(target_ns / per_chain))
         for first in range(task.first, task.last, step):
             piece = Task(task.size, task.fold, first, min(first + step, task.last))
@@ -310,10 +310,12 @@ def identity(work: Work) -> dict[str, Any]:
     """What a journal's manifest says: everything that a chain depends on apart from its address.
 
     Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer; but a
-    path depends on the largest size that it runs to.
+    path depends on the largest size that it runs to, and its chains on what an effort stands for in this version.
     """
     unused = ("method", "effort") if work.selection.anneals else ()
-    more = {} if work.selection.anneals else {"largest_size": max(work.sizes)}
+    more: dict[str, Any] = {}
+    if not work.selection.anneals:
+        more = {"largest_size": max(work.sizes), "work": work_of(work.selection.effort)}
     return {
         "data": work.problem.hash,
         "rows": work.problem.n_rows,

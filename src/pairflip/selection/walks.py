@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,7 @@ SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a task found: supports (chains, k) as column indices of X, and their energies.
 
     `steps` (chains, 2, steps): energies and acceptances of the first chains of a final fit, else empty.
@@ -107,34 +106,47 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     low = np.zeros(0)
     if any(task.first == 0 or task.size >= gram.n_columns for task in tasks):
         path, low = walker.path(gram, largest, passes=effort.passes, tick=tick)
-    found = []
-    for task in tasks:
-        k, chains = task.size, np.arange(task.first, task.last)
-        if (task.first == 0 or k >= gram.n_columns) and len(path) < k:
+    found, pairs, places = [], [], []
+    keys = _keys(work, tasks) if effort.kicks or effort.chains > 1 else []
+    steps = no_steps(work)
+    for at, task in enumerate(tasks):
+        k, from_path, chains = task.size, task.first == 0, task.last - task.first
+        if (from_path or k >= gram.n_columns) and len(path) < k:
             raise _too_large(task, len(path))
         if k == gram.n_columns:
-            everything = np.tile(np.arange(k), (chains.size, 1))
-            found.append(Outcome(task, gram.candidates[everything], np.full(chains.size, low[k - 1]), no_steps(work)))
+            everything = np.tile(np.arange(k), (chains, 1))
+            found.append(Outcome(task, gram.candidates[everything], np.full(chains, low[k - 1]), steps))
             continue
-        from_path = chains == 0
-        supports, energies = np.empty((chains.size, k), dtype=np.int64), np.empty(chains.size)
-        if from_path.any():
-            supports[0], energies[0] = np.sort(path[k - 1]), low[k - 1]
-        kinds: list[tuple[NDArray[np.bool_], NDArray[np.int64] | None]] = [(~from_path, None)]
-        if from_path.any() and effort.kicks:
-            kinds.append((from_path, supports[:1].copy()))
-        for which, starts in kinds:
-            if which.any():
-                fold = task.fold if task.fold == ALL_ROWS else work.first_address + task.fold
-                keys = address_keys(work.selection.seed, k, fold, chains[which])
-                plan = WalkPlan(k, *NO_FLIPS, keys, starts, effort.descent(k))
-                try:
-                    (walked,) = walker.walk([(gram, plan)], tick=tick)
-                except RankTooSmall as error:
-                    raise _too_large(task, error.rank) from None
-                supports[which], energies[which] = walked.support, walked.final_energy
-        found.append(Outcome(task, gram.candidates[supports], energies, no_steps(work)))
+        if from_path and chains == 1 and not effort.kicks:
+            found.append(Outcome(task, gram.candidates[path[k - 1]][None], low[k - 1 : k], steps))
+            continue
+        supports, energies = np.empty((chains, k), dtype=np.int64), np.empty(chains)
+        if from_path:
+            supports[0], energies[0] = gram.candidates[path[k - 1]], low[k - 1]
+        found.append(Outcome(task, supports, energies, steps))
+        for which, first in ((slice(int(from_path), chains), False), (slice(0, int(from_path)), True)):
+            if which.stop > which.start and (effort.kicks or not first):
+                starts = np.stack(path[k - 1 : k]) if first else None
+                plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, effort.descent(k, from_path=first))
+                pairs.append((gram, plan))
+                places.append((at, which))
+    try:
+        walks = walker.walk(pairs, tick=tick) if pairs else []
+    except RankTooSmall as error:
+        raise _too_large(next(task for task in tasks if task.size == error.k), error.rank) from None
+    for (at, which), walked in zip(places, walks, strict=True):
+        found[at].supports[which], found[at].energies[which] = gram.candidates[walked.support], walked.final_energy
     return found
+
+
+def _keys(work: Work, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
+    """The keys (chains, 2) of the chains of each task, by their addresses (seed, size, fold, chain)."""
+    counts = [task.last - task.first for task in tasks]
+    sizes = np.repeat([task.size for task in tasks], counts)
+    addresses = [task.fold if task.fold == ALL_ROWS else work.first_address + task.fold for task in tasks]
+    folds = np.repeat(addresses, counts)  # ALL_ROWS is -1, as in an address
+    chains = np.concatenate([np.arange(task.first, task.last) for task in tasks])
+    return np.split(address_keys(work.selection.seed, sizes, folds, chains), np.cumsum(counts)[:-1])
 
 
 def gram_of(work: Work, fold: int) -> Gram:
@@ -182,12 +194,8 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
     if any(task.size > gram.n_columns for task in tasks):
         largest = max(tasks, key=lambda task: task.size)
         raise _too_large(largest, gram.n_columns)
-    counts = [task.last - task.first for task in tasks]
-    sizes = np.repeat([task.size for task in tasks], counts)
-    folds = np.repeat([task.fold for task in tasks], counts)  # ALL_ROWS is -1, as in an address
-    chains = np.concatenate([np.arange(task.first, task.last) for task in tasks])
-    keys = np.split(address_keys(work.selection.seed, sizes, folds, chains), np.cumsum(counts)[:-1])
-    betas, flips = temperatures(work, gram, sizes.tolist()), work.schedule.flips(gram.n_columns)
+    betas = temperatures(work, gram, [task.size for task in tasks])
+    flips, keys = work.schedule.flips(gram.n_columns), _keys(work, tasks)
     return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
 
 

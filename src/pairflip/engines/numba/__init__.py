@@ -64,7 +64,12 @@ class NumbaEngine:
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
-        return [self._walk_pair(gram, plan, n_jobs, tick) for gram, plan in pairs]
+        largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
+        for gram, plan in pairs:
+            if memory is None or memory.gram is not gram:
+                memory = _Memory(gram, largest)
+            results.append(self._walk_pair(gram, plan, n_jobs, tick, memory))
+        return results
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
@@ -75,22 +80,20 @@ class NumbaEngine:
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
-    def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
+    def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
         if plan.descent is None:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
         reached = np.zeros((plan.chains, 2), np.int64)
-        return replace(self._descend_pair(gram, plan, starts, walked, reached, n_jobs, tick), reached=reached)
+        return replace(self._descend_pair(memory, plan, starts, walked, reached, n_jobs, tick), reached=reached)
 
     def _descend_pair(
-        self, gram: Gram, plan: WalkPlan, starts: NDArray[np.int64] | None, walked: WalkResult,
+        self, memory: _Memory, plan: WalkPlan, starts: NDArray[np.int64] | None, walked: WalkResult,
         reached: NDArray[np.int64], n_jobs: int, tick: Tick | None,
     ) -> WalkResult:  # fmt: skip
         """Chain by chain into `walked` and `reached`."""
-        from pairflip.engines.numba.judging import Judge
         from pairflip.engines.numba.kicks import advance_chain
-        from pairflip.engines.numba.searching import Searcher
 
         descent = plan.descent
         assert descent is not None
@@ -103,17 +106,16 @@ class NumbaEngine:
             if tick is not None:
                 tick(scans)
 
-        judge = Judge(gram)
-        idle = [Searcher(gram, plan.k, go_on, judge)]  # the first one forms G, once for all threads
+        memory.prepare()
 
         def work(first: int, last: int) -> None:
-            searcher = idle.pop() if idle else Searcher(gram, plan.k, go_on, judge)
+            searcher = memory.take(go_on)
             for c in range(first, last):
                 found = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
                 walked.support[c] = walked.best_support[c] = found.supports[0]
                 walked.final_energy[c] = found.energies[0]
                 reached[c] = found.reached, found.tried
-            idle.append(searcher)
+            memory.idle.append(searcher)
 
         _in_threads(work, plan.chains, n_jobs, stop)
         return walked
@@ -193,6 +195,37 @@ class NumbaEngine:
 
 def _ignore(_: int) -> None:
     """Nobody wants to hear of it."""
+
+
+class _Memory:
+    """What searches on one problem share, and memory for as many as run at a time, for supports up to `largest`."""
+
+    def __init__(self, gram: Gram, largest: int) -> None:
+        self.gram, self.largest = gram, largest
+        self.idle: list[Any] = []
+        self._judge: Any = None
+
+    def prepare(self) -> None:
+        """Form what all threads use, before there are any."""
+        from pairflip.engines.numba.judging import Judge
+
+        if self._judge is None:
+            self._judge = Judge(self.gram)
+            self.idle.append(self._new(_ignore))  # this one forms G
+
+    def take(self, go_on: Tick) -> Any:
+        """A searcher that nobody uses; it goes back to `idle`."""
+        try:
+            searcher = self.idle.pop()
+        except IndexError:
+            return self._new(go_on)
+        searcher.go_on = go_on
+        return searcher
+
+    def _new(self, go_on: Tick) -> Any:
+        from pairflip.engines.numba.searching import Searcher
+
+        return Searcher(self.gram, self.largest, go_on, self._judge)
 
 
 class _Stopped(Exception):

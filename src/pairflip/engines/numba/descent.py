@@ -32,6 +32,8 @@ from pairflip.least_squares import SINGULAR
 
 UNKNOWN = 1e-4
 """Relative error of a length up to which a nearly singular flip is weighed by it."""
+PLAIN = 1e-3
+"""A part of a column outside the support that is far too large for rounding to matter."""
 
 
 @kernel
@@ -72,6 +74,24 @@ def bound_gains(table, i, first, last, edge, tau):
 
 
 @kernel
+def may_gain(table, i, first, last, tau, enough):
+    r"""Whether `bound_gains` may find an upper bound of at least `enough` in slot i, without its divisions.
+
+    Where :math:`s' \ge` `PLAIN`, the upper bound :math:`(r'^2 / s') (1 + 2 \tau / s')` reaches `enough` only if
+    :math:`r'^2 (1 + 2 \tau / \text{PLAIN}) \ge \text{enough} \cdot s'`; any smaller s' is looked at.
+    """
+    p_inverse = 1.0 / table.P[i, i]
+    a, more, some = table.x[i] * p_inverse, 1.0 + 2.0 * tau / PLAIN + 1e-12, 0
+    W_i, r, s, free = table.W[i, first:last], table.r[first:last], table.s[first:last], table.free
+    for j in range(r.size):
+        w = W_i[j]
+        r_new, s_new = r[j] + a * w, s[j] + w * w * p_inverse
+        least = enough * s_new if s_new >= PLAIN else -1.0
+        some |= int(r_new * r_new * more * free[j] >= least) & int(free[j])
+    return some > 0
+
+
+@kernel
 def keep_largest(values, n, kept, i):
     """Keep the largest of n `values` and of kept[i], which is not negative.
 
@@ -81,6 +101,15 @@ def keep_largest(values, n, kept, i):
     for j in range(n):
         most = max(most, bits[j])
     kept.view(np.int64)[i] = most
+
+
+@kernel
+def some_below(table, edge):
+    """Whether of some column outside the support no more than `edge` is left."""
+    s, outside, some = table.s, table.outside, 0
+    for j in range(s.size):
+        some |= int(s[j] <= edge) & int(outside[j])
+    return some > 0
 
 
 @kernel
@@ -142,18 +171,22 @@ def find_flip(form, table, state):
     for step in range(2 * blocks):
         first = TOGETHER * (step % blocks)
         last = free_columns(table, first)
-        if step == blocks:
+        if step == blocks and some_below(table, edge):
             doubts = doubt_singular(form, table, state, 0, edge, limit)
             count = doubts
         for i in range(k):
             cost = table.x[i] * table.x[i] / table.P[i, i]
             if step >= blocks and 0.5 * (cost - table.most[i] - common) > limit:
                 continue
+            # Most slots have no flip that could matter, and then nothing of theirs is listed nor lowers the ceiling.
+            if step < blocks and not may_gain(table, i, first, last, tau, cost - common - 2.0 * limit):
+                continue
             bound_gains(table, i, first, last, edge, tau)
             if step < blocks:
                 keep_largest(table.upper, last - first, table.most, i)
                 keep_largest(table.lower, last - first, table.sure, i)
                 ceiling = min(ceiling, 0.5 * (cost - table.sure[i] + common))
+                limit = min(ceiling + tie, -tie)
                 continue
             enough = cost - common - 2.0 * limit
             for j in range(last - first):
@@ -163,7 +196,6 @@ def find_flip(form, table, state):
                     highest = max(highest, 0.5 * (cost - table.lower[j] + common))
                     if comes_first(table, i, first + j, slot, column):
                         slot, column = i, first + j
-        limit = min(ceiling + tie, -tie)
     state.doubts, state.slot, state.column = count, slot, column
     if count == 0:
         return MINIMUM

@@ -37,7 +37,7 @@ class Searcher:
     """Memory for searches on one problem, in one thread, with supports of up to `largest` columns."""
 
     def __init__(self, gram: Gram, largest: int, go_on: GoOn, judge: Judge | None = None) -> None:
-        self.gram, self._go_on = gram, go_on
+        self.gram, self.go_on = gram, go_on
         G, nothing = gram.matrix if gram.dense else np.empty((0, 0)), np.empty(0)
         self.form = Form(G, gram.b, gram.diagonal, gram.yy, np.empty((0, 0)), nothing, nothing)
         self.table = new_table(largest, gram.n_columns, dense=gram.dense)
@@ -104,7 +104,7 @@ class Searcher:
 
     def _count(self) -> None:
         scans = int(self.states["scans"][0])
-        self._go_on(scans - self._seen)
+        self.go_on(scans - self._seen)
         self._seen = scans
 
     def _help(self, status: int, next_ones: Sequence[int] = ()) -> None:
