@@ -17,8 +17,8 @@ from pairflip.gram import Gram
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
-SMALL = 6
-"""Columns up to which so few minima compete that many starts find the lowest."""
+LARGE = 30
+"""Columns from which on a descent from a random start costs much more than a kick."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,8 @@ class Effort:
     anneals
         Whether some chains of method ``"auto"`` anneal before they descend.
     path_first
-        If not 0, supports of more than `SMALL` columns are searched around the path: kicks times columns of the chain
-        that starts there, which all go from its lowest minimum. Other chains, from random starts, take far longer to
-        come as low; they get half of `few`, to see whether they agree.
+        If not 0, supports of more than `LARGE` columns are searched around the path: so many kicks of the chain that
+        starts there, all from its lowest minimum, and one descent from each random start, which takes far longer.
     """
 
     name: str
@@ -59,10 +58,10 @@ class Effort:
 
     def descent(self, k: int, *, from_path: bool = False) -> Descent:
         """What a chain of size k does: at least `kicks` rounds, more where supports are small and kicks cheap."""
-        if self.path_first and k > SMALL:
-            return Descent(max(self.kicks, self.path_first // k) if from_path else self.few // (2 * k), pool=1)
+        if self.path_first and k > LARGE:
+            return Descent(self.path_first if from_path else 0, pool=1)
         kicks = max(self.kicks, self.few // k)
-        return Descent(kicks, pool=12 if kicks > 24 or k <= SMALL else max(2, kicks // 4))
+        return Descent(kicks, pool=12 if kicks > 24 or k <= 6 else max(2, kicks // 4))
 
 
 EFFORTS = {
@@ -72,12 +71,12 @@ EFFORTS = {
 }
 FOLD_EFFORTS = {
     "quick": Effort("quick", 0.0, 1, 1, 0),
-    "normal": Effort("normal", 0.0, 4, 2, 8, few=60, path_first=200),
+    "normal": Effort("normal", 0.0, 4, 2, 2, few=60, path_first=8),
     "thorough": Effort("thorough", 0.0, 6, 6, 100, few=400),
 }
 """In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""
 FINAL_EFFORTS = {
-    "quick": Effort("quick", 0.0, 2, 2, 4, few=24, path_first=24),
+    "quick": Effort("quick", 0.0, 2, 2, 4),
     "normal": Effort("normal", 0.0, 4, 4, 60),
     "thorough": Effort("thorough", 0.0, 8, 6, 400),
 }
