@@ -76,6 +76,20 @@ class FoldFits:
 
 
 @dataclass(frozen=True)
+class RidgeSurface:
+    """What was tried where the ridge was chosen with the size: R relative ridge terms at the S sizes of the curve.
+
+    `ridges` (R,), `errors` (R, S) are cv_error, `predictions` (R, S, P) those of held-out rows (None for one ridge, and in
+    files where they would be very many numbers), and `ridge` is the one that was chosen: that of the curve.
+    """
+
+    ridges: Floats
+    errors: Floats
+    predictions: Floats | None
+    ridge: float
+
+
+@dataclass(frozen=True)
 class SizeCurve:
     r"""Cross-validated error against the number of columns, and what was selected on the way.
 
@@ -120,6 +134,9 @@ class SizeCurve:
         What is plain to see in the table and matters for cross validation, see `selection.facts`.
     fold_fits : FoldFits or None
         What intervals of predictions are made from; None in results of older versions.
+    surface : RidgeSurface or None
+        Errors of all ridge terms where one was chosen with the size; `ridge`, `ridges`, `ridge_errors` and
+        `ridge_predictions` for short.
     """
 
     sizes: Ints
@@ -158,6 +175,7 @@ class SizeCurve:
     seconds: float
     notes: tuple[str, ...] = field(default=())
     fold_fits: FoldFits | None = None
+    surface: RidgeSurface | None = None
 
     @property
     def best_size(self) -> int:
@@ -189,6 +207,26 @@ class SizeCurve:
     def ebic(self) -> Floats:
         """The extended criterion for many candidates (S,)."""
         return self.criteria["ebic"]
+
+    @property
+    def ridge(self) -> float:
+        """The relative ridge term that was chosen with the size; 0 where none was to be chosen."""
+        return 0.0 if self.surface is None else self.surface.ridge
+
+    @property
+    def ridges(self) -> Floats | None:
+        """The relative ridge terms (R,) that were tried; None where none was to be chosen."""
+        return None if self.surface is None else self.surface.ridges
+
+    @property
+    def ridge_errors(self) -> Floats | None:
+        """cv_error (R, S) of every ridge and size."""
+        return None if self.surface is None else self.surface.errors
+
+    @property
+    def ridge_predictions(self) -> Floats | None:
+        """Predictions (R, S, P) of held-out rows with every ridge and size; None where there was nothing to choose."""
+        return None if self.surface is None else self.surface.predictions
 
     def at(self, size: int) -> int:
         """Index of a size in `sizes`."""

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.selection.curve import AnnealCurves, FoldFits, SizeCurve, StandIns
+from pairflip.selection.curve import AnnealCurves, FoldFits, RidgeSurface, SizeCurve, StandIns
 
 SCHEMA = 3
 READABLE = (1, 2, 3)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
 _KIND = "pairflip size curve"
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
-_OPTIONAL = "fold_fits"  # what files written before it lack, of any schema
+_OPTIONAL = {"fold_fits", "surface"}  # what files written before it lack, of any schema
+MOST_PREDICTIONS = 1_000_000
+"""Held-out predictions of all ridge terms are written up to this number (some 20 MB)."""
 
 
 def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
@@ -29,6 +31,9 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     for field in fields(curve):
         value = getattr(curve, field.name)
         record[field.name] = _sparse(value) if field.name == _SPARSE else _plain(value)
+    predictions = curve.ridge_predictions
+    if predictions is not None and predictions.size > MOST_PREDICTIONS:
+        record["surface"]["predictions"] = None
     return record
 
 
@@ -42,9 +47,11 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     n = len(record["names"])
     values: dict[str, Any] = {}
     for field in fields(SizeCurve):
-        value: Any = record.get(field.name) if field.name == _OPTIONAL else record[field.name]
-        if field.name == _OPTIONAL:
+        value: Any = record.get(field.name) if field.name in _OPTIONAL else record[field.name]
+        if field.name == "fold_fits":
             value = _fold_fits(value)
+        elif field.name == "surface":
+            value = _surface(value)
         elif field.name == _SPARSE:
             value = _dense(value, n)
         elif field.name == "stand_ins":
@@ -72,6 +79,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     values["always_coefs"] = values["always_coefs"].reshape(values["sizes"].size, -1)
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
+    _check_surface(curve)
     return curve
 
 
@@ -152,6 +160,32 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         or fits.intercepts.shape != (len(wanted), folds)
     ):
         raise ValueError("fold_fits do not fit the columns of the folds")
+
+
+def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
+    if record is None:
+        return None
+    found = record["predictions"]
+    return RidgeSurface(
+        ridges=_array("ridges", record["ridges"]),
+        errors=_array("errors", record["errors"]),
+        predictions=None if found is None else _array("predictions", found),
+        ridge=float(record["ridge"]),
+    )
+
+
+def _check_surface(curve: SizeCurve) -> None:
+    """Refuse errors of ridge terms that do not belong to the sizes."""
+    surface = curve.surface
+    if surface is None:
+        return
+    shape = surface.ridges.size, curve.sizes.size
+    if (
+        surface.errors.shape != shape
+        or surface.ridge not in surface.ridges
+        or (surface.predictions is not None and surface.predictions.shape != (*shape, curve.observed.size))
+    ):
+        raise ValueError("the errors of ridge terms do not fit the sizes")
 
 
 def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:

@@ -23,6 +23,7 @@ from pairflip.selection.hands import Hands, choose_hands
 from pairflip.selection.journal import Found, Journal
 from pairflip.selection.progress import SelectionProgress, Show, check_show
 from pairflip.selection.settings import Selection, as_selection
+from pairflip.selection.shrinkage import with_surface
 from pairflip.selection.tasks import Task, Work, identity, missing, parse_shard, plan_work
 from pairflip.selection.walks import Outcome
 
@@ -66,11 +67,15 @@ def select_size(
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
-        ``schedule``, ``chains``, ``seed``, ``polish``: the other fields of `Selection`.
+        ``schedule``, ``chains``, ``seed``, ``polish``, ``method``, ``effort``, ``ridge``: the other fields of
+        `Selection`.
     """
-    work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
-    ((_, curve),) = _choose([work], [journal], n_jobs, progress)
-    return curve
+    chosen = _selection(sizes, cv, settings)
+    curves = []
+    for each in _with_ridges(problem, chosen):
+        ((_, curve),) = _choose([plan_work(each, chosen, engine, groups)], [journal], n_jobs, progress)
+        curves.append(curve)
+    return with_surface(curves, chosen.ridges) if chosen.ridges else curves[0]
 
 
 def select_many(
@@ -100,6 +105,8 @@ def select_many(
         Folder that has one journal for each problem.
     """
     chosen = _selection(sizes, cv, settings)
+    if chosen.ridges:
+        raise ValueError("ridge is to be chosen for many problems; expected None, or select_size for each problem.")
     seeds = list(seeds) * len(problems) if len(seeds) == 1 else list(seeds)
     works = [
         plan_work(problem, replace(chosen, seed=seed), engine, None)
@@ -136,13 +143,15 @@ def run_shard(
     shard
         Which part, for instance ``"3/64"``.
     """
-    part = parse_shard(shard)
-    work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
-    with ExitStack() as stack:
-        job = _open(stack, work, journal, part)
-        for _ in _walk(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
-            pass
-    return len(job.found.supports)
+    part, chosen = parse_shard(shard), _selection(sizes, cv, settings)
+    held = 0
+    for each in _with_ridges(problem, chosen):
+        with ExitStack() as stack:
+            job = _open(stack, plan_work(each, chosen, engine, groups), journal, part)
+            for _ in _walk(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
+                pass
+        held += len(job.found.supports)
+    return held
 
 
 def identify(
@@ -162,6 +171,15 @@ def identify(
         As in `select_size`.
     """
     return identity(plan_work(problem, _selection(sizes, cv, settings), engine, groups))
+
+
+def _with_ridges(problem: SubsetProblem, chosen: Selection) -> Iterator[SubsetProblem]:
+    """The problem with each ridge to choose from, or as it is."""
+    if not isinstance(problem, SubsetProblem) or not chosen.ridges:
+        yield problem
+        return
+    for ridge in chosen.ridges:
+        yield problem.with_shrinkage(ridge)
 
 
 def _selection(sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[str, Any]) -> Selection:
@@ -192,7 +210,8 @@ class _Job:
 
 
 def _open(stack: ExitStack, work: Work, folder: Folder | None, shard: tuple[int, int] = (1, 1)) -> _Job:
-    book = None if folder is None else stack.enter_context(Journal(folder, identity(work)))
+    part = f"ridge {work.problem.shrinkage!r}" if work.selection.ridges else None
+    book = None if folder is None else stack.enter_context(Journal(folder, identity(work), part))
     found = Found() if book is None else book.read(work)
     return _Job(work, folder, book, found, missing(work, found.done, shard))
 

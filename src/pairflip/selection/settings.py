@@ -13,6 +13,7 @@ from pairflip.search.annealing import as_schedule, check_chains
 from pairflip.search.effort import FOLD_EFFORTS, Method, as_method
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import parse_cv
+from pairflip.selection.shrinkage import as_ridges
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Selection:
     polish
         Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
         Nothing held out depends on it.
+    ridge
+        None: the penalty of the problem, as it is. ``"auto"`` or several values: the size is chosen together with one of
+        these relative ridge terms (`SubsetProblem.with_shrinkage`), each searched by itself in the same folds.
     """
 
     sizes: Iterable[int] | None = None
@@ -55,6 +59,7 @@ class Selection:
     polish: bool = True
     method: Method | None = None
     effort: Literal["quick", "normal", "thorough"] = "normal"
+    ridge: Iterable[float] | Literal["auto"] | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
@@ -73,6 +78,7 @@ class Selection:
             "chains": None if self.chains is None else check_chains(self.chains),
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
+            "ridge": as_ridges(self.ridge),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -82,6 +88,12 @@ class Selection:
         """The schedule."""
         assert isinstance(self.schedule, Schedule)
         return self.schedule
+
+    @property
+    def ridges(self) -> tuple[float, ...]:
+        """Relative ridge terms to choose from; () where none is chosen."""
+        assert self.ridge is None or isinstance(self.ridge, tuple)
+        return self.ridge or ()
 
     @property
     def anneals(self) -> bool:
@@ -106,6 +118,7 @@ class Selection:
             "polish": self.polish,
             "method": self.method,
             "effort": self.effort,
+            "ridge": list(self.ridges) or None,
         }
 
 

@@ -82,7 +82,7 @@ class Work:
             "final_chains": list(self.final_chains),
             "center": problem.center,
             "always": [problem.names[j] for j in problem.always],
-            "ridge": problem.ridge,
+            "ridge": chosen["ridge"] or problem.ridge,
         }
 
     @property
@@ -302,6 +302,10 @@ _EXTENT = ("sizes", "chains", "final_chains", "polish")
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
 
+RIDGE_CHOSEN = "chosen with the size"
+"""The ridge of a run that tries several, in its manifest: each has lines of its own, and more may be added later."""
+
+
 def identity(work: Work) -> dict[str, Any]:
     """What a journal's manifest says: everything that a chain depends on apart from its address.
 
@@ -309,7 +313,9 @@ def identity(work: Work) -> dict[str, Any]:
     path depends on the largest size that it runs to.
     """
     unused = ("method", "effort") if work.selection.anneals else ()
-    more = {} if work.selection.anneals else {"largest_size": max(work.sizes)}
+    more: dict[str, Any] = {} if work.selection.anneals else {"largest_size": max(work.sizes)}
+    if work.selection.ridges:
+        more["ridge"] = RIDGE_CHOSEN
     return {
         "data": work.problem.hash,
         "rows": work.problem.n_rows,
