@@ -395,7 +395,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
             polish=self.polish,
             method=self.method,
             effort=self.effort,
-            ridge=None if isinstance(self.ridge, Real) else self.ridge,
+            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
         )
         self.curve_ = select_size(
             problem,

@@ -159,7 +159,7 @@ class SubsetProblem:
         return self.loss.without_rows(self, index)
 
     def with_shrinkage(self, ridge: float) -> SubsetProblem:
-        r"""The same problem with the penalty :math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2` on the chosen coefficients.
+        r"""The same problem with a relative ridge, the penalty :math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2`.
 
         :math:`|X_j|` is the norm of column j on the rows that are fitted (in a fold, its training rows), forced columns
         projected out, so that lambda has no unit: it compares with the 1 of a scaled column. With 0, this problem.
@@ -167,8 +167,8 @@ class SubsetProblem:
         ridge = check_shrinkage(ridge)
         if self.ridge:
             raise ValueError(
-                f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem without "
-                "it where a ridge in units of the scaled columns is asked for."
+                f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "
+                "without it where a ridge in units of the scaled columns is asked for."
             )
         if self.shrinkage:
             raise ValueError(f"the problem has a relative ridge of {self.shrinkage:g} already; expected one without.")

@@ -208,7 +208,7 @@ def parse_sizes(text: str | None) -> list[int] | None:
     return sorted(set(sizes))
 
 
-def parse_ridge(text: str) -> float | str | list[float]:
+def parse_ridge(text: str) -> float | Literal["auto"] | list[float]:
     """A penalty from ``0.5``, "auto", or relative ridge terms to choose from, ``0,0.1,1``."""
     if text.strip() == "auto":
         return "auto"

@@ -139,7 +139,7 @@ class _Shared:
 
     @classmethod
     def of(cls, problem: SubsetProblem, support: NDArray[np.int64]) -> _Shared | None:
-        """None where the columns are dependent on all rows, as forced ones may be, or where each fold has its penalty."""
+        """None where columns are dependent on all rows, as forced ones may be, or the penalty differs between folds."""
         if problem.shrinkage:
             return None
         columns = problem.X[:, np.concatenate([problem.always, support])].astype(np.float64)

@@ -1,6 +1,6 @@
 r"""Squared error with a relative ridge: a penalty in units of the scaled columns,
 
-.. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \sum_{j \in S} |X_j|^2 x_j^2 ,
+.. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2 ,
 
 with :math:`|X_j|` the norm of column j, forced columns projected out, on the rows that are fitted. In a fold these are
 its training rows, so that nothing of the held-out rows enters. Multiplying a column by a number changes nothing.
@@ -134,7 +134,7 @@ class ShrunkenErrors(HeldOutErrors):
     """Residuals of held-out rows under supports that are fitted again, with ridge, on the training rows of the fold."""
 
     def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
-        """Residuals (C, P) and training energies (F, C) of `supports` (F, C, k), one solution for each fold and support.
+        """Residuals (C, P) and training energies (F, C), one solution for each fold and support.
 
         Parameters
         ----------
@@ -151,8 +151,6 @@ class ShrunkenErrors(HeldOutErrors):
             for u, support in enumerate(distinct):
                 found = solve_without(self._problem, support, left_out)
                 own = which.reshape(-1) == u
-                residuals[own, self._places[fold]] = (
-                    found.table[predicted, -1] - found.table[predicted, :-1] @ found.x
-                )
+                residuals[own, self._places[fold]] = found.table[predicted, -1] - found.table[predicted, :-1] @ found.x
                 energies[fold, own] = found.energy
         return residuals / self._root[self._folds.row], energies

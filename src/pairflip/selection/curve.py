@@ -79,8 +79,8 @@ class FoldFits:
 class RidgeSurface:
     """What was tried where the ridge was chosen with the size: R relative ridge terms at the S sizes of the curve.
 
-    `ridges` (R,), `errors` (R, S) are cv_error, `predictions` (R, S, P) those of held-out rows (None for one ridge, and in
-    files where they would be very many numbers), and `ridge` is the one that was chosen: that of the curve.
+    `ridges` (R,); `errors` (R, S), cv_error; `predictions` (R, S, P) of held-out rows (None for one ridge, and where a
+    file would have very many of them); `ridge`, the one that was chosen: that of the curve.
     """
 
     ridges: Floats

@@ -47,8 +47,8 @@ class Selection:
         Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
         Nothing held out depends on it.
     ridge
-        None: the penalty of the problem, as it is. ``"auto"`` or several values: the size is chosen together with one of
-        these relative ridge terms (`SubsetProblem.with_shrinkage`), each searched by itself in the same folds.
+        None: the penalty of the problem, as it is. ``"auto"`` or several values: one of these relative ridge terms
+        (`SubsetProblem.with_shrinkage`) is chosen together with the size, each searched by itself in the same folds.
     """
 
     sizes: Iterable[int] | None = None

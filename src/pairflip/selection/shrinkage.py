@@ -28,7 +28,7 @@ def as_ridges(ridge: Any) -> tuple[float, ...] | None:
         return GRID
     if isinstance(ridge, (int, float, np.number)):
         raise TypeError(
-            f"ridge is {ridge}; {_EXPECTED}. One penalty in the units of the table is SubsetProblem(..., ridge={ridge})."
+            f"ridge is {ridge}; {_EXPECTED}. One penalty in the units of the table is a setting of SubsetProblem."
         )
     if isinstance(ridge, str) or not isinstance(ridge, Iterable):
         raise ValueError(f"ridge is {ridge!r}; {_EXPECTED}.")
