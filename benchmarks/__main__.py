@@ -7,7 +7,19 @@ from functools import partial
 import numba
 import numpy as np
 
-from benchmarks import anytime, crossval, gpu, honesty, leave_one_out, optimality, speed, thermometers, threads, wide
+from benchmarks import (
+    anytime,
+    crossval,
+    gpu,
+    honesty,
+    leave_one_out,
+    optimality,
+    shrinkage,
+    speed,
+    thermometers,
+    threads,
+    wide,
+)
 
 PARTS = {
     "speed": speed.report,
@@ -22,6 +34,8 @@ PARTS = {
     "thermometers": thermometers.report,
     "anytime": anytime.report,
     "loo": leave_one_out.report,
+    "shrinkage": shrinkage.report,
+    "shrinkage-simulated": shrinkage.report_simulated,
 }
 NAMED = (
     "honesty",
@@ -30,6 +44,8 @@ NAMED = (
     "thermometers",
     "anytime",
     "loo",
+    "shrinkage",
+    "shrinkage-simulated",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

@@ -1,13 +1,18 @@
 """A relative ridge: least squares with more rows, in folds, without leaks; and chosen together with the size."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from _cli import invoke, small_table, without_figures
 from _curves_equal import assert_same_curve
-from pairflip import AnnealedSubset, AnnealedSubsetCV, Selection, SizeCurve, SubsetProblem, select_size
+from pairflip import AnnealedSubset, AnnealedSubsetCV, Selection, SizeCurve, SubsetProblem, figures, select_size
+from pairflip.present.answer import answer_of
+from pairflip.present.page import render
+from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.selection import merge_journals, run_shard
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.folds import as_folds
@@ -275,3 +280,62 @@ def test_two_kinds_of_ridge_do_not_mix():
         AnnealedSubset(1, ridge="auto").fit(X, y)
     with pytest.raises(ValueError, match="select_size for each problem"):
         next(select_many([SubsetProblem(X, y)], [1], ridge="auto"))
+
+
+def test_the_answer_the_page_and_the_figures_show_what_was_tried(chosen, tmp_path):
+    *_, curve = chosen
+    words = shrinkage_words(curve)
+    assert f"a ridge term of {curve.ridge:g}, chosen with the size from 0, 0.01, 0.03, 0.1, 0.3, 1; without it" in words
+    assert (words in answer_of(curve).text) == answer_of(curve).predicts
+    page = render(curve)
+    assert "Table: error by ridge and size" in page
+    assert '<h2 id="h-ridge_surface">How much shrinkage</h2>' in page
+    names = [path.name for path in figures.save_figures(curve, tmp_path)]
+    assert names[2:4] == ["ridge_surface.svg", "ridge_surface.png"]
+    labels = [line.get_label() for line in figures.plot_ridge_surface(curve).get_lines()]
+    assert [label for label in labels if "chosen" in label] == [f"ridge {curve.ridge:g} (chosen)"]
+
+
+def test_without_a_choice_nothing_is_shown(chosen):
+    *_, curve = chosen
+    plain = replace(curve, surface=None)
+    assert shrinkage_words(plain) == ""
+    assert "How much shrinkage" not in render(plain)
+    with pytest.raises(ValueError, match="expected select_size"):
+        figures.plot_ridge_surface(plain)
+    zero = replace(curve, surface=replace(curve.surface, ridge=0.0))
+    assert "did not lower the error" in shrinkage_words(zero)
+
+
+def test_the_command_line_chooses_and_its_settings_run_again(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    small_table(tmp_path / "small.csv")
+    options = ["--sizes", "1-3", "--cv", "5", "--effort", "quick", "--jobs", "1"]
+    result = invoke("select", tmp_path / "small.csv", "-t", "y", *options, "--ridge", "auto", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    curve = SizeCurve.load(tmp_path / "out" / "result.json")
+    assert curve.ridges.tolist() == list(GRID)
+    again = invoke("select", "--config", tmp_path / "out" / "run.toml", "-o", tmp_path / "again")
+    assert again.exit_code == 0, again.stderr
+    assert_same_curve(curve, SizeCurve.load(tmp_path / "again" / "result.json"))
+    some = invoke("select", tmp_path / "small.csv", "-t", "y", *options, "--ridge", "0, 0.5", "-o", tmp_path / "some")
+    assert some.exit_code == 0, some.stderr
+    assert SizeCurve.load(tmp_path / "some" / "result.json").ridges.tolist() == [0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("much", "--ridge is 'much'; expected a number >= 0, auto, or several numbers such as 0,0.1,1."),
+        ("-1", "ridge is -1.0; expected a finite number >= 0."),
+        ("0,-1", "ridge holds -1; expected numbers from 0"),
+        ("", "--ridge is ''; expected a number >= 0"),
+        ("1,", "--ridge is '1,'; expected a number >= 0"),
+    ],
+)
+def test_bad_values_on_the_command_line_end_with_code_2(tmp_path, given, message):
+    small_table(tmp_path / "small.csv")
+    result = invoke("select", tmp_path / "small.csv", "-t", "y", "--ridge", given, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert len(result.stderr.strip().splitlines()) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
 from pairflip.text import column_labels, explained, number, percent, plural
@@ -92,6 +93,8 @@ def answer_of(curve: SizeCurve) -> Answer:
     ]
     if other is not None:
         details += _other(curve, size, other)
+    if words := shrinkage_words(curve):
+        details.append((words, False))
     cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve))
     return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
 

@@ -69,6 +69,8 @@ class PageFigure:
         Whether it shows one size, that of the slider; its panels stand side by side.
     place
         Where in the page: at the errors by size, after the columns, or in the closed part about the search.
+    applies
+        Whether a curve has what the figure shows; by default every curve does.
     """
 
     name: str
@@ -82,6 +84,7 @@ class PageFigure:
     shape: Callable[[Any, bool], tuple[float, float]] = _shape
     follows: bool = False
     place: Literal["sizes", "main", "search"] = "main"
+    applies: Callable[[SizeCurve], bool] = lambda curve: True
 
     def panel_labels(self, numbers: Any) -> Sequence[str]:
         """Text alternatives of the panels."""
@@ -94,6 +97,11 @@ class PageFigure:
 
 FIGURES: dict[str, PageFigure] = {}
 """All figures by name, in the order of the page."""
+
+
+def figures_of(curve: SizeCurve) -> list[PageFigure]:
+    """The registered figures that apply to a curve."""
+    return [figure for figure in FIGURES.values() if figure.applies(curve)]
 
 
 def register(figure: PageFigure) -> None:
