@@ -4,7 +4,7 @@
 random splits, three quarters of the rows to learn from. `python -m benchmarks shrinkage-simulated`: populations with a
 known truth, mean over ten draws. Sizes, shrinkage and the rivals' settings are chosen inside by ten folds (ridge
 regression: by its leave-one-out formula). One thread, a few minutes each; PAIRFLIP_DRAWS=2 for a look,
-PAIRFLIP_TABLES=gasoline,eyedata for some tables.
+PAIRFLIP_TABLES=gasoline,noise for those whose names begin so.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ POPULATIONS = (
     Population("all 60 weak, 100 x 60", 100, 60, _gauss(60, 60), 0.6),
     Population("neighbours 0.9, 6 columns, 80 x 100", 80, 100, _few(100, 6), 0.7, 0.9),
     Population("neighbours 0.95, 30 columns, 80 x 150", 80, 150, _gauss(150, 30), 0.8, 0.95),
+    Population("noise 60 x 200", 60, 200, _few(200, 0), 0.0),
+    Population("noise 100 x 50", 100, 50, _few(50, 0), 0.0),
 )
 LARGEST = 25
 TRIED = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -114,10 +116,9 @@ def compare(X: np.ndarray, y: np.ndarray, truth: Callable[[Result], float]) -> d
 def report() -> None:
     """Real tables."""
     root = Path(os.environ.get("PAIRFLIP_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    wanted = os.environ.get("PAIRFLIP_TABLES", "").split(",")
     print("\nMedian R2 on new rows (median number of columns), five splits 75/25, ten folds inside, sizes to 25:")
     for name, (file, target, drop) in TABLES.items():
-        if wanted != [""] and name.split()[0] not in wanted:
+        if not _wanted(name):
             continue
         table = read_table(root / file, target, drop=list(drop))
         records = []
@@ -137,7 +138,7 @@ def report() -> None:
 def report_simulated() -> None:
     """Populations with a known truth."""
     print("\nMean R2 on new rows (median number of columns), analytic truth, ten folds inside, sizes to 25:")
-    for population in POPULATIONS:
+    for population in filter(lambda each: _wanted(each.name), POPULATIONS):
         records = []
         for seed in range(_draws(10)):
             X, y, b, noise = population.draw(seed)
@@ -149,6 +150,11 @@ def report_simulated() -> None:
 
             records.append(compare(X, y, truth))
         _line(population.name, records, np.mean)
+
+
+def _wanted(name: str) -> bool:
+    wanted = os.environ.get("PAIRFLIP_TABLES", "")
+    return not wanted or name.split()[0] in wanted.split(",")
 
 
 def _draws(default: int) -> int:
@@ -165,5 +171,6 @@ def _line(
         error = np.std(gain, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
         time_text = f", {seconds.sum():.0f} s" if np.isfinite(seconds).all() else ""
         more = "" if method == "no ridge" else f" [{np.mean(gain):+.3f} ± {error:.3f}]"
-        texts.append(f"{method}: {middle(r2):.3f} ({np.median(columns):g}){more}{time_text}")
+        none = f", no columns in {np.mean(columns == 0):.0%}" if (columns == 0).any() else ""
+        texts.append(f"{method}: {middle(r2):.3f} ({np.median(columns):g}{none}){more}{time_text}")
     print(f"- {name}\n    " + "\n    ".join(texts), flush=True)

@@ -1,5 +1,6 @@
 """A relative ridge: least squares with more rows, in folds, without leaks; and chosen together with the size."""
 
+import pickle
 from dataclasses import replace
 from itertools import combinations
 
@@ -122,6 +123,28 @@ def test_a_search_finds_the_best_support_of_the_shrunken_problem():
     for k in (2, 3):
         best = min(combinations(range(N), k), key=problem.energy)
         assert curve.supports[curve.at(k)].tolist() == list(best)
+
+
+def test_a_wide_table_is_used_as_it_is_with_the_same_result():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 1100)).astype(np.float32)
+    y = X[:, :3] @ [2.0, -1.0, 1.0] + rng.standard_normal(30)
+    wide, ordinary = SubsetProblem(X, y, memory_budget=0), SubsetProblem(X, y)
+    assert (wide.wide, ordinary.wide) == (True, False)
+    one, other = (select_size(problem, [1, 3], ridge=[0.2], **QUICK) for problem in (wide, ordinary))
+    np.testing.assert_allclose(one.cv_error, other.cv_error, rtol=1e-6)
+    np.testing.assert_allclose(one.coef(3), other.coef(3), rtol=1e-5, atol=1e-9)
+
+
+def test_a_worker_elsewhere_gets_the_table_once():
+    problem = SubsetProblem(*table())
+    shrunken = problem.with_shrinkage(0.2)
+    sent = pickle.dumps(shrunken)
+    assert len(sent) < 1.5 * len(pickle.dumps(problem))
+    there = pickle.loads(sent)
+    assert there.energy([0, 3]) == shrunken.energy([0, 3])
+    assert there.held_out([1, 2]).energy(np.array([0, 3])) == shrunken.held_out([1, 2]).energy(np.array([0, 3]))
+    assert repr(there).endswith("ridge=0, shrinkage=0.2)")
 
 
 def test_scikit_learns_ridge_on_scaled_columns_is_the_same():

@@ -137,9 +137,10 @@ class SubsetProblem:
         return int(self.X.shape[1])
 
     def __repr__(self) -> str:
+        shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
         return (
             f"SubsetProblem({self.n_rows} rows, {self.candidates.size} candidate columns of {self.n_columns}, "
-            f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g})"
+            f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{shrunken})"
         )
 
     def held_out(self, rows: ArrayLike) -> Gram:
