@@ -69,7 +69,8 @@ def shrinkage_words(curve: SizeCurve) -> str:
         return ""
     values = ", ".join(f"{ridge:g}" for ridge in surface.ridges)
     if surface.ridge == 0:
-        return f" Shrinking the coefficients (ridge {values}) did not lower the error."
+        others = ", ".join(f"{ridge:g}" for ridge in surface.ridges if ridge > 0)
+        return f" Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
     text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
     if 0 in surface.ridges:
         without = float(np.sqrt(2.0 * surface.errors[surface.ridges == 0].min()))
