@@ -16,7 +16,7 @@ from pairflip.losses.shrunken import check_shrinkage
 from pairflip.selection.curve import RidgeSurface, SizeCurve
 
 GRID = (0.0, 0.1, 1.0)
-"""What ``ridge="auto"`` tries; six values from 0 to 1 chose no better, in twice the time."""
+"""What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
 _EXPECTED = "expected 'auto', or values >= 0 in units of the scaled columns, for instance [0, 0.1, 1]"
 
 
