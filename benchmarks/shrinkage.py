@@ -4,7 +4,7 @@
 random splits, three quarters of the rows to learn from. `python -m benchmarks shrinkage-simulated`: populations with a
 known truth, mean over ten draws. Sizes, shrinkage and the rivals' settings are chosen inside by ten folds (ridge
 regression: by its leave-one-out formula). One thread, a few minutes each; PAIRFLIP_DRAWS=2 for a look,
-PAIRFLIP_TABLES=gasoline,noise for those whose names begin so.
+PAIRFLIP_FIRST=10 for other draws, PAIRFLIP_TABLES=gasoline,noise for those whose names begin so.
 """
 
 from __future__ import annotations
