@@ -16,6 +16,7 @@ from benchmarks import (
     honesty,
     leave_one_out,
     optimality,
+    shrinkage,
     speed,
     stability,
     thermometers,
@@ -40,6 +41,8 @@ PARTS = {
     "thermometers": thermometers.report,
     "anytime": anytime.report,
     "loo": leave_one_out.report,
+    "shrinkage": shrinkage.report,
+    "shrinkage-simulated": shrinkage.report_simulated,
 }
 NAMED = (
     "honesty",
@@ -52,6 +55,8 @@ NAMED = (
     "thermometers",
     "anytime",
     "loo",
+    "shrinkage",
+    "shrinkage-simulated",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

@@ -331,7 +331,7 @@ BAD_CONFIG = {
     "a text for a number": ('seed = "x"', "--seed is 'x' in 'c.toml'; expected a whole number, at least 0."),
     "a fraction": ("seed = 1.5", "has seed = 1.5; expected a whole number, at least 0."),
     "too small": ("chains = 0", "--chains is 0 in 'c.toml'; expected a whole number, at least 1."),
-    "truth": ("ridge = true", "has ridge = true; expected a number."),
+    "truth": ("ridge = true", "has ridge = true; expected a text or a number."),
     "not a number": ("seed = nan", "expected a whole number"),
     "infinite": ("jobs = inf", "expected a whole number"),
     "no word of them": ("missing = 3", "--missing is 3 in 'c.toml'; expected 'drop-rows' or 'drop-columns'."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
@@ -33,7 +33,7 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
 
     fit_intercept: bool
     always: Iterable[str | int]
-    ridge: float
+    ridge: float | Literal["auto"] | Iterable[float]
     random_state: int | np.random.RandomState | None
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
@@ -52,8 +52,12 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
             center="fold" if self.fit_intercept else None,
             always=self.always,
             sample_weight=sample_weight,
-            ridge=self.ridge,
+            ridge=self._penalty(),
         )
+
+    def _penalty(self) -> Any:
+        """The ridge in the units of X."""
+        return self.ridge
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it."""
@@ -273,8 +277,10 @@ class AnnealedSubsetCV(_SubsetRegressor):
         Whether to fit a constant in addition to the chosen columns (inside every fold).
     always : names or indices of columns
         Columns that are in the model whatever is chosen; they are not counted in the size.
-    ridge : float
-        Penalty on the squares of the chosen coefficients, in the units of X.
+    ridge : float, "auto" or list of float
+        A number: penalty on the squares of the chosen coefficients, in the units of X. ``"auto"``: shrinkage chosen
+        together with the size, from a short grid in units of the scaled columns; or from the values of a list. Each is
+        searched by itself, so that this takes as many times longer.
     random_state : int, RandomState or None
         Seed; an int gives the same result every time, for any number of workers.
     n_jobs : int or None
@@ -294,6 +300,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
     intercept_ : float
     support_ : (n_nonzero_coefs_ + forced,)
         Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
+    ridge_ : float
+        The relative ridge term that was chosen with the size; 0 where none was to be chosen.
     energy_ : float
         Half the residual sum of squares on the training rows (weighted).
     curve_ : SizeCurve
@@ -333,7 +341,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         stability: int = 0,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
-        ridge: float = 0.0,
+        ridge: float | Literal["auto"] | Iterable[float] = 0.0,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
@@ -393,6 +401,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
             method=self.method,
             effort=self.effort,
             stability=self.stability,
+            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
         )
         self.curve_ = select_size(
             problem,
@@ -406,7 +415,12 @@ class AnnealedSubsetCV(_SubsetRegressor):
         curve = self.curve_
         self.n_nonzero_coefs_ = _CHOICES[self.choose](curve)
         self.cv_results_ = _search_results(curve)
-        return self._keep(problem, curve.supports[curve.at(self.n_nonzero_coefs_)])
+        self.ridge_ = curve.ridge
+        shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
+        return self._keep(shrunken, curve.supports[curve.at(self.n_nonzero_coefs_)])
+
+    def _penalty(self) -> Any:
+        return self.ridge if isinstance(self.ridge, Real) else 0.0
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Lower and upper bounds (n_samples, 2) around the predictions of new rows, from the folds' own fits.

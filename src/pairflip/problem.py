@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from math import isqrt
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from pairflip.inputs import as_table, as_target, as_weights, data_hash, find_col
 from pairflip.least_squares import Floats
 from pairflip.losses import LOSSES, Fit, Loss
 from pairflip.losses.loo import LooGram
+from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
 from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
@@ -64,11 +66,14 @@ class SubsetProblem:
         Columns of X that can be chosen, and the norms by which they were divided.
     forced, forced_basis : (M, f), (M, rank)
         What is always in the model, rows times the root of their weights, and an orthonormal basis of it.
+    shrinkage : float
+        Ridge term in units of the scaled columns, see `with_shrinkage`; 0 unless asked for there.
     means, y_mean, powers
         Means that were subtracted, and powers of two by which forced columns were divided, before anything was squared.
     """
 
     loss: Loss = LOSSES["squares"]
+    shrinkage: float = 0.0
     candidates: NDArray[np.int64]
     scale: Floats
     forced: Floats
@@ -91,8 +96,9 @@ class SubsetProblem:
     ) -> None:
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
-        if not (np.isfinite(ridge) and ridge >= 0):
-            raise ValueError(f"ridge is {ridge}; expected a finite number >= 0.")
+        if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
+            chosen = "" if isinstance(ridge, (int, float)) else " (select_size and AnnealedSubsetCV can choose it)"
+            raise ValueError(f"ridge is {ridge}; expected a finite number >= 0{chosen}.")
         self.memory_budget = int(memory_budget)
         from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
         table, self.column_names = as_table(X, names, as_it_is_from=from_here)
@@ -131,9 +137,10 @@ class SubsetProblem:
         return int(self.X.shape[1])
 
     def __repr__(self) -> str:
+        shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
         return (
             f"SubsetProblem({self.n_rows} rows, {self.candidates.size} candidate columns of {self.n_columns}, "
-            f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g})"
+            f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{shrunken})"
         )
 
     def held_out(self, rows: ArrayLike, anew: bool = False) -> Gram:
@@ -152,6 +159,29 @@ class SubsetProblem:
         if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
         return self.loss.without_rows(self, index, anew)
+
+    def with_shrinkage(self, ridge: float) -> SubsetProblem:
+        r"""The same problem with a relative ridge, the penalty :math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2`.
+
+        :math:`|X_j|` is the norm of column j on the rows that are fitted (in a fold, its training rows), forced columns
+        projected out, so that lambda has no unit: it compares with the 1 of a scaled column. With 0, this problem.
+        """
+        ridge = check_shrinkage(ridge)
+        if self.ridge:
+            raise ValueError(
+                f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "
+                "without it where a ridge in units of the scaled columns is asked for."
+            )
+        if self.shrinkage:
+            raise ValueError(f"the problem has a relative ridge of {self.shrinkage:g} already; expected one without.")
+        if ridge == 0:
+            return self
+        shrunken = copy(self)
+        shrunken.__dict__.pop("loo_gram", None)
+        shrunken.shrinkage = ridge
+        shrunken.loss = ShrunkenError(self, ridge)
+        shrunken.gram = shrunken.loss.prepare(shrunken)
+        return shrunken
 
     @cached_property
     def loo_gram(self) -> LooGram:

@@ -99,6 +99,13 @@ Always = Annotated[
     typer.Option(metavar="NAME", help="Column that is in every model. Repeat for more.", rich_help_panel=_MODEL),
 ]
 Ridge = Annotated[float, typer.Option(help="Penalty on the squares of the coefficients.", rich_help_panel=_MODEL)]
+RidgeOrAuto = Annotated[
+    str,
+    typer.Option("--ridge", metavar="RIDGE",
+                 help="Penalty on the squares of the coefficients, in the units of the table; auto: choose the "
+                 "shrinkage together with the size; 0,0.1,1: from these, in units of the scaled columns.",
+                 rich_help_panel=_MODEL),
+]  # fmt: skip
 Sizes = Annotated[
     str | None,
     typer.Option(metavar="SIZES", help="Numbers of columns to try: 1-10, or 1,2,5, or both: 1-5,8.",
@@ -228,6 +235,19 @@ def parse_sizes(text: str | None) -> list[int] | None:
             raise ValueError(f"--sizes is {text!r}; expected numbers of columns, at most as many as the table has.")
         sizes.extend(range(start, end + 1))
     return sorted(set(sizes))
+
+
+def parse_ridge(text: str) -> float | Literal["auto"] | list[float]:
+    """A penalty from ``0.5``, "auto", or relative ridge terms to choose from, ``0,0.1,1``."""
+    if text.strip() == "auto":
+        return "auto"
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--ridge is {text!r}; expected a number >= 0, auto, or several numbers such as 0,0.1,1."
+        ) from None
+    return values if "," in text else values[0]
 
 
 def written_sizes(sizes: list[int]) -> str:

@@ -42,7 +42,7 @@ def select(
     groups: o.Groups = None,
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
-    ridge: o.Ridge = 0.0,
+    ridge: o.RidgeOrAuto = "0",
     sizes: o.Sizes = None,
     cv: o.Cv = "5x10",
     effort: o.EffortOption = o.EffortName.NORMAL,
@@ -77,15 +77,18 @@ def select(
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups
         )
-        model = ModelOptions(center, always or (), ridge)
+        penalty = o.parse_ridge(ridge)
+        model = ModelOptions(center, always or (), penalty if isinstance(penalty, float) else 0.0)
         run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
         o.check_cv(cv)
         from pairflip.search.effort import as_method
         from pairflip.selection import Selection
 
         how = None if method is None else as_method(method.value)
-        chosen = Selection(o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value)
-        chosen = replace(chosen, stability=stability, stability_at=stability_at.value, null=null, outer=outer)
+        chosen = Selection(
+            o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value,
+            stability, stability_at.value, null, outer, None if isinstance(penalty, float) else penalty,
+        )  # fmt: skip
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
             raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
@@ -104,6 +107,7 @@ def select(
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
+        used["ridge"] = penalty if isinstance(penalty, float) else ridge
         finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.least_squares import SINGULAR, Floats
-from pairflip.projection import powers_of_two
+from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis
+from pairflip.projection import powers_of_two, take_out
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -44,12 +44,14 @@ class SolvedWithout:
 
     `table` (M, p + 1) has the intercept (if it is fitted), forced and chosen columns and the target, rows times the
     root of their weights; `x` (p,) are its coefficients, `powers` and `shift` what leads back to the units of X.
+    `energy` is E(S) on the rows that were fitted.
     """
 
     table: Floats
     x: Floats
     powers: Floats
     shift: Floats
+    energy: float
 
     def in_units(self, x: Floats) -> tuple[Floats, Floats]:
         """Coefficients (..., p) of forced and chosen columns in the units of the table, and intercepts (...)."""
@@ -82,12 +84,16 @@ def solve_without(problem: SubsetProblem, support: NDArray[np.int64], rows: NDAr
     first = table.shape[1] - 1 - support.size
     kept = np.delete(table, rows, axis=0)
     used = [*_independent(kept[:, :first]), *range(first, first + support.size)]
-    design = np.vstack([kept, _penalty(problem, powers, support.size, table.shape[1])])
+    penalty = _penalty(problem, powers, support.size, table.shape[1])
+    if problem.shrinkage:
+        penalty[:, first:-1] = np.diag(np.sqrt(problem.shrinkage) * _norms_beside(kept[:, :first], kept[:, first:-1]))
+    design = np.vstack([kept, penalty])
     norms = np.linalg.norm(design[:, used], axis=0)
     norms[norms == 0] = 1.0
     x = np.zeros(table.shape[1] - 1)
     x[used] = np.linalg.lstsq(design[:, used] / norms, design[:, -1], rcond=None)[0] / norms
-    return SolvedWithout(table, x, powers, shift)
+    residual = design[:, -1] - design[:, :-1] @ x
+    return SolvedWithout(table, x, powers, shift, 0.5 * float(residual @ residual))
 
 
 def fold_coefficients(problem: SubsetProblem, folds: Folds, supports: NDArray[np.int64]) -> FoldCoefficients:
@@ -133,7 +139,9 @@ class _Shared:
 
     @classmethod
     def of(cls, problem: SubsetProblem, support: NDArray[np.int64]) -> _Shared | None:
-        """None where the columns are dependent on all rows, as forced ones may be."""
+        """None where columns are dependent on all rows, as forced ones may be, or the penalty differs between folds."""
+        if problem.shrinkage:
+            return None
         columns = problem.X[:, np.concatenate([problem.always, support])].astype(np.float64)
         powers = powers_of_two(columns)
         table, shift = _design(problem, columns / powers, problem.sample_weight)
@@ -149,7 +157,8 @@ class _Shared:
         x += inverse @ (q.T @ (whole[:, -1] - whole[:, :-1] @ x))
         residual = whole[:, -1] - whole[:, :-1] @ x
         m = table.shape[0]
-        return cls(SolvedWithout(table, x, powers, shift), q[:m], inverse, residual[:m])
+        energy = 0.5 * float(residual @ residual)
+        return cls(SolvedWithout(table, x, powers, shift, energy), q[:m], inverse, residual[:m])
 
     def without(self, left_out: list[NDArray[np.int64]]) -> Floats:
         """Coefficients (n, p) without these rows and those; NaN where rows leave too little to the others."""
@@ -189,6 +198,13 @@ def _penalty(problem: SubsetProblem, powers: Floats, k: int, width: int) -> Floa
     if problem.ridge:
         penalty[:, width - 1 - k : -1] = np.diag(np.sqrt(problem.ridge) / powers[problem.always.size :])
     return penalty
+
+
+def _norms_beside(forced: Floats, columns: Floats) -> Floats:
+    """Norms (k,) of `columns` (M, k) after `forced` (M, f) were projected out of them."""
+    rest = columns.T.copy()
+    take_out(rest, orthonormal_basis(forced))
+    return np.asarray(np.linalg.norm(rest, axis=1))
 
 
 def _target_remains(problem: SubsetProblem, folds: Folds) -> NDArray[np.bool_]:

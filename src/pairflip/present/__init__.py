@@ -11,6 +11,7 @@ from pairflip.present.page import write_report
 from pairflip.present.paths import PATHS
 from pairflip.present.predictions import PREDICTIONS
 from pairflip.present.registry import FigureTable, PageFigure, Room, register
+from pairflip.present.ridge_surface import RIDGE_SURFACE
 from pairflip.present.selection_counts import SELECTION_COUNTS
 from pairflip.present.size_curve import SIZE_CURVE
 
@@ -18,6 +19,7 @@ __all__ = ["FigureTable", "PageFigure", "Room", "register", "write_report"]
 
 register(SIZE_CURVE)
 register(FREQUENCIES)
+register(RIDGE_SURFACE)
 register(SELECTION_COUNTS)
 register(PATHS)
 register(PREDICTIONS)

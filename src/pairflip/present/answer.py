@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pairflip.present.halves import Piece, listed, null_words, stability_words, unstable_names
+from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
 from pairflip.text import explained, number, percent, plural
@@ -85,6 +86,8 @@ def answer_of(curve: SizeCurve) -> Answer:
     details: list[Piece] = [(_how_well(curve, size), False), (_outer_words(curve), False)]
     if other is not None:
         details += _other(curve, size, other)
+    if words := shrinkage_words(curve):
+        details.append((words, False))
     details += [*stability_words(curve, size), (null_words(curve), False)]
     cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve), *unstable_names(curve, size))
     return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")

@@ -14,7 +14,7 @@ from pairflip.present.answer import answer_of
 from pairflip.present.embed import TipBook, page_svgs
 from pairflip.present.numbers import row_labels
 from pairflip.present.per_size import column_about, column_heads, of_size
-from pairflip.present.registry import FIGURES, FigureTable, PageFigure, Room
+from pairflip.present.registry import FigureTable, PageFigure, Room, figures_of
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, column_labels
 
@@ -78,7 +78,7 @@ def page_content(
     shown = sizes.index(size_to_show(curve))
     room = _room(curve, len(sizes), row_names)
     book = TipBook()
-    parts = [_part(figure, curve, sizes, shown, room, book) for figure in FIGURES.values() if figure.applies(curve)]
+    parts = [_part(figure, curve, sizes, shown, room, book) for figure in figures_of(curve)]
     per_size = [of_size(curve, k) for k in sizes]
     for part in parts:
         if part.follows:

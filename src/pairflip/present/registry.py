@@ -99,6 +99,11 @@ FIGURES: dict[str, PageFigure] = {}
 """All figures by name, in the order of the page."""
 
 
+def figures_of(curve: SizeCurve) -> list[PageFigure]:
+    """The registered figures that apply to a curve."""
+    return [figure for figure in FIGURES.values() if figure.applies(curve)]
+
+
 def register(figure: PageFigure) -> None:
     """Put a figure into the page and among the files."""
     if figure.name in FIGURES:

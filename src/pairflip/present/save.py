@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.present.registry import FIGURES, Room
+from pairflip.present.registry import Room, figures_of
 from pairflip.present.style import new_axes, set_title
 from pairflip.selection.verdict import size_to_show
 
@@ -83,9 +83,7 @@ def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
     from matplotlib.figure import Figure
 
     size, room = size_to_show(curve), Room()
-    for each in FIGURES.values():
-        if not each.applies(curve):
-            continue
+    for each in figures_of(curve):
         numbers = each.numbers(curve, size, room)
         width, height = each.shape(numbers, True)
         panels = len(each.draw)

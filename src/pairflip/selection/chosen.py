@@ -104,41 +104,61 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}; expected a number between 0 and 1, for instance 0.9.")
     size = recommended_size(curve)
-    sums, total = _by_unit(curve)
+    told = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
+    sums, total = _by_unit(curve, told)
     if size == 0 or total.size < FEWEST:
         return None
     scores = _outside_scores(sums, total, curve.sizes, single_rows(curve), draws, np.random.default_rng(seed))
-    error, told = float(scores.mean()), float(curve.cv_error[curve.at(size)])
+    error, uncorrected = float(scores.mean()), float(curve.cv_error[curve.at(size)])
     factor = 1.0
     if np.all(scores > 0):
         spread = float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
         factor = float(np.exp(ndtri(0.5 + level / 2.0) * spread))
-    return ChosenError(size, error, error / factor, error * factor, told, 0.5 * variance_of_target(curve), level)
+    return ChosenError(size, error, error / factor, error * factor, uncorrected, 0.5 * variance_of_target(curve), level)
 
 
-def _by_unit(curve: SizeCurve) -> tuple[Floats, Floats]:
-    """Weighted squared errors (S, U) and weights (U,), summed over the predictions of each independent unit."""
+def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:
+    """Weighted squared errors (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
     unit, w = curve.held_out_unit, curve.weights
     n = int(unit.max()) + 1
     total = np.bincount(unit, w, n)
-    sums = np.stack([np.bincount(unit, w * (curve.observed - told) ** 2, n) for told in curve.predictions])
-    return np.asarray(sums[:, total > 0]), np.asarray(total[total > 0])
+    squares = w * (curve.observed - told) ** 2
+    sums = np.apply_along_axis(lambda each: np.bincount(unit, each, n), -1, squares)
+    return np.asarray(sums[..., total > 0]), np.asarray(total[total > 0])
 
 
 def _outside_scores(
     sums: Floats, total: Floats, sizes: NDArray[np.int64], single: bool, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Half the mean squared error, on the units that were not drawn, of the size chosen by those that were (draws,)."""
-    n, squares, scores = total.size, sums**2 / total, []
-    step = max(1, _TOGETHER // n)
+    """Half the mean squared error, on the units that were not drawn, of what is chosen by those that were (draws,).
+
+    Where there are several ridge terms, the one with the lowest error at any size is chosen first, as it was.
+
+    Parameters
+    ----------
+    sums, total : (R, S, U), (U,)
+        Squared errors and weights by unit.
+    sizes : (S,)
+        Numbers of columns.
+    single : bool
+        Whether single rows were left out, see `choose`.
+    draws, rng
+        How often, and by which random numbers.
+    """
+    n, scores = total.size, []
+    squares = sums**2 / total
+    step = max(1, _TOGETHER // (n + sums.shape[0] * sums.shape[1]))
     for first in range(0, draws, step):
         counts = rng.multinomial(n, np.full(n, 1.0 / n), size=min(step, draws - first)).astype(np.float64)
-        weight = counts @ total
-        mean = counts @ sums.T / weight[:, None]
-        spread = np.maximum(counts @ squares.T / weight[:, None] - mean**2, 0.0)
-        at = choose(mean, np.sqrt(spread / (n - 1)), sizes, single)
+        weight = (counts @ total)[:, None, None]
+        mean = np.einsum("bu,rsu->brs", counts, sums, optimize=True) / weight
+        spread = np.einsum("bu,rsu->brs", counts, squares, optimize=True) / weight - mean**2
+        every = np.arange(len(counts))
+        ridge = np.argmin(mean.min(axis=2), axis=1)
+        error = np.sqrt(np.maximum(spread[every, ridge], 0.0) / (n - 1))
+        at = choose(mean[every, ridge], error, sizes, single)
         outside = (counts == 0).astype(np.float64)
         left = outside @ total
-        own = np.take_along_axis(outside @ sums.T, at[:, None], axis=1)[:, 0]
+        own = np.einsum("bu,bu->b", outside, sums[ridge, at])
         scores.append(0.5 * own[left > 0] / left[left > 0])
     return np.concatenate(scores)

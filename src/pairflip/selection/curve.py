@@ -144,6 +144,20 @@ class OuterError:
 
 
 @dataclass(frozen=True)
+class RidgeSurface:
+    """What was tried where the ridge was chosen with the size: R relative ridge terms at the S sizes of the curve.
+
+    `ridges` (R,); `errors` (R, S), cv_error; `predictions` (R, S, P) of held-out rows (None for one ridge, and where a
+    file would have very many of them); `ridge`, the one that was chosen: that of the curve.
+    """
+
+    ridges: Floats
+    errors: Floats
+    predictions: Floats | None
+    ridge: float
+
+
+@dataclass(frozen=True)
 class SizeCurve:
     r"""Cross-validated error against the number of columns, and what was selected on the way.
 
@@ -196,6 +210,9 @@ class SizeCurve:
         Errors of a cross validation around the whole selection, if that was asked for.
     standard_errors : StandardErrors or None
         Of the coefficients, as if their columns had not been chosen by looking at the target.
+    surface : RidgeSurface or None
+        Errors of all ridge terms where one was chosen with the size; `ridge`, `ridges`, `ridge_errors` and
+        `ridge_predictions` for short.
     """
 
     sizes: Ints
@@ -238,6 +255,7 @@ class SizeCurve:
     null: NullCheck | None = None
     standard_errors: StandardErrors | None = None
     outer: OuterError | None = None
+    surface: RidgeSurface | None = None
 
     @property
     def best_size(self) -> int:
@@ -269,6 +287,26 @@ class SizeCurve:
     def ebic(self) -> Floats:
         """The extended criterion for many candidates (S,)."""
         return self.criteria["ebic"]
+
+    @property
+    def ridge(self) -> float:
+        """The relative ridge term that was chosen with the size; 0 where none was to be chosen."""
+        return 0.0 if self.surface is None else self.surface.ridge
+
+    @property
+    def ridges(self) -> Floats | None:
+        """The relative ridge terms (R,) that were tried; None where none was to be chosen."""
+        return None if self.surface is None else self.surface.ridges
+
+    @property
+    def ridge_errors(self) -> Floats | None:
+        """cv_error (R, S) of every ridge and size."""
+        return None if self.surface is None else self.surface.errors
+
+    @property
+    def ridge_predictions(self) -> Floats | None:
+        """Predictions (R, S, P) of held-out rows with every ridge and size; None where there was nothing to choose."""
+        return None if self.surface is None else self.surface.predictions
 
     def at(self, size: int) -> int:
         """Index of a size in `sizes`."""

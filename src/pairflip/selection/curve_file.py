@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.selection.curve import AnnealCurves, FoldFits, NullCheck, OuterError, SizeCurve, StandardErrors, StandIns
+from pairflip.selection.curve import (
+    AnnealCurves,
+    FoldFits,
+    NullCheck,
+    OuterError,
+    RidgeSurface,
+    SizeCurve,
+    StandardErrors,
+    StandIns,
+)
 from pairflip.selection.stability import Stability
 
 SCHEMA = 4
@@ -25,9 +34,12 @@ _OPTIONAL = (
     "standard_errors",
     "fold_fits",
     "outer",
+    "surface",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
+MOST_PREDICTIONS = 1_000_000
+"""Held-out predictions of all ridge terms are written up to this number (some 20 MB)."""
 
 
 def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
@@ -37,6 +49,9 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     for field in fields(curve):
         value = getattr(curve, field.name)
         record[field.name] = _sparse(value) if field.name == _SPARSE else _plain(value)
+    predictions = curve.ridge_predictions
+    if predictions is not None and predictions.size > MOST_PREDICTIONS:
+        record["surface"]["predictions"] = None
     return record
 
 
@@ -82,6 +97,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     values["always_coefs"] = values["always_coefs"].reshape(values["sizes"].size, -1)
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
+    _check_surface(curve)
     return curve
 
 
@@ -176,15 +192,6 @@ def _outer(value: dict[str, Any]) -> OuterError:
     return OuterError(**{**value, **whole, "supports": supports, "predictions": predictions, "r2": r2})
 
 
-_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "stability": _stability,
-    "null": _null,
-    "standard_errors": _standard_errors,
-    "fold_fits": _fold_fits,
-    "outer": _outer,
-}
-
-
 def _check_fold_fits(curve: SizeCurve) -> None:
     """Refuse fits of folds that do not belong to the folds' columns."""
     fits = curve.fold_fits
@@ -198,6 +205,42 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         or fits.intercepts.shape != (len(wanted), folds)
     ):
         raise ValueError("fold_fits do not fit the columns of the folds")
+
+
+def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
+    if record is None:
+        return None
+    found = record["predictions"]
+    return RidgeSurface(
+        ridges=_array("ridges", record["ridges"]),
+        errors=_array("errors", record["errors"]),
+        predictions=None if found is None else _array("predictions", found),
+        ridge=float(record["ridge"]),
+    )
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "stability": _stability,
+    "null": _null,
+    "standard_errors": _standard_errors,
+    "fold_fits": _fold_fits,
+    "outer": _outer,
+    "surface": _surface,
+}
+
+
+def _check_surface(curve: SizeCurve) -> None:
+    """Refuse errors of ridge terms that do not belong to the sizes."""
+    surface = curve.surface
+    if surface is None:
+        return
+    shape = surface.ridges.size, curve.sizes.size
+    if (
+        surface.errors.shape != shape
+        or surface.ridge not in surface.ridges
+        or (surface.predictions is not None and surface.predictions.shape != (*shape, curve.observed.size))
+    ):
+        raise ValueError("the errors of ridge terms do not fit the sizes")
 
 
 def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:

@@ -133,14 +133,18 @@ def _in_order(pieces: list[Outcome], chains: int) -> list[Outcome]:
 
 
 class Journal:
-    """The journal in `folder` of a run with this `identity` (settings and data hash); made if there is none."""
+    """The journal in `folder` of a run with this `identity` (settings and data hash); made if there is none.
 
-    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+    Where a run has several parts, each has files of its own, known by the `part` in their key.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any], part: str | None = None) -> None:
         self.folder = Path(folder)
         self._place = self.folder.absolute()  # the caller may change the current folder
         self.dropped = 0
         self.lost = False
-        self._key = run_key(identity)
+        self._key = run_key(identity if part is None else {**identity, "part": part})
+        self._files = "tasks-*.jsonl" if part is None else f"tasks-{self._key.hex()[:8]}-*.jsonl"
         self._file: Any = None
         self._synced = time.monotonic()
         claim(self.folder, identity)
@@ -163,7 +167,7 @@ class Journal:
         found, self.dropped = Found(), 0
         by_fold: dict[int, list[ChainRecord]] = defaultdict(list)
         with clear_errors(self.folder, "read"):
-            for line in _lines(self.folder):
+            for line in _lines(self.folder, self._files):
                 chain = from_line(line, self._key)
                 if chain is None:
                     self.dropped += 1
@@ -281,8 +285,8 @@ def merge_journals(
     return copied
 
 
-def _lines(folder: Path) -> Iterator[bytes]:
-    for path in sorted(folder.glob("tasks-*.jsonl")):
+def _lines(folder: Path, files: str) -> Iterator[bytes]:
+    for path in sorted(folder.glob(files)):
         for line in path.read_bytes().split(b"\n"):
             if line.strip():
                 yield line

@@ -65,7 +65,8 @@ def open_job(
     """
     book = None
     if folder is not None:
-        book = stack.enter_context(Journal(folder, identity(work) if whose is None else whose))
+        part = f"ridge {work.problem.shrinkage!r}" if work.selection.ridges else None
+        book = stack.enter_context(Journal(folder, identity(work) if whose is None else whose, part))
     found = Found() if book is None else book.read(work)
     return RunningJob(work, folder, book, found, missing(work, found.done, shard))
 

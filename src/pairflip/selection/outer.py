@@ -84,7 +84,7 @@ def outer_error(
 
 def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
     """The same problem on some of its rows."""
-    return SubsetProblem(
+    part = SubsetProblem(
         problem.X[rows],
         problem.y[rows],
         names=problem.column_names,
@@ -94,6 +94,7 @@ def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
         ridge=problem.ridge,
         memory_budget=problem.memory_budget,
     )
+    return part.with_shrinkage(problem.shrinkage) if problem.shrinkage else part
 
 
 def _summary(

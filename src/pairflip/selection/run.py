@@ -23,6 +23,7 @@ from pairflip.selection.loop import Folder, open_job, walk_jobs
 from pairflip.selection.outer import outer_error, outer_folds
 from pairflip.selection.progress import Show, check_show
 from pairflip.selection.settings import Selection, as_selection
+from pairflip.selection.shrinkage import with_surface
 from pairflip.selection.tasks import Work, identity, parse_shard, plan_work
 
 
@@ -63,14 +64,21 @@ def select_size(
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
-        ``schedule``, ``chains``, ``seed``, ``polish``, ``stability``, ``null``, ``outer``: the other fields of
-        `Selection`.
+        ``schedule``, ``chains``, ``seed``, ``polish``, ``method``, ``effort``, ``stability``, ``null``, ``outer``,
+        ``ridge``: the other fields of `Selection`.
     """
     chosen = _selection(sizes, cv, settings)
-    work = plan_work(problem, chosen, engine, groups)
+    works = [plan_work(each, chosen, engine, groups) for each in _with_ridges(problem, chosen)]
     if chosen.outer:
         outer_folds(problem, chosen, groups)  # what is wrong with them is said before anything is searched
-    ((_, curve),) = _choose([work], [journal], n_jobs, progress)
+    curves = []
+    for work in works:
+        ((_, curve),) = _choose([work], [journal], n_jobs, progress)
+        curves.append(curve)
+    work, curve = works[0], curves[0]
+    if chosen.ridges:
+        curve = with_surface(curves, chosen.ridges)
+        work = works[chosen.ridges.index(curve.ridge)]
     curve = look_further(work, curve, groups, journal, n_jobs, progress)
     if not chosen.outer:
         return curve
@@ -111,6 +119,8 @@ def select_many(
         Folder that has one journal for each problem.
     """
     chosen = _selection(sizes, cv, settings)
+    if chosen.ridges:
+        raise ValueError("ridge is to be chosen for many problems; expected None, or select_size for each problem.")
     seeds = list(seeds) * len(problems) if len(seeds) == 1 else list(seeds)
     works = [
         plan_work(problem, replace(chosen, seed=seed), engine, None)
@@ -148,13 +158,15 @@ def run_shard(
     shard
         Which part, for instance ``"3/64"``.
     """
-    part = parse_shard(shard)
-    work = plan_work(problem, _selection(sizes, cv, settings), engine, groups)
-    with ExitStack() as stack:
-        job = open_job(stack, work, journal, part)
-        for _ in walk_jobs(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
-            pass
-    return len(job.found.done)
+    part, chosen = parse_shard(shard), _selection(sizes, cv, settings)
+    held = 0
+    for each in _with_ridges(problem, chosen):
+        with ExitStack() as stack:
+            job = open_job(stack, plan_work(each, chosen, engine, groups), journal, part)
+            for _ in walk_jobs(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
+                pass
+        held += len(job.found.done)
+    return held
 
 
 def identify(
@@ -174,6 +186,15 @@ def identify(
         As in `select_size`.
     """
     return identity(plan_work(problem, _selection(sizes, cv, settings), engine, groups))
+
+
+def _with_ridges(problem: SubsetProblem, chosen: Selection) -> Iterator[SubsetProblem]:
+    """The problem with each ridge to choose from, or as it is."""
+    if not isinstance(problem, SubsetProblem) or not chosen.ridges:
+        yield problem
+        return
+    for ridge in chosen.ridges:
+        yield problem.with_shrinkage(ridge)
 
 
 def _selection(sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[str, Any]) -> Selection:

@@ -13,6 +13,7 @@ from pairflip.search.annealing import as_schedule, check_chains
 from pairflip.search.effort import FOLD_EFFORTS, Method, as_method
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import parse_cv
+from pairflip.selection.shrinkage import as_ridges
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Selection:
     outer
         Folds of a second cross validation around the whole selection (0: none): in each, everything is chosen anew
         without the rows that are predicted. It takes so many times as long. See `OuterError`.
+    ridge
+        None: the penalty of the problem, as it is. ``"auto"`` or several values: one of these relative ridge terms
+        (`SubsetProblem.with_shrinkage`) is chosen together with the size, each searched by itself in the same folds.
     """
 
     sizes: Iterable[int] | None = None
@@ -67,6 +71,7 @@ class Selection:
     stability_at: Literal["chosen", "all"] = "chosen"
     null: int = 0
     outer: int = 0
+    ridge: Iterable[float] | Literal["auto"] | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
@@ -90,6 +95,7 @@ class Selection:
             "chains": None if self.chains is None else check_chains(self.chains),
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
+            "ridge": as_ridges(self.ridge),
         }
         if checked["outer"] == 1:
             raise ValueError("outer (--outer) is 1; expected 0 (none) or at least 2 folds, for instance 5.")
@@ -101,6 +107,12 @@ class Selection:
         """The schedule."""
         assert isinstance(self.schedule, Schedule)
         return self.schedule
+
+    @property
+    def ridges(self) -> tuple[float, ...]:
+        """Relative ridge terms to choose from; () where none is chosen."""
+        assert self.ridge is None or isinstance(self.ridge, tuple)
+        return self.ridge or ()
 
     @property
     def anneals(self) -> bool:
@@ -129,6 +141,7 @@ class Selection:
             "stability_at": self.stability_at,
             "null": self.null,
             "outer": self.outer,
+            "ridge": list(self.ridges) or None,
         }
 
 

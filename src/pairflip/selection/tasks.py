@@ -85,7 +85,7 @@ class Work:
             "final_chains": list(self.final_chains),
             "center": problem.center,
             "always": [problem.names[j] for j in problem.always],
-            "ridge": problem.ridge,
+            "ridge": chosen["ridge"] or problem.ridge,
         }
 
     @property
@@ -306,6 +306,10 @@ _EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
 
+RIDGE_CHOSEN = "chosen with the size"
+"""The ridge of a run that tries several, in its manifest: each has lines of its own, and more may be added later."""
+
+
 def identity(work: Work) -> dict[str, Any]:
     """What a journal's manifest says: everything that a chain depends on apart from its address.
 
@@ -316,6 +320,8 @@ def identity(work: Work) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if not work.selection.anneals:
         more = {"largest_size": max(work.sizes), "work": work_of(work.selection.effort)}
+    if work.selection.ridges:
+        more["ridge"] = RIDGE_CHOSEN
     return {
         "data": work.problem.hash,
         "rows": work.problem.n_rows,
