@@ -140,7 +140,7 @@ class ShrunkenErrors(HeldOutErrors):
     """Residuals of held-out rows under supports that are fitted again, with ridge, on the training rows of the fold."""
 
     def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
-        """Coefficients of each fold; none come from the Gram matrix of all rows, whose norms are not those of a fold."""
+        """Coefficients of each fold, never from the Gram matrix of all rows: its norms are not those of the fold."""
         return super().fits(supports, quick=False)
 
     def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:

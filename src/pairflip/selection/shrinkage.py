@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairflip.losses.shrunken import check_shrinkage
-from pairflip.selection.curve import RidgeSurface, SizeCurve
+
+if TYPE_CHECKING:
+    from pairflip.selection.curve import SizeCurve
 
 GRID = (0.0, 0.1, 1.0)
 """What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
@@ -51,6 +53,8 @@ def with_surface(curves: Sequence[SizeCurve], ridges: Sequence[float]) -> SizeCu
     ridges : (R,)
         The relative ridge of each.
     """
+    from pairflip.selection.curve import RidgeSurface  # a curve knows its half-samples, and these the settings above
+
     errors = np.stack([curve.cv_error for curve in curves])
     at = int(np.argmin(errors.min(axis=1)))
     surface = RidgeSurface(

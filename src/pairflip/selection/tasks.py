@@ -141,6 +141,8 @@ def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] 
         if (place if work.selection.anneals else place // len(work.sizes)) % of != part - 1:
             continue
         chains = work.chains_of(size, fold)
+        if chains == 0:  # half-samples have no final fits
+            continue
         open_chains = [c for c in range(chains) if (size, fold, c) not in done] if done else range(chains)
         for first, last in [(0, chains)] if len(open_chains) == chains else _runs(open_chains):
             tasks.append(Task(size, fold, first, last))

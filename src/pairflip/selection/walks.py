@@ -110,8 +110,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     keys = _keys(work, tasks) if effort.kicks or effort.chains > 1 else []
     steps = no_steps(work)
     for at, task in enumerate(tasks):
-        k, chains = task.size, task.last - task.first
-        from_path = task.first == 0 < chains  # half-samples have no final fits
+        k, from_path, chains = task.size, task.first == 0, task.last - task.first
         if (from_path or k >= gram.n_columns) and len(path) < k:
             raise _too_large(task, len(path))
         if k == gram.n_columns:
