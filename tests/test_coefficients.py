@@ -91,3 +91,15 @@ def test_the_table_has_the_spread_over_half_samples_beside_them():
     other = next(k for k in (1, 2, 3) if k != size)
     assert np.isnan([row.frequency for row in coefficient_rows(curve, other)]).all()
     assert not frame["standard_error"].isna().any()
+
+
+def test_standard_errors_with_a_relative_ridge_are_those_of_the_same_penalty_in_the_units_of_the_table():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 6))
+    X /= np.linalg.norm(X - X.mean(axis=0), axis=0)  # then both penalties are the same number
+    y = X[:, 0] - X[:, 3] + 0.05 * rng.normal(size=40)
+    relative = select_size(SubsetProblem(X, y), [2], 5, ridge=[0.3], effort="quick", progress=False)
+    absolute = select_size(SubsetProblem(X, y, ridge=0.3), [2], 5, effort="quick", progress=False)
+    one, other = relative.coefficients(2), absolute.coefficients(2)
+    np.testing.assert_allclose(one["coefficient"], other["coefficient"], rtol=1e-6)
+    np.testing.assert_allclose(one["standard_error"], other["standard_error"], rtol=1e-6)

@@ -17,6 +17,7 @@ from pairflip.gram import Gram
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
+_MOMENT = 0.3
 LARGE = 30
 """Columns from which on a descent from a random start costs much more than a kick."""
 
@@ -75,6 +76,10 @@ FOLD_EFFORTS = {
     "thorough": Effort("thorough", 0.0, 6, 6, 100, few=400),
 }
 """In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""
+FEW_FOLDS = 60
+_OF_FEW = {"normal": Effort("normal", 0.0, 4, 2, 25, few=300)}
+"""Of so few folds each is searched longer: final fits search longer, too, and what they find beyond the folds is not in
+any held-out error."""
 FINAL_EFFORTS = {
     "quick": Effort("quick", 0.0, 2, 2, 4),
     "normal": Effort("normal", 0.0, 4, 4, 60),
@@ -83,11 +88,16 @@ FINAL_EFFORTS = {
 """On all rows: more, because nothing averages over what is missed there."""
 
 
-def work_of(effort: str) -> dict[str, Any]:
+def effort_in_folds(effort: str, folds: int) -> Effort:
+    """What a search of one of so many folds does."""
+    return _OF_FEW.get(effort, FOLD_EFFORTS[effort]) if folds <= FEW_FOLDS else FOLD_EFFORTS[effort]
+
+
+def work_of(in_folds: Effort) -> dict[str, Any]:
     """What chains of one size do, in folds and on all rows: journals of other amounts are not mixed with these."""
     return {
-        where: {name: getattr(efforts[effort], name) for name in ("passes", "kicks", "few", "path_first")}
-        for where, efforts in (("folds", FOLD_EFFORTS), ("final", FINAL_EFFORTS))
+        where: {name: getattr(each, name) for name in ("passes", "kicks", "few", "path_first")}
+        for where, each in (("folds", in_folds), ("final", FINAL_EFFORTS[in_folds.name]))
     }
 
 
@@ -106,7 +116,8 @@ def as_effort(effort: Any) -> Effort:
         return EFFORTS[effort]
     number = isinstance(effort, (int, float, np.integer, np.floating)) and not isinstance(effort, bool)
     if number and np.isfinite(effort) and effort > 0:
-        return Effort(f"{float(effort):g} s", float(effort), 4, 4, 25, clock=True, anneals=True)
+        passes = 4 if effort >= _MOMENT else 1  # a first answer before better ones
+        return Effort(f"{float(effort):g} s", float(effort), passes, 4, 25, clock=True, anneals=True)
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
 
 

@@ -93,9 +93,17 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     columns = (Z - means) * root[:, None]
     norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0] = 1.0
-    penalty = np.where(np.arange(which.size) < problem.always.size, 0.0, problem.ridge) / (unit * norms) ** 2
     columns = columns / norms
     gram = columns.T @ columns
+    forced = problem.always.size
+    chosen = columns[:, forced:]
+    penalty = np.zeros(which.size)
+    if problem.ridge:
+        penalty[forced:] = np.minimum(problem.ridge / unit[forced:] / norms[forced:] / unit[forced:], 1e300)
+        penalty[forced:] /= norms[forced:]
+    if problem.shrinkage:  # in units of what forced columns leave of a chosen one
+        rest = chosen - columns[:, :forced] @ (np.linalg.pinv(columns[:, :forced]) @ chosen)
+        penalty[forced:] += problem.shrinkage * np.einsum("mj,mj->j", rest, rest)
     inverse = np.linalg.pinv(gram + np.diag(penalty), hermitian=True)
     fitted = float(np.sum(inverse * gram)) + constant
     if y.size - fitted <= 1e-9:

@@ -15,7 +15,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, check_size, count_chains
-from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, kick_nanoseconds, work_of
+from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
@@ -72,6 +72,12 @@ class Work:
         return self.selection.plan
 
     @property
+    def fold_effort(self) -> Effort:
+        """What the search of a fold does; that of half-samples does not depend on how many there are."""
+        named = self.selection.effort
+        return FOLD_EFFORTS[named] if self.sparing else effort_in_folds(named, len(self.folds))
+
+    @property
     def settings(self) -> dict[str, Any]:
         """All that determines the result apart from the data: the selection, fitted to the table, and the model."""
         problem = self.problem
@@ -111,7 +117,7 @@ class Work:
     def nanoseconds(self, size: int, chains: int) -> float:
         """Estimated time of a task on one core, by the cost model (it sets batches, never results)."""
         if not self.selection.anneals:
-            kicks = 3 + FOLD_EFFORTS[self.selection.effort].descent(size, from_path=True).kicks
+            kicks = 3 + self.fold_effort.descent(size, from_path=True).kicks
             return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky=0.0) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
@@ -321,7 +327,7 @@ def identity(work: Work) -> dict[str, Any]:
     unused = ("method", "effort") if work.selection.anneals else ()
     more: dict[str, Any] = {}
     if not work.selection.anneals:
-        more = {"largest_size": max(work.sizes), "work": work_of(work.selection.effort)}
+        more = {"largest_size": max(work.sizes), "work": work_of(work.fold_effort)}
     if work.selection.ridges:
         more["ridge"] = RIDGE_CHOSEN
     return {

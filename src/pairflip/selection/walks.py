@@ -14,7 +14,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import address_keys
-from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS
+from pairflip.search.effort import FINAL_EFFORTS
 from pairflip.search.forward import forward_energies, scale_of
 from pairflip.search.portfolio import NO_FLIPS
 from pairflip.search.settle import settle
@@ -100,8 +100,8 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     tick : callable
         Hears of work that was done.
     """
-    efforts = FINAL_EFFORTS if tasks[0].fold == ALL_ROWS else FOLD_EFFORTS
-    effort, largest = efforts[work.selection.effort], max(work.sizes)
+    named, largest = work.selection.effort, max(work.sizes)
+    effort = FINAL_EFFORTS[named] if tasks[0].fold == ALL_ROWS else work.fold_effort
     path: list[NDArray[np.int64]] = []
     low = np.zeros(0)
     if any(task.first == 0 or task.size >= gram.n_columns for task in tasks):
