@@ -17,7 +17,9 @@ from pairflip.gram import Gram
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
+_WIDE = 5792  # columns whose matrix of inner products takes 256 MiB
 _MOMENT = 0.3
+_PATIENCE = 5.0  # seconds that a first wave may take in any case
 LARGE = 30
 """Columns from which on a descent from a random start costs much more than a kick."""
 
@@ -132,7 +134,9 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
         Fraction of supports so delicate that they are judged from the columns, which takes much longer.
     """
     n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
-    return 8e3 + n * k * (8.0 + 0.32 * k) + shaky * k * (4e4 + 0.06 * n * rows * k)
+    # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
+    passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
+    return 8e3 + n * k * (8.0 + 0.32 * k) + shaky * k * (4e4 + 0.06 * n * rows * k) + 2.0 * passes * n * rows
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,14 @@ class Wave:
     chains: int
     kicks: int
     anneal: bool = False
+
+
+def first_wave(effort: Effort, kick_ns: float) -> Wave:
+    """What a search begins with: less where tables are so wide that it would take minutes."""
+    whole, most = Wave(effort.chains, effort.kicks), 1e9 * max(_PATIENCE, effort.seconds)
+    if whole.chains * whole.kicks * kick_ns <= most:
+        return whole
+    return Wave(2, max(1, int(0.5 * most / kick_ns)))
 
 
 def second_wave(effort: Effort, kick_ns: float, n_columns: int) -> Wave:

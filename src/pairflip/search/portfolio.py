@@ -14,7 +14,7 @@ from pairflip.engines.base import EPSILON, SHAKY, Descent, flip_nanoseconds, rea
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.philox import chain_keys
-from pairflip.search.effort import Effort, Method, Wave, kick_nanoseconds, last_waves, second_wave
+from pairflip.search.effort import Effort, Method, Wave, first_wave, kick_nanoseconds, last_waves, second_wave
 from pairflip.search.forward import greedy_scale
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, settle
@@ -101,14 +101,14 @@ def portfolio(
             heard(now)
         return now
 
-    first = Wave(effort.chains, effort.kicks)
+    first = first_wave(effort, kick_nanoseconds(gram, k, 0.0))
     if effort.clock and first.chains * first.kicks * kick_nanoseconds(gram, k, 0.0) > 3e8 * effort.seconds:
         first = Wave(1, int(2e8 * effort.seconds / kick_nanoseconds(gram, k, 0.0)))  # from the path, as time allows
     found = go(first)
     if effort.clock and time.perf_counter() - began > 0.5 * effort.seconds:
         return found
     # Chains that agree are evidence; for more than a few columns, only longer ones.
-    if effort.seconds == 0.0 or (k <= _FEW and found.agree[0] == found.agree[1]):
+    if effort.seconds == 0.0 or first.chains < effort.chains or (k <= _FEW and found.agree[0] == found.agree[1]):
         return found
     shaky = _delicate_part(gram, found)
     first_ns = kick_nanoseconds(gram, k, shaky)

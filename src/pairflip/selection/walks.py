@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -10,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines import Engine, RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
+from pairflip.engines.base import Descent
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import address_keys
-from pairflip.search.effort import FINAL_EFFORTS
+from pairflip.search.effort import FINAL_EFFORTS, kick_nanoseconds
 from pairflip.search.forward import forward_energies, scale_of
 from pairflip.search.portfolio import NO_FLIPS
 from pairflip.search.settle import settle
@@ -23,6 +25,7 @@ from pairflip.text import numbered
 
 FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
+_KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
@@ -127,7 +130,8 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
         for which, first in ((slice(int(from_path), chains), False), (slice(0, int(from_path)), True)):
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
-                plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, effort.descent(k, from_path=first))
+                descent = _affordable(effort.descent(k, from_path=first), gram, k)
+                plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))
                 places.append((at, which))
     try:
@@ -137,6 +141,11 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     for (at, which), walked in zip(places, walks, strict=True):
         found[at].supports[which], found[at].energies[which] = gram.candidates[walked.support], walked.final_energy
     return found
+
+
+def _affordable(descent: Descent, gram: Gram, k: int) -> Descent:
+    """The same with fewer kicks on tables so wide that each takes long."""
+    return replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(gram, k, 0.0))))
 
 
 def _keys(work: Work, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
