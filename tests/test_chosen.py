@@ -50,6 +50,23 @@ def test_it_is_the_mean_error_of_rows_that_were_not_drawn(cv):
     )
 
 
+def test_where_the_ridge_is_chosen_too_it_is_chosen_again():
+    """The ridge with the lowest error at any size, then the size: from the rows drawn."""
+    curve = curve_of(2, 5, ridge=[0, 1.0])
+    found, rng, n = chosen_error(curve, seed=1), np.random.default_rng(1), 40
+    order = np.argsort(curve.held_out_rows)
+    squares = ((curve.observed - curve.ridge_predictions) ** 2)[..., order]
+    scores = []
+    for counts in rng.multinomial(n, np.full(n, 1 / n), size=DRAWS):
+        drawn, outside = np.repeat(np.arange(n), counts), np.flatnonzero(counts == 0)
+        error = squares[..., drawn].mean(axis=-1)
+        ridge = int(np.argmin(error.min(axis=1)))
+        at = 1 + int(np.argmin(error[ridge, 1:]))
+        scores.append(0.5 * squares[ridge, at, outside].mean())
+    np.testing.assert_allclose(found.error, np.mean(scores), rtol=1e-10)
+    assert "number of columns and the ridge having been chosen" in str(curve)
+
+
 def test_the_same_curve_gives_the_same_numbers_and_they_are_kept():
     curve = curve_of()
     assert curve.chosen is curve.chosen

@@ -308,7 +308,7 @@ def test_two_kinds_of_ridge_do_not_mix():
 def test_the_answer_the_page_and_the_figures_show_what_was_tried(chosen, tmp_path):
     *_, curve = chosen
     words = shrinkage_words(curve)
-    assert f"a ridge term of {curve.ridge:g}, chosen with the size from 0, 0.1, 1; without it" in words
+    assert f"a ridge term of {curve.ridge:g}, chosen with the size from 0, 0.1, 1; the lowest RMSE" in words
     assert (words in answer_of(curve).text) == answer_of(curve).predicts
     page = render(curve)
     assert "Table: error by ridge and size" in page

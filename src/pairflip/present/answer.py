@@ -130,9 +130,10 @@ def _how_well(curve: SizeCurve, size: int) -> str:
         )
     r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
     share = f"about {percent(r2[0])} of the variance of the target ({percent(max(0.0, r2[1]))} to {percent(r2[2])})"
+    what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
     return (
         f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"
-        f"{_against_nothing(curve)}. This allows for the number of columns having been chosen; the ranges are "
+        f"{_against_nothing(curve)}. This allows for the {what} having been chosen; the ranges are "
         f"{percent(chosen.level)} intervals."
     )
 
@@ -176,8 +177,9 @@ def _against_nothing(curve: SizeCurve) -> str:
 
 def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     """The other size: the one with the lowest error, or the smallest that is not clearly worse."""
-    there = held_out(curve, other)
-    how = f"RMSE {number(there.rmse, 3)}, {explained(there.r2)}"
+    # Both without the correction, which is there for the chosen size only.
+    there, here = held_out(curve, other).rmse, held_out(curve, size).rmse
+    how = f"RMSE {number(there, 3)} against {number(here, 3)} on held-out rows"
     if other > size:
         return [(f" {plural(other, 'column')} had the lowest error ({how}), but not clearly.", False)]
     verb = "is" if other == 1 else "are"

@@ -73,8 +73,11 @@ def shrinkage_words(curve: SizeCurve) -> str:
         return f" Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
     text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
     if 0 in surface.ridges:
-        without = float(np.sqrt(2.0 * surface.errors[surface.ridges == 0].min()))
-        text += f"; without it the lowest error at any size was {number(without, 3)}"
+        plain, shrunken = (
+            number(float(np.sqrt(2.0 * surface.errors[surface.ridges == ridge].min())), 3)
+            for ridge in (0.0, surface.ridge)
+        )
+        text += f"; the lowest RMSE on held-out rows was {shrunken} with it and {plain} without"
     return f"{text}."
 
 
