@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
+from pairflip.selection.curve import SizeCurve
+from pairflip.selection.records import AnnealCurves, StandIns
 
 LONG = "a name of three hundred characters " + "x" * 264 + "!"
 ODD = [

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from _cli import QUICK, invoke
 from pairflip import Schedule, SubsetProblem, anneal, select_size
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.reference import ReferenceEngine
@@ -103,12 +104,19 @@ def record(name: str) -> dict:
     }
 
 
+def on_the_command_line(folder: Path):
+    """`pairflip select` of the planted table, without half-samples."""
+    X, y, _, _ = tables()["planted"]
+    header = ",".join(["y", *(f"x{j}" for j in range(X.shape[1]))])
+    np.savetxt(folder / "t.csv", np.column_stack([y, X]), delimiter=",", header=header, comments="", fmt="%.17g")
+    options = ("--target", "y", "--sizes", "1-2", *QUICK, "--stability", "0", "--json", "--out", folder / "o")
+    return invoke("select", folder / "t.csv", *options)
+
+
 def write_files() -> None:
     """A journal cut off half way, a saved curve, and what the command line prints."""
     import shutil
     from tempfile import TemporaryDirectory
-
-    from _cli import QUICK, invoke
 
     X, y, options, _ = tables()["planted"]
     problem = SubsetProblem(X, y, **options)
@@ -120,23 +128,7 @@ def write_files() -> None:
         path.write_bytes(b"".join(lines[: len(lines) // 2]))
         path.rename(path.with_name("tasks-killed.jsonl"))
     with TemporaryDirectory() as folder:
-        table = Path(folder) / "t.csv"
-        header = ",".join(["y", *(f"x{j}" for j in range(X.shape[1]))])
-        np.savetxt(table, np.column_stack([y, X]), delimiter=",", header=header, comments="", fmt="%.17g")
-        done = invoke(
-            "select",
-            table,
-            "--target",
-            "y",
-            "--sizes",
-            "1-2",
-            *QUICK,
-            "--stability",
-            "0",
-            "--json",
-            "--out",
-            Path(folder) / "o",
-        )
+        done = on_the_command_line(Path(folder))
     kept = ("sizes", "cv_error", "cv_error_se", "supports", "coefs", "intercepts", "energies", "facts", "verdict")
     found = json.loads(done.stdout)
     (HOME / "command-line.json").write_text(json.dumps({key: found[key] for key in kept}) + "\n")

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from _cli import QUICK, invoke, without_figures
-from _golden import HOME, SHORT, record, tables
+from _cli import without_figures
+from _golden import HOME, SHORT, on_the_command_line, record, tables
 from pairflip import SizeCurve, SubsetProblem, select_size
 
 
@@ -49,24 +49,7 @@ def test_files_written_down_are_read():
 
 def test_the_command_line_gives_the_numbers_written_down(tmp_path, monkeypatch):
     without_figures(monkeypatch)
-    X, y, _, _ = tables()["planted"]
-    table = np.column_stack([y, X])
-    header = ",".join(["y", *(f"x{j}" for j in range(X.shape[1]))])
-    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header=header, comments="", fmt="%.17g")
-    done = invoke(
-        "select",
-        tmp_path / "t.csv",
-        "--target",
-        "y",
-        "--sizes",
-        "1-2",
-        *QUICK,
-        "--stability",
-        "0",
-        "--json",
-        "--out",
-        tmp_path / "o",
-    )
+    done = on_the_command_line(tmp_path)
     assert done.exit_code == 0, done.stderr
     found, written = json.loads(done.stdout), json.loads((HOME / "command-line.json").read_text())
     # The words of the answer may change, and numbers may join it; those that were written down stay.

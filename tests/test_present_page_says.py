@@ -14,7 +14,7 @@ from _older_curve import without_size_0
 from _page import CURVE, NOISE, PAGE, TEXT, Outline, data_of
 from pairflip.present.answer import answer_of
 from pairflip.present.page import render
-from pairflip.selection.curve import StandIns
+from pairflip.selection.records import StandIns
 from pairflip.selection.verdict import held_out, size_to_show
 
 

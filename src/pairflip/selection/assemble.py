@@ -23,10 +23,11 @@ from pairflip.search.double_flip import improve
 from pairflip.search.settle import first_best, first_bests, reaches
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
-from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns, unchanged_in
+from pairflip.selection.curve import SizeCurve, unchanged_in
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
+from pairflip.selection.records import AnnealCurves, StandIns
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
 

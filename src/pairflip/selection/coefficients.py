@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit
 from pairflip.problem import SubsetProblem
-from pairflip.selection.curve import SizeCurve, StandardErrors
+from pairflip.selection.curve import SizeCurve
+from pairflip.selection.records import StandardErrors
 
 NAN = float("nan")
 

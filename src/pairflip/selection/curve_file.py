@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.selection.curve import (
+from pairflip.selection.curve import SizeCurve
+from pairflip.selection.records import (
     AnnealCurves,
     FoldFits,
     NullCheck,
     OuterError,
     RidgeSurface,
-    SizeCurve,
     StandardErrors,
     StandIns,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from pairflip.selection.curve import NullCheck, SizeCurve
+from pairflip.selection.curve import SizeCurve
 from pairflip.selection.halves import (
     HALVES_FOLDER,
     TooFewRows,
@@ -22,6 +22,7 @@ from pairflip.selection.loop import Folder
 from pairflip.selection.manifest import MANIFEST
 from pairflip.selection.null import NULL_FOLDER, null_check
 from pairflip.selection.progress import Show
+from pairflip.selection.records import NullCheck
 from pairflip.selection.stability import Stability, check_room, summarize
 from pairflip.selection.tasks import Work
 from pairflip.selection.verdict import size_to_show

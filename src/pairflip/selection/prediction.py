@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
-from pairflip.selection.curve import FoldFits, SizeCurve
+from pairflip.selection.curve import SizeCurve
+from pairflip.selection.records import FoldFits
 from pairflip.selection.verdict import recommended_size
 
 if TYPE_CHECKING:

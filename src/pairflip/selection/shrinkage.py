@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.losses.shrunken import check_shrinkage
+from pairflip.selection.records import RidgeSurface
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -53,8 +54,6 @@ def with_surface(curves: Sequence[SizeCurve], ridges: Sequence[float]) -> SizeCu
     ridges : (R,)
         The relative ridge of each.
     """
-    from pairflip.selection.curve import RidgeSurface  # a curve knows its half-samples, and these the settings above
-
     errors = np.stack([curve.cv_error for curve in curves])
     at = int(np.argmin(errors.min(axis=1)))
     surface = RidgeSurface(

@@ -142,7 +142,7 @@ def weigh_flips(columns, support, k, listed, room):
         j, slot = (listed[at, 1], listed[at, 0]) if listed.shape[0] else (at, -1)
         if room.inside[j]:
             continue
-        if slot >= 0:
+        if slot >= 0 and (at == 0 or listed[at - 1, 1] != j):  # a column stands there once for each of its slots
             meet(columns, j, k, room)
         for i in range(k):
             if slot < 0 or i == slot:
@@ -254,7 +254,7 @@ def first_of_best(gain, tie):
 def fill_by_columns(columns, target, support, k, size, kind, plan, round_, drawn, pool, tie, calm, room):
     """Add columns as `kicks.enter` would, until there are `size` or the support is well conditioned: (k, drawn).
 
-    At least one is added; k is -1 if no column can be. In a path, `kind` is BEST and one is asked for.
+    At least one is added; k is -1 if no column can be.
     """
     n, inside, gain, first = columns.shape[0], room.inside, room.delta[:, 0], k
     for j in range(n):

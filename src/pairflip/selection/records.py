@@ -1,0 +1,138 @@
+"""Parts of a `SizeCurve`: small records of arrays, each made by the file that its name says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import Floats
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """Columns that could stand in for a chosen one: for each of `columns` (U,), the most correlated `others` (U, T).
+
+    `correlation` (U, T) is signed, and computed after what is always in the model was projected out; unused places
+    hold column -1.
+    """
+
+    columns: Ints
+    others: Ints
+    correlation: Floats
+
+    def of(self, column: int) -> list[tuple[int, float]]:
+        """(other column, correlation) of one chosen column, the strongest first."""
+        at = np.flatnonzero(self.columns == column)
+        if at.size == 0:
+            return []
+        pairs = zip(self.others[at[0]].tolist(), self.correlation[at[0]].tolist(), strict=True)
+        return [(other, r) for other, r in pairs if other >= 0]
+
+
+@dataclass(frozen=True)
+class AnnealCurves:
+    """How the final fits were annealed: `betas` (S, steps), `energy` and `acceptance` (S, chains, steps).
+
+    NaN for a size that needed no annealing (all columns).
+    """
+
+    betas: Floats
+    energy: Floats
+    acceptance: Floats
+
+
+@dataclass(frozen=True)
+class FoldFits:
+    """What the folds predict with, for some `sizes` (T,): each fold's own columns, fitted on its training rows.
+
+    Coefficients of `SizeCurve.fold_supports` are T arrays (F, k), those of forced columns T arrays (F, A), in the units
+    of the table; `intercepts` is (T, F).
+    """
+
+    sizes: Ints
+    coefs: tuple[Floats, ...]
+    always_coefs: tuple[Floats, ...]
+    intercepts: Floats
+
+
+@dataclass(frozen=True)
+class StandardErrors:
+    """Ordinary standard errors of the final fits, conditional on their columns: not-a-number where rows are too few.
+
+    `chosen`: S arrays (k,); `always` (S, A); `intercepts` (S,).
+    """
+
+    chosen: tuple[Floats, ...]
+    always: Floats
+    intercepts: Floats
+
+
+@dataclass(frozen=True)
+class NullCheck:
+    """What the same selection finds where there is nothing to find: one value for each shuffled target (n,).
+
+    Attributes
+    ----------
+    size, pairs : int
+        Number of columns; pairs of half-samples.
+    r2 : (n,)
+        Explained variance of held-out rows.
+    set_frequency, overlap : (n,)
+        How often half-samples select exactly the columns selected on all rows; the fraction of these that they select.
+    highest : (n,)
+        The largest selection frequency of any column.
+    """
+
+    size: int
+    pairs: int
+    r2: Floats
+    set_frequency: Floats
+    overlap: Floats
+    highest: Floats
+
+
+@dataclass(frozen=True)
+class OuterError:
+    """How rows were predicted that had no part in choosing anything: a cross validation around the whole selection.
+
+    Attributes
+    ----------
+    error, error_se, r2 : float
+        Half the mean squared error, as `cv_error`; its standard error over rows; the fraction of variance explained.
+    sizes, supports : (F,), F arrays
+        Numbers of columns and columns that were chosen without each of the F folds; size 0 where nothing predicted.
+    rows, fold, predictions : (P,)
+        Rows that were set aside, the fold of each, and how they were predicted.
+    """
+
+    error: float
+    error_se: float
+    r2: float
+    sizes: Ints
+    supports: tuple[Ints, ...]
+    rows: Ints
+    fold: Ints
+    predictions: Floats
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square error in the unit of the target."""
+        return float(np.sqrt(2.0 * self.error))
+
+
+@dataclass(frozen=True)
+class RidgeSurface:
+    """What was tried where the ridge was chosen with the size: R relative ridge terms at the S sizes of the curve.
+
+    `ridges` (R,); `errors` (R, S), cv_error; `predictions` (R, S, P) of held-out rows (None for one ridge, and where a
+    file would have very many of them); `ridge`, the one that was chosen: that of the curve.
+    """
+
+    ridges: Floats
+    errors: Floats
+    predictions: Floats | None
+    ridge: float
