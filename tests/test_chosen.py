@@ -8,6 +8,7 @@ import pytest
 from pairflip import Selection, SubsetProblem, select_size
 from pairflip.selection.chosen import DRAWS, FEWEST, WIDER, chosen_error
 from pairflip.selection.curve import SizeCurve
+from pairflip.selection.run import select_many
 from pairflip.selection.verdict import recommended_size
 
 
@@ -158,6 +159,11 @@ def test_outer_folds_are_journaled_and_saved(tmp_path):
 def test_outer_that_is_no_number_of_folds_is_refused(outer):
     with pytest.raises(ValueError, match="outer"):
         Selection(outer=outer)
+
+
+def test_outer_is_for_one_problem():
+    with pytest.raises(ValueError, match="select_size for each problem"):
+        next(select_many([SubsetProblem(*table(0))], [1], outer=3))
 
 
 def test_outer_needs_folds_that_can_be_made_of_any_rows():

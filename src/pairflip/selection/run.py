@@ -121,6 +121,8 @@ def select_many(
     chosen = _selection(sizes, cv, settings)
     if chosen.ridges:
         raise ValueError("ridge is to be chosen for many problems; expected None, or select_size for each problem.")
+    if chosen.outer:
+        raise ValueError(f"outer is {chosen.outer} for many problems; expected 0, or select_size for each problem.")
     seeds = list(seeds) * len(problems) if len(seeds) == 1 else list(seeds)
     works = [
         plan_work(problem, replace(chosen, seed=seed), engine, None)
