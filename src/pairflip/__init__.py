@@ -14,6 +14,7 @@ __version__ = "0.2.0"
 _HOME = {
     "AnnealedSubset": "estimators",
     "AnnealedSubsetCV": "estimators",
+    "Proof": "search.proof",
     "Schedule": "search.schedule",
     "Selection": "selection",
     "SizeCurve": "selection",
@@ -22,6 +23,7 @@ _HOME = {
     "Trace": "search.trace",
     "anneal": "search.annealing",
     "half_sample_stability": "selection",
+    "prove": "search.prove",
     "select_size": "selection",
     "write_report": "present",
 }
@@ -30,6 +32,7 @@ _MODULES = ("datasets", "figures", "testing", "theory")
 __all__ = [
     "AnnealedSubset",
     "AnnealedSubsetCV",
+    "Proof",
     "Schedule",
     "Selection",
     "SizeCurve",
@@ -40,6 +43,7 @@ __all__ = [
     "datasets",
     "figures",
     "half_sample_stability",
+    "prove",
     "select_size",
     "testing",
     "theory",
@@ -54,6 +58,8 @@ if TYPE_CHECKING:
     from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
     from pairflip.search.annealing import anneal
+    from pairflip.search.proof import Proof
+    from pairflip.search.prove import prove
     from pairflip.search.schedule import Schedule
     from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size

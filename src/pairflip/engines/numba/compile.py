@@ -63,3 +63,9 @@ template = _njit(inline="always", **_common)
 """Written out in its caller before anything is compiled: for what would otherwise be an entry, and takes kernels as
 arguments. As a kernel it would be optimized twice, alone and within its caller, which takes a third more time.
 """
+
+apart = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_common)
+"""Called by other compiled code, seldom, and long: compiled once instead of within each of its callers.
+
+Its last bits may depend on where it was compiled, so nothing that is reported may come from it as it is.
+"""

@@ -1,0 +1,270 @@
+r"""Proofs: that no other support of k columns has a lower energy, or a bound on how much lower one could be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairflip.engines.base import EQUAL, NOTHING, reaches
+from pairflip.gram import Gram
+from pairflip.jobs import local_threads
+from pairflip.least_squares import Floats
+from pairflip.problem import SubsetProblem
+from pairflip.progress import progress_bar
+from pairflip.search.annealing import anneal, check_size
+from pairflip.search.exhaustive import (
+    Lowest,
+    Question,
+    branch_seconds,
+    branch_supports,
+    can_branch,
+    enumerate_supports,
+    enumeration_seconds,
+    whole_bound,
+)
+from pairflip.search.proof import Proof
+
+BUDGET = 60.0
+"""Seconds that a proof may take unless told otherwise."""
+MOST_BEST = 100_000
+_AT_ONCE = 0.002  # seconds of enumeration below which nothing else is worth trying
+_PATIENCE = 0.5  # of the time of an enumeration: what branch and bound may take before it is given up
+_THREADED = 0.9  # of all threads: how well they share
+
+
+def prove(
+    problem: SubsetProblem,
+    k: int,
+    incumbent: ArrayLike | None = None,
+    budget: float = BUDGET,
+    n_best: int = 1,
+    *,
+    within: Sequence[float] = (),
+    n_jobs: int | None = None,
+    seed: int = 0,
+    progress: bool | None = False,
+) -> Proof:
+    r"""Prove which support of k columns has the lowest energy, or how much lower one could be.
+
+    Every support is looked at, the last two columns in closed form; or, where all columns together can be fitted (more
+    rows than columns, or a ridge), whole groups of supports are ruled out because not even all their columns together
+    fit well enough. Which of both is chosen by the time they are expected to take. Ctrl-C, or the end of the budget,
+    gives the bound so far.
+
+    Parameters
+    ----------
+    problem
+        Table and target.
+    k
+        Number of columns, beside those that are always in the model.
+    incumbent
+        Columns that are thought to be the best; None: a quick search.
+    budget
+        Seconds that it may take. What is expected to take much longer is not begun.
+    n_best
+        How many of the best supports are wanted.
+    within
+        Distances: how many supports have an energy of at most (1 + distance) times the lowest? Large ones take time.
+    n_jobs
+        Threads; None is one, -1 all cores. The result does not depend on it.
+    seed
+        Of the search for a first support.
+    progress
+        True: show a bar on standard error; None: only if it is a terminal.
+    """
+    k = problem.gram.n_columns if _is_all(problem, k) else check_size(problem, k)
+    budget, n_best, distances = check_budget(budget), _check_best(n_best), _check_within(within)
+    began = time.perf_counter()
+    if k == problem.gram.n_columns:
+        return _all_columns(problem, k, began)
+    if incumbent is None:
+        first = problem.gram.positions(anneal(problem, k, effort="quick", seed=seed).best_support)
+    else:
+        first = problem.slots(incumbent)
+        if first.size != k or not np.isfinite(problem.gram.energy(np.sort(first))):
+            raise ValueError(
+                f"incumbent has {first.size} columns{'' if first.size != k else ' that are linearly dependent'}; "
+                f"expected {k} independent ones."
+            )
+    began = time.perf_counter()
+    with progress_bar(f"proving k = {k}", 1000, progress) as bar:
+        asked = Question(problem.gram, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar)
+        found, method = search_all(asked, np.sort(first), distances, budget)
+    note = "interrupted" if asked.interrupted else ""
+    if found.overflow:
+        note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
+    return as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
+
+
+def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget: float) -> tuple[Lowest, str]:
+    """The lowest supports of a problem and the method that found them.
+
+    Parameters
+    ----------
+    asked
+        Problem, size, threads, time; its bounds are filled in here.
+    first
+        Positions of a good support.
+    within
+        Distances up to which supports are counted.
+    budget
+        Seconds.
+    """
+    gram = asked.gram
+    energy = gram.energy(first)
+    asked.limit = _first_limit(gram, first, energy, asked.wanted)
+    while True:
+        asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * gram.yy
+        found, method = _by_best_method(asked, budget)
+        found = _judged(gram, found, first)
+        better = float(0.5 * found.doubled[0]) < energy * (1.0 - 1e-9) if found.doubled.size else False
+        if not (better and within.size and found.complete):
+            return found, method
+        first = found.supports[0]
+        energy = 0.5 * float(found.doubled[0])  # counts were those of a worse support
+
+
+def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
+    gram, k, n = asked.gram, asked.k, asked.gram.n_columns
+    threads = max(1.0, _THREADED * asked.threads)
+    possible = k <= 2 or gram.dense
+    seconds = enumeration_seconds(n, k) / threads if possible else np.inf
+    if seconds > _AT_ONCE and k >= 2 and can_branch(gram):
+        affordable = seconds <= budget
+        each = branch_seconds(n, 1.0)
+        most = _PATIENCE * enumeration_seconds(n, k) / each if affordable else np.inf
+        found = branch_supports(asked, most)
+        if found is not None:
+            return found, "branch and bound"
+    if seconds <= budget:
+        return enumerate_supports(asked), "enumeration"
+    nothing = np.zeros((0, k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64)
+    return Lowest(*nothing, complete=False, bound=whole_bound(gram)), "none"
+
+
+def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
+    """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it."""
+    outside = np.setdiff1d(np.arange(gram.n_columns), first)
+    if wanted == 1:
+        return 2.0 * energy
+    if not gram.dense or wanted - 1 > min(outside.size * first.size, 1000):
+        return float("inf")
+    G = gram.matrix
+    P = np.linalg.inv(G[np.ix_(first, first)])
+    rows = G[np.ix_(first, outside)]
+    x, W = P @ gram.b[first], P @ rows
+    r, s = gram.b[outside] - x @ rows, 1.0 - np.einsum("mj,mj->j", rows, W)
+    p = np.diag(P)[:, None]
+    s_new = s + W**2 / p
+    cost = x[:, None] ** 2 / p - np.where(s_new > 1e-6, (r + x[:, None] * W / p) ** 2 / np.maximum(s_new, 1e-6), 0.0)
+    bounds = [energy]
+    for place in np.argsort(cost, axis=None, kind="stable")[: wanted - 1].tolist():
+        slot, j = divmod(place, outside.size)
+        bounds.append(gram.energy(np.sort(np.append(np.delete(first, slot), outside[j]))))
+    return 2.0 * max(bounds)
+
+
+def _judged(gram: Gram, found: Lowest, first: NDArray[np.int64]) -> Lowest:
+    """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
+    supports = np.vstack([found.supports, first[None]])
+    supports = np.unique(supports, axis=0)
+    energies = np.array([gram.energy(support) for support in supports])
+    supports, energies = supports[np.isfinite(energies)], energies[np.isfinite(energies)]
+    order = np.argsort(energies, kind="stable")
+    supports, energies = supports[order], energies[order]
+    at = 0
+    while at < energies.size:  # rounding does not decide between equal ones
+        same = int(np.count_nonzero(reaches(energies[at:], energies[at], gram.yy)))
+        place = np.lexsort(supports[at : at + same].T[::-1])
+        supports[at : at + same] = supports[at : at + same][place]
+        energies[at : at + same] = energies[at : at + same][place]
+        at += same
+    return replace(found, supports=supports, doubled=2.0 * energies)
+
+
+def as_proof(
+    problem: SubsetProblem,
+    k: int,
+    found: Lowest,
+    method: str,
+    n_best: int,
+    within: Floats,
+    seconds: float,
+    note: str = "",
+) -> Proof:
+    """The record of what was found.
+
+    Parameters
+    ----------
+    problem, k, found, method, n_best, within, seconds, note
+        As in `Proof`.
+    """
+    supports = problem.gram.candidates[found.supports[:n_best]]
+    energies = 0.5 * found.doubled[:n_best]
+    if not found.complete and method != "none" and not note:
+        note = "not enough time"
+    return Proof(
+        k=k,
+        optimal=found.complete,
+        support=supports[0],
+        energy=float(energies[0]),
+        supports=supports,
+        energies=energies,
+        lower_bound=float(energies[0]) if found.complete else min(0.5 * found.bound, float(energies[0])),
+        within=within if found.complete else np.zeros(0),
+        counts=found.counts if found.complete else np.zeros(0, np.int64),
+        subsets=comb(problem.gram.n_columns, k),
+        looked=found.looked,
+        method=method,
+        seconds=seconds,
+        note=note,
+        names=problem.names,
+        yy=float(problem.gram.yy),
+    )
+
+
+def _is_all(problem: SubsetProblem, k: Any) -> bool:
+    return isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k == problem.gram.n_columns
+
+
+def _all_columns(problem: SubsetProblem, k: int, began: float) -> Proof:
+    """There is only one support."""
+    everything = np.arange(k)
+    energy = problem.gram.energy(everything)
+    if not np.isfinite(energy):
+        raise ValueError(
+            f"k is {k}, but only {problem.gram.rank()} of the candidate columns are linearly independent; "
+            "expected at most so many."
+        )
+    found = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
+    return as_proof(problem, k, found, "all columns", 1, np.zeros(0), time.perf_counter() - began)
+
+
+def check_budget(budget: Any) -> float:
+    """Seconds as a positive number."""
+    if isinstance(budget, (bool, str)) or not isinstance(budget, (int, float, np.number)) or not budget > 0:
+        raise ValueError(f"budget is {budget!r}; expected a number of seconds above 0.")
+    return float(budget)
+
+
+def _check_best(n_best: Any) -> int:
+    whole = isinstance(n_best, (int, np.integer)) and not isinstance(n_best, bool)
+    if not whole or not 1 <= n_best <= MOST_BEST:
+        raise ValueError(f"n_best is {n_best!r}; expected a whole number from 1 to {MOST_BEST}.")
+    return int(n_best)
+
+
+def _check_within(within: Any) -> Floats:
+    try:
+        distances = np.sort(np.asarray(tuple(within), dtype=np.float64))
+    except (TypeError, ValueError):
+        distances = np.array([-1.0])
+    if distances.ndim != 1 or not (np.isfinite(distances).all() and np.all(distances >= 0)):
+        raise ValueError(f"within is {within!r}; expected distances such as (0.01, 0.05), each >= 0.")
+    return distances
