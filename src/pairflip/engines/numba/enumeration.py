@@ -36,7 +36,7 @@ _DOUBT = 20.0  # a pivot is in doubt if it is less than so many times its error
 _SURELY = 1.0 - 1e-4  # of SINGULAR: surely singular
 
 
-class Levels(NamedTuple):
+class Depths(NamedTuple):
     """Memory of a walk down the tree: what each depth d = 0 .. k - 2 needs.
 
     R (k - 1, N, N) with depth 0 unused; r, s, V (k - 1, N): residual correlations, pivots, scaled rows of elimination;
@@ -64,7 +64,7 @@ class Levels(NamedTuple):
     edge: Any
 
 
-def new_levels(k: int, n_columns: int, n_rows: int) -> Levels:
+def new_levels(k: int, n_columns: int, n_rows: int) -> Depths:
     """Memory for supports of k columns of so many columns and rows; what is not touched is not taken.
 
     Parameters
@@ -78,7 +78,7 @@ def new_levels(k: int, n_columns: int, n_rows: int) -> Levels:
     def empty(*shape: int) -> Any:
         return np.empty(shape)
 
-    return Levels(
+    return Depths(
         R=empty(depths, inner, n_columns), r=empty(depths, n_columns), s=empty(depths, n_columns),
         V=np.zeros((depths, n_columns)), dead=np.zeros((depths, n_columns), np.uint8), T=np.zeros((k, k)),
         trace=np.zeros(depths), along=np.zeros(k), explained=np.zeros(depths), error=np.zeros(depths),
