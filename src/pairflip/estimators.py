@@ -109,6 +109,8 @@ class AnnealedSubset(_SubsetRegressor):
         is seconds by the clock.
     method : {"auto", "descend", "anneal"} or None
         See `anneal`; None: "anneal" if a schedule or a number of chains is given, else "auto".
+    prove : bool
+        Whether to prove that no other k columns fit better, where that takes at most half a second: `proof_`.
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns.
     always : names or indices of columns
@@ -135,6 +137,8 @@ class AnnealedSubset(_SubsetRegressor):
         Half the residual sum of squares on the training rows (weighted).
     trace_ : Trace or None
         What the annealing did; None if there was nothing to choose.
+    proof_ : Proof or None
+        That no other k columns fit better; None where proving that would have taken too long.
     n_features_in_, feature_names_in_
     """
 
@@ -146,6 +150,7 @@ class AnnealedSubset(_SubsetRegressor):
         chains: int | None = None,
         effort: Literal["quick", "normal", "thorough"] | float = "normal",
         method: Literal["auto", "descend", "anneal"] | None = None,
+        prove: bool = True,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
         ridge: float = 0.0,
@@ -158,6 +163,7 @@ class AnnealedSubset(_SubsetRegressor):
         self.chains = chains
         self.effort = effort
         self.method = method
+        self.prove = prove
         self.fit_intercept = fit_intercept
         self.always = always
         self.ridge = ridge
@@ -189,9 +195,10 @@ class AnnealedSubset(_SubsetRegressor):
         else:
             self.trace_ = anneal(
                 problem, size, self.schedule, self.chains, self._seed(), self.engine,
-                n_jobs=self.n_jobs, method=self.method, effort=self.effort,
+                n_jobs=self.n_jobs, method=self.method, effort=self.effort, prove=self.prove,
             )  # fmt: skip
             support = self.trace_.best_support
+        self.proof_ = None if self.trace_ is None else self.trace_.proof
         return self._keep(problem, support)
 
     def _size(self, problem: SubsetProblem) -> int:
@@ -270,6 +277,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         Walks of simulated annealing for each size and fold.
     polish : bool
         Whether final fits are improved by what the folds found and by exchanging two columns at once.
+    prove : bool
+        Whether final fits are proved to be the best, and folds solved exactly, where that is cheap; see `Selection`.
     stability : int
         Pairs of random half-samples in which columns are selected again (0: none; the command line makes 50): how
         stable the choice is, in ``curve_.stability``. It changes neither the choice nor predictions.
@@ -304,6 +313,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         The relative ridge term that was chosen with the size; 0 where none was to be chosen.
     energy_ : float
         Half the residual sum of squares on the training rows (weighted).
+    proof_ : Proof or None
+        That no other columns of that number fit better on all rows; None where proving that would have taken too long.
     curve_ : SizeCurve
         Errors, selection counts, final fits of all sizes, and half-samples if asked for.
     cv_results_ : dict of arrays, one entry per size
@@ -338,6 +349,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         effort: Literal["quick", "normal", "thorough"] = "normal",
         method: Literal["auto", "descend", "anneal"] | None = None,
         polish: bool = True,
+        prove: bool = True,
         stability: int = 0,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
@@ -356,6 +368,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         self.effort = effort
         self.method = method
         self.polish = polish
+        self.prove = prove
         self.stability = stability
         self.fit_intercept = fit_intercept
         self.always = always
@@ -402,6 +415,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
             effort=self.effort,
             stability=self.stability,
             ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
+            prove=self.prove,
         )
         self.curve_ = select_size(
             problem,
@@ -416,6 +430,7 @@ class AnnealedSubsetCV(_SubsetRegressor):
         self.n_nonzero_coefs_ = _CHOICES[self.choose](curve)
         self.cv_results_ = _search_results(curve)
         self.ridge_ = curve.ridge
+        self.proof_ = None if curve.proved is None else curve.proved[curve.at(self.n_nonzero_coefs_)]
         shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
         return self._keep(shrunken, curve.supports[curve.at(self.n_nonzero_coefs_)])
 

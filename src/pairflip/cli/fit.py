@@ -43,6 +43,7 @@ def fit(
     method: o.MethodOption = None,
     schedule: o.ScheduleOption = o.ScheduleName.AUTO,
     chains: o.Chains = None,
+    prove: o.Prove = True,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
     engine: o.EngineName = "auto",
@@ -87,6 +88,7 @@ def fit(
                 progress=False if quiet else None,
                 method=None if method is None else method.value,
                 effort=effort.value,
+                prove=prove,
             )
         except Interrupted as stopped:
             say("interrupted; this is the best found so far.")

@@ -153,6 +153,12 @@ Polish = Annotated[
                  rich_help_panel=_SEARCH),
 ]  # fmt: skip
 
+Prove = Annotated[
+    bool,
+    typer.Option("--prove/--no-prove", help="Prove that fits are the best, and solve folds exactly, where it is cheap.",
+                 rich_help_panel=_SEARCH),
+]  # fmt: skip
+
 
 class StabilitySizes(StrEnum):
     """Which sizes half-samples look at."""

@@ -50,6 +50,7 @@ def select(
     schedule: o.ScheduleOption = o.ScheduleName.AUTO,
     chains: o.Chains = None,
     polish: o.Polish = True,
+    prove: o.Prove = True,
     stability: o.StabilityPairs = o.DEFAULT_STABILITY,
     stability_at: o.StabilityAt = o.StabilitySizes.CHOSEN,
     null: o.Null = 0,
@@ -87,7 +88,7 @@ def select(
         how = None if method is None else as_method(method.value)
         chosen = Selection(
             o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value,
-            stability, stability_at.value, null, outer, None if isinstance(penalty, float) else penalty,
+            stability, stability_at.value, null, outer, None if isinstance(penalty, float) else penalty, prove,
         )  # fmt: skip
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"

@@ -19,11 +19,13 @@ from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
 from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
-from pairflip.search.settle import first_best, refine, settle
+from pairflip.search.settle import first_best, is_lower, refine, settle
 from pairflip.search.trace import Trace
 
 if TYPE_CHECKING:
-    pass
+    from numpy.typing import NDArray
+
+    from pairflip.search.proof import Proof
 
 
 ON_THE_CPU = "searched on the CPU: a device walks annealing chains only (method='anneal')"
@@ -72,6 +74,7 @@ def anneal(
     objective: Literal["energy", "loo"] = "energy",
     method: Method | None = None,
     effort: Literal["quick", "normal", "thorough"] | float = "normal",
+    prove: bool = True,
 ) -> Trace:
     r"""Search the support of k columns with the lowest energy.
 
@@ -113,6 +116,10 @@ def anneal(
         For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (about a second on one core where chains do not
         agree earlier) or ``"thorough"``, counted in work, so that the result is the same everywhere; or a number of
         seconds by the clock.
+    prove
+        Whether to prove that the answer is the best of all supports, where that takes at most half a second by a cost
+        model (effort "quick": 0.05 s, "thorough": 5 s): ``trace.proof``. A better support found on the way is the
+        answer. Not without `polish`, and not with the other objective.
 
     Raises
     ------
@@ -132,7 +139,8 @@ def anneal(
         if chains is not None or objective != "energy":
             given = "chains" if chains is not None else "objective"
             raise ValueError(f"method is {method!r} and {given} is given; expected method='anneal', or effort instead.")
-        return _search(problem, k, method, spend, plan_schedule, seed, engine, n_jobs, progress, polish, began)
+        certain = prove and polish
+        return _search(problem, k, method, spend, plan_schedule, seed, engine, n_jobs, progress, polish, certain, began)
     walker = get_engine("numba" if engine == "auto" and objective == "loo" else engine)
     gram = _objective_gram(problem, objective)
     flips = plan_schedule.flips(gram.n_columns)
@@ -160,7 +168,10 @@ def anneal(
         if improved is not None:
             found = improved[0]
             notes.append("double flips found a better support than any chain")
-    best = problem.fit(problem.candidates[found])
+    proof, chosen = None, problem.candidates[found]
+    if prove and polish and objective == "energy":
+        proof, chosen = _certain(problem, k, chosen, None, notes)
+    best = problem.fit(chosen)
     return Trace(
         k=k,
         schedule=plan_schedule,
@@ -182,7 +193,21 @@ def anneal(
         note="; ".join(notes),
         objective=objective,
         yy=float(gram.yy),
+        proof=proof,
     )
+
+
+def _certain(
+    problem: SubsetProblem, k: int, support: NDArray[np.int64], effort: Effort | None, notes: list[str]
+) -> tuple[Proof | None, NDArray[np.int64]]:
+    """A proof where it is cheap, and the best support after it."""
+    from pairflip.search.certain import proof_of, proof_seconds
+
+    proof = proof_of(problem, k, support, proof_seconds(effort))
+    if proof is None or not is_lower(proof.energy, problem.energy(support), problem.gram.yy):
+        return proof, support
+    notes.append("the proof found a better support than any chain")
+    return proof, proof.support
 
 
 class Interrupted(KeyboardInterrupt):
@@ -195,7 +220,7 @@ class Interrupted(KeyboardInterrupt):
 
 def _search(
     problem: SubsetProblem, k: int, method: Method, effort: Effort, schedule: Schedule, seed: int,
-    engine: str | Engine, n_jobs: int | None, progress: bool | None, polish: bool, began: float,
+    engine: str | Engine, n_jobs: int | None, progress: bool | None, polish: bool, certain: bool, began: float,
 ) -> Trace:  # fmt: skip
     """A trace by the portfolio of methods."""
     walker, remarks = get_engine(engine), list[str]()
@@ -215,7 +240,10 @@ def _search(
                 notes.append("double flips found a better support than any chain")
         if polish and not note:
             best = refine(gram, best)
-        fit = problem.fit(problem.candidates[best])
+        proof, chosen = None, problem.candidates[best]
+        if certain and not note:
+            proof, chosen = _certain(problem, k, chosen, effort, notes)
+        fit = problem.fit(chosen)
         chains = found.energies.size
         return Trace(
             k=k, schedule=schedule, seed=seed, engine=walker.name, names=problem.names,
@@ -224,6 +252,7 @@ def _search(
             best_support=fit.support, best_energy=fit.energy, best_coef=fit.coef, best_intercept=fit.intercept,
             refreshes=np.zeros(chains, dtype=np.int64), seconds=time.perf_counter() - began,
             note="; ".join([*notes, note] if note else notes), yy=float(gram.yy), method=method, effort=effort.name,
+            proof=proof,
         )  # fmt: skip
 
     try:

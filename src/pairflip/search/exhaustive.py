@@ -18,12 +18,14 @@ from pairflip.engines.base import EPSILON, INFLATION, Tick
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
+from pairflip.losses.shrunken import ShrunkenGram
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _PARTS, _SPLIT = 64, 5  # a tree is divided at the level of its fifth column left out
 _FIRST_NODES = 20_000  # a tree of fewer branches is walked by one thread
 _STOPPED = -1.0
 _LITTLE = 1e-3
+_MANY = 1_000_000  # supports that are worth a QR of all columns, so that judging some of them takes less
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Question:
         `time.perf_counter` at which to give up.
     tick
         Hears of thousandths of the work that were done.
+    most
+        Branches after which branch and bound is given up.
     interrupted
         Set when Ctrl-C ended the work.
     """
@@ -76,6 +80,7 @@ class Question:
     threads: int = 1
     until: float = np.inf
     tick: Tick | None = None
+    most: float = np.inf
     interrupted: bool = False
 
     @property
@@ -87,7 +92,7 @@ class Question:
 def enumeration_seconds(n: int, k: int) -> float:
     """Time to look at every support of k of n columns on one core, by a cost model: supports, rows and nodes."""
     if k < 2:
-        return 1e-6 * n
+        return 2e-8 * n
     return 1e-9 * (0.45 * comb(n, k) + 8.0 * comb(n, k - 1) + 700.0 * comb(n, k - 2))
 
 
@@ -103,33 +108,26 @@ def enumerate_supports(asked: Question) -> Lowest:
     if k == 1:
         return _single(asked)
     room = _Rooms(asked)
-    if k == 2:
 
-        def pairs(first: int) -> bool:
-            from pairflip.engines.numba.enumeration import enumerate_pairs
-
-            with room.piece() as here:
-                rows = _rows(gram, first, min(first + _BLOCK, n))
-                enumerate_pairs(rows, gram.b, *here, gram.yy, room.rounding, first)
-            return True
-
-        done = _run(asked, list(range(0, n, _BLOCK)), pairs, room.stop)
-        return room.gathered(comb(n, 2), all(done), 0.0 if all(done) else whole_bound(gram))
-
-    def tops(piece: range) -> bool:
+    def search(piece: range) -> bool:
         from pairflip.engines.numba.enumeration import enumerate_from
 
+        ends = piece.start, piece.stop
+        G = _rows(gram, *ends) if k == 2 else gram.matrix
         with room.piece() as here:
-            ends = piece.start, piece.stop
-            return bool(enumerate_from(gram.matrix, gram.b, *here, gram.yy, room.rounding, *ends, room.stop))
+            return bool(enumerate_from(G, gram.b, *here, gram.yy, room.rounding, *ends, room.stop))
 
+    if k == 2:
+        pieces = [range(first, min(first + _BLOCK, n)) for first in range(0, n, _BLOCK)]
+        done = _run(asked, pieces, search, room.stop)
+        return room.gathered(comb(n, 2), all(done), 0.0 if all(done) else whole_bound(gram))
     with one_blas_thread():
         _ = gram.matrix  # formed once, before threads ask for it
     pieces = [range(top, top + 1) for top in range(n - 1, k - 2, -1)]
     if asked.simple:
         pieces = [range(k - 1, n)]
     shares = [sum(comb(top, k - 1) for top in piece) for piece in pieces]
-    done = _run(asked, pieces, tops, room.stop, shares)
+    done = _run(asked, pieces, search, room.stop, shares)
     looked = sum(share for share, ended in zip(shares, done, strict=True) if ended)
     if all(done):
         return room.gathered(looked, True, 0.0)
@@ -176,10 +174,10 @@ def branch_supports(asked: Question, most: float = np.inf, fixed: Iterable[int] 
             form = gram.matrix, gram.b, exact, basis, chosen, kept, tree, cut
             return float(branch(*form, gram.yy, error, looked, room.stop)), looked
 
-    found, looked = walk(0, 1, min(most, _FIRST_NODES))
+    found, looked = walk(0, 1, most if asked.simple else min(most, _FIRST_NODES))
     if found != _STOPPED:
         return room.gathered(int(looked[0]), True, 0.0)
-    if most <= _FIRST_NODES:
+    if asked.simple or most <= _FIRST_NODES:
         return None
     room.forget()
     counted = np.zeros(_PARTS)
@@ -264,11 +262,13 @@ class _Rooms:
         gram = asked.gram
         self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
         self.ridge = bool(gram.penalty.any())
-        columns, target = _table(gram)
+        many = comb(gram.n_columns, asked.k) > _MANY
+        columns, target = _table(gram) if many else (np.ascontiguousarray(gram.columns), gram.target)
         root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
         self._exact = Exact(columns, target, root, np.empty(0))
         # What was subtracted for a fold left its rounding in what remains.
-        self.rounding = ROUNDING / (gram.trust if isinstance(gram, HeldOutGram) else 1.0)
+        inner = gram.base if isinstance(gram, ShrunkenGram) else gram
+        self.rounding = ROUNDING / (inner.trust if isinstance(inner, HeldOutGram) else 1.0)
 
     @contextmanager
     def piece(self) -> Iterator[tuple[Any, ...]]:

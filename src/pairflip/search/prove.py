@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.engines.base import EQUAL, NOTHING, reaches
+from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
@@ -84,7 +85,7 @@ def prove(
     if k == problem.gram.n_columns:
         return _all_columns(problem, k, began)
     if incumbent is None:
-        first = problem.gram.positions(anneal(problem, k, effort="quick", seed=seed).best_support)
+        first = problem.gram.positions(anneal(problem, k, effort="quick", seed=seed, prove=False).best_support)
     else:
         first = problem.slots(incumbent)
         if first.size != k or not np.isfinite(problem.gram.energy(np.sort(first))):
@@ -96,12 +97,15 @@ def prove(
     with progress_bar(f"proving k = {k}", 1000, progress) as bar:
         asked = Question(problem.gram, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar)
         found, method = search_all(asked, np.sort(first), distances, budget)
+    if method == "none":
+        found = replace(found, bound=whole_bound(problem.gram))
     note = "interrupted" if asked.interrupted else ""
     if found.overflow:
         note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
     return as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
 
 
+@one_blas_thread()  # more would round differently, and wait for each other
 def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget: float) -> tuple[Lowest, str]:
     """The lowest supports of a problem and the method that found them.
 
@@ -138,14 +142,14 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     if seconds > _AT_ONCE and k >= 2 and can_branch(gram):
         affordable = seconds <= budget
         each = branch_seconds(n, 1.0)
-        most = _PATIENCE * enumeration_seconds(n, k) / each if affordable else np.inf
+        most = min(asked.most, _PATIENCE * enumeration_seconds(n, k) / each if affordable else np.inf)
         found = branch_supports(asked, most)
         if found is not None:
             return found, "branch and bound"
     if seconds <= budget:
         return enumerate_supports(asked), "enumeration"
     nothing = np.zeros((0, k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64)
-    return Lowest(*nothing, complete=False, bound=whole_bound(gram)), "none"
+    return Lowest(*nothing, complete=False), "none"
 
 
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.search.proof import Proof
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import reaches
 
@@ -45,6 +46,8 @@ class Trace:
         What was annealed.
     method, effort : str
         How it was searched; betas, flips, energy and acceptance have no steps unless the method is "anneal".
+    proof : Proof or None
+        That no other support of this size is better, where that was cheap to know.
     yy : float
         :math:`y^T y` beside the forced columns: twice the energy of no columns, in whose units rounding is told.
     """
@@ -71,6 +74,7 @@ class Trace:
     yy: float = 0.0
     method: str = "anneal"
     effort: str = ""
+    proof: Proof | None = None
 
     @property
     def best_names(self) -> list[str]:
@@ -87,9 +91,13 @@ class Trace:
         what += "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
         return (
             f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
-            f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, engine={self.engine!r}, "
-            f"{self.seconds:.2g} s{', ' + self.note if self.note else ''})"
+            f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, {self._proved}"
+            f"engine={self.engine!r}, {self.seconds:.2g} s{', ' + self.note if self.note else ''})"
         )
+
+    @property
+    def _proved(self) -> str:
+        return "proved to be the best, " if self.proof is not None and self.proof.optimal else ""
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the energy of each chain against temperature with matplotlib, on `ax` or in a new pyplot figure."""

@@ -19,15 +19,17 @@ from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import loo_stack, mean_and_error
 from pairflip.problem import SubsetProblem
+from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.double_flip import improve
-from pairflip.search.settle import first_best, first_bests, reaches
+from pairflip.search.proof import Proof
+from pairflip.search.settle import first_best, first_bests, is_lower, reaches
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import SizeCurve, unchanged_in
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
-from pairflip.selection.records import AnnealCurves, StandIns
+from pairflip.selection.records import AnnealCurves, Proved, StandIns
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
 
@@ -76,6 +78,7 @@ def assemble(
 
     with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
         results = list(pool.map(one, work.sizes))
+    proved = _proofs(work, results)
     results.insert(0, (_of_nothing(work, errors), problem.fit([]), 1.0))
     inside, fits, final_agreement = zip(*results, strict=True)
     residuals = np.stack([of_size.residuals for of_size in inside])
@@ -132,6 +135,8 @@ def assemble(
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
         standard_errors=standard_errors(problem, fits),
+        exact=np.array([True] + [size == problem.gram.n_columns or work.solves(size) for size in work.sizes]),
+        proved=proved,
     )
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
@@ -193,6 +198,27 @@ def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
             chosen = problem.candidates[improved[0]]
     fit = problem.fit(chosen)
     return fit, float(np.mean(reaches(own, fit.energy, problem.gram.yy)))
+
+
+def _proofs(work: Work, results: list[tuple[_Folds, Fit, float]]) -> Proved | None:
+    """Proofs of the final fits where they are cheap; a better support found on the way takes the place of a fit.
+
+    Sizes in ascending order: where one could not be ruled out branch by branch, larger ones take longer still.
+    """
+    chosen, problem, n = work.selection, work.problem, work.problem.gram.n_columns
+    if not (chosen.prove and chosen.polish) or problem.loss.name != "squares":
+        return None
+    seconds = proof_seconds(None if chosen.anneals else chosen.effort)
+    proofs: list[Proof | None] = [None]  # size 0
+    hopeless = False
+    for at, size in enumerate(work.sizes):
+        inside, fit, _ = results[at]
+        proof = None if hopeless or size >= n else proof_of(problem, size, fit.support, seconds)
+        hopeless = hopeless or (proof is None and 2 * size < n)
+        if proof is not None and is_lower(proof.energy, fit.energy, problem.gram.yy):
+            results[at] = inside, problem.fit(proof.support), 0.0  # no chain had found it
+        proofs.append(proof)
+    return Proved(tuple(proofs))
 
 
 def _best_of_folds(work: Work, found: Found, size: int) -> Supports:

@@ -15,6 +15,7 @@ from pairflip.selection.records import (
     FoldFits,
     NullCheck,
     OuterError,
+    Proved,
     RidgeSurface,
     StandardErrors,
     StandIns,
@@ -93,6 +94,11 @@ class SizeCurve:
         Errors of a cross validation around the whole selection, if that was asked for.
     standard_errors : StandardErrors or None
         Of the coefficients, as if their columns had not been chosen by looking at the target.
+    exact : (S,) or None
+        For which sizes every fold was solved by looking at all supports: cv_error then owes nothing to luck.
+    proved : Proved or None
+        Proofs that final fits are the best of all supports, ``curve.proved[curve.at(3)]`` for size 3; None for sizes
+        where that would have taken too long.
     surface : RidgeSurface or None
         Errors of all ridge terms where one was chosen with the size; `ridge`, `ridges`, `ridge_errors` and
         `ridge_predictions` for short.
@@ -139,6 +145,8 @@ class SizeCurve:
     standard_errors: StandardErrors | None = None
     outer: OuterError | None = None
     surface: RidgeSurface | None = None
+    exact: NDArray[np.bool_] | None = None
+    proved: Proved | None = None
 
     @property
     def best_size(self) -> int:

@@ -7,18 +7,20 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairflip.search.proof import Proof
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import (
     AnnealCurves,
     FoldFits,
     NullCheck,
     OuterError,
+    Proved,
     RidgeSurface,
     StandardErrors,
     StandIns,
@@ -35,6 +37,8 @@ _OPTIONAL = (
     "fold_fits",
     "outer",
     "surface",
+    "exact",
+    "proved",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
@@ -49,6 +53,9 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     for field in fields(curve):
         value = getattr(curve, field.name)
         record[field.name] = _sparse(value) if field.name == _SPARSE else _plain(value)
+    for proof in record["proved"]["proofs"] if curve.proved is not None else ():
+        if proof is not None:
+            del proof["names"]  # those of the curve
     predictions = curve.ridge_predictions
     if predictions is not None and predictions.size > MOST_PREDICTIONS:
         record["surface"]["predictions"] = None
@@ -94,6 +101,8 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         elif isinstance(value, list) and field.name != "names":
             value = _array(field.name, value)
         values[field.name] = value
+    if values["proved"] is not None:
+        values["proved"] = _with_names(values["proved"], values["names"])
     values["always_coefs"] = values["always_coefs"].reshape(values["sizes"].size, -1)
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
@@ -118,6 +127,21 @@ def _standard_errors(value: dict[str, Any]) -> StandardErrors:
     chosen = tuple(np.array(v, dtype=float) for v in value["chosen"])
     intercepts = np.array(value["intercepts"], dtype=float)
     return StandardErrors(chosen, np.array(value["always"], dtype=float).reshape(intercepts.size, -1), intercepts)
+
+
+def _proved(value: dict[str, Any]) -> Proved:
+    """Proofs as they are in the file: the names of the columns are those of the curve, see `_with_names`."""
+    return Proved(tuple(None if proof is None else _proof(proof) for proof in value["proofs"]))
+
+
+def _proof(value: dict[str, Any]) -> Proof:
+    arrays: dict[str, Any] = {name: np.array(value[name], dtype=np.int64) for name in ("support", "supports", "counts")}
+    arrays |= {name: np.array(value[name], dtype=float) for name in ("energies", "within")}
+    return Proof(**{**value, **arrays, "names": []})
+
+
+def _with_names(proved: Proved, names: list[str]) -> Proved:
+    return Proved(tuple(None if proof is None else replace(proof, names=names) for proof in proved.proofs))
 
 
 def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
@@ -219,13 +243,15 @@ def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
     )
 
 
-_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "stability": _stability,
     "null": _null,
     "standard_errors": _standard_errors,
     "fold_fits": _fold_fits,
     "outer": _outer,
     "surface": _surface,
+    "exact": lambda value: np.array(value, dtype=bool),
+    "proved": _proved,
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.search.proof import Proof
 
 Ints = NDArray[np.int64]
 
@@ -93,6 +94,19 @@ class NullCheck:
     set_frequency: Floats
     overlap: Floats
     highest: Floats
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Proofs of the final fits: for each size of the curve one, or None where that would have taken too long."""
+
+    proofs: tuple[Proof | None, ...]
+
+    def __getitem__(self, at: int) -> Proof | None:
+        return self.proofs[at]
+
+    def __len__(self) -> int:
+        return len(self.proofs)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,10 @@ class Selection:
     polish
         Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
         Nothing held out depends on it.
+    prove
+        Whether final fits are proved to be the best of all supports where that takes at most half a second by a cost
+        model (``curve.proved``), and folds are solved by looking at every support where that takes no longer than
+        searching, or 5 ms (``curve.exact``; not with method "anneal").
     stability, stability_at
         Pairs of random half-samples in which columns are selected again, once the size is chosen (0: none); at the
         recommended size (``"chosen"``) or at ``"all"`` sizes. See `Stability`.
@@ -72,6 +76,7 @@ class Selection:
     null: int = 0
     outer: int = 0
     ridge: Iterable[float] | Literal["auto"] | None = None
+    prove: bool = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
@@ -95,6 +100,7 @@ class Selection:
             "chains": None if self.chains is None else check_chains(self.chains),
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
+            "prove": bool(self.prove),
             "ridge": as_ridges(self.ridge),
         }
         if checked["outer"] == 1:
@@ -135,6 +141,7 @@ class Selection:
             "chains": self.chains,
             "seed": self.seed,
             "polish": self.polish,
+            "prove": self.prove,
             "method": self.method,
             "effort": self.effort,
             "stability": self.stability,

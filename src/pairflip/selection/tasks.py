@@ -15,6 +15,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, check_size, count_chains
+from pairflip.search.certain import is_solved
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds
@@ -103,6 +104,13 @@ class Work:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
         gram = self.problem.gram
         return int(self.problem.X.nbytes + gram.nbytes + (8 * gram.n_columns**2 if gram.dense else 0))
+
+    def solves(self, size: int) -> bool:
+        """Whether folds of this size are solved by looking at every support, by the size of the table alone."""
+        chosen = self.selection
+        if chosen.anneals or not chosen.prove or self.problem.loss.name != "squares":
+            return False
+        return is_solved(self.problem.gram, size, chosen.effort, self.nanoseconds(size, self.chains))
 
     def chains_of(self, size: int, fold: int) -> int:
         """How many chains walk a size in a fold."""
@@ -324,7 +332,7 @@ def identity(work: Work) -> dict[str, Any]:
     Sizes and numbers of chains are left out, so a journal can be extended by more of them, or used for fewer; but a
     path depends on the largest size that it runs to, and its chains on what an effort stands for in this version.
     """
-    unused = ("method", "effort") if work.selection.anneals else ()
+    unused = ("method", "effort", "prove") if work.selection.anneals else ()
     more: dict[str, Any] = {}
     if not work.selection.anneals:
         more = {"largest_size": max(work.sizes), "work": work_of(work.fold_effort)}

@@ -16,6 +16,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import address_keys
+from pairflip.search.certain import best_support
 from pairflip.search.effort import FINAL_EFFORTS, kick_nanoseconds
 from pairflip.search.forward import forward_energies, scale_of
 from pairflip.search.portfolio import NO_FLIPS
@@ -105,15 +106,21 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     """
     named, largest = work.selection.effort, max(work.sizes)
     effort = FINAL_EFFORTS[named] if tasks[0].fold == ALL_ROWS else work.fold_effort
+    solved = {task.size: _solved(work, task, gram) for task in tasks if _is_solved(work, task, gram)}
     path: list[NDArray[np.int64]] = []
     low = np.zeros(0)
-    if any(task.first == 0 or task.size >= gram.n_columns for task in tasks):
+    searched_by = [task for task in tasks if task.size not in solved]
+    if any(task.first == 0 or task.size >= gram.n_columns for task in searched_by):
         path, low = walker.path(gram, largest, passes=effort.passes, tick=tick)
     found, pairs, places = [], [], []
     keys = _keys(work, tasks) if effort.kicks or effort.chains > 1 else []
     steps = no_steps(work)
     for at, task in enumerate(tasks):
         k, from_path, chains = task.size, task.first == 0, task.last - task.first
+        if k in solved:
+            best, energy = solved[k]
+            found.append(Outcome(task, np.tile(best, (chains, 1)), np.full(chains, energy), steps))
+            continue
         if (from_path or k >= gram.n_columns) and len(path) < k:
             raise _too_large(task, len(path))
         if k == gram.n_columns:
@@ -141,6 +148,21 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     for (at, which), walked in zip(places, walks, strict=True):
         found[at].supports[which], found[at].energies[which] = gram.candidates[walked.support], walked.final_energy
     return found
+
+
+def _is_solved(work: Work, task: Task, gram: Gram) -> bool:
+    """Whether this cell is solved by looking at every support."""
+    if task.fold == ALL_ROWS or task.size >= gram.n_columns or not (gram.dense or task.size == 1):
+        return False
+    return work.solves(task.size)
+
+
+def _solved(work: Work, task: Task, gram: Gram) -> tuple[NDArray[np.int64], float]:
+    """The best columns of a size in a fold, and their energy."""
+    found = best_support(gram, task.size)
+    if found is None:
+        raise _too_large(task, gram.rank())
+    return gram.candidates[found[0]], found[1]
 
 
 def _affordable(descent: Descent, gram: Gram, k: int) -> Descent:

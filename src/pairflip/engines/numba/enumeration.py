@@ -307,46 +307,47 @@ def begin(b, levels, rounding):
 
 @entry
 def enumerate_from(G, b, exact, basis, chosen, levels, kept, yy, rounding, first, last, stop):
-    """All supports of k >= 3 columns whose largest column is one of `first` to `last` - 1.
+    """All supports of k >= 2 columns whose largest column is one of `first` to `last` - 1.
 
-    `stop` (1,) is looked at now and then; False if it was set before the end.
+    For k = 2, G has only the rows of these. `stop` (1,) is looked at now and then; False if it was set before the end.
     """
     k = chosen.at.size
     begin(b, levels, rounding)
     none = np.zeros((1, b.size))
     place = np.zeros(k, np.int64)  # next column to be taken at each depth
-    for top in range(max(first, k - 1), last):
+    for top in range(max(first, k - 1) if k > 2 else last - 1, last):
         depth = 0
         place[0] = top
         while depth >= 0:
-            i = place[depth]
-            if (depth == 0 and i < top) or i < k - 1 - depth:
-                depth -= 1
-                continue
-            place[depth] = i - 1
-            if levels.dead[depth, i]:
-                continue
-            if depth == k - 3 and stop[0]:
-                return False
-            R = G if depth == 0 else levels.R[depth]
-            if not descend(R, exact, basis, chosen, levels, depth, i, k, yy):
-                continue
-            fresh = levels.start[depth + 1] == depth + 1
-            if depth + 1 < k - 2:
-                if not fresh:
-                    eliminate(R, levels, depth, i)
-                depth += 1
+            R, v, at, from_row, i = G, none, 0, 0, last
+            if k == 2:
+                from_row = first
+                depth = -1
+            else:
+                i = place[depth]
+                if (depth == 0 and i < top) or i < k - 1 - depth:
+                    depth -= 1
+                    continue
                 place[depth] = i - 1
-            else:  # two columns are missing: R of the last depth need not be formed, unless it is new
+                if levels.dead[depth, i]:
+                    continue
+                if depth == k - 3 and stop[0]:
+                    return False
+                if depth > 0:
+                    R = levels.R[depth]
+                if not descend(R, exact, basis, chosen, levels, depth, i, k, yy):
+                    continue
+                fresh = levels.start[depth + 1] == depth + 1
+                if depth + 1 < k - 2:
+                    if not fresh:
+                        eliminate(R, levels, depth, i)
+                    depth += 1
+                    place[depth] = i - 1
+                    continue
+                # Two columns are missing: R of the last depth need not be formed, unless it is new.
                 if fresh:
                     R = levels.R[k - 2]
-                v = none if fresh else levels.V
-                pairs(R, v, 0 if fresh else depth, exact, basis, chosen, levels, kept, 0, i, yy)
+                else:
+                    v, at = levels.V, depth
+            pairs(R, v, at, exact, basis, chosen, levels, kept, from_row, i, yy)
     return True
-
-
-@entry
-def enumerate_pairs(rows, b, exact, basis, chosen, levels, kept, yy, rounding, first):
-    """All supports of two columns of which the larger is one of `first`, ...; `rows` are theirs of G."""
-    begin(b, levels, rounding)
-    pairs(rows, np.zeros((1, b.size)), 0, exact, basis, chosen, levels, kept, first, first + rows.shape[0], yy)

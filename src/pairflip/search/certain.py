@@ -1,0 +1,119 @@
+"""Where certainty is cheap: proofs of what a search found, and problems that are solved instead of searched.
+
+Both are decided by cost models alone, never by the clock, so that the same table gives the same result everywhere.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import reaches
+from pairflip.gram import Gram
+from pairflip.problem import SubsetProblem
+from pairflip.search.effort import Effort
+from pairflip.search.exhaustive import (
+    Question,
+    branch_seconds,
+    can_branch,
+    enumerate_supports,
+    enumeration_seconds,
+)
+from pairflip.search.proof import Proof
+
+RUNNERS_UP = 5
+"""How many of the best supports a proof of a search's answer names."""
+_SECONDS = {"quick": 0.05, "normal": 0.5, "thorough": 5.0}
+_AT_LEAST_NS = {"quick": 2e5}
+_ANYWAY_NS = 5e6  # what solving one fold may take in any case, unless its search is to be quick
+
+
+def proof_seconds(effort: Effort | str | None) -> float:
+    """What proving the answer of a search may take on one core, by the cost models.
+
+    Half a second; a tenth of that where the search is to be quick, ten times as much where it is to be thorough.
+
+    Parameters
+    ----------
+    effort
+        Of the search; None for simulated annealing alone.
+    """
+    if isinstance(effort, Effort) and effort.clock:
+        return min(effort.seconds, _SECONDS["normal"])
+    name = effort.name if isinstance(effort, Effort) else effort
+    return _SECONDS.get(name or "normal", _SECONDS["normal"])
+
+
+def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds: float) -> Proof | None:
+    """A proof of the best support, or of a better one, if it takes no more than so many seconds; otherwise None.
+
+    Parameters
+    ----------
+    problem, k
+        Table, target and size; below the number of candidate columns.
+    support
+        The best columns known; among equals they are named first.
+    seconds
+        What it may take on one core, by the cost models.
+    """
+    from pairflip.search.prove import as_proof, search_all
+
+    gram, began = problem.gram, time.perf_counter()
+    n = gram.n_columns
+    if k >= n or (_cost(gram, k) > seconds and not can_branch(gram)):
+        return None
+    first = np.sort(gram.positions(support))
+    asked = Question(gram, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0))
+    found, method = search_all(asked, first, np.zeros(0), seconds)
+    if not found.complete:
+        return None
+    equal = np.flatnonzero(np.all(found.supports == first, axis=1))
+    if equal.size and reaches(found.doubled[equal[0]], found.doubled[0], gram.yy):
+        order = np.concatenate([equal, np.setdiff1d(np.arange(len(found.supports)), equal)])
+        found = replace(found, supports=found.supports[order], doubled=found.doubled[order])
+    return as_proof(problem, k, found, method, RUNNERS_UP, np.zeros(0), time.perf_counter() - began)
+
+
+def is_solved(gram: Gram, k: int, effort: str, nanoseconds: float) -> bool:
+    """Whether a fold is solved instead of searched: every support takes no longer than the search, or than 5 ms.
+
+    Parameters
+    ----------
+    gram, k
+        Problem and size.
+    effort
+        Of the search; if "quick", 0.2 ms take the place of 5.
+    nanoseconds
+        What the search takes.
+    """
+    if k > 2 and not gram.dense:
+        return False
+    return k < gram.n_columns and 1e9 * _cost(gram, k) <= max(nanoseconds, _AT_LEAST_NS.get(effort, _ANYWAY_NS))
+
+
+def best_support(gram: Gram, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
+    """Positions of the best k columns and their energy, by looking at every support; None if all are singular.
+
+    Parameters
+    ----------
+    gram, k
+        Problem and size.
+    limit
+        An energy that the best is known not to exceed.
+    """
+    found = enumerate_supports(Question(gram, k, limit=2.0 * limit * (1.0 + 1e-9)))
+    if not found.doubled.size:
+        return None
+    equal = found.supports[reaches(found.doubled, found.doubled[0], gram.yy)]
+    return equal[np.lexsort(equal.T[::-1])[0]], 0.5 * float(found.doubled[0])
+
+
+def _cost(gram: Gram, k: int) -> float:
+    """Seconds that an enumeration takes on one core; rows of a matrix that is not formed must be computed, too."""
+    n, rows = gram.n_columns, gram.target.size
+    if k > 2 and not gram.dense:
+        return float("inf")
+    return enumeration_seconds(n, k) + (0.0 if gram.dense or k == 1 else 1e-10 * n * n * rows)
