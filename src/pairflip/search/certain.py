@@ -14,14 +14,9 @@ from numpy.typing import NDArray
 from pairflip.engines.base import reaches
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
+from pairflip.search.branch_and_bound import branch_seconds, can_branch
 from pairflip.search.effort import Effort
-from pairflip.search.exhaustive import (
-    Question,
-    branch_seconds,
-    can_branch,
-    enumerate_supports,
-    enumeration_seconds,
-)
+from pairflip.search.exhaustive import Question, enumerate_supports, enumeration_seconds
 from pairflip.search.proof import Proof
 
 RUNNERS_UP = 5

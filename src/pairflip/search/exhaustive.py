@@ -1,9 +1,9 @@
-"""Every support of one problem: by enumeration or by branch and bound, in threads, until it is done or time is up."""
+"""Every support of one problem, by enumeration, in threads, until it is done or time is up."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import EPSILON, INFLATION, Tick
+from pairflip.engines.base import Tick
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 from pairflip.losses.shrunken import ShrunkenGram
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
-_PARTS, _SPLIT = 64, 5  # a tree is divided at the level of its fifth column left out
-_FIRST_NODES = 20_000  # a tree of fewer branches is walked by one thread
-_STOPPED = -1.0
 _LITTLE = 1e-3
 _MANY = 1_000_000  # supports that are worth a QR of all columns, so that judging some of them takes less
 
@@ -96,18 +93,13 @@ def enumeration_seconds(n: int, k: int) -> float:
     return 1e-9 * (0.45 * comb(n, k) + 8.0 * comb(n, k - 1) + 700.0 * comb(n, k - 2))
 
 
-def branch_seconds(n: int, branches: float) -> float:
-    """Time of so many branches on one core, by a cost model."""
-    return branches * 1e-9 * (1000.0 + 1.2 * n * n)
-
-
 def enumerate_supports(asked: Question) -> Lowest:
     """All supports, from the largest first column down."""
     gram, k = asked.gram, asked.k
     n = gram.n_columns
     if k == 1:
         return _single(asked)
-    room = _Rooms(asked)
+    room = Rooms(asked)
 
     def search(piece: range) -> bool:
         from pairflip.engines.numba.enumeration import enumerate_from
@@ -119,7 +111,7 @@ def enumerate_supports(asked: Question) -> Lowest:
 
     if k == 2:
         pieces = [range(first, min(first + _BLOCK, n)) for first in range(0, n, _BLOCK)]
-        done = _run(asked, pieces, search, room.stop)
+        done = run_pieces(asked, pieces, search, room.stop)
         return room.gathered(comb(n, 2), all(done), 0.0 if all(done) else whole_bound(gram))
     with one_blas_thread():
         _ = gram.matrix  # formed once, before threads ask for it
@@ -127,74 +119,12 @@ def enumerate_supports(asked: Question) -> Lowest:
     if asked.simple:
         pieces = [range(k - 1, n)]
     shares = [sum(comb(top, k - 1) for top in piece) for piece in pieces]
-    done = _run(asked, pieces, search, room.stop, shares)
+    done = run_pieces(asked, pieces, search, room.stop, shares)
     looked = sum(share for share, ended in zip(shares, done, strict=True) if ended)
     if all(done):
         return room.gathered(looked, True, 0.0)
     last = next(piece.stop for piece, ended in zip(pieces, done, strict=True) if not ended)
     return room.gathered(looked, False, whole_bound(gram, last))
-
-
-def branch_supports(asked: Question, most: float = np.inf, fixed: Iterable[int] = ()) -> Lowest | None:
-    """Branch and bound; None if the columns together are singular, or more than `most` branches would be needed.
-
-    Parameters
-    ----------
-    asked
-        What is asked.
-    most
-        Branches after which to give up.
-    fixed
-        Columns that are in every support that matters.
-    """
-    gram, k = asked.gram, asked.k
-    root = _root(gram) if gram.dense and k >= 2 else None
-    if root is None:
-        return None
-    T, z, doubled = root
-    trace = float(np.sum(T * T))
-    error = 512.0 * k * EPSILON * (1.0 + trace)
-    slack = 64.0 * EPSILON * gram.n_columns * (1.0 + trace) ** 0.5
-    room = _Rooms(asked)
-    fixed = list(fixed)
-    free = np.setdiff1d(np.arange(gram.n_columns), fixed)
-    _ = gram.matrix
-
-    def walk(part: int, parts: int, most: float = np.inf, bounds: bool = False) -> tuple[float, Floats]:
-        from pairflip.engines.numba.branching import Cut, branch
-
-        with room.piece() as (exact, basis, chosen, _, kept):
-            tree, columns = room.tree(T.shape[1]), free.size
-            tree.T[0, :columns], tree.z[0], tree.columns[0, :columns] = T[free], z, free
-            tree.n[0], tree.doubled[0], tree.taken[0] = columns, doubled, len(fixed)
-            for a, column in enumerate(fixed):
-                chosen.at[a] = column
-            looked = np.zeros(3)
-            cut = Cut(_SPLIT if parts > 1 else gram.n_columns + 1, part, parts, slack, most, bounds)
-            form = gram.matrix, gram.b, exact, basis, chosen, kept, tree, cut
-            return float(branch(*form, gram.yy, error, looked, room.stop)), looked
-
-    found, looked = walk(0, 1, most if asked.simple else min(most, _FIRST_NODES))
-    if found != _STOPPED:
-        return room.gathered(int(looked[0]), True, 0.0)
-    if asked.simple or most <= _FIRST_NODES:
-        return None
-    room.forget()
-    counted = np.zeros(_PARTS)
-
-    def one(part: int) -> bool:
-        found, looked = walk(part, _PARTS, most / _PARTS)
-        counted[part] = looked[0]
-        return found != _STOPPED
-
-    done = _run(asked, list(range(_PARTS)), one, room.stop)
-    if all(done):
-        return room.gathered(int(counted.sum()), True, 0.0)
-    if not room.stop[0]:  # there were too many branches
-        return None
-    room.stop[0] = 0
-    bounds = [walk(part, _PARTS, bounds=True)[0] for part, ended in enumerate(done) if not ended]
-    return room.gathered(int(counted.sum()), False, min(bounds))
 
 
 def whole_bound(gram: Gram, count: int | None = None) -> float:
@@ -221,38 +151,14 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     return max(float(rest @ rest) - 1e-12 * gram.yy, 0.0)
 
 
-def can_branch(gram: Gram) -> bool:
-    """Whether all columns together are not singular, so that a bound can be had from leaving some out."""
-    return gram.dense and (gram.n_columns < gram.target.size or bool(gram.penalty.any()))
-
-
-def _root(gram: Gram) -> tuple[Floats, Floats, float] | None:
-    """Inverse factor T (N, D) of all columns together, y in its coordinates, 2E; None if they are singular."""
-    if not can_branch(gram):
-        return None
-    columns, target = _table(gram)
-    if gram.penalty.any():
-        columns = np.hstack([columns, np.diag(np.sqrt(gram.penalty))])
-        target = np.concatenate([target, np.zeros(gram.n_columns)])
-    q, r = np.linalg.qr(columns.T)
-    if r.shape[0] < r.shape[1] or np.min(np.abs(np.diag(r))) ** 2 * INFLATION <= 1.0:
-        return None
-    T = np.linalg.inv(r)
-    if np.max(np.einsum("jd,jd->j", T, T)) * 10.0 > INFLATION:
-        return None
-    z = q.T @ target
-    rest = target - q @ z
-    return np.ascontiguousarray(T), z, float(rest @ rest)
-
-
-def _table(gram: Gram) -> tuple[Floats, Floats]:
+def table_of(gram: Gram) -> tuple[Floats, Floats]:
     """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
     from pairflip.engines.numba.judging import Judge
 
     return Judge(gram).table
 
 
-class _Rooms:
+class Rooms:
     """Memory of the threads that work on a question, and what they have found."""
 
     def __init__(self, asked: Question) -> None:
@@ -263,7 +169,7 @@ class _Rooms:
         self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
         self.ridge = bool(gram.penalty.any())
         many = comb(gram.n_columns, asked.k) > _MANY
-        columns, target = _table(gram) if many else (np.ascontiguousarray(gram.columns), gram.target)
+        columns, target = table_of(gram) if many else (np.ascontiguousarray(gram.columns), gram.target)
         root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
         self._exact = Exact(columns, target, root, np.empty(0))
         # What was subtracted for a fold left its rounding in what remains.
@@ -291,12 +197,13 @@ class _Rooms:
         m = int(kept.n[0])
         self._found.append((kept.supports[:m].copy(), kept.doubled[:m].copy(), kept.counts, bool(kept.n[1])))
 
-    def tree(self, dimensions: int) -> Any:
+    def tree(self) -> Any:
         """Memory of this thread for branches."""
         from pairflip.engines.numba.branching import new_branches
 
         if not hasattr(self._own, "branches"):
-            self._own.branches = new_branches(self.asked.k, self.asked.gram.n_columns, dimensions)
+            n = self.asked.gram.n_columns
+            self._own.branches = new_branches(self.asked.k, n, n)
         return self._own.branches
 
     def forget(self) -> None:
@@ -343,7 +250,7 @@ def _rows(gram: Gram, first: int, last: int) -> Floats:
     return out
 
 
-def _run(
+def run_pieces(
     asked: Question,
     pieces: list[Any],
     do: Callable[[Any], bool],

@@ -19,16 +19,8 @@ from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.annealing import anneal, check_size
-from pairflip.search.exhaustive import (
-    Lowest,
-    Question,
-    branch_seconds,
-    branch_supports,
-    can_branch,
-    enumerate_supports,
-    enumeration_seconds,
-    whole_bound,
-)
+from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
+from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, enumeration_seconds, whole_bound
 from pairflip.search.proof import Proof
 
 BUDGET = 60.0
@@ -36,6 +28,7 @@ BUDGET = 60.0
 MOST_BEST = 100_000
 _AT_ONCE = 0.002  # seconds of enumeration below which nothing else is worth trying
 _PATIENCE = 0.5  # of the time of an enumeration: what branch and bound may take before it is given up
+_EQUALS = 500  # equals of the last of the best supports that are looked at by QR
 _THREADED = 0.9  # of all threads: how well they share
 
 
@@ -126,7 +119,7 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
     while True:
         asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * gram.yy
         found, method = _by_best_method(asked, budget)
-        found = _judged(gram, found, first)
+        found = _judged(gram, found, first, asked.wanted)
         better = float(0.5 * found.doubled[0]) < energy * (1.0 - 1e-9) if found.doubled.size else False
         if not (better and within.size and found.complete):
             return found, method
@@ -174,10 +167,10 @@ def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: in
     return 2.0 * max(bounds)
 
 
-def _judged(gram: Gram, found: Lowest, first: NDArray[np.int64]) -> Lowest:
+def _judged(gram: Gram, found: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
     """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
-    supports = np.vstack([found.supports, first[None]])
-    supports = np.unique(supports, axis=0)
+    found = _without_too_many_equals(found, wanted, gram.yy)
+    supports = np.unique(np.vstack([found.supports, first[None]]), axis=0)
     energies = np.array([gram.energy(support) for support in supports])
     supports, energies = supports[np.isfinite(energies)], energies[np.isfinite(energies)]
     order = np.argsort(energies, kind="stable")
@@ -190,6 +183,20 @@ def _judged(gram: Gram, found: Lowest, first: NDArray[np.int64]) -> Lowest:
         energies[at : at + same] = energies[at : at + same][place]
         at += same
     return replace(found, supports=supports, doubled=2.0 * energies)
+
+
+def _without_too_many_equals(found: Lowest, wanted: int, yy: float) -> Lowest:
+    """What may be among the `wanted` lowest; of very many equals of the last one, the first in order."""
+    if found.doubled.size <= wanted + _EQUALS:
+        return found
+    last = float(found.doubled[wanted - 1])
+    surely = np.flatnonzero(found.doubled < last * (1.0 - 2.0 * EQUAL) - 2.0 * NOTHING * yy)
+    last = last * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * yy
+    others = np.setdiff1d(np.flatnonzero(found.doubled <= last), surely)
+    others = others[np.lexsort(found.supports[others].T[::-1])]
+    chosen = np.concatenate([surely, others[: wanted + _EQUALS]])
+    more = others.size > wanted + _EQUALS
+    return replace(found, supports=found.supports[chosen], doubled=found.doubled[chosen], overflow=more)
 
 
 def as_proof(

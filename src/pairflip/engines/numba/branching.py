@@ -20,7 +20,7 @@ import numpy as np
 
 from pairflip.engines.base import EPSILON
 from pairflip.engines.numba.compile import apart, entry, template
-from pairflip.engines.numba.lowest import judge_last, limit_of
+from pairflip.engines.numba.lowest import judge_last, reach_of
 
 
 class Branches(NamedTuple):
@@ -45,22 +45,6 @@ class Branches(NamedTuple):
     r: Any
     s: Any
     rest: Any
-
-
-class Cut(NamedTuple):
-    """Which part of a tree is walked, and what is cut.
-
-    Branches at level `split` are numbered, and only those whose number leaves the rest `part` when divided by `parts`
-    are entered; what stands above belongs to part 0. `slack`: what rounding may add to a bound (relative to y'y).
-    `most`: branches after which to give up. `bounds`: whether only the bounds of the part's branches are asked for.
-    """
-
-    split: int
-    part: int
-    parts: int
-    slack: float
-    most: float
-    bounds: bool
 
 
 def new_branches(k: int, n_columns: int, dimensions: int) -> Branches:
@@ -181,13 +165,13 @@ def judge_leaf(exact, basis, chosen, kept, tree, level, first, only, reach, erro
 
 
 @entry
-def branch(G, b, exact, basis, chosen, kept, tree, cut, yy, error, looked, stop):
-    """Walk down the tree (k >= 2 columns) whose root is in level 0 of `tree`.
+def branch(G, b, exact, basis, chosen, kept, tree, yy, slack, error, most, looked, stop):
+    """Walk down a tree (k >= 2 columns) whose root is in level 0 of `tree`; False if it was given up.
 
-    `error` is that of what elimination explains, relative to y'y. `looked` (3,): supports evaluated, branches entered,
-    numbered branches. Returns the lowest bound of the part's numbered branches, or -1 if it was stopped.
+    `slack`: what rounding may add to a bound, `error`: that of what elimination explains, both relative to y'y. After
+    `most` branches it is given up. `looked` (2,): supports evaluated, branches entered.
     """
-    k, level, lowest = chosen.at.size, 0, np.inf
+    k, level = chosen.at.size, 0
     for j in range(b.size):
         tree.r[0, j], tree.s[0, j] = b[j], 1.0
     tree.rest[0] = yy
@@ -198,37 +182,22 @@ def branch(G, b, exact, basis, chosen, kept, tree, cut, yy, error, looked, stop)
         first = tree.place[level]
         a, left = tree.taken[level] + first, tree.n[level] - first
         if first > 0:
-            before = tree.columns[level, tree.order[level, first - 1]]
-            take_in(G, tree, chosen, a - 1, before)
-        reach = limit_of(kept, yy)
-        if kept.levels.size:
-            reach = max(reach, kept.levels[kept.levels.size - 1])
-        reach += cut.slack * yy
-        mine = level >= cut.split or cut.part == 0
+            take_in(G, tree, chosen, a - 1, tree.columns[level, tree.order[level, first - 1]])
+        reach = reach_of(kept, yy) + slack * yy
         missing = k - a
         if left <= missing or missing == 1:
-            if cut.bounds and cut.part == 0:
-                lowest = min(lowest, tree.doubled[level])
-            elif mine and left >= missing:
+            if left >= missing:
                 looked[0] += 1.0 if left == missing else float(left)
                 judge_leaf(exact, basis, chosen, kept, tree, level, first, left == missing, reach, error, yy)
             level -= 1
             continue
         tree.place[level] = first + 1
-        bound = tree.doubled[level] + tree.cost[level, tree.order[level, first]]
-        if bound > reach:
+        if tree.doubled[level] + tree.cost[level, tree.order[level, first]] > reach:
             continue
-        if level + 1 == cut.split:
-            looked[2] += 1.0
-            if int(looked[2]) % cut.parts != cut.part:
-                continue
-            lowest = min(lowest, bound)
-            if cut.bounds:
-                continue
-        if stop[0] or looked[1] >= cut.most:
-            return -1.0
+        if stop[0] or looked[1] >= most:
+            return False
         looked[1] += 1.0
         leave_out(tree, level, first)
         level += 1
         open_level(tree, level)
-    return lowest
+    return True

@@ -26,7 +26,7 @@ import numpy as np
 
 from pairflip.engines.base import EPSILON
 from pairflip.engines.numba.compile import apart, entry, kernel, template
-from pairflip.engines.numba.lowest import build, judge_last, limit_of, pivot_of, take_out
+from pairflip.engines.numba.lowest import build, judge_last, pivot_of, reach_of, take_out
 from pairflip.engines.numba.orthogonal import dot, load, load_target, row_dot
 from pairflip.least_squares import SINGULAR
 
@@ -191,8 +191,8 @@ def eliminate(R, levels, depth, i):
 
 
 @template
-def prepare_pairs(levels, depth, last, wanted, yy):
-    """What each column i < `last` brings as the first of a pair, and which gain its second one must bring."""
+def prepare_pairs(levels, depth, last, yy):
+    """What each column i < `last` brings as the first of a pair: `gain`, what is explained with it at the most."""
     k, error, before = depth + 2, levels.error[depth], levels.trace[depth]
     ratio, over_s, gain, slack, explained = (
         levels.ratio, levels.over_s, levels.gain, levels.slack, levels.explained[depth],
@@ -216,7 +216,7 @@ def prepare_pairs(levels, depth, last, wanted, yy):
         ratio[i] = levels.r[depth, i] * inverse
         own = explained + levels.r[depth, i] * ratio[i]
         slack[i] = 16.0 * k * error * (1.0 + trace) * max(yy - own, EPSILON * yy)
-        gain[i] = wanted - own - error * (4.0 * k * trace * own + yy)
+        gain[i] = own + error * (4.0 * k * trace * own + yy)
 
 
 @template
@@ -227,13 +227,11 @@ def pairs(R, v, at, exact, basis, chosen, levels, kept, first, last, yy):
     """
     depth = chosen.at.size - 2
     r, s = levels.r, levels.s
-    reach = limit_of(kept, yy)
-    if kept.levels.size:
-        reach = max(reach, kept.levels[kept.levels.size - 1])
-    wanted = yy - reach
-    prepare_pairs(levels, depth, last, wanted, yy)
+    wanted = yy - reach_of(kept, yy)
+    prepare_pairs(levels, depth, last, yy)
     for i in range(first, last):
-        v_i, ratio, over_s, gain, slack = v[at, i], levels.ratio[i], levels.over_s[i], levels.gain[i], levels.slack[i]
+        v_i, ratio, over_s, slack = v[at, i], levels.ratio[i], levels.over_s[i], levels.slack[i]
+        gain = wanted - levels.gain[i]
         hits = 0.0  # not a whole number: loops over numbers of one kind vectorize
         for j in range(i):
             q = R[i - first, j] - v_i * v[at, j]
@@ -256,6 +254,7 @@ def pairs(R, v, at, exact, basis, chosen, levels, kept, first, last, yy):
         if any_left:
             chosen.at[depth] = i
             judge_last(exact, basis, chosen, kept, i, yy)
+            wanted = yy - reach_of(kept, yy)
 
 
 @apart

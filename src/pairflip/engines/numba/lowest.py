@@ -71,6 +71,15 @@ def limit_of(kept, yy):
     return min(kept.limit[0], kept.lowest[kept.lowest.size - 1]) * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * yy
 
 
+@kernel
+def reach_of(kept, yy):
+    """What has a larger 2E is neither kept nor counted."""
+    reach = limit_of(kept, yy)
+    if kept.levels.size:
+        reach = max(reach, kept.levels[kept.levels.size - 1])
+    return min(reach, 2.0 * yy)  # never infinite: 2E of no columns is y'y
+
+
 @apart
 def keep(kept, support, doubled, yy):
     """Count a support, and keep it if it is among the lowest."""
