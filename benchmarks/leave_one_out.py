@@ -92,7 +92,8 @@ def report():
 
             def ours(effort):
                 problem = SubsetProblem(X, y)  # noqa: B023
-                return select_size(problem, range(1, largest + 1), "loo", effort=effort, n_jobs=1, progress=False)  # noqa: B023
+                run = {"effort": effort, "n_jobs": 1, "progress": False, "prove": False}
+                return select_size(problem, range(1, largest + 1), "loo", **run)  # noqa: B023
 
             select_size(SubsetProblem(X[:12, :9], y[:12]), [1, 2], "loo", effort="normal", progress=False)  # compiles
             (quick, curve), (normal, _) = clocked(lambda: ours("quick")), clocked(lambda: ours("normal"))
