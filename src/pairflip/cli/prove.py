@@ -70,6 +70,7 @@ def prove(
     """
     with plain_errors():
         from pairflip.interrupt import CODE
+        from pairflip.search.annealing import anneal
         from pairflip.search.prove import prove as prove_best
 
         seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(jobs)
@@ -81,16 +82,18 @@ def prove(
         )
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
+        alone = k == problem.gram.n_columns  # a table's only set needs no search
+        first = None if alone else anneal(problem, k, effort="quick", seed=seed).best_support
         if not quiet:
             _announce(problem, k, seconds, threads)
         proof = prove_best(
             problem,
             k,
-            budget=seconds,
-            n_best=n_best,
+            first,
+            seconds,
+            n_best,
             within=distances,
             n_jobs=threads,
-            seed=seed,
             progress=False if quiet else None,
         )
         if out is not None:
@@ -130,19 +133,20 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
     from pairflip.jobs import local_threads
     from pairflip.present.proof import seconds_text
     from pairflip.search.exhaustive import can_branch, enumeration_seconds
+    from pairflip.text import plural
 
     n, workers = problem.gram.n_columns, local_threads(threads)
-    seconds = enumeration_seconds(n, k) / workers if k <= n else 0.0
+    seconds = enumeration_seconds(n, k) / workers
     if seconds < _LONG_S:
         return
-    where = f"on {workers} thread{'s' * (workers != 1)}"
-    text = f"looking at every one of {comb(n, k):.3g} sets would take about {seconds_text(seconds)} {where}"
-    if seconds > budget:
-        able = can_branch(problem.gram)
-        text += f", more than the budget of {seconds_text(budget)}; " + (
-            "trying to rule them out in groups" if able else "that is not begun (--budget gives more time)"
-        )
-    say(f"{text}.")
+    every = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "
+    every += plural(workers, "thread")
+    groups = can_branch(problem.gram)
+    if seconds <= budget:
+        say(f"{every}{', if they cannot be ruled out in groups' if groups else ''}.")
+        return
+    then = "trying to rule them out in groups" if groups else "nothing of it is begun (--budget gives more time)"
+    say(f"{every}, more than the budget of {seconds_text(budget)}; {then}.")
 
 
 def _write(proof: Proof, out: Path) -> None:

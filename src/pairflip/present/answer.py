@@ -84,7 +84,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         details += _other(curve, size, other)
     if words := shrinkage_words(curve):
         details.append((words, False))
-    details += [*curve_pieces(curve, size), *stability_words(curve, size), (null_words(curve), False)]
+    details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]
     cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve), *unstable_names(curve, size))
     return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
 
