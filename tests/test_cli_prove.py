@@ -17,7 +17,6 @@ from pairflip import prove as prove_best
 from pairflip.cli import fit as fit_command
 from pairflip.cli.prove import parse_distances, parse_time
 from pairflip.search import exhaustive
-from test_cli_interrupt import interrupt
 
 NAMES = tuple("abcdef")
 
@@ -267,15 +266,3 @@ def test_ctrl_c_gives_what_is_known(folder, monkeypatch):
     assert "\nInterrupted after " in result.stdout
     assert ", before anything was proved: a better set could have an energy up to " in result.stdout
     assert (folder / "best.csv").exists()
-
-
-@pytest.mark.alone
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
-def test_ctrl_c_as_people_press_it(folder):
-    noise(folder / "long.csv", 100, 60)
-    began = time.monotonic()
-    arguments = ["prove", "long.csv", "-t", "y", "--k", "12", "--budget", "1h"]
-    code, out, err = interrupt(arguments, folder, lambda: time.monotonic() > began + 2.5)
-    assert code == 130
-    assert "Traceback" not in err
-    assert "nterrupted" in out + err
