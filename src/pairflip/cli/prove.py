@@ -132,7 +132,7 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
 
     from pairflip.jobs import local_threads
     from pairflip.present.proof import seconds_text
-    from pairflip.search.exhaustive import can_branch, enumeration_seconds
+    from pairflip.search.exhaustive import enumeration_seconds
     from pairflip.text import plural
 
     n, workers = problem.gram.n_columns, local_threads(threads)
@@ -141,12 +141,10 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
         return
     every = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "
     every += plural(workers, "thread")
-    groups = can_branch(problem.gram)
     if seconds <= budget:
-        say(f"{every}{', if they cannot be ruled out in groups' if groups else ''}.")
-        return
-    then = "trying to rule them out in groups" if groups else "nothing of it is begun (--budget gives more time)"
-    say(f"{every}, more than the budget of {seconds_text(budget)}; {then}.")
+        say(f"{every}, if they cannot be ruled out in groups.")
+    else:
+        say(f"{every}, more than the budget of {seconds_text(budget)}; they can only be ruled out in groups.")
 
 
 def _write(proof: Proof, out: Path) -> None:
