@@ -158,6 +158,7 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
     ]
     print_rows(("coefficient", "column"), rows)
     if "proof" in record:
+        typer.echo()
         typer.echo(record["proof"]["sentence"])
     if record["note"]:
         typer.echo(f"Note: {record['note']}.")
