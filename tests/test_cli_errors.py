@@ -18,6 +18,7 @@ from pairflip.cli.usage import annotation, option_name
 COMMANDS = {
     "select": ["small.csv", "-t", "y"],
     "fit": ["small.csv", "-t", "y"],
+    "prove": ["small.csv", "-t", "y"],
     "theory": [],
     "demo": [],
     "reproduce": ["fig1", "--out", "results"],

@@ -12,6 +12,7 @@ from pairflip.cli.doctor import doctor
 from pairflip.cli.errors import PlainGroup
 from pairflip.cli.fit import fit
 from pairflip.cli.predict import predict
+from pairflip.cli.prove import prove
 from pairflip.cli.report import report
 from pairflip.cli.reproduce import reproduce
 from pairflip.cli.select import select
@@ -40,5 +41,5 @@ def main(
     """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
 
 
-for command in (select, fit, predict, report, theory, reproduce, demo, doctor):
+for command in (select, fit, prove, predict, report, theory, reproduce, demo, doctor):
     app.command()(command)

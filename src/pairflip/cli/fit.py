@@ -102,8 +102,11 @@ def fit(
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     """What was found, in plain values; R^2 counts only what the forced columns leave unexplained."""
+    from pairflip.present.proof import proof_record
+
     best = problem.fit(trace.best_support)
     forced = [problem.names[j] for j in problem.always]
+    proof = getattr(trace, "proof", None)
     return {
         "k": trace.k,
         "columns": trace.best_names,
@@ -118,6 +121,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         "engine": trace.engine,
         "seconds": trace.seconds,
         "note": trace.note,
+        **({} if proof is None else {"proof": proof_record(proof, chosen=trace.best_support.tolist())}),
     }
 
 
@@ -155,5 +159,8 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
         for value, name, kind in _rows(record)
     ]
     print_rows(("coefficient", "column"), rows)
+    if "proof" in record:
+        typer.echo()
+        typer.echo(record["proof"]["sentence"])
     if record["note"]:
         typer.echo(f"Note: {record['note']}.")

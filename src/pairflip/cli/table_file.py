@@ -55,4 +55,6 @@ def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]
 def _cell(value: Cell) -> str:
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
+    if isinstance(value, int):
+        return str(value)
     return "" if value is None or not math.isfinite(value) else repr(float(value))

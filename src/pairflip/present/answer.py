@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pairflip.present.halves import Piece, listed, null_words, stability_words, unstable_names
+from pairflip.present.halves import Piece, listed, null_words, plain, stability_words, unstable_names
+from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
@@ -70,11 +71,6 @@ class Answer:
         }
 
 
-def plain(pieces: tuple[Piece, ...]) -> str:
-    """Pieces as plain text, names in quotes."""
-    return "".join(f"“{text}”" if is_name else text for text, is_name in pieces)
-
-
 def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
     if not predicts(curve):
@@ -88,7 +84,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         details += _other(curve, size, other)
     if words := shrinkage_words(curve):
         details.append((words, False))
-    details += [*stability_words(curve, size), (null_words(curve), False)]
+    details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]
     cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve), *unstable_names(curve, size))
     return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
 

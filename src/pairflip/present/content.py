@@ -14,6 +14,7 @@ from pairflip.present.answer import answer_of
 from pairflip.present.embed import TipBook, page_svgs
 from pairflip.present.numbers import row_labels
 from pairflip.present.per_size import column_about, column_heads, of_size
+from pairflip.present.proof import next_best
 from pairflip.present.registry import FigureTable, PageFigure, Room, figures_of
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, column_labels
@@ -106,6 +107,7 @@ def page_content(
         "search_rows": size_tables.search_rows(curve),
         "column_heads": column_heads(curve),
         "column_about": column_about(curve),
+        "next_best": next_best(curve),
         "always": column_labels(curve.names, curve.always.tolist(), 80),
         "facts": done.facts(curve, command, extra),
         "settings": done.flat(curve.settings),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,11 @@ def joined(items: Sequence[list[Piece]]) -> list[Piece]:
             pieces.append((" and " if i == len(items) - 1 else ", ", False))
         pieces += item
     return pieces
+
+
+def plain(pieces: Iterable[Piece]) -> str:
+    """Pieces as plain text, names in quotes."""
+    return "".join(f"“{text}”" if is_name else text for text, is_name in pieces)
 
 
 def known(curve: SizeCurve, size: int) -> Stability | None:

@@ -16,6 +16,8 @@ from pairflip.present.cooling import plot_anneal
 from pairflip.present.embed import drawn
 from pairflip.present.halves import Piece
 from pairflip.present.numbers import error_bars
+from pairflip.present.proof import HEADS as PROOF_HEADS
+from pairflip.present.proof import best_rows, count_words, proof_pieces
 from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.present.size_tables import HEADS, explanation, size_rows
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
@@ -25,6 +27,7 @@ from pairflip.text import aligned, clean, column_labels, number, percent, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pairflip.search.proof import Proof
     from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 _COLOURS = {COLOURS[0]: "#2f81c7", COLOURS[1]: "#c9630f", COLOURS[2]: "#1c8f6e"}
 _OPACITY = {QUIET: "0.6", FAINT: "0.15"}
 _MOST_COLUMNS = 50
+_MOST_SETS = 20
 _CELL, _LEFT, _NUMBER = "padding: 2px 8px", "text-align: left", "text-align: right; white-space: nowrap"
 
 
@@ -98,9 +102,30 @@ def trace_html(trace: Trace) -> str:
             _tag("strong", f"The best {plural(trace.k, 'column')} found.") + f" {agree}{doubt}; {what} "
             f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
         ),
+        *_proof_line(trace),
         _table(["Column", "Coefficient"], rows, {0}),
         _tag("p", _tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
         _tag("p", _tag("small", f"Note: {clean(trace.note)}.")) if trace.note else Markup(""),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def _proof_line(trace: Trace) -> list[Markup]:
+    """What is proved about the columns found, if that was tried."""
+    proof: Proof | None = getattr(trace, "proof", None)
+    return [] if proof is None else [_tag("p", _pieces(proof_pieces(proof, chosen=trace.best_support.tolist())))]
+
+
+def proof_html(proof: Proof) -> str:
+    """What is proved, then the best sets and how many are nearly as good."""
+    more = len(proof.energies) - _MOST_SETS
+    counts = count_words(proof)
+    parts = [
+        _tag("p", _pieces(proof_pieces(proof))),
+        _table(PROOF_HEADS, best_rows(proof, most=_MOST_SETS), {len(PROOF_HEADS) - 1}),
+        _tag("p", _tag("small", f"{plural(more, 'more set')} not shown.")) if more > 0 else Markup(""),
+        _tag("p", counts) if counts else Markup(""),
+        _tag("p", _tag("small", f"Note: {clean(proof.note)}.")) if proof.note else Markup(""),
     ]
     return str(_tag("div", Markup("").join(parts)))
 

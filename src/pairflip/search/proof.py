@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,6 +71,12 @@ class Proof:
         return [self.names[j] for j in self.support]
 
     @property
+    def n_candidates(self) -> int:
+        """Number N of columns there were to choose from: `subsets` is N over k."""
+        counts = range(len(self.names), self.k - 1, -1)  # those always in the model have names, too
+        return next((n for n in counts if comb(n, self.k) == self.subsets), len(self.names))
+
+    @property
     def pruned(self) -> int:
         """Number of supports that were ruled out without being looked at one by one; 0 unless `optimal`."""
         return max(self.subsets - self.looked, 0) if self.optimal else 0
@@ -104,6 +111,12 @@ class Proof:
             f"{self.looked:.3g} of {self.subsets:.3g} supports looked at, {self.seconds:.2g} s"
             f"{', ' + self.note if self.note else ''})"
         )
+
+    def _repr_html_(self) -> str:
+        """What is proved and the best sets, for notebooks."""
+        from pairflip.present.notebook import proof_html
+
+        return proof_html(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each of the best supports: rank, energy, excess over the lowest, columns."""

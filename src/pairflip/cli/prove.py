@@ -1,0 +1,173 @@
+"""`pairflip prove`: the best sets of one size for certain, or how much better others could be."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairflip.cli import options as o
+from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.result_folder import refuse_input
+from pairflip.cli.table_file import check_out, write_lines
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+    from pairflip.search.proof import Proof
+
+_UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_LONG_S = 2.0  # what takes longer is announced
+
+K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
+NBest = Annotated[int, typer.Option("--n-best", metavar="N", min=1, help="How many of the best sets to find.")]
+Budget = Annotated[
+    str, typer.Option("--budget", metavar="TIME", help="How long it may take: 60 (seconds), 60s, 2min, 1h or 1d.")
+]
+Within = Annotated[
+    str | None,
+    typer.Option("--within", metavar="LIST", help="Count the sets that are at most so much worse: 1%,5%."),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the best sets to this .csv or .tsv file.")
+]
+
+
+def prove(
+    data: o.Data = None,
+    k: K = ...,  # type: ignore[assignment]
+    target: o.Target = None,
+    n_best: NBest = 10,
+    budget: Budget = "60s",
+    within: Within = None,
+    drop: o.Drop = None,
+    keep: o.Keep = None,
+    index: o.Index = None,
+    drop_text: o.DropText = False,
+    missing: o.MissingValues = None,
+    sheet: o.Sheet = None,
+    decimal: o.Decimal = None,
+    thousands: o.Thousands = None,
+    weights: o.Weights = None,
+    center: o.CenterOption = o.Center.FOLD,
+    always: o.Always = None,
+    ridge: o.Ridge = 0.0,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = -1,
+    out: Out = None,
+    force: o.Force = False,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    config: o.Config = None,
+) -> None:
+    """Prove which columns of one size fit best, and list the next best sets.
+
+    Example: pairflip prove data.csv --target y --k 4 --n-best 20
+    """
+    with plain_errors():
+        from pairflip.interrupt import CODE
+        from pairflip.search.annealing import anneal
+        from pairflip.search.prove import prove as prove_best
+
+        seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(jobs)
+        if out is not None:
+            check_out(out, force)
+            refuse_input(out, data, "the table")
+        given = TableOptions(
+            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
+        )
+        loaded = load(given)
+        problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
+        alone = k == problem.gram.n_columns  # a table's only set needs no search
+        first = None if alone else anneal(problem, k, effort="quick", seed=seed).best_support
+        if not quiet:
+            _announce(problem, k, seconds, threads)
+        proof = prove_best(
+            problem,
+            k,
+            first,
+            seconds,
+            n_best,
+            within=distances,
+            n_jobs=threads,
+            progress=False if quiet else None,
+        )
+        if out is not None:
+            _write(proof, out)
+        _show(proof, seconds, as_json, target=loaded.table.target, source=loaded.table.source)
+        if proof.note == "interrupted":
+            raise typer.Exit(CODE)
+
+
+def parse_time(text: str) -> float:
+    """Seconds from ``60``, ``60s``, ``2min``, ``1.5 h`` or ``1d``."""
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", text.lower())
+    seconds = float(found[1]) * _UNITS.get(found[2], 0.0) if found else 0.0
+    if not seconds > 0.0:
+        raise ValueError(f"--budget is {text!r}; expected a time such as 60 (seconds), 60s, 2min or 1h.")
+    return seconds
+
+
+def parse_distances(text: str | None) -> tuple[float, ...]:
+    """Fractions from ``1%,5%`` or ``0.01,0.05``; 1 and more must have a per cent sign, to be sure of what is meant."""
+    if text is None:
+        return ()
+    distances = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", part)
+        value = float(found[1]) if found else -1.0
+        if found is None or (value >= 1.0 and not found[2]):
+            raise ValueError(f"--within is {text!r}; expected distances from the best such as 1%,5% or 0.01,0.05.")
+        distances.append(value / 100.0 if found[2] else value)
+    return tuple(distances)
+
+
+def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> None:
+    """Before long work: how long looking at every set would take, and what is done if that is too long."""
+    from math import comb
+
+    from pairflip.jobs import local_threads
+    from pairflip.present.proof import seconds_text
+    from pairflip.search.exhaustive import enumeration_seconds
+    from pairflip.text import plural
+
+    n, workers = problem.gram.n_columns, local_threads(threads)
+    seconds = enumeration_seconds(n, k) / workers
+    if seconds < _LONG_S:
+        return
+    every = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "
+    every += plural(workers, "thread")
+    if seconds <= budget:
+        say(f"{every}, if they cannot be ruled out in groups.")
+    else:
+        say(f"{every}, more than the budget of {seconds_text(budget)}; they can only be ruled out in groups.")
+
+
+def _write(proof: Proof, out: Path) -> None:
+    from pairflip.present.proof import r_squared
+
+    names = [json.dumps([proof.names[j] for j in s], ensure_ascii=False) for s in proof.supports.tolist()]
+    lines = zip(range(1, len(names) + 1), proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
+    write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], list(lines), "the best sets")
+
+
+def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
+    from pairflip.cli.shown import print_json, print_rows
+    from pairflip.present.proof import HEADS, best_rows, count_words, proof_record, proof_sentence
+    from pairflip.text import short
+
+    if as_json:
+        print_json(proof_record(proof, budget) | about)
+        return
+    shown = replace(proof, names=[short(name) for name in proof.names])
+    print_rows([head.lower() if head != "R2" else head for head in HEADS], best_rows(shown))
+    typer.echo()
+    if counts := count_words(proof):
+        typer.echo(counts)
+    typer.echo(proof_sentence(shown, budget))
+    if proof.note and proof.optimal:
+        typer.echo(f"Note: {proof.note}.")

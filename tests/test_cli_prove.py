@@ -1,0 +1,258 @@
+"""`pairflip prove`: the best sets, what is said of them, exit codes, bad input, Ctrl-C."""
+
+import csv
+import json
+import os
+import signal
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from _cli import assert_refused, invoke, planted, small_table, tree, write_csv
+from pairflip import SubsetProblem
+from pairflip import prove as prove_best
+from pairflip.cli import fit as fit_command
+from pairflip.cli.prove import parse_distances, parse_time
+from pairflip.search import exhaustive
+
+NAMES = tuple("abcdef")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small_table(tmp_path / "small.csv")
+    return tmp_path
+
+
+def by_hand(k):
+    """(energy, columns) of every set, the best first, by least squares on the columns."""
+    y, X = planted()
+    found = []
+    for support in combinations(range(6), k):
+        design = np.column_stack([np.ones(len(y)), X[:, support]])
+        rest = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        found.append((0.5 * float(rest @ rest), [NAMES[j] for j in support]))
+    return sorted(found)
+
+
+def noise(path, rows, columns, **more):
+    """A table in which nothing predicts anything, so that nothing can be ruled out early."""
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(columns)]
+    return write_csv(path, ["y", *names], rng.normal(size=(rows, columns + 1)).round(4).tolist(), **more)
+
+
+def test_the_best_sets_the_counts_and_the_sentence(folder):
+    result = invoke("prove", "small.csv", "-t", "y", "--k", "2", "--n-best", "3", "--within", "100%,5000%")
+    assert result.exit_code == 0, result.stderr
+    known = by_hand(2)
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["rank", "energy", "R2", "worse", "by", "columns"]
+    for at, (energy, columns) in enumerate(known[:3]):
+        cells = lines[1 + at].split()
+        assert cells[0] == str(at + 1)
+        assert float(cells[1]) == pytest.approx(energy, rel=1e-3)
+        assert lines[1 + at].endswith(f"  {', '.join(columns)}")
+    best = known[0][0]
+    near = [sum(energy <= (1 + distance) * best for energy, _ in known) for distance in (1, 50)]
+    assert lines[4:] == [
+        "",
+        f"Of all 15 sets, the best one included, {near[0]} has an energy within 100 % of the lowest, {near[1]} within "
+        "5000 %.",
+        "Proved: no other 2 columns of these 6 fit better; the next best set is "
+        f"{float(f'{100 * (known[1][0] / best - 1):.4g}'):.0f} % worse: “{known[1][1][0]}” and “{known[1][1][1]}”.",
+    ]
+
+
+def test_json_has_everything(folder):
+    arguments = ["prove", "small.csv", "-t", "y", "-k", "2", "--n-best", "4", "--within", "0.5", "--budget", "2min"]
+    record = json.loads(invoke(*arguments, "--json").stdout)
+    known = by_hand(2)
+    assert set(record) == {
+        "k", "proved", "columns", "energy", "lower_bound", "gap", "equals", "best", "within", "candidates", "subsets",
+        "looked", "method", "seconds", "budget", "note", "sentence", "target", "source",
+    }  # fmt: skip
+    assert record["proved"] is True
+    assert (record["k"], record["candidates"], record["subsets"], record["budget"]) == (2, 6, 15, 120.0)
+    assert (record["gap"], record["equals"], record["note"]) == (0.0, 1, "")
+    assert (record["target"], record["source"]) == ("y", "small.csv")
+    assert record["columns"] == record["best"][0]["columns"] == ["a", "d"]
+    assert [each["columns"] for each in record["best"]] == [columns for _, columns in known[:4]]
+    energies = [each["energy"] for each in record["best"]]
+    np.testing.assert_allclose(energies, [energy for energy, _ in known[:4]], rtol=1e-9)
+    np.testing.assert_allclose([e["excess"] for e in record["best"]], np.array(energies) / energies[0] - 1, atol=1e-12)
+    y, _ = planted()
+    total = np.sum((y - y.mean()) ** 2)
+    np.testing.assert_allclose([e["r_squared"] for e in record["best"]], 1 - 2 * np.array(energies) / total)
+    assert record["within"] == [{"distance": 0.5, "count": sum(e <= 1.5 * known[0][0] for e, _ in known)}]
+
+
+def test_out_has_one_line_for_each_set_and_is_not_overwritten(folder):
+    arguments = ["prove", "small.csv", "-t", "y", "--k", "2", "--n-best", "3", "--out", "best.csv"]
+    assert invoke(*arguments).exit_code == 0
+    with open("best.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["rank"] for row in rows] == ["1", "2", "3"]
+    assert [json.loads(row["columns"]) for row in rows] == [columns for _, columns in by_hand(2)[:3]]
+    assert list(rows[0]) == ["rank", "energy", "r_squared", "excess", "columns"]
+    before = (folder / "best.csv").read_bytes()
+    assert_refused(invoke(*arguments), "'best.csv' exists; add --force")
+    assert invoke(*arguments, "--n-best", "1", "--force").exit_code == 0
+    assert (folder / "best.csv").read_bytes() != before
+    assert_refused(invoke(*arguments[:-1], "best.json"), "expected a .csv or .tsv file")
+    assert_refused(invoke(*arguments[:-1], "small.csv", "--force"), "the table")
+    assert tree(folder) == ["best.csv", "small.csv"]
+
+
+REFUSED = {
+    "a column more than there are": (["--k", "7"], "k is 7"),
+    "no time": (
+        ["--k", "2", "--budget", "soon"],
+        "--budget is 'soon'; expected a time such as 60 (seconds), 60s, 2min",
+    ),
+    "none of it": (["--k", "2", "--budget", "0s"], "--budget is '0s'; expected a time"),
+    "another unit": (["--k", "2", "--budget", "3 weeks"], "--budget is '3 weeks'; expected a time"),
+    "no sets": (["--k", "2", "--n-best", "0"], "--n-best is 0; expected a whole number, at least 1."),
+    "too many sets": (["--k", "2", "--n-best", "1000000"], "n_best is 1000000; expected a whole number from 1 to"),
+    "no distance": (["--k", "2", "--within", "abc"], "--within is 'abc'; expected distances from the best such as 1%"),
+    "per cent or not": (["--k", "2", "--within", "1,5"], "--within is '1,5'; expected distances from the best"),
+    "below zero": (["--k", "2", "--within=-1%"], "--within is '-1%'; expected distances"),
+    "no threads": (["--k", "2", "--jobs", "0"], "--jobs is 0"),
+    "no size": ([], "--k is missing; expected a whole number, at least 1."),
+}
+
+
+@pytest.mark.parametrize(("options", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_bad_input_is_one_sentence(folder, options, sentence):
+    assert_refused(invoke("prove", "small.csv", "-t", "y", *options), sentence)
+    assert tree(folder) == ["small.csv"]
+
+
+def test_more_columns_than_rows_can_carry_are_refused_before_anything_is_announced(folder):
+    noise(folder / "noise.csv", 12, 40)
+    assert_refused(invoke("prove", "noise.csv", "-t", "y", "--k", "20"), "k is 20")
+
+
+def test_a_column_of_text_is_named(folder):
+    write_csv(folder / "text.csv", ["y", "a", "plot"], [[row, row % 3, "north"] for row in range(9)])
+    assert_refused(invoke("prove", "text.csv", "-t", "y", "--k", "1"), "'plot'", "--drop")
+    write_csv(folder / "same.csv", ["y", "a", "b"], [[1, row % 3, row] for row in range(9)])
+    assert_refused(invoke("prove", "same.csv", "-t", "y", "--k", "1"), "'y'")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("60", 60), ("60s", 60), ("2min", 120), ("1h", 3600), (" 1.5 H ", 5400), ("1d", 86400)]
+)
+def test_times_are_read(text, seconds):
+    assert parse_time(text) == seconds
+
+
+def test_distances_are_read():
+    assert parse_distances(None) == ()
+    assert parse_distances("1%, 5 %,200%") == (0.01, 0.05, 2.0)
+    assert parse_distances("0,0.05,.5") == (0.0, 0.05, 0.5)
+
+
+def test_options_from_a_file(folder):
+    (folder / "run.toml").write_text(
+        'data = "small.csv"\ntarget = "y"\nk = 2\nbudget = 30\nn-best = 2\nwithin = "10%"\n'
+    )
+    record = json.loads(invoke("prove", "--config", "run.toml", "--json").stdout)
+    assert (record["budget"], len(record["best"]), record["within"][0]["distance"]) == (30.0, 2, 0.1)
+
+
+def test_all_columns_are_an_answer(folder):
+    result = invoke("prove", "small.csv", "-t", "y", "--k", "6")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.endswith("\nProved: there is no other set of 6 columns to choose.\n")
+
+
+def test_forced_columns_and_weights_are_those_of_the_problem(folder):
+    y, X = planted()
+    arguments = ["prove", "small.csv", "-t", "y", "--k", "1", "--always", "d", "--weights", "f", "--json"]
+    problem = SubsetProblem(X[:, :5], y, always=[3], sample_weight=np.abs(X[:, 5]))
+    positive = np.column_stack([y, X[:, :5], np.abs(X[:, 5])])
+    write_csv(folder / "small.csv", ["y", *NAMES], positive.tolist())
+    record = json.loads(invoke(*arguments).stdout)
+    assert record["candidates"] == 4
+    assert record["energy"] == pytest.approx(prove_best(problem, 1).energy)
+
+
+def test_without_enough_time_it_says_so_and_ends_well(folder):
+    noise(folder / "wide.csv", 30, 200)
+    result = invoke("prove", "wide.csv", "-t", "y", "--k", "8", "--budget", "1s")
+    assert result.exit_code == 0
+    assert result.stdout.endswith(
+        "\nNo proof within the budget of 1 s: better sets may exist, and no bound better than zero can be given.\n"
+    )
+    assert "pairflip: looking at every one of 5.51e+13 sets takes about " in result.stderr
+    assert result.stderr.endswith("more than the budget of 1 s; they can only be ruled out in groups.\n")
+    assert invoke("prove", "wide.csv", "-t", "y", "--k", "8", "--budget", "1s", "--quiet").stderr == ""
+
+
+def test_a_bound_where_time_ran_out(folder):
+    noise(folder / "long.csv", 100, 60)
+    result = invoke("prove", "long.csv", "-t", "y", "--k", "12", "--budget", "0.3s", "--n-best", "2", "--json")
+    assert result.exit_code == 0
+    record = json.loads(result.stdout)
+    assert record["proved"] is False
+    assert 0.0 < record["lower_bound"] < record["energy"]
+    assert record["within"] == []
+    assert record["sentence"].startswith(
+        "No proof within the budget of 0.3 s: a better set could have an energy up to "
+    )
+    assert "they can only be ruled out in groups" in result.stderr
+
+
+def test_names_reach_the_terminal_as_text(folder):
+    y, X = planted()
+    odd = ["\x1b[31mred", "[bold]b[/bold]", "c\nd", "d", "e", "\u202ef"]
+    write_csv(folder / "odd.csv", ["y", *odd], np.column_stack([y, X]).tolist())
+    result = invoke("prove", "odd.csv", "-t", "y", "--k", "2", "--n-best", "15")
+    assert result.exit_code == 0, result.stderr
+    for text in ("\\x1b[31mred", "[bold]b[/bold]", "c\\nd", "\\u202ef"):
+        assert text in result.stdout
+    assert not {"\x1b", "\u202e"} & set(result.stdout)
+    record = json.loads(invoke("prove", "odd.csv", "-t", "y", "--k", "2", "--json").stdout)
+    assert record["columns"] == ["\x1b[31mred", "d"]
+
+
+def test_fit_says_what_is_proved(folder, monkeypatch):
+    """Where the search has a proof of what it found."""
+    record = fit_command.__globals__["_record"]
+    y, X = planted()
+    problem = SubsetProblem(X, y, names=NAMES)
+    proof = prove_best(problem, 2, n_best=2)
+
+    def with_proof(problem, trace):
+        own = {name: getattr(trace, name) for name in dir(trace) if not name.startswith("__")}
+        return record(problem, SimpleNamespace(**own | {"proof": proof}))
+
+    arguments = ["fit", "small.csv", "-t", "y", "--k", "2"]
+    monkeypatch.setitem(fit_command.__globals__, "_record", with_proof)
+    assert "\nProved: no other 2 columns of these 6 fit better; the next best set is " in invoke(*arguments).stdout
+    said = json.loads(invoke(*arguments, "--json").stdout)["proof"]
+    assert (said["proved"], said["columns"]) == (True, ["a", "d"])
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
+def test_ctrl_c_gives_what_is_known(folder, monkeypatch):
+    """While threads are at work on the tree."""
+    noise(folder / "long.csv", 100, 60)
+    wait = exhaustive.wait
+
+    def pressed(*work, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return wait(*work, **options)
+
+    monkeypatch.setattr(exhaustive, "wait", pressed)
+    result = invoke("prove", "long.csv", "-t", "y", "--k", "12", "--budget", "1h", "--quiet", "--out", "best.csv")
+    assert result.exit_code == 130, result.stderr
+    assert "interrupted; nothing" not in result.stderr
+    assert "\nInterrupted after " in result.stdout
+    assert ", before anything was proved: a better set could have an energy up to " in result.stdout
+    assert (folder / "best.csv").exists()
