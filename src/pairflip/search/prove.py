@@ -29,12 +29,15 @@ from pairflip.search.exhaustive import (
     whole_bound,
 )
 from pairflip.search.proof import Proof
+from pairflip.search.ridge_bound import can_bound
+from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
 
 BUDGET = 60.0
 """Seconds that a proof may take unless told otherwise."""
 MOST_BEST = 100_000
 _AT_ONCE = 0.002  # seconds of enumeration below which nothing else is worth trying
 _PATIENCE = 0.5  # of the time of an enumeration: what branch and bound may take before it is given up
+_FIRST = 0.05  # of the budget: what branch and bound may take before the ridge bound is asked, or that for one bound
 _THREADED = 0.9  # of all threads: how well they share
 
 
@@ -54,8 +57,8 @@ def prove(
 
     Every support is looked at, the last two columns in closed form; or, where all columns together can be fitted (more
     rows than columns, or a ridge), whole groups of supports are ruled out because not even all their columns together
-    fit well enough. Which of both is chosen by the time they are expected to take. Ctrl-C, or the end of the budget,
-    gives the bound so far.
+    fit well enough; or, with a ridge, because a relaxation in which columns may be in by parts does not. Which of them
+    is chosen by the time they are expected to take. Ctrl-C, or the end of the budget, gives the bound so far.
 
     Parameters
     ----------
@@ -135,17 +138,31 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     threads = max(1.0, _THREADED * asked.threads)
     possible = k <= 2 or gram.dense
     seconds = enumeration_seconds(n, k) / threads if possible else np.inf
-    if seconds > _AT_ONCE and k >= 2 and can_branch(gram):
-        affordable = seconds <= budget
+    affordable, worthwhile = seconds <= budget, seconds > _AT_ONCE and k >= 2
+    ridge = worthwhile and np.isfinite(asked.limit) and can_bound(gram)
+    if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
         each = branch_seconds(n, 1.0)
         most = _PATIENCE * enumeration_seconds(n, k) / each if affordable else np.inf
-        found = branch_supports(asked, most)
+        found = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
         if found is not None:
             return found, "branch and bound"
-    if seconds <= budget:
-        return enumerate_supports(asked), "enumeration"
+    tree = None
+    if ridge and bound_seconds(n, min(n, gram.n_rows)) <= _FIRST * budget:
+        tree = RidgeTree(asked)
+        patience = time.perf_counter() + _PATIENCE * seconds if affordable else asked.until
+        if tree.walk(min(patience, asked.until)) or patience >= asked.until or asked.interrupted:
+            return tree.gathered(), "ridge bound"
+    if affordable:
+        found = enumerate_supports(asked)
+        return (found if found.complete or tree is None else _joined(found, tree.gathered())), "enumeration"
     nothing = np.zeros((0, k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64)
     return Lowest(*nothing, complete=False, bound=whole_bound(gram)), "none"
+
+
+def _joined(found: Lowest, other: Lowest) -> Lowest:
+    """What two methods know that both did not come to an end."""
+    supports, doubled = np.vstack([found.supports, other.supports]), np.append(found.doubled, other.doubled)
+    return replace(found, supports=supports, doubled=doubled, bound=max(found.bound, other.bound))
 
 
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:

@@ -7,7 +7,7 @@ Write :math:`G = Q + D` with a diagonal D > 0 (the ridge terms, and what else th
     2 E(S) \ge y^T y - u^T u - \sum_{j \in S} a_j, \quad a_j = (b - V u)_j^2 / d_j ,
 
 so that the k largest :math:`a_j` bound all supports at once: every u gives a bound, whoever proposes it. The best one
-solves the perspective relaxation, in which a column is in with a weight :math:`0 \le z_j \le 1`, :math:`\sum_j z_j = k`:
+solves the perspective relaxation, in which columns are in with weights :math:`0 \le z_j \le 1`, :math:`\sum_j z_j = k`:
 
 .. math:: \min_z \max_u \; y^T y - u^T u - \sum_j z_j a_j(u)
 
@@ -31,9 +31,11 @@ LEAST = 1e-8
 """Ridge terms below this fraction of a column's squared norm bound nothing, and would drown in rounding."""
 STEPS = 40
 """Most steps of the interior-point method for one bound."""
-_INSIDE = 0.05  # of the way to equal weights: where a step begins that has another's weights
+_INSIDE = 0.05  # of the way to equal weights: where the method begins if it is given weights
 _CLOSE = 0.02  # of what is missing to the upper bound: more sharpness than this is not worth a step
 _TINY = 1e-13
+_SURE = 0.01  # weights this close to 0 or 1 are not between
+_LARGE = 2000  # columns beyond which looking for a better diagonal takes too long
 _MEMORY = 2**28  # bytes that the columns may take where their inner products would take too many
 
 
@@ -74,6 +76,8 @@ class RidgeBound:
         z of the free columns.
     dropped, taken : (n,)
         Which free columns are in no support, and which are in every one, whose 2E is at most the upper bound.
+    stiffness : (n,)
+        Second derivative of the relaxation along each weight between 0 and 1, the others following; 0 elsewhere.
     """
 
     bound: float
@@ -81,6 +85,7 @@ class RidgeBound:
     weights: Floats
     dropped: NDArray[np.bool_]
     taken: NDArray[np.bool_]
+    stiffness: Floats
 
 
 def can_bound(gram: Gram) -> bool:
@@ -105,13 +110,14 @@ def ridge_form(columns: Floats, target: Floats, penalty: Floats) -> RidgeForm:
     rounding = 8.0 * (n + rows) * EPSILON
     b, yy, d = columns @ target, float(target @ target), penalty
     V = columns
-    if n < rows:
+    if n < min(rows, _LARGE):
         A = columns @ columns.T
         spare = _spare(A)
         own, vectors = np.linalg.eigh(A - np.diag(spare))
-        V = vectors * np.sqrt(np.maximum(own, 0.0))
-        # What rounding may have put into V, or clipping taken out of it, is less than this.
-        d = np.maximum(penalty + spare - rounding * max(float(own[-1]), 1.0), 0.5 * penalty)
+        # What rounding may have put into V V', or clipping added to it, is less than what is subtracted here.
+        diagonal = penalty + spare - rounding * max(float(own[-1]), 1.0)
+        if np.all(diagonal > 0.5 * penalty):
+            V, d = vectors * np.sqrt(np.maximum(own, 0.0)), diagonal
     return RidgeForm(np.ascontiguousarray(V), d, b, yy, rounding)
 
 
@@ -156,38 +162,37 @@ def ridge_bound(
     """
     state = _Relaxation(form, k, fixed, free)
     n, m = free.size, k - fixed.size
-    equal = np.full(n, m / n)
-    z = equal if start is None else (1.0 - _INSIDE) * np.clip(start, 0.0, 1.0) + _INSIDE * equal
-    z *= m / z.sum()
-    if z.max() >= 1.0:
-        z = 0.5 * (z / z.max() + equal) if n == m else _pulled_inside(z, equal)
+    z = _begin(start, n, m)
     best, dropped, taken = -np.inf, np.zeros(n, bool), np.zeros(n, bool)
-    lower = upperward = np.empty(0)
-    nu = 0.0
+    nu, low, high = 0.0, z, z  # multipliers of the sum, of z >= 0 and of z <= 1
     for step in range(steps):
         state.move(z)
         bound, a, order = state.bound()
-        edge, next_edge = a[order[m - 1]], a[order[m]]
-        dropped |= bound + (edge - a) > upper
-        taken |= bound + (a - next_edge) > upper
-        dropped[order[:m]] = False
-        taken[order[m:]] = False
-        best = max(best, bound)
-        gap = state.relaxed - bound
+        last, next_one = a[order[m - 1]], a[order[m]]
+        dropped |= bound + (last - a) > upper
+        taken |= bound + (a - next_one) > upper
+        best, gap = max(best, bound), state.relaxed - bound
         if best > upper or gap <= _TINY * form.yy or (state.relaxed <= upper and gap <= _CLOSE * (upper - best)):
             break
         if step == 0:
-            nu = 0.5 * (edge + next_edge)
-            mu = max(gap, _TINY * form.yy) / (2.0 * n)
-            lower, upperward = np.maximum(nu - a, 0.0) + mu / z, np.maximum(a - nu, 0.0) + mu / (1.0 - z)
-        z, nu, lower, upperward = state.step(z, nu, lower, upperward)
-    return RidgeBound(best, state.relaxed, z, dropped, taken)
+            nu, mu = 0.5 * (last + next_one), gap / (2.0 * n)
+            low, high = np.maximum(nu - a, 0.0) + mu / z, np.maximum(a - nu, 0.0) + mu / (1.0 - z)
+        moved, nu, low, high = state.step(z, nu, low, high)
+        if not np.isfinite(moved).all():  # as close as rounding lets it come
+            break
+        z = moved
+    return RidgeBound(best, state.relaxed, z, dropped, taken, state.stiffness(z))
 
 
-def _pulled_inside(z: Floats, equal: Floats) -> Floats:
-    """A point between z and equal weights at which all weights are below 1."""
-    share = float(np.max((z - (1.0 - 0.5 * (1.0 - equal))) / (z - equal), where=z > 1.0 - 0.5 * (1.0 - equal), initial=0.0))
-    return z + min(share, 1.0) * (equal - z)
+def _begin(start: Floats | None, n: int, m: int) -> Floats:
+    """Weights between 0 and 1 with sum m, near those of `start`."""
+    equal = np.full(n, m / n)
+    if start is None:
+        return equal
+    z = np.clip(start, 0.0, 1.0)
+    total = float(z.sum())
+    z = z * (m / total) if total >= m else z + (1.0 - z) * ((m - total) / (n - total))
+    return np.asarray((1.0 - _INSIDE) * z + _INSIDE * equal)
 
 
 class _Relaxation:
@@ -224,6 +229,21 @@ class _Relaxation:
         total = fixed + float(a[order[: self.m]].sum())
         return yy - uu - total - self.form.rounding * (yy + uu + total), a, order
 
+    def stiffness(self, z: Floats) -> Floats:
+        """1 / diagonal of the inverse Hessian of the weights between 0 and 1, whose sum does not change."""
+        between, result = np.flatnonzero((z > _SURE) & (z < 1.0 - _SURE)), np.zeros_like(z)
+        n = between.size
+        if n < 2:
+            result[between] = 1.0
+            return result
+        E = self.V[between] * (self.c[between] / self.d[between])[:, None]
+        H = 2.0 * E @ np.linalg.solve(self.K, E.T)
+        scale = max(float(np.mean(np.diag(H))), 1e-300)
+        system = np.ones((n + 1, n + 1))
+        system[:n, :n], system[n, n] = H / scale + 1e-9 * np.eye(n), 0.0
+        result[between] = scale / np.maximum(np.diag(np.linalg.inv(system))[:n], 1e-9)
+        return result
+
     def step(self, z: Floats, nu: float, s: Floats, t: Floats) -> tuple[Floats, float, Floats, Floats]:
         r"""One step of Mehrotra's predictor and corrector for :math:`-a + \nu - s + t = 0`, s z = t (1 - z) = \mu.
 
@@ -238,7 +258,7 @@ class _Relaxation:
         """
         from scipy.linalg import cho_factor, cho_solve
 
-        above, slope = 1.0 - z, -self.c**2 / self.d
+        above, slope = 1.0 - z, -(self.c**2) / self.d
         scale = s / z + t / above
         e = self.c / self.d
         weight = e**2 / scale
@@ -272,7 +292,9 @@ class _Relaxation:
 def _reach(dz: Floats, z: Floats, above: Floats) -> float:
     """How far along dz the weights stay between 0 and 1, at most 1."""
     with np.errstate(divide="ignore", over="ignore"):
-        return float(min(1.0, np.min(-z / dz, where=dz < 0, initial=1.0), np.min(above / dz, where=dz > 0, initial=1.0)))
+        return float(
+            min(1.0, np.min(-z / dz, where=dz < 0, initial=1.0), np.min(above / dz, where=dz > 0, initial=1.0))
+        )
 
 
 def _reach_up(ds: Floats, s: Floats, dt: Floats, t: Floats) -> float:

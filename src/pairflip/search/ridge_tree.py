@@ -7,7 +7,6 @@ branch and bound of `exhaustive` looks at what remains, from the columns, so tha
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -19,13 +18,15 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.search.exhaustive import Lowest, Question, branch_seconds, branch_supports
-from pairflip.search.ridge_bound import can_bound, ridge_bound, ridge_form
+from pairflip.search.ridge_bound import ridge_bound, ridge_form
 
 Positions = NDArray[np.int64]
 _ROUNDS = 4  # forms of fewer and fewer columns at the root
 _FLOPS = 5e9  # in a second, of the interior-point method
 _PATIENCE = 4.0  # times the time of one bound: what the compiled search of a branch may take
 _MOST = 20_000  # of its branches
+LARGEST = 128  # columns beyond which it is not tried
+_MANY = 0.9  # of the columns: if more are left, a new form is not worth its time
 _LITTLE = 1e-3  # weights below this are not kept
 
 
@@ -64,16 +65,16 @@ class RidgeTree:
     """
 
     def __init__(self, asked: Question) -> None:
-        self.asked = asked
-        self.columns = np.arange(asked.gram.n_columns)
-        self.nodes = self.looked = self._numbered = 0
+        gram, self.asked = asked.gram, asked
+        self.columns = np.arange(gram.n_columns)
+        self.nodes = self.looked = self._numbered = self._told = 0
+        self._limit, self._lowest = asked.limit, np.full(asked.wanted, np.inf)
         self._found: list[Lowest] = []
-        self._limit = asked.limit
-        self._lowest = np.full(asked.wanted, np.inf)
-        self._open: list[_Branch] = []
-        self._narrow(self.columns, asked.gram.columns, asked.gram.target)
-        self._push(-np.inf, np.zeros(0, np.int64), self.columns, np.full(self.columns.size, asked.k / self.columns.size))
-        self._first, self._told = -np.inf, 0
+        with one_blas_thread():
+            self._narrow(self.columns, gram.columns if gram.dense else gram.columns_of(self.columns), gram.target)
+        weights = np.full(self.columns.size, asked.k / self.columns.size)
+        self._open = [self._branch(0.0, np.zeros(0, np.int64), self.columns, weights)]
+        self._first = np.inf
 
     @property
     def reach(self) -> float:
@@ -104,7 +105,7 @@ class RidgeTree:
         try:
             with one_blas_thread():
                 while not self.done and self.nodes < most and time.perf_counter() < until:
-                    children = list(self._divided(self._open[0]))
+                    children = self._divided(self._open[0])
                     heappop(self._open)  # only now: an interrupted branch stays open
                     for child in children:
                         heappush(self._open, child)
@@ -118,10 +119,12 @@ class RidgeTree:
         asked = self.asked
         none = Lowest(np.zeros((0, asked.k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64))
         parts = [none, *self._found]
-        supports, doubled = np.concatenate([part.supports for part in parts]), np.concatenate([p.doubled for p in parts])
+        supports, doubled = (
+            np.concatenate([part.supports for part in parts]),
+            np.concatenate([p.doubled for p in parts]),
+        )
         order = np.lexsort((*supports.T[::-1], doubled))
-        order = order[doubled[order] <= self.reach]
-        counts = np.sum([part.counts for part in parts], axis=0, dtype=np.int64)
+        counts = sum((part.counts for part in self._found), none.counts)
         overflow = any(part.overflow for part in parts)
         return Lowest(supports[order], doubled[order], counts, self.looked, self.done, self.bound, overflow)
 
@@ -135,54 +138,43 @@ class RidgeTree:
         self.columns = keep
         self._form = ridge_form(self._table, target, self._penalty)
 
-    def _push(self, bound: float, fixed: Positions, free: Positions, weights: Floats) -> None:
-        heappush(self._open, self._branch(bound, fixed, free, weights))
-
     def _branch(self, bound: float, fixed: Positions, free: Positions, weights: Floats) -> _Branch:
         bits = np.zeros(self.columns.size, bool)
         bits[free] = True
         large = weights > _LITTLE
         self._numbered += 1
-        return _Branch(
-            bound, self._numbered, fixed, np.packbits(bits), free[large], weights[large].astype(np.float32)
-        )  # fmt: skip
+        start = free[large], weights[large].astype(np.float32)
+        return _Branch(bound, self._numbered, fixed, np.packbits(bits), *start)
 
-    def _divided(self, branch: _Branch) -> Iterator[_Branch]:
+    def _divided(self, branch: _Branch) -> list[_Branch]:
         """The branches of a branch, none if all its supports are ruled out or looked at."""
-        k, reach = self.asked.k, self.reach
+        k, is_root = self.asked.k, branch.number == 1
         fixed, free = branch.fixed, np.flatnonzero(np.unpackbits(branch.free, count=self.columns.size))
-        weights = np.zeros(self.columns.size)
+        weights, stiffness, bound = np.zeros(self.columns.size), np.zeros(free.size), branch.bound
         weights[branch.at] = branch.weights
-        bound = branch.bound
-        for round_ in range(_ROUNDS if branch.number == 1 else 1):
+        for _ in range(_ROUNDS if is_root else 1):
             if fixed.size >= k or fixed.size + free.size <= k:
                 break
-            said = ridge_bound(self._form, k, reach, fixed, free, weights[free])
+            said = ridge_bound(self._form, k, self.reach, fixed, free, weights[free])
             self.nodes += 1
             bound = max(bound, said.bound)
-            if bound > reach:
-                return
+            if bound > self.reach:
+                return []
             weights[free] = said.weights
-            fixed, free = np.concatenate([fixed, free[said.taken]]), free[~said.dropped & ~said.taken]
-            if branch.number == 1:  # the root: what it drops never comes back
-                keep = np.union1d(fixed, free)
-                few = keep.size < 0.9 * self.columns.size
-                if few:
-                    fixed, free, weights = np.searchsorted(keep, fixed), np.searchsorted(keep, free), weights[keep]
-                    self._narrow(self.columns[keep], self._table[keep], self._target)
-                if not few:
-                    break
+            left = ~said.dropped & ~said.taken
+            fixed, free, stiffness = np.append(fixed, free[said.taken]), free[left], said.stiffness[left]
+            keep = np.union1d(fixed, free)
+            if not is_root or keep.size > _MANY * self.columns.size:
+                break
+            # What the root drops never comes back.
+            self._narrow(self.columns[keep], self._table[keep], self._target)
+            fixed, free, weights = np.searchsorted(keep, fixed), np.searchsorted(keep, free), weights[keep]
         if fixed.size > k or fixed.size + free.size < k or self._searched(fixed, free):
-            return
+            return []
         z = weights[free]
-        at = self._pick(z)
-        rest = np.delete(free, at)
-        others = np.delete(z, at)
-        yield self._branch(bound, np.append(fixed, free[at]), rest, others)
-        yield self._branch(bound, fixed, rest, others)
-
-    def _pick(self, z: Floats) -> int:
-        return int(np.argmin(np.abs(z - 0.5)))
+        at = int(np.argmax(stiffness * z * np.cbrt(1.0 - z)))
+        rest, others = np.delete(free, at), np.delete(z, at)
+        return [self._branch(bound, np.append(fixed, free[at]), rest, others), self._branch(bound, fixed, rest, others)]
 
     def _searched(self, fixed: Positions, free: Positions) -> bool:
         """Whether the compiled branch and bound could look at all supports of a branch in little time."""
@@ -190,6 +182,8 @@ class RidgeTree:
         if fixed.size == k:
             fixed, free = fixed[:-1], fixed[-1:]
         which = np.union1d(fixed, free)
+        if which.size > LARGEST:
+            return False
         seconds = _PATIENCE * bound_seconds(free.size, self._form.V.shape[1])
         most = min(seconds / branch_seconds(which.size, 1.0), _MOST)
         form = Gram(self._table[which], self._target, self._penalty[which], which, dense=True)
@@ -200,9 +194,7 @@ class RidgeTree:
         self.looked += found.looked
         if found.supports.size or found.counts.any():
             supports = self.columns[which[found.supports]]
-            self._found.append(
-                Lowest(supports, found.doubled, found.counts, overflow=found.overflow)
-            )
+            self._found.append(Lowest(supports, found.doubled, found.counts, overflow=found.overflow))
             self._lowest = np.sort(np.concatenate([self._lowest, found.doubled]))[: asked.wanted]
             self._limit = min(self._limit, float(self._lowest[-1]))
         return True
@@ -210,21 +202,9 @@ class RidgeTree:
     def _tell(self) -> None:
         """How far the lowest bound has come from the first to what is asked for, in thousandths."""
         tick, bound = self.asked.tick, min(self.bound, self.reach)
-        if tick is None:
-            return
-        if not np.isfinite(self._first):
-            self._first = bound
+        self._first = min(self._first, bound)
         way = self.reach - self._first
         so_far = int(1000 * (bound - self._first) / way) if way > 0 else 1000
-        if so_far > self._told:
+        if tick is not None and so_far > self._told:
             tick(so_far - self._told)
             self._told = so_far
-
-
-def ridge_supports(asked: Question) -> Lowest | None:
-    """Branch and bound by the ridge bound until it is done or time is up; None without enough ridge, or for k = 1."""
-    if asked.k < 2 or not can_bound(asked.gram):
-        return None
-    tree = RidgeTree(asked)
-    tree.walk(asked.until)
-    return tree.gathered()
