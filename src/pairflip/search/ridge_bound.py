@@ -33,7 +33,8 @@ STEPS = 40
 """Most steps of the interior-point method for one bound."""
 _INSIDE = 0.05  # of the way to equal weights: where the method begins if it is given weights
 _CLOSE = 0.02  # of what is missing to the upper bound: more sharpness than this is not worth a step
-_TINY = 1e-13
+_TINY = 1e-10  # of y'y: closer than this is close enough
+_EDGE = 1e-13  # weights do not come closer to 0 and 1
 _SURE = 0.01  # weights this close to 0 or 1 are not between
 _LARGE = 2000  # columns beyond which looking for a better diagonal takes too long
 _MEMORY = 2**28  # bytes that the columns may take where their inner products would take too many
@@ -180,7 +181,7 @@ def ridge_bound(
         moved, nu, low, high = state.step(z, nu, low, high)
         if not np.isfinite(moved).all():  # as close as rounding lets it come
             break
-        z = moved
+        z = np.clip(moved, _EDGE, 1.0 - _EDGE)
     return RidgeBound(best, state.relaxed, z, dropped, taken, state.stiffness(z))
 
 

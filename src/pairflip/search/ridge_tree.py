@@ -25,7 +25,8 @@ _ROUNDS = 4  # forms of fewer and fewer columns at the root
 _FLOPS = 5e9  # in a second, of the interior-point method
 _PATIENCE = 4.0  # times the time of one bound: what the compiled search of a branch may take
 _MOST = 20_000  # of its branches
-LARGEST = 128  # columns beyond which it is not tried
+LARGEST = 128
+"""Columns beyond which the compiled branch and bound does not come first."""
 _MANY = 0.9  # of the columns: if more are left, a new form is not worth its time
 _LITTLE = 1e-3  # weights below this are not kept
 
@@ -172,7 +173,8 @@ class RidgeTree:
         if fixed.size > k or fixed.size + free.size < k or self._searched(fixed, free):
             return []
         z = weights[free]
-        at = int(np.argmax(stiffness * z * np.cbrt(1.0 - z)))
+        gain = stiffness * z * np.cbrt(1.0 - z)  # what either side adds to the bound; leaving out should add more
+        at = int(np.argmax(gain if gain.any() else np.minimum(z, 1.0 - z)))
         rest, others = np.delete(free, at), np.delete(z, at)
         return [self._branch(bound, np.append(fixed, free[at]), rest, others), self._branch(bound, fixed, rest, others)]
 
@@ -182,7 +184,7 @@ class RidgeTree:
         if fixed.size == k:
             fixed, free = fixed[:-1], fixed[-1:]
         which = np.union1d(fixed, free)
-        if which.size > LARGEST:
+        if which.size > max(LARGEST, k):
             return False
         seconds = _PATIENCE * bound_seconds(free.size, self._form.V.shape[1])
         most = min(seconds / branch_seconds(which.size, 1.0), _MOST)
