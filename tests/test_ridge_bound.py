@@ -9,7 +9,7 @@ import pytest
 import pairflip.search.prove as proving
 import pairflip.search.ridge_tree as ridge_tree
 from pairflip import SubsetProblem, prove
-from pairflip.search.exhaustive import Question
+from pairflip.search.exhaustive import Question, whole_bound
 from pairflip.search.ridge_bound import can_bound, ridge_bound, ridge_form
 from pairflip.search.ridge_tree import RidgeTree
 from pairflip.testing.exact import all_supports, enumerate_energies
@@ -189,7 +189,7 @@ def test_a_fold_and_a_wide_table_are_proved_too(only_ridge):
     X, y, _ = random_table(0, N=9)
     problem = SubsetProblem(X, y, memory_budget=8).with_shrinkage(0.3)
     assert not problem.gram.dense
-    supports, energies = sorted_supports(problem, 3)
+    supports, _ = sorted_supports(problem, 3)
     proof = prove(problem, 3)
     np.testing.assert_array_equal(proof.support, supports[0])
     whole = SubsetProblem(X, y).with_shrinkage(0.3)
@@ -204,3 +204,16 @@ def test_without_enough_ridge_it_is_not_asked():
     assert not can_bound(SubsetProblem(X, y).gram)
     assert not can_bound(SubsetProblem(X, y).with_shrinkage(1e-9).gram)
     assert can_bound(SubsetProblem(X, y).with_shrinkage(1e-3).gram)
+
+
+def test_an_enumeration_that_is_not_finished_keeps_the_bound_of_the_tree(monkeypatch):
+    walk = RidgeTree.walk
+    monkeypatch.setattr(RidgeTree, "walk", lambda self, until: walk(self, most=1))
+    monkeypatch.setattr(proving, "enumeration_seconds", lambda n, k: 0.01)
+    problem = planted(M=60, N=300)
+    proof = prove(problem, 8, budget=0.2)
+    tree = RidgeTree(Question(problem.gram, 8, 1, 2.0 * proof.energy))
+    tree.walk(np.inf)
+    assert (proof.optimal, proof.method) == (False, "enumeration")
+    assert proof.lower_bound == pytest.approx(0.5 * tree.bound, rel=1e-6)
+    assert proof.lower_bound > 1.5 * 0.5 * whole_bound(problem.gram)

@@ -37,7 +37,7 @@ BUDGET = 60.0
 MOST_BEST = 100_000
 _AT_ONCE = 0.002  # seconds of enumeration below which nothing else is worth trying
 _PATIENCE = 0.5  # of the time of an enumeration: what branch and bound may take before it is given up
-_FIRST = 0.05  # of the budget: what branch and bound may take before the ridge bound is asked, or that for one bound
+_FIRST = 0.05  # of the budget: what branch and bound may take before the ridge bound is asked
 _THREADED = 0.9  # of all threads: how well they share
 
 
@@ -140,6 +140,7 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     seconds = enumeration_seconds(n, k) / threads if possible else np.inf
     affordable, worthwhile = seconds <= budget, seconds > _AT_ONCE and k >= 2
     ridge = worthwhile and np.isfinite(asked.limit) and can_bound(gram)
+    ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
     if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
         each = branch_seconds(n, 1.0)
         most = _PATIENCE * enumeration_seconds(n, k) / each if affordable else np.inf
@@ -147,7 +148,7 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
         if found is not None:
             return found, "branch and bound"
     tree = None
-    if ridge and bound_seconds(n, min(n, gram.n_rows)) <= _FIRST * budget:
+    if ridge:
         tree = RidgeTree(asked)
         patience = time.perf_counter() + _PATIENCE * seconds if affordable else asked.until
         if tree.walk(min(patience, asked.until)) or patience >= asked.until or asked.interrupted:
