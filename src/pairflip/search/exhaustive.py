@@ -24,6 +24,7 @@ _PARTS, _SPLIT = 64, 5  # a tree is divided at the level of its fifth column lef
 _FIRST_NODES = 20_000  # a tree of fewer branches is walked by one thread
 _STOPPED = -1.0
 _LITTLE = 1e-3
+_DISTINCT = 1e-8  # of a column's squared norm: a ridge term that rounding does not reach
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,11 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     if n >= gram.target.size and not ridge:
         return 0.0
     columns, target = gram.columns_of(np.arange(n)), gram.target
+    if n > target.size and np.all(gram.penalty[:n] >= _DISTINCT):
+        # For every r, 2 y'r - r'r - sum (X_j r)^2 / penalty_j is a bound, and this r gives the largest one.
+        r = np.linalg.solve(np.eye(target.size) + (columns.T / gram.penalty[:n]) @ columns, target)
+        along = float(np.sum((columns @ r) ** 2 / gram.penalty[:n]))
+        return max(float(2.0 * target @ r - r @ r) - along - 1e-12 * gram.yy, 0.0)
     if ridge:
         columns = np.hstack([columns, np.diag(np.sqrt(gram.penalty[:n]))])
         target = np.concatenate([target, np.zeros(n)])
