@@ -24,7 +24,8 @@ _PARTS, _SPLIT = 64, 5  # a tree is divided at the level of its fifth column lef
 _FIRST_NODES = 20_000  # a tree of fewer branches is walked by one thread
 _STOPPED = -1.0
 _LITTLE = 1e-3
-_DISTINCT = 1e-8  # of a column's squared norm: a ridge term that rounding does not reach
+LEAST = 1e-8
+"""Ridge terms below this fraction of a column's squared norm bound little, and drown in rounding."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     if n >= gram.target.size and not ridge:
         return 0.0
     columns, target = gram.columns_of(np.arange(n)), gram.target
-    if n > target.size and np.all(gram.penalty[:n] >= _DISTINCT):
+    if n > target.size and np.all(gram.penalty[:n] >= LEAST):
         # For every r, 2 y'r - r'r - sum (X_j r)^2 / penalty_j is a bound, and this r gives the largest one.
         r = np.linalg.solve(np.eye(target.size) + (columns.T / gram.penalty[:n]) @ columns, target)
         along = float(np.sum((columns @ r) ** 2 / gram.penalty[:n]))

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from pairflip.engines.base import EPSILON
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.search.exhaustive import LEAST
 
-LEAST = 1e-8
-"""Ridge terms below this fraction of a column's squared norm bound nothing, and would drown in rounding."""
 STEPS = 40
 """Most steps of the interior-point method for one bound."""
 _INSIDE = 0.05  # of the way to equal weights: where the method begins if it is given weights
@@ -115,8 +114,8 @@ def ridge_form(columns: Floats, target: Floats, penalty: Floats) -> RidgeForm:
         A = columns @ columns.T
         spare = _spare(A)
         own, vectors = np.linalg.eigh(A - np.diag(spare))
-        # What rounding may have put into V V', or clipping added to it, is less than what is subtracted here.
-        diagonal = penalty + spare - rounding * max(float(own[-1]), 1.0)
+        # V V' may be larger than Q by what clipping adds, and by rounding: as much is taken off the diagonal.
+        diagonal = penalty + spare - max(-float(own[0]), 0.0) - rounding * max(float(own[-1]), 1.0)
         if np.all(diagonal > 0.5 * penalty):
             V, d = vectors * np.sqrt(np.maximum(own, 0.0)), diagonal
     return RidgeForm(np.ascontiguousarray(V), d, b, yy, rounding)
@@ -178,8 +177,11 @@ def ridge_bound(
         if step == 0:
             nu, mu = 0.5 * (last + next_one), gap / (2.0 * n)
             low, high = np.maximum(nu - a, 0.0) + mu / z, np.maximum(a - nu, 0.0) + mu / (1.0 - z)
-        moved, nu, low, high = state.step(z, nu, low, high)
-        if not np.isfinite(moved).all():  # as close as rounding lets it come
+        try:
+            moved, nu, low, high = state.step(z, nu, low, high)
+        except np.linalg.LinAlgError:  # as close as rounding lets it come
+            break
+        if not np.isfinite(moved).all():
             break
         z = np.clip(moved, _EDGE, 1.0 - _EDGE)
     return RidgeBound(best, state.relaxed, z, dropped, taken, state.stiffness(z))

@@ -106,10 +106,9 @@ class RidgeTree:
         try:
             with one_blas_thread():
                 while not self.done and self.nodes < most and time.perf_counter() < until:
-                    children = self._divided(self._open[0])
-                    heappop(self._open)  # only now: an interrupted branch stays open
-                    for child in children:
+                    for child in self._divided(self._open[0]):
                         heappush(self._open, child)
+                    heappop(self._open)  # only now, and before its children: an interrupted branch stays open
                     self._tell()
         except KeyboardInterrupt:
             self.asked.interrupted = True
@@ -120,10 +119,8 @@ class RidgeTree:
         asked = self.asked
         none = Lowest(np.zeros((0, asked.k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64))
         parts = [none, *self._found]
-        supports, doubled = (
-            np.concatenate([part.supports for part in parts]),
-            np.concatenate([p.doubled for p in parts]),
-        )
+        supports = np.concatenate([part.supports for part in parts])
+        doubled = np.concatenate([part.doubled for part in parts])
         order = np.lexsort((*supports.T[::-1], doubled))
         counts = sum((part.counts for part in self._found), none.counts)
         overflow = any(part.overflow for part in parts)
