@@ -16,6 +16,7 @@ from benchmarks import (
     honesty,
     leave_one_out,
     optimality,
+    ridge_bound,
     shrinkage,
     speed,
     stability,
@@ -43,6 +44,7 @@ PARTS = {
     "loo": leave_one_out.report,
     "shrinkage": shrinkage.report,
     "shrinkage-simulated": shrinkage.report_simulated,
+    "ridge-bound": ridge_bound.report,
 }
 NAMED = (
     "honesty",
@@ -57,6 +59,7 @@ NAMED = (
     "loo",
     "shrinkage",
     "shrinkage-simulated",
+    "ridge-bound",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

@@ -199,7 +199,9 @@ def test_bounds_of_what_was_not_finished_hold(monkeypatch):
     true = enumerate_energies(problem.gram, 6).min()
     done_after = [0]
 
-    def some(asked, pieces, do, stop, shares=None):
+    def some(asked, pieces, do, stop, shares=None, tell=True):
+        if not tell:  # the first few branches
+            return [do(piece) for piece in pieces]
         done = [do(piece) if at < done_after[0] else False for at, piece in enumerate(pieces)]
         stop[0] = 1  # time is up
         return done

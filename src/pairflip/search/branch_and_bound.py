@@ -19,6 +19,7 @@ from pairflip.search.exhaustive import Lowest, Question, Rooms, run_pieces, tabl
 
 _PARTS = 64  # open nodes that are handed out
 _FIRST_BRANCHES = 20_000.0  # a tree of fewer branches is walked by one thread
+_LARGEST = 300  # columns: a thread takes up to N^3 / 3 numbers
 
 
 class Node(NamedTuple):
@@ -43,8 +44,9 @@ def branch_seconds(n: int, branches: float) -> float:
 
 
 def can_branch(gram: Gram) -> bool:
-    """Whether there are bounds at all: more rows than columns, or a ridge."""
-    return gram.dense and (gram.n_columns < gram.target.size or bool(gram.penalty.any()))
+    """Whether there are bounds at all: more rows than columns, or a ridge; and columns few enough for the memory."""
+    bounded = gram.n_columns < gram.target.size or bool(gram.penalty.any())
+    return gram.dense and bounded and gram.n_columns <= _LARGEST
 
 
 @one_blas_thread()
@@ -89,9 +91,17 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
             return bool(branch(*form, gram.yy, *errors, most, looked, room.stop)), looked
 
     root = root._replace(bound=whole.doubled)
-    done, looked = walk(root, whole, most if asked.simple else min(most, _FIRST_BRANCHES))
-    if done:
-        return room.gathered(int(looked[0]), True, 0.0)
+    first, counted = root, np.zeros(1)
+
+    def at_once(most: float) -> bool:
+        done, looked = walk(first, whole, most)
+        counted[0] = looked[0]
+        return done
+
+    short = most if asked.simple else min(most, _FIRST_BRANCHES)
+    (done,) = run_pieces(asked, [short], at_once, room.stop, tell=False)
+    if done or room.stop[0]:
+        return room.gathered(int(counted[0]), done, whole.doubled - errors[0] * gram.yy)
     if asked.simple or most <= _FIRST_BRANCHES:
         return None
     room.forget()

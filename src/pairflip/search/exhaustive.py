@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import comb
@@ -23,6 +23,8 @@ from pairflip.losses.shrunken import ShrunkenGram
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _LITTLE = 1e-3
 _MANY = 1_000_000  # supports that are worth a QR of all columns, so that judging some of them takes less
+LEAST = 1e-8
+"""Ridge terms below this fraction of a column's squared norm bound little, and drown in rounding."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     if n >= gram.target.size and not ridge:
         return 0.0
     columns, target = gram.columns_of(np.arange(n)), gram.target
+    if n > target.size and np.all(gram.penalty[:n] >= LEAST):
+        # For every r, 2 y'r - r'r - sum (X_j r)^2 / penalty_j is a bound, and this r gives the largest one.
+        r = np.linalg.solve(np.eye(target.size) + (columns.T / gram.penalty[:n]) @ columns, target)
+        along = float(np.sum((columns @ r) ** 2 / gram.penalty[:n]))
+        return max(float(2.0 * target @ r - r @ r) - along - 1e-12 * gram.yy, 0.0)
     if ridge:
         columns = np.hstack([columns, np.diag(np.sqrt(gram.penalty[:n]))])
         target = np.concatenate([target, np.zeros(n)])
@@ -256,35 +263,54 @@ def run_pieces(
     do: Callable[[Any], bool],
     stop: NDArray[np.int64],
     shares: list[int] | None = None,
+    *,
+    tell: bool = True,
 ) -> list[bool]:
-    """Which pieces of work were finished, in threads, until time is up or Ctrl-C."""
-    done, told, total = [False] * len(pieces), 0, float(sum(shares)) if shares else float(len(pieces))
-    weights = shares or [1] * len(pieces)
+    """Which pieces of work were finished, in threads, until time is up or Ctrl-C; `stop` is set then.
+
+    Parameters
+    ----------
+    asked
+        Threads, time, and who hears of progress.
+    pieces, do
+        What is done with each piece; False if it was not finished.
+    stop : (1,)
+        What the work looks at.
+    shares
+        Of the pieces in the whole work; None if they are alike.
+    tell
+        Whether progress is told.
+    """
+    done, told, weights = [False] * len(pieces), 0, shares or [1] * len(pieces)
+    thousandth = sum(weights) / 1000.0
+    number: dict[Future[bool], int] = {}
     with one_blas_thread():
         if asked.simple:
             return [do(piece) for piece in pieces]
         with ThreadPoolExecutor(asked.threads, thread_name_prefix="pairflip") as pool:
-            number = {pool.submit(do, piece): at for at, piece in enumerate(pieces)}
-            open_work, so_far = set(number), 0.0
             try:
+                number.update((pool.submit(do, piece), at) for at, piece in enumerate(pieces))
+                open_work, so_far = set(number), 0
                 while open_work:
                     ended, open_work = wait(open_work, timeout=0.05, return_when=FIRST_COMPLETED)
                     for future in ended:
-                        at = number[future]
-                        done[at] = not future.cancelled() and future.result()
-                        so_far += weights[at]
-                    if asked.tick is not None and int(1000 * so_far / total) > told:
-                        asked.tick(int(1000 * so_far / total) - told)
-                        told = int(1000 * so_far / total)
+                        done[number[future]] = not future.cancelled() and future.result()
+                        so_far += weights[number[future]]
+                    if tell and asked.tick is not None and int(so_far / thousandth) > told:
+                        asked.tick(int(so_far / thousandth) - told)
+                        told = int(so_far / thousandth)
                     if time.perf_counter() > asked.until and not stop[0]:
-                        stop[0] = 1
-                        for future in open_work:
-                            future.cancel()
+                        _give_up(stop, open_work)
             except BaseException as error:
-                stop[0] = 1
-                for future in open_work:
-                    future.cancel()
+                _give_up(stop, number)
                 if not isinstance(error, KeyboardInterrupt):
                     raise
                 asked.interrupted = True
     return done
+
+
+def _give_up(stop: NDArray[np.int64], work: Iterable[Future[bool]]) -> None:
+    """End what runs, and do not begin the rest."""
+    stop[0] = 1
+    for future in work:
+        future.cancel()

@@ -22,6 +22,8 @@ from pairflip.search.annealing import anneal, check_size
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
 from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, enumeration_seconds, whole_bound
 from pairflip.search.proof import Proof
+from pairflip.search.ridge_bound import can_bound
+from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
 
 BUDGET = 60.0
 """Seconds that a proof may take unless told otherwise."""
@@ -29,6 +31,7 @@ MOST_BEST = 100_000
 _AT_ONCE = 0.002  # seconds of enumeration below which nothing else is worth trying
 _PATIENCE = 0.5  # of the time of an enumeration: what branch and bound may take before it is given up
 _EQUALS = 500  # equals of the last of the best supports that are looked at by QR
+_FIRST = 0.05  # of the budget: what branch and bound may take before the ridge bound is asked
 _THREADED = 0.9  # of all threads: how well they share
 
 
@@ -48,8 +51,8 @@ def prove(
 
     Every support is looked at, the last two columns in closed form; or, where all columns together can be fitted (more
     rows than columns, or a ridge), whole groups of supports are ruled out because not even all their columns together
-    fit well enough. Which of both is chosen by the time they are expected to take. Ctrl-C, or the end of the budget,
-    gives the bound so far.
+    fit well enough; or, with a ridge, because a relaxation in which columns may be in by parts does not. Which of them
+    is chosen by the time they are expected to take. Ctrl-C, or the end of the budget, gives the bound so far.
 
     Parameters
     ----------
@@ -89,7 +92,13 @@ def prove(
     began = time.perf_counter()
     with progress_bar(f"proving k = {k}", 1000, progress) as bar:
         asked = Question(problem.gram, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar)
-        found, method = search_all(asked, np.sort(first), distances, budget)
+        try:
+            found, method = search_all(asked, np.sort(first), distances, budget)
+        except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
+            asked.interrupted = True
+            energy = np.array([2.0 * problem.gram.energy(np.sort(first))])
+            found = Lowest(np.sort(first)[None], energy, np.zeros(distances.size, np.int64), complete=False)
+            method = "branch and bound" if can_branch(problem.gram) else "enumeration"
     if method == "none":
         found = replace(found, bound=whole_bound(problem.gram))
     note = "interrupted" if asked.interrupted else ""
@@ -132,17 +141,33 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     threads = max(1.0, _THREADED * asked.threads)
     possible = k <= 2 or gram.dense
     seconds = enumeration_seconds(n, k) / threads if possible else np.inf
-    if seconds > _AT_ONCE and k >= 2 and can_branch(gram):
-        affordable = seconds <= budget
+    affordable, worthwhile = seconds <= budget, seconds > _AT_ONCE and k >= 2
+    # What is done unasked goes by cost models alone, and this method by the clock.
+    ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(gram)
+    ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
+    if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
         each = branch_seconds(n, 1.0)
         most = min(asked.most, _PATIENCE * enumeration_seconds(n, k) / each if affordable else np.inf)
-        found = branch_supports(asked, most)
+        found = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
         if found is not None:
             return found, "branch and bound"
-    if seconds <= budget:
-        return enumerate_supports(asked), "enumeration"
+    tree = None
+    if ridge:
+        tree = RidgeTree(asked)
+        patience = time.perf_counter() + _PATIENCE * seconds if affordable else asked.until
+        if tree.walk(min(patience, asked.until)) or patience >= asked.until or asked.interrupted:
+            return tree.gathered(), "ridge bound"
+    if affordable:
+        found = enumerate_supports(asked)
+        return (found if found.complete or tree is None else _joined(found, tree.gathered())), "enumeration"
     nothing = np.zeros((0, k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64)
     return Lowest(*nothing, complete=False), "none"
+
+
+def _joined(found: Lowest, other: Lowest) -> Lowest:
+    """What two methods know that both did not come to an end."""
+    supports, doubled = np.vstack([found.supports, other.supports]), np.append(found.doubled, other.doubled)
+    return replace(found, supports=supports, doubled=doubled, bound=max(found.bound, other.bound))
 
 
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
