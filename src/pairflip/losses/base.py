@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,10 +71,25 @@ class Loss(Protocol):
         As in ``SubsetProblem(..., loss=name)``.
     words : Words
         What its errors are called.
+    quadratic : bool
+        Whether the form it prepares is the whole truth; otherwise the form's `energy` is, and engines descend in that.
     """
 
     name: str
     words: Words
+    quadratic: bool
+
+    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
+        """The target as numbers (M,), and the labels of its classes if it has classes."""
+        ...
+
+    def mean(self, eta: Floats) -> Floats:
+        """What is predicted, from the linear predictor."""
+        ...
+
+    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
+        """What each row adds to twice cv_error."""
+        ...
 
     def prepare(self, problem: SubsetProblem) -> Gram:
         """The quadratic form of all rows, on which engines walk; fills `candidates`, `scale` and the forced columns."""

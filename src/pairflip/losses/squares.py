@@ -3,12 +3,13 @@ r"""Squared error: forced columns are projected out, and the quadratic form is t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.gram import Gram, HeldOutGram
+from pairflip.inputs import as_target
 from pairflip.least_squares import Floats, qr_solve
 from pairflip.losses.base import Fit, HeldOutJudge, Words
 from pairflip.losses.held_out import HeldOutErrors
@@ -33,6 +34,19 @@ class SquaredError:
 
     name = "squares"
     words = Words(error="RMSE", cv_error="half the mean squared error of held-out rows")
+    quadratic = True
+
+    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
+        """Numbers."""
+        return as_target(y, n_rows), None
+
+    def mean(self, eta: Floats) -> Floats:
+        """The linear predictor itself."""
+        return eta
+
+    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
+        """Squared errors."""
+        return np.asarray((observed - predicted) ** 2)
 
     def prepare(self, problem: SubsetProblem) -> Gram:
         """Project the forced columns out of all rows and scale what remains to unit norm."""

@@ -133,6 +133,9 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
     shaky
         Fraction of supports so delicate that they are judged from the columns, which takes much longer.
     """
+    if gram.objective == "deviance":  # some five rankings of all flips, and refits
+        m, p = gram.n_rows, k + 1
+        return 2e4 + 5.0 * m * (0.5 * gram.n_columns * (1.0 + p) + 4.0 * p * p + 150.0)
     n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
