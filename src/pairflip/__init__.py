@@ -14,6 +14,8 @@ __version__ = "0.2.0"
 _HOME = {
     "AnnealedSubset": "estimators",
     "AnnealedSubsetCV": "estimators",
+    "AnnealedSubsetClassifier": "estimators",
+    "AnnealedSubsetClassifierCV": "estimators",
     "Schedule": "search.schedule",
     "Selection": "selection",
     "SizeCurve": "selection",
@@ -30,6 +32,8 @@ _MODULES = ("datasets", "figures", "testing", "theory")
 __all__ = [
     "AnnealedSubset",
     "AnnealedSubsetCV",
+    "AnnealedSubsetClassifier",
+    "AnnealedSubsetClassifierCV",
     "Schedule",
     "Selection",
     "SizeCurve",
@@ -50,7 +54,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pairflip import datasets, figures, testing, theory
-    from pairflip.estimators import AnnealedSubset, AnnealedSubsetCV
+    from pairflip.estimators import (
+        AnnealedSubset,
+        AnnealedSubsetClassifier,
+        AnnealedSubsetClassifierCV,
+        AnnealedSubsetCV,
+    )
     from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
     from pairflip.search.annealing import anneal

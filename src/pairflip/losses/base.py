@@ -87,6 +87,10 @@ class Loss(Protocol):
         """What is predicted, from the linear predictor."""
         ...
 
+    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
+        """What a reader should know about the fit of a support; empty when all is as usual."""
+        ...
+
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
         """What each row adds to twice cv_error."""
         ...

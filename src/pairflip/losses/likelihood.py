@@ -143,6 +143,16 @@ class Likelihood:
         """Of the constant, the forced and the chosen coefficients, from the inverse of the Hessian."""
         return _form_of(problem).solve(problem.slots(support)).errors
 
+    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
+        """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
+        form = _form_of(problem)
+        if not form.separated(problem.slots(support)):
+            return ""
+        return (
+            "the columns separate the classes completely, so that only the ridge keeps the coefficients finite: their "
+            "sizes mean nothing, and a few more rows may change the columns"
+        )
+
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Every support is fitted again on the training rows of its fold."""
         return HeldOutDeviance(self, problem, folds)

@@ -183,6 +183,13 @@ class LikelihoodForm(Gram):
         a = self.always.size
         return Solved(energy, found[1 + a :], float(found[0]), found[1 : 1 + a], errors, work.eta.copy())
 
+    def separated(self, support: NDArray[np.int64]) -> bool:
+        """Whether the fit of a support puts every row into its own class (never with counts)."""
+        if self.rows.family == POISSON:
+            return False
+        eta = self._fitted(np.asarray(support, dtype=np.int64))[2].eta
+        return bool(np.all(np.where(self.y > 0.5, eta, -eta) > 0))
+
     @property
     def n_columns(self) -> int:
         """Number of candidate columns."""

@@ -44,6 +44,10 @@ class SquaredError:
         """The linear predictor itself."""
         return eta
 
+    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
+        """Nothing: a support without a fit is refused."""
+        return ""
+
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
         """Squared errors."""
         return np.asarray((observed - predicted) ** 2)

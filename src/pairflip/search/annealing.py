@@ -253,6 +253,8 @@ def _search(
         if polish and quadratic and not note:
             best = refine(gram, best)
         fit = problem.fit(problem.candidates[best])
+        remark = problem.loss.remark(problem, fit.support)
+        notes += [remark] if remark else []
         chains = found.energies.size
         return Trace(
             k=k, schedule=schedule, seed=seed, engine=walker.name, names=problem.names,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.losses import LOSSES, Loss
 from pairflip.selection.records import (
     AnnealCurves,
     FoldFits,
@@ -190,6 +191,15 @@ class SizeCurve:
     def ridge_predictions(self) -> Floats | None:
         """Predictions (R, S, P) of held-out rows with every ridge and size; None where there was nothing to choose."""
         return None if self.surface is None else self.surface.predictions
+
+    @property
+    def loss(self) -> Loss:
+        """What was minimized."""
+        return LOSSES[self.settings.get("loss", "squares")]
+
+    def row_errors(self, predictions: Floats) -> Floats:
+        """What each held-out row adds to twice cv_error (..., P), when it is predicted so (..., P)."""
+        return self.loss.row_errors(self.observed, predictions)
 
     def at(self, size: int) -> int:
         """Index of a size in `sizes`."""

@@ -94,7 +94,7 @@ class NumbaEngine:
             from pairflip.engines.numba.deviance_search import deviance_path
 
             guesses, _ = self.path(gram.working, min(largest, gram.n_columns), tick=tick)
-            return deviance_path(gram, largest, guesses, tick)
+            return deviance_path(gram, largest, guesses, passes > 2, tick)
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 

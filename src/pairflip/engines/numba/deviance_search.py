@@ -81,7 +81,7 @@ class DevianceSearcher:
                 best, low = other
         return self.certified(best)
 
-    def path(self, largest: int, guesses: list[Support]) -> Steps:
+    def path(self, largest: int, guesses: list[Support], thorough: bool) -> Steps:
         """Supports of sizes 1 to `largest`: the lower of growing the one before and of descending from a guess.
 
         Parameters
@@ -90,6 +90,8 @@ class DevianceSearcher:
             Largest size, at most the number of columns.
         guesses : list of (k,)
             Supports of sizes 1, 2, ...; there may be fewer.
+        thorough : bool
+            Whether each is looked at slot by slot.
         """
         supports: list[Support] = []
         energies = []
@@ -99,7 +101,7 @@ class DevianceSearcher:
             if k <= len(guesses) and not np.array_equal(np.sort(guesses[k - 1]), grown[0]):
                 other = self.down(guesses[k - 1])
                 grown = other if other[1] < grown[1] - LOWER * grown[1] else grown
-            best, low = self.certified(grown[0])
+            best, low = self.certified(grown[0]) if thorough else grown
             supports.append(best)
             energies.append(low)
         return supports, np.array(energies)
@@ -156,7 +158,7 @@ def walk_deviance(
     return WalkResult(none, none.astype(np.int64), supports, supports.copy(), energies, counts)
 
 
-def deviance_path(form: Gram, largest: int, guesses: list[Support], tick: Tick | None) -> Steps:
+def deviance_path(form: Gram, largest: int, guesses: list[Support], thorough: bool, tick: Tick | None) -> Steps:
     """Supports of sizes 1 to `largest`, and their energies.
 
     Parameters
@@ -167,13 +169,15 @@ def deviance_path(form: Gram, largest: int, guesses: list[Support], tick: Tick |
         Largest size.
     guesses : list of (k,)
         The path of the working problem.
+    thorough : bool
+        Whether each support is looked at slot by slot.
     tick : callable or None
         Hears of descents as they are done.
     """
     assert isinstance(form, LikelihoodForm)
     largest = min(largest, form.n_columns)
     with one_blas_thread():
-        return DevianceSearcher(form, largest, _ignore if tick is None else tick).path(largest, guesses)
+        return DevianceSearcher(form, largest, _ignore if tick is None else tick).path(largest, guesses, thorough)
 
 
 def _ignore(_: int) -> None:
