@@ -87,6 +87,10 @@ class Loss(Protocol):
         """What is predicted, from the linear predictor."""
         ...
 
+    def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
+        """What makes it impossible to learn from some rows, in words; None where nothing does."""
+        ...
+
     def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
         """What a reader should know about the fit of a support; empty when all is as usual."""
         ...
@@ -113,6 +117,10 @@ class Loss(Protocol):
 
     def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
         """Coefficients and exact energy of one sorted support."""
+        ...
+
+    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
+        """Of the constant, the forced and the chosen coefficients, where the energy is not quadratic."""
         ...
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:

@@ -44,6 +44,10 @@ class SquaredError:
         """The linear predictor itself."""
         return eta
 
+    def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
+        """Nothing: a target that does not vary is predicted by its mean."""
+        return None
+
     def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
         """Nothing: a support without a fit is refused."""
         return ""
@@ -109,6 +113,10 @@ class SquaredError:
         always_coef = always_coef / problem.powers
         intercept += problem.y_mean - float(means[support] @ coef + means[problem.always] @ always_coef)
         return Fit(support, coef, intercept, always_coef, energy)
+
+    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
+        """They need an estimate of the noise, which `selection.coefficients` makes."""
+        raise NotImplementedError
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Held-out residuals by the leave-one-out identity."""

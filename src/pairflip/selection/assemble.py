@@ -21,6 +21,7 @@ from pairflip.losses.held_out import loo_stack, mean_and_error
 from pairflip.problem import SubsetProblem
 from pairflip.search.double_flip import improve
 from pairflip.search.settle import first_best, first_bests, reaches
+from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import SizeCurve, unchanged_in
@@ -90,7 +91,13 @@ def assemble(
         n_candidates=int(problem.candidates.size),
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
+        likelihood=not problem.loss.quadratic,
     )
+    facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
+    separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
+    if separated:
+        facts["separated"] = separated
+    predictions = problem.y[row] - residuals
     curve = SizeCurve(
         sizes=sizes,
         names=problem.names,
@@ -113,7 +120,7 @@ def assemble(
         held_out_unit=unit,
         observed=problem.y[row],
         weights=weights,
-        predictions=problem.y[row] - residuals,
+        predictions=predictions,
         supports=tuple(fit.support for fit in fits),
         coefs=tuple(fit.coef for fit in fits),
         intercepts=np.array([fit.intercept for fit in fits]),
@@ -125,14 +132,17 @@ def assemble(
         stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
         annealing=_annealing(work, found),
         settings=work.settings,
-        facts={**table_facts(problem), "p_value": shuffled_targets(problem.gram, max(work.sizes))},
+        facts=facts,
         data_hash=problem.hash,
         engine=engine,
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
         standard_errors=standard_errors(problem, fits),
-    )
+        classes=None if problem.classes is None else class_errors(
+            problem.y[row], predictions, weights, [str(label) for label in problem.classes.tolist()]
+        ),
+    )  # fmt: skip
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
 
@@ -201,10 +211,13 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     times = Counter(row.tobytes() for row in every.astype(">i8"))  # bytes in the order of the numbers
     often = sorted(times, key=lambda row: (-times[row], row))[: _POOL if work.selection.anneals else _FEW]
     pool = np.frombuffer(b"".join(often), ">i8").reshape(-1, size).astype(np.int64)
-    if not work.selection.anneals and work.problem.gram.dense:
+    quadratic = work.problem.loss.quadratic
+    if quadratic and not work.selection.anneals and work.problem.gram.dense:
         pool = pool[_may_be_lowest(work.problem.gram, work.problem.gram.positions(pool))]
     if len(pool) == 1:
         return np.asarray(pool[0])
+    if not quadratic:
+        return np.asarray(pool[int(np.argmin([work.problem.energy(support) for support in pool]))])
     energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
     return np.asarray(pool[int(np.argmin(energies))])
 

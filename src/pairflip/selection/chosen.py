@@ -118,11 +118,11 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
 
 
 def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:
-    """Weighted squared errors (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
+    """Weighted errors (squared, or deviances) (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
     unit, w = curve.held_out_unit, curve.weights
     n = int(unit.max()) + 1
     total = np.bincount(unit, w, n)
-    squares = w * (curve.observed - told) ** 2
+    squares = w * curve.row_errors(told)
     sums = np.apply_along_axis(lambda each: np.bincount(unit, each, n), -1, squares)
     return np.asarray(sums[..., total > 0]), np.asarray(total[total > 0])
 

@@ -13,6 +13,7 @@ from pairflip.least_squares import Floats
 from pairflip.losses import LOSSES, Loss
 from pairflip.selection.records import (
     AnnealCurves,
+    ClassErrors,
     FoldFits,
     NullCheck,
     OuterError,
@@ -52,7 +53,7 @@ class SizeCurve:
     sizes : (S,)
         0 is always among them: the mean of the other rows, or the forced columns alone.
     cv_error, cv_error_se : (S,)
-        :math:`\frac{1}{2P} \sum (y_\mu - \hat y_\mu)^2` over held-out rows, each predicted by columns chosen
+        (Squared error; for classes and counts, half the mean deviance.) :math:`\frac{1}{2P} \sum (y_\mu - \hat y_\mu)^2` over held-out rows, each predicted by columns chosen
         without it, and its standard error. scikit-learn's mean squared error is twice that.
     energy_per_row : (S,)
         Training error :math:`\epsilon = E / M` of the folds, averaged.
@@ -97,6 +98,9 @@ class SizeCurve:
     surface : RidgeSurface or None
         Errors of all ridge terms where one was chosen with the size; `ridge`, `ridges`, `ridge_errors` and
         `ridge_predictions` for short.
+    classes : ClassErrors or None
+        Misclassification and AUC, where the target is one of two classes; cv_error is then half the mean deviance
+        (the log loss), and predictions are probabilities of the second class.
     """
 
     sizes: Ints
@@ -140,6 +144,7 @@ class SizeCurve:
     standard_errors: StandardErrors | None = None
     outer: OuterError | None = None
     surface: RidgeSurface | None = None
+    classes: ClassErrors | None = None
 
     @property
     def best_size(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import (
     AnnealCurves,
+    ClassErrors,
     FoldFits,
     NullCheck,
     OuterError,
@@ -35,6 +36,7 @@ _OPTIONAL = (
     "fold_fits",
     "outer",
     "surface",
+    "classes",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
@@ -219,6 +221,11 @@ def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
     )
 
 
+def _classes(value: dict[str, Any]) -> ClassErrors:
+    arrays = {name: np.array(value[name], dtype=float) for name in ("misclassified", "auc")}
+    return ClassErrors(**{**value, **arrays})
+
+
 _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "stability": _stability,
     "null": _null,
@@ -226,6 +233,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "fold_fits": _fold_fits,
     "outer": _outer,
     "surface": _surface,
+    "classes": _classes,
 }
 
 

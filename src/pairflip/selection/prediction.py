@@ -127,7 +127,7 @@ def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | No
     """
     at, used = curve.at(size), used_columns(curve, size, folds=interval is not None)
     coef = curve.coef(size)[used]
-    point = np.asarray(X @ coef + curve.intercepts[at])
+    point = np.asarray(curve.loss.mean(X @ coef + curve.intercepts[at]))
     if interval is None:
         return point
     refusal = why_no_interval(curve, size, interval)
@@ -180,6 +180,11 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     """
     if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
+    if not curve.loss.quadratic:
+        return (
+            f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a class, "
+            "or means of counts, have no such interval; leave the interval out."
+        )
     fits = curve.fold_fits
     if fits is None:
         return (

@@ -290,6 +290,11 @@ def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floa
         Columns of the table.
     """
     kept = np.setdiff1d(np.flatnonzero(problem.sample_weight > 0), rows)
+    if not problem.loss.quadratic:
+        only = Folds((rows,), (rows,), "without these rows", by_row=True)
+        judge = problem.loss.held_out(problem, only)
+        energy = judge.judged(support[None, None, :])[1]
+        return judge.fits(support[None, :]).coefs[0], float(energy[0, 0]), float(judge.yy[0])
     which = np.concatenate([problem.always, support]).astype(np.int64)
     X, y, center = problem.X[np.ix_(kept, which)].astype(np.float64), problem.y[kept], problem.center
     if center is not None and np.ptp(y) == 0:

@@ -62,7 +62,8 @@ def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
 def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]:
     r"""How much lower cv_error is at one size than at another, and the standard error of that difference.
 
-    Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` over the independent units.
+    Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` (or of the difference of half
+    their deviances) over the independent units.
 
     Parameters
     ----------
@@ -77,8 +78,8 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
         The difference and its standard error.
     """
     unit, w = curve.held_out_unit, curve.weights
-    residuals = [curve.observed - curve.predictions[curve.at(size)] for size in (worse, better)]
-    d: Floats = 0.5 * (residuals[0] ** 2 - residuals[1] ** 2)
+    errors = [curve.row_errors(curve.predictions[curve.at(size)]) for size in (worse, better)]
+    d: Floats = 0.5 * (errors[0] - errors[1])
     n = int(unit.max()) + 1
     total = np.bincount(unit, w, n)
     used = total > 0
