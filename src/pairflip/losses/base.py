@@ -30,10 +30,18 @@ class Fit:
 
 @dataclass(frozen=True)
 class Words:
-    """Names of the errors of held-out rows: `error` on the scale of the target, `cv_error` as it is minimized."""
+    """Names of the errors of held-out rows.
+
+    `error` and `share` head the columns of tables, `meaning` says what they are; `cv_error` is what is minimized;
+    `explained` is what a fraction of which is explained.
+    """
 
     error: str
     cv_error: str
+    share: str = "R2"
+    long_error: str = "Root mean square error"
+    explained: str = "variance"
+    meaning: str = "RMSE in the unit of the target; R2, one minus the squared error over that of the mean"
 
 
 class HeldOutJudge(Protocol):

@@ -183,7 +183,15 @@ class LogisticLoss(Likelihood):
     r"""Two classes: :math:`\ell = \ln(1 + e^\eta) - y \eta`, with y = 1 for the second class in sorted order."""
 
     name, family = "logistic", LOGISTIC
-    words = Words(error="misclassification", cv_error="half the mean deviance of held-out rows (log loss)")
+    words = Words(
+        error="wrong",
+        cv_error="half the mean deviance (the log loss) of held-out rows",
+        share="AUC",
+        long_error="Misclassification",
+        explained="deviance",
+        meaning="wrong, the fraction put into the other class (probability above one half); AUC, the probability that a "
+        "row of the event is ranked above one of the other class (chance gives 0.5)",
+    )
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """0 or 1 for each row, and the two labels."""
@@ -204,7 +212,13 @@ class PoissonLoss(Likelihood):
     r"""Counts: :math:`\ell = e^\eta - y - y (\eta - \ln y)`, the logarithm of the mean is linear."""
 
     name, family = "poisson", POISSON
-    words = Words(error="RMSE", cv_error="half the mean Poisson deviance of held-out rows")
+    words = Words(
+        error="RMSE",
+        cv_error="half the mean Poisson deviance of held-out rows",
+        share="D2",
+        explained="deviance",
+        meaning="RMSE of the counts; D2, one minus the deviance over that of the mean",
+    )
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """Whole numbers from 0 on."""

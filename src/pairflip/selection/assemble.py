@@ -140,7 +140,8 @@ def assemble(
         notes=tuple(notes),
         standard_errors=standard_errors(problem, fits),
         classes=None if problem.classes is None else class_errors(
-            problem.y[row], predictions, weights, [str(label) for label in problem.classes.tolist()]
+            problem.y[row], predictions, weights, [str(label) for label in problem.classes.tolist()],
+            constant=problem.always.size == 0,
         ),
     )  # fmt: skip
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)

@@ -16,7 +16,9 @@ HALF = 0.5
 """Rows with a probability above this are put into the second class."""
 
 
-def class_errors(observed: Floats, predictions: Floats, weights: Floats, labels: list[str]) -> ClassErrors:
+def class_errors(
+    observed: Floats, predictions: Floats, weights: Floats, labels: list[str], constant: bool
+) -> ClassErrors:
     """Errors at every size.
 
     Parameters
@@ -27,6 +29,8 @@ def class_errors(observed: Floats, predictions: Floats, weights: Floats, labels:
         Probabilities of the event.
     labels : two str
         Names of the classes, the event second.
+    constant : bool
+        Whether the first size has no columns at all, so that a fold predicts the same for every row.
     """
     wrong = (predictions > HALF) != (observed > HALF)
     share = float(np.average(observed, weights=weights))
@@ -34,7 +38,8 @@ def class_errors(observed: Floats, predictions: Floats, weights: Floats, labels:
         labels=list(labels),
         share=share,
         misclassified=np.average(wrong, axis=1, weights=weights),
-        auc=np.array([auc(observed, each, weights) for each in predictions]),
+        # Shares alone rank nothing: they differ from fold to fold only because they lack the rows held out.
+        auc=np.array([0.5 if constant and s == 0 else auc(observed, p, weights) for s, p in enumerate(predictions)]),
     )
 
 
