@@ -233,7 +233,7 @@ class PoissonLoss(Likelihood):
 
     def mean(self, eta: Floats) -> Floats:
         """Expected count."""
-        return np.asarray(np.maximum(np.exp(np.minimum(eta, 700.0)), CERTAIN))
+        return np.asarray(np.maximum(np.exp(np.minimum(eta, 300.0)), CERTAIN))
 
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
         """The Poisson deviance."""

@@ -185,9 +185,8 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -
         if not 2 <= cv.folds <= present.size:
             raise ValueError(f"cv is {cv.folds} folds; expected 2 to {present.size} (the number of rows).")
         kind: Any = KFold
-        if problem.classes is not None:  # every fold has both classes, in about the same shares
+        if problem.classes is not None and cv.folds <= np.unique(problem.y[present], return_counts=True)[1].max():
             kind, how = StratifiedKFold, f"{how}, class shares kept"
-            _check_shares(cv, problem.y[present])
         splitters = [kind(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class may have fewer rows than there are folds
@@ -198,13 +197,6 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -
     splitters = [GroupKFold(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
     splits = [split for splitter in splitters for split in _split(splitter, problem, present, groups)]
     return _checked(splits, f"{how}, of groups", problem)
-
-
-def _check_shares(cv: Repeats, y: NDArray[np.float64]) -> None:
-    """Refuse more folds than the larger class has rows."""
-    largest = int(np.unique(y, return_counts=True)[1].max())
-    if cv.folds > largest:
-        raise ValueError(f"cv is {cv.folds} folds; expected 2 to {largest} (the rows of the larger class).")
 
 
 def _numbers(rows: Any) -> Rows:
