@@ -31,6 +31,7 @@ from pairflip.selection.prediction import with_fold_fits
 from pairflip.selection.records import AnnealCurves, StandIns
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
+from pairflip.text import label_text
 
 Supports = NDArray[np.int64]
 _STAND_INS = 20
@@ -140,7 +141,7 @@ def assemble(
         notes=tuple(notes),
         standard_errors=standard_errors(problem, fits),
         classes=None if problem.classes is None else class_errors(
-            problem.y[row], predictions, weights, [str(label) for label in problem.classes.tolist()],
+            problem.y[row], predictions, weights, [label_text(label) for label in problem.classes.tolist()],
             constant=problem.always.size == 0,
         ),
     )  # fmt: skip

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
+from pairflip.selection.class_errors import HALF, auc
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import FoldFits
 from pairflip.selection.verdict import recommended_size
@@ -63,13 +64,16 @@ class Comparison:
     """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN.
 
     `r2` is about the mean of these rows; `inside` is the fraction, of those that have intervals, that lie within them;
-    None where none has.
+    None where none has. For classes, `wrong` is the fraction put into the other class, and `auc` the area under the ROC
+    curve.
     """
 
     n_rows: int
     rmse: float
     r2: float
     inside: float | None
+    wrong: float | None = None
+    auc: float | None = None
 
 
 def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) -> Floats | Prediction:
@@ -236,7 +240,9 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge, *, quick: bool = Fals
     )
 
 
-def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None) -> Comparison | None:
+def compare(
+    observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None, *, classes: bool = False
+) -> Comparison | None:
     """Predictions and truth; rows in which either is not a number do not count. None where no row is left.
 
     Parameters
@@ -245,6 +251,8 @@ def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | Non
         The target, and what was predicted.
     bounds : (lower, upper) or None
         Intervals, if there are any.
+    classes
+        Whether the target is 0 or 1 and predictions are probabilities.
     """
     known = np.isfinite(observed) & np.isfinite(prediction)
     if not known.any():
@@ -257,7 +265,11 @@ def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | Non
         bounded = known & np.isfinite(bounds[0])
         within = (bounds[0] <= observed) & (observed <= bounds[1])
         inside = float(np.mean(within[bounded])) if bounded.any() else None
-    return Comparison(y.size, squared**0.5, 1.0 - squared / about if about > 0 else float("nan"), inside)
+    r2 = 1.0 - squared / about if about > 0 else float("nan")
+    if classes:
+        wrong = float(np.mean((p > HALF) != (y > HALF)))
+        return Comparison(y.size, squared**0.5, r2, inside, wrong, auc(y, p, np.ones(y.size)))
+    return Comparison(y.size, squared**0.5, r2, inside)
 
 
 def _needed(interval: float, n: int) -> float:

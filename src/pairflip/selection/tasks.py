@@ -19,7 +19,7 @@ from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_i
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
-from pairflip.text import numbered
+from pairflip.text import label_text, numbered
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -129,7 +129,7 @@ def _of_loss(problem: SubsetProblem) -> dict[str, Any]:
     """What the settings say about another loss than squared error."""
     if problem.loss.quadratic:
         return {}
-    classes = {} if problem.classes is None else {"classes": [str(label) for label in problem.classes.tolist()]}
+    classes = {} if problem.classes is None else {"classes": [label_text(label) for label in problem.classes.tolist()]}
     return {"loss": problem.loss.name, **classes}
 
 
