@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks import (
     anytime,
     chosen,
+    classes,
     complete,
     crossval,
     gpu,
@@ -32,6 +33,8 @@ PARTS = {
     "optimality": optimality.report,
     "honesty": honesty.report,
     "chosen": chosen.report,
+    "classes": classes.report,
+    "classes-honesty": classes.report_honesty,
     "complete": complete.report,
     "intervals": honesty.report_intervals,
     "stability": stability.report,
@@ -47,6 +50,8 @@ PARTS = {
 NAMED = (
     "honesty",
     "chosen",
+    "classes",
+    "classes-honesty",
     "complete",
     "intervals",
     "stability",

@@ -21,7 +21,9 @@ def data():
     return pd.DataFrame(X, columns=[f"gene {j}" for j in range(10)]), y
 
 
-@parametrize_with_checks([AnnealedSubsetClassifier(1, random_state=0), AnnealedSubsetClassifierCV(cv=3, random_state=0)])
+@parametrize_with_checks(
+    [AnnealedSubsetClassifier(1, random_state=0), AnnealedSubsetClassifierCV(cv=3, random_state=0)]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -97,7 +97,9 @@ def test_a_ridge_of_the_user_shrinks_and_a_row_of_weight_two_is_two_rows():
     weighted = SubsetProblem(X, y, loss="logistic", ridge=0.1, sample_weight=np.full(len(y), 2.0))
     assert twice.energy([1, 3]) == pytest.approx(weighted.energy([1, 3]), rel=1e-10)
     absent = SubsetProblem(X, y, loss="logistic", sample_weight=np.r_[np.zeros(20), np.ones(len(y) - 20)])
-    assert absent.energy([1, 3]) == pytest.approx(SubsetProblem(X[20:], y[20:], loss="logistic").energy([1, 3]), rel=1e-12)
+    assert absent.energy([1, 3]) == pytest.approx(
+        SubsetProblem(X[20:], y[20:], loss="logistic").energy([1, 3]), rel=1e-12
+    )
 
 
 def test_separated_classes_have_a_finite_fit_and_a_remark():

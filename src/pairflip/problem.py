@@ -193,8 +193,8 @@ class SubsetProblem:
         ridge = check_shrinkage(ridge)
         if not self.loss.quadratic:
             raise ValueError(
-                f"a ridge is to be chosen with loss={self.loss.name!r}; expected one number (ridge=...) for classes and "
-                "counts: choosing it is for squared error."
+                f"a ridge is to be chosen with loss={self.loss.name!r}; expected one number (ridge=...): choosing it "
+                "is for squared error, not for classes and counts."
             )
         if self.ridge:
             raise ValueError(

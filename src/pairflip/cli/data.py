@@ -101,7 +101,9 @@ def load(options: TableOptions) -> Loaded:
         table, weights = _take_out(table, options.weights, "--weights")
     if options.offset is not None:
         if options.loss is not LossName.POISSON:
-            raise ValueError(f"--offset is given with --loss {options.loss.value}; expected it with --loss poisson only.")
+            raise ValueError(
+                f"--offset is given with --loss {options.loss.value}; expected it with --loss poisson only."
+            )
         table, offset = _take_out(table, options.offset, "--offset")
     return Loaded(table, weights, offset, options.loss, labels)
 

@@ -213,7 +213,9 @@ def _remarks(found: _Predicted) -> list[str]:
 
     remarks = [f"{note}." for note in found.rows.notes]
     if found.classes is not None:
-        remarks.append(f"predictions are probabilities of {quoted(found.classes[1])}; the class is the more probable one.")
+        remarks.append(
+            f"predictions are probabilities of {quoted(found.classes[1])}; the class is the more probable one."
+        )
     names = [*found.always, *found.columns]
     lost = ~np.isfinite(found.prediction)
     how = f"with {plural(len(names), 'column')}, {listed(names)}"
@@ -239,8 +241,8 @@ def _remarks(found: _Predicted) -> list[str]:
         inside = "" if seen.inside is None else f"; {percent(seen.inside)} are inside their intervals"
         if seen.wrong is not None:
             remarks.append(
-                f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}: {percent(seen.wrong)} wrong, AUC "
-                f"{number(seen.auc, 3)}."
+                f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}: {percent(seen.wrong)} wrong, "
+                f"AUC {number(float('nan') if seen.auc is None else seen.auc, 3)}."
             )
             return remarks
         remarks.append(

@@ -186,8 +186,8 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
 class AnnealedSubsetClassifierCV(_SubsetClassifier):
     r"""Logistic regression on the best columns, their number chosen by cross validation.
 
-    Every fold of every size gets its own search on its training rows; the size has the lowest log loss of held-out rows.
-    Folds keep the shares of the classes where `cv` is a number of folds or repeats of them.
+    Every fold of every size gets its own search on its training rows; sizes are compared by the log loss of held-out
+    rows. Folds keep the shares of the classes where `cv` is a number of folds or repeats of them.
 
     Parameters
     ----------

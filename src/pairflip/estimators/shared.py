@@ -35,9 +35,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         """X as numbers, and y; what scikit-learn says about text is said with the name of the column."""
         refuse_dates(X)
         try:
-            checked: tuple[Any, Any] = validate_data(
-                self, X, y, dtype=np.float64, ensure_min_samples=least_rows, **how
-            )
+            checked: tuple[Any, Any] = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=least_rows, **how)
         except ValueError as error:
             if "could not convert" in str(error):
                 as_table(X)  # says which column holds text
@@ -73,11 +71,12 @@ class SubsetModel(SelectorMixin, BaseEstimator):
             return int(max(1, min(problem.n_columns // 10, n, rows)))
         if isinstance(k, bool) or not isinstance(k, Integral):
             raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of columns from 1 to {n}.")
-        if not 1 <= k <= n:
+        size = int(k)
+        if not 1 <= size <= n:
             raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} columns that vary; expected 1 to {n}.")
-        if k == n and not np.isfinite(problem.energy(problem.candidates)):
+        if size == n and not np.isfinite(problem.energy(problem.candidates)):
             raise RankTooSmall(n, problem.gram.rank())
-        return int(k)
+        return size
 
 
 def route_groups(model: Any) -> MetadataRouter:

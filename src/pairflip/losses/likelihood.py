@@ -32,7 +32,7 @@ LOGISTIC, POISSON = 0, 1
 RIDGE = 1e-5
 """Default penalty on standardized coefficients, for each row: it moves ordinary fits by some 1e-4 of themselves."""
 CERTAIN = 1e-12
-"""Predicted probabilities lie between this and one minus this, predicted counts above it, so that no error is infinite."""
+"""Predicted probabilities lie between this and one minus this, counts above it, so that no error is infinite."""
 _EXPLAINED = 1e-9  # of the weight: half the deviance that forced columns may leave at least
 ONE_CLASS = "one class only"
 
@@ -49,7 +49,7 @@ class Likelihood:
         """Standardize the columns of all rows, and fit what is always in the model."""
         if problem.center == "global":
             raise ValueError(
-                f"center is 'global' with loss={self.name!r}; expected 'fold' (a constant is fitted) or None (it is not)."
+                f"center is 'global' with loss={self.name!r}; expected 'fold' (a constant is fitted) or None (none is)."
             )
         if problem.ridge == 0:
             raise ValueError(
@@ -189,8 +189,8 @@ class LogisticLoss(Likelihood):
         share="AUC",
         long_error="Misclassification",
         explained="deviance",
-        meaning="wrong, the fraction put into the other class (probability above one half); AUC, the probability that a "
-        "row of the event is ranked above one of the other class (chance gives 0.5)",
+        meaning="wrong, the fraction put into the other class (probability above one half); AUC, the probability that "
+        "a row of the event is ranked above one of the other class (chance gives 0.5)",
     )
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:

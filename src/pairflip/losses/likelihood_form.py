@@ -123,7 +123,9 @@ class LikelihoodForm(Gram):
         rows, f = self.rows, self.forced.shape[0]
         theta = np.zeros(f)
         if f and self.intercept:
-            mean = float(self.w @ self.y) / float(self.w @ np.exp(rows.offset) if rows.family == POISSON else self.w.sum())
+            mean = float(self.w @ self.y) / float(
+                self.w @ np.exp(rows.offset) if rows.family == POISSON else self.w.sum()
+            )
             level = np.log(mean) if rows.family == POISSON else np.log(mean / (1.0 - mean))
             theta = self.forced @ np.full(self.y.size, level) / self.y.size
         if f:
@@ -157,27 +159,22 @@ class LikelihoodForm(Gram):
     def solve(self, support: NDArray[np.int64]) -> Solved:
         """The fit of candidate positions, in the units of the table."""
         at = np.asarray(support, dtype=np.int64)
-        energy, theta, work, D = self._fitted(at)
+        energy, theta, work, _ = self._fitted(at)
         f, which = self.forced.shape[0], self.candidates[at]
-        scale = self._powers * self._spread
-        z, rank = np.zeros(self._forced_columns.shape[0]), f
-        inverse = np.zeros((f + at.size, f + at.size))
-        if rank + at.size:
-            lower = np.tril(work.H[: f + at.size, : f + at.size])
-            inverse = np.linalg.inv(lower @ lower.T)
-        to_forced = np.linalg.pinv(self._forced_columns.T) @ self.forced.T if f else np.zeros((z.size, 0))
-        z = to_forced @ theta[:f]
-        names = np.concatenate([self.always, which])
+        p, names = f + at.size, np.concatenate([self.always, which])
         # The rows of `turn` give the constant, the forced and the chosen coefficients from theta.
-        turn = np.zeros((1 + names.size, f + at.size))
+        turn, to_forced = np.zeros((1 + names.size, p)), np.zeros((self._forced_columns.shape[0], 0))
+        if f:
+            to_forced = np.linalg.pinv(self._forced_columns.T) @ self.forced.T
         turn[1 : 1 + self.always.size, :f] = to_forced[int(self.intercept) :]
         turn[1 + self.always.size :, f:] = np.eye(at.size)
-        turn[1:] /= scale[names][:, None]
+        turn[1:] /= (self._powers * self._spread)[names][:, None]
         if self.intercept:
             turn[0, :f] = to_forced[0]
             turn[0] -= (self._means * self._powers)[names] @ turn[1:]
-        found = turn @ theta[: f + at.size]
-        errors = np.sqrt(np.maximum(np.einsum("ap,pq,aq->a", turn, inverse, turn), 0.0))
+        found = turn @ theta[:p]
+        half = np.linalg.solve(np.tril(work.H[:p, :p]), turn.T)  # errors: turn inv(L L') turn'
+        errors = np.sqrt(np.einsum("pa,pa->a", half, half))
         if not self.intercept:
             errors[0] = np.nan
         a = self.always.size
@@ -201,7 +198,7 @@ class LikelihoodForm(Gram):
         return int(self.y.size)
 
     @cached_property
-    def working(self) -> Gram:  # type: ignore[override]
+    def working(self) -> Gram:
         """The quadratic form of the Newton step from the model without chosen columns."""
         eta = self.rows.offset + self._null @ self.forced
         mean = np.exp(np.minimum(eta, 700.0)) if self.rows.family == POISSON else 1.0 / (1.0 + np.exp(-eta))
@@ -257,9 +254,7 @@ class LikelihoodForm(Gram):
         self.working.write_rows(which, out)
 
 
-def _on(
-    columns: Floats, target: Floats, found: NDArray[np.int64], wanted: NDArray[np.int64], dense: bool
-) -> Gram:
+def _on(columns: Floats, target: Floats, found: NDArray[np.int64], wanted: NDArray[np.int64], dense: bool) -> Gram:
     """The working problem on the candidates `wanted`; what weights leave nothing of is a column of zeros.
 
     Parameters
@@ -272,7 +267,7 @@ def _on(
         Whether its matrix may be formed.
     """
     if not np.array_equal(found, wanted):
-        both, at, there = np.intersect1d(found, wanted, return_indices=True)
+        _, at, there = np.intersect1d(found, wanted, return_indices=True)
         every = np.zeros((wanted.size, columns.shape[1]))
         every[there] = columns[at]
         columns = every

@@ -45,8 +45,8 @@ class Rows(NamedTuple):
 class Workspace(NamedTuple):
     """Memory of a fit of up to p columns on m rows.
 
-    `eta`, `mu`, `v` (m,): linear predictor, mean, and weight in the Hessian; `ahead`, `part` (m,) are for steps; `H` (p, p): the
-    Hessian, then its Cholesky factor; `gradient`, `step` (p,).
+    `eta`, `mu`, `v` (m,): linear predictor, mean, and weight in the Hessian; `ahead`, `part` (m,) are for steps; `H`
+    (p, p): the Hessian, then its Cholesky factor; `gradient`, `step` (p,).
     """
 
     eta: Any
@@ -61,12 +61,12 @@ class Workspace(NamedTuple):
 
 def workspace(p: int, m: int) -> Workspace:
     """Memory for fits of up to p columns on m rows."""
-    rows = [np.zeros(m) for _ in range(5)]
-    return Workspace(*rows, np.zeros((p, p)), np.zeros(p), np.zeros(p))
+    eta, mu, v, ahead, part = (np.zeros(m) for _ in range(5))
+    return Workspace(eta, mu, v, ahead, part, np.zeros((p, p)), np.zeros(p), np.zeros(p))
 
 
 @part_of
-def weigh_rows(rows, work):
+def weigh_rows(rows: Any, work: Any) -> Any:
     """E without the penalty at `eta`; fills in `mu` and `v`."""
     y, w, eta, mu, v, total = rows.y, rows.w, work.eta, work.mu, work.v, rows.constant
     if rows.family == LOGISTIC:
@@ -85,8 +85,14 @@ def weigh_rows(rows, work):
 
 
 @part_of
-def factor(D, p, penalty, work):
-    """Cholesky factor, into the lower triangle of `H`, of the Hessian at the present weights `v`."""
+def factor(D: Any, p: Any, penalty: Any, work: Any) -> None:
+    """Cholesky factor, into the lower triangle of `H`, of the Hessian at the present weights `v`.
+
+    Parameters
+    ----------
+    D, p, penalty, work
+        As in `newton`.
+    """
     H, v, part = work.H, work.v, work.part
     for a in range(p):
         D_a = D[a]
@@ -113,10 +119,23 @@ def factor(D, p, penalty, work):
 
 
 @part_of
-def newton(D, p, rows, penalty, theta, work, bound):
+def newton(D: Any, p: Any, rows: Any, penalty: Any, theta: Any, work: Any, bound: Any) -> Any:
     """Minimize E over `theta` (p,) from where it is, for the columns D[:p] (p, m); the weights are those of the end.
 
     Where it is plain that E stays above `bound`, a value above it comes back early.
+
+    Parameters
+    ----------
+    D, p
+        Columns as contiguous rows, and how many of them are fitted.
+    rows : Rows
+        What is fitted.
+    penalty, theta : (p,)
+        Ridge terms, and coefficients: where to begin, then the minimum.
+    work : Workspace
+        Memory.
+    bound : float
+        See above; infinity to go to the end.
     """
     y, w, offset, m = rows.y, rows.w, rows.offset, rows.y.size
     eta, mu, ahead, H, g, step = work.eta, work.mu, work.ahead, work.H, work.gradient, work.step
@@ -182,8 +201,14 @@ def newton(D, p, rows, penalty, theta, work, bound):
 
 
 @entry
-def fit_rows(D: Any, rows: Any, penalty: Any, theta: Any, work: Any) -> float:
-    """E of the columns D (p, m), and `theta` (p,); `work.H` is the factor of the Hessian there."""
+def fit_rows(D: Any, rows: Any, penalty: Any, theta: Any, work: Any) -> Any:
+    """E of the columns D (p, m), and `theta` (p,); `work.H` is the factor of the Hessian there.
+
+    Parameters
+    ----------
+    D, rows, penalty, theta, work
+        As in `newton`.
+    """
     energy = newton(D, D.shape[0], rows, penalty, theta, work, np.inf)
     factor(D, D.shape[0], penalty, work)
     return energy

@@ -66,6 +66,6 @@ def separated(curve: SizeCurve, size: int) -> list[str]:
     if size not in curve.facts.get("separated", []):
         return []
     return [
-        "The columns separate the classes of this table completely: only the ridge keeps the coefficients finite, so do "
-        "not read their sizes or standard errors, and expect some rows of a new table to be wrong."
+        "The columns separate the classes of this table completely: only the ridge keeps the coefficients finite, so "
+        "do not read their sizes or standard errors, and expect some rows of a new table to be wrong."
     ]

@@ -115,7 +115,8 @@ class Paths:
 class Scatter:
     """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown.
 
-    `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` (a fraction of the variance, or `of` what) are those of all rows, each by its weight.
+    `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` (a fraction of the variance, or `of` what)
+    are those of all rows, each by its weight.
     `axis` holds the observed values and those predictions that are not further outside than their range is wide;
     `beyond` says how many of those shown are outside.
     """

@@ -68,7 +68,17 @@ def apart(curve: SizeCurve, size: int | None = None) -> Apart:
 
 
 def plot_roc(curve: SizeCurve, ax: Axes | None = None, size: int | None = None) -> Axes:
-    """Draw the ROC curve of held-out predictions at a size (None: the recommended one)."""
+    """Draw the ROC curve of held-out predictions.
+
+    Parameters
+    ----------
+    curve
+        What `select_size` returned for two classes.
+    ax
+        Where to draw; a new figure if absent.
+    size
+        Number of columns; None: the recommended one.
+    """
     if curve.classes is None:
         raise ValueError("the target of this curve has no classes; expected a result with loss='logistic'.")
     ax = new_axes(ax, width=4.2, height=4.0)
@@ -124,11 +134,11 @@ def _caption(curve: SizeCurve, found: Apart) -> str:
     assert curve.classes is not None
     event = found.labels[1]
     return (
-        f"Each row was predicted by columns and coefficients chosen without it. Left: the fraction of “{event}” that is "
-        "found against the fraction of the others that is called so, too, as the threshold falls; the area is "
-        f"{found.auc:.3f}, on the diagonal it is 0.5. Right: predicted probabilities of “{event}” by class; with the "
-        f"threshold at one half, {percent(found.wrong)} of the rows are wrong, and {percent(curve.classes.majority)} if "
-        "all are called the more frequent class."
+        "Each row was predicted by columns and coefficients chosen without it. Left: the fraction of "
+        f"“{event}” that is found against the fraction of the others that is called so, too, as the threshold falls; "
+        f"the area is {found.auc:.3f}, on the diagonal it is 0.5. Right: predicted probabilities of “{event}” by "
+        f"class; with the threshold at one half, {percent(found.wrong)} of the rows are wrong, and "
+        f"{percent(curve.classes.majority)} if all are called the more frequent class."
     )
 
 

@@ -31,8 +31,8 @@ def legend(curve: SizeCurve) -> str:
     error, share = heads(curve)
     return (
         f"* lowest cv_error ({curve.loss.words.cv_error}), + smallest size within one standard error of "
-        f"it; {share} and {error} on held-out rows; agree: chains that reached the best set of their fold (? below 30 %: "
-        "search uncertain)."
+        f"it; {share} and {error} on held-out rows; agree: chains that reached the best set of their fold (? below "
+        "30 %: search uncertain)."
     )
 
 

@@ -99,8 +99,9 @@ def anneal(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     polish
-        (Squared error only.) Whether the best supports of the chains are improved at the end by exchanging two columns at once, where that
-        takes a fraction of a second. False gives what the chains found and nothing else, as in the paper.
+        Whether the best supports of the chains are improved at the end by exchanging two columns at once, where that
+        takes a fraction of a second (squared error only). False gives what the chains found and nothing else, as in
+        the paper.
     objective
         ``"energy"``, or ``"loo"``: the fixed-support leave-one-out error
         :math:`E_\mathrm{loo}(S) = \frac12 \sum_i (e_i / (1 - h_{ii}))^2` (the paper's LOOE2 times the number of rows)
@@ -201,8 +202,13 @@ def as_descent(
     method, schedule, chains, objective
         As in `anneal`.
     """
-    for name, given in (("method", method == "anneal"), ("schedule", schedule != "auto"), ("chains", chains is not None),
-                        ("objective", objective != "energy")):  # fmt: skip
+    asked = {
+        "method": method == "anneal",
+        "schedule": schedule != "auto",
+        "chains": chains is not None,
+        "objective": objective != "energy",
+    }
+    for name, given in asked.items():
         if given:
             raise ValueError(
                 f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; expected "

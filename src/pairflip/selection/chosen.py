@@ -130,7 +130,7 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
 
 
 def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:
-    """Weighted errors (squared, or deviances) (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
+    """Weighted errors (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
     unit, w = curve.held_out_unit, curve.weights
     n = int(unit.max()) + 1
     total = np.bincount(unit, w, n)

@@ -82,4 +82,5 @@ def confusion(observed: Floats, predicted: Floats, weights: Floats) -> Floats:
         Classes (0 or 1), probabilities and weights.
     """
     told = (predicted > HALF).astype(np.int64)
-    return np.bincount(2 * observed.astype(np.int64) + told, weights, 4).reshape(2, 2)
+    table: Floats = np.bincount(2 * observed.astype(np.int64) + told, weights, 4).astype(np.float64)
+    return table.reshape(2, 2)

@@ -6,7 +6,9 @@ Two things, neither of them a confidence interval. *Ordinary standard errors*,
 
 with Z the chosen and forced columns and the constant, d of them, are those of columns that were fixed before the target
 was seen. The columns were chosen because they fit, so coefficients are too large on average and these errors too small.
-For classes and counts the errors are those of maximum likelihood, from the inverse of the Hessian of E. The *spread over half-samples* that selected the column includes the choice of its companions. A half-sample has half of
+For classes and counts they are those of maximum likelihood, from the inverse of the Hessian of E.
+
+The *spread over half-samples* that selected the column includes the choice of its companions. A half-sample has half of
 the rows but shares them with the whole: where the choice does not change, its standard deviation is about the ordinary
 standard error (the delete-half jackknife), so that the two can be compared.
 """

@@ -53,8 +53,9 @@ class SizeCurve:
     sizes : (S,)
         0 is always among them: the mean of the other rows, or the forced columns alone.
     cv_error, cv_error_se : (S,)
-        (Squared error; for classes and counts, half the mean deviance.) :math:`\frac{1}{2P} \sum (y_\mu - \hat y_\mu)^2` over held-out rows, each predicted by columns chosen
-        without it, and its standard error. scikit-learn's mean squared error is twice that.
+        :math:`\frac{1}{2P} \sum (y_\mu - \hat y_\mu)^2` over held-out rows, each predicted by columns chosen
+        without it, and its standard error; for classes and counts, half their mean deviance. scikit-learn's mean
+        squared error is twice that.
     energy_per_row : (S,)
         Training error :math:`\epsilon = E / M` of the folds, averaged.
     selection_counts : (S, N)

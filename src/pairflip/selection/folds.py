@@ -171,10 +171,10 @@ def _leave_one_out(problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
 
 
 def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
-    """Rows are shuffled (of two classes, each by itself, so that folds keep their shares), because tables are often sorted; with fixed seeds, so that a curve does not depend on the day.
+    """Rows are shuffled, because tables are often sorted; with fixed seeds, so that a curve does not depend on the day.
 
-    Where repeats are asked for and there are no more rows (or groups) than folds, one is left out at a time: all
-    repeats would be the same.
+    Of two classes, each is shuffled by itself, so that folds keep their shares. Where repeats are asked for and there
+    are no more rows (or groups) than folds, one is left out at a time: all repeats would be the same.
     """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 

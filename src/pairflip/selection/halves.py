@@ -79,7 +79,9 @@ def half_samples(
     for rows in learned:
         why = problem.loss.lacking(problem, rows)
         if why is not None:
-            raise TooFewRows(f"half-samples were asked for, but half of the {whole} may have {why}; expected more rows.")
+            raise TooFewRows(
+                f"half-samples were asked for, but half of the {whole} may have {why}; expected more rows."
+            )
     return Folds(left, left, f"random halves of the {whole}", by_row=True)
 
 

@@ -186,8 +186,8 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
     if not curve.loss.quadratic:
         return (
-            f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a class, "
-            "or means of counts, have no such interval; leave the interval out."
+            f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a "
+            "class, or means of counts, have no such interval; leave the interval out."
         )
     fits = curve.fold_fits
     if fits is None:

@@ -273,8 +273,8 @@ def _for_likelihood(problem: SubsetProblem, selection: Selection) -> Selection:
     """The selection with the one method that there is for classes and counts."""
     if selection.null:
         raise ValueError(
-            f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are for "
-            "squared error (the p-value in the answer is there for all)."
+            f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
+            "for squared error (the p-value in the answer is there for all)."
         )
     return replace(selection, method=as_descent(problem, selection.method))
 
@@ -288,8 +288,8 @@ def check_learnable(problem: SubsetProblem, folds: Folds) -> None:
         why = problem.loss.lacking(problem, np.setdiff1d(everything, left))
         if why is not None:
             raise ValueError(
-                f"the training rows of {numbered('fold', f)} have {why}; expected folds that leave rows of both kinds to "
-                "learn from: fewer folds, or more rows."
+                f"the training rows of {numbered('fold', f)} have {why}; expected folds that leave rows of both kinds "
+                "to learn from: fewer folds, or more rows."
             )
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.tables.binary_files import about_sheets
-from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.classes import as_classes, column_labels
+from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
 from pairflip.tables.errors import TableError

@@ -7,9 +7,9 @@ quadratic form gives for the flip of slot i and column j, as for squared error,
 .. math:: \Delta E \approx \tfrac12 \left(\theta_i^2 / P_{ii} - r_j'^2 / s_j'\right), \quad
           r_j' = r_j + \theta_i W_{ij} / P_{ii}, \quad s_j' = s_j + W_{ij}^2 / P_{ii} .
 
-The best few are refitted by Newton's method, and the lowest is taken if it lowers E (`walk_down`). At the end every slot
-is emptied in turn, the others are refitted, and all columns are ranked by the score test there (`look_around`): that is
-exact for the one column where the form above is exact for none.
+The best few are refitted by Newton's method, and the lowest is taken if it lowers E (`walk_down`). At the end every
+slot is emptied in turn, the others are refitted, and all columns are ranked by the score test there (`look_around`): a
+strong column that leaves moves the others further than the form above knows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOWER = 1e-10
 """An energy is lower when it is by this fraction: what Newton's method leaves is less."""
 
 
-class Table(NamedTuple):
+class DevianceTable(NamedTuple):
     """The problem: candidate columns `X` (n, m), forced columns `Z` (f, m), the `rows`, and the penalty of a column."""
 
     X: Any
@@ -46,8 +46,9 @@ class Table(NamedTuple):
 class Place(NamedTuple):
     """Where a chain stands, and memory: `support` (k,), `theta` (f + k,), the columns `D` (f + k, m) of the support.
 
-    `trial` is `theta` of a support that is tried, `kept` of the best of these, `others` without a slot; `A` (p, m), `C` (p, n), `r`, `s` (n,) are the ranking's; `slots`,
-    `columns`, `gains` (TRIED,) are what it found; `inside` (n,) says which columns are in the support.
+    `trial` is `theta` of a support that is tried, `kept` of the best of these, `others` without a slot; `A` (p, m), `C`
+    and `W` (p, n), `r`, `s` (n,) are the ranking's; `slots`, `columns`, `gains` (TRIED,) are what it found; `inside`
+    (n,) says which columns are in the support.
     """
 
     support: Any

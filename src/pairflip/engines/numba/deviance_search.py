@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.numba.deviance import DOWN, GROW, KICK, LOWER, RANDOM, SLOTS, TRIED, Place, Table, search
+from pairflip.engines.numba.deviance import DOWN, GROW, KICK, LOWER, RANDOM, SLOTS, TRIED, Place, DevianceTable, search
 from pairflip.gram import Gram
 from pairflip.losses.likelihood_form import LikelihoodForm
 
@@ -31,7 +31,7 @@ class DevianceSearcher:
     def __init__(self, form: LikelihoodForm, largest: int, tick: Tick) -> None:
         f, m = form.forced.shape
         n, p = form.n_columns, f + largest
-        self._table = Table(form.standard, form.forced, form.start, form.rows, form.penalty_weight)
+        self._table = DevianceTable(form.standard, form.forced, form.start, form.rows, form.penalty_weight)
         self._work = form.memory(largest)
         self._place = Place(
             support=np.zeros(largest, np.int64), theta=np.zeros(p), D=np.zeros((p, m)), trial=np.zeros(p),
