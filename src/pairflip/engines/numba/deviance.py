@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import uint64
 
-from pairflip.engines.numba.compile import entry
+from pairflip.engines.numba.compile import entry, template
 from pairflip.engines.numba.draws import draw_start
 from pairflip.engines.numba.kicks import below, draw
 from pairflip.losses.newton import factor, newton, part_of
@@ -70,26 +70,35 @@ class Place(NamedTuple):
 
 
 @part_of
+def copy_to(target, source, count):
+    """The first numbers of a row; assigning slices would take seconds to compile."""
+    for i in range(count):
+        target[i] = source[i]
+
+
+@part_of
 def load(table, place, k):
     """Columns of the support into `D`, and which are inside."""
-    f = table.Z.shape[0]
-    place.inside[:] = 0
+    f, m = table.Z.shape
+    for j in range(place.inside.size):
+        place.inside[j] = 0
     for a in range(f):
-        place.D[a] = table.Z[a]
+        copy_to(place.D[a], table.Z[a], m)
         place.penalty[a] = 0.0
     for i in range(k):
-        place.D[f + i] = table.X[place.support[i]]
+        copy_to(place.D[f + i], table.X[place.support[i]], m)
         place.inside[place.support[i]] = 1
         place.penalty[f + i] = table.penalty
 
 
-@part_of
+@template
 def settle_at(table, place, k, work):
     """E of the first k columns of the support, fitted anew."""
     f = table.Z.shape[0]
     load(table, place, k)
-    place.theta[:f] = table.start
-    place.theta[f : f + k] = 0.0
+    copy_to(place.theta, table.start, f)
+    for i in range(k):
+        place.theta[f + i] = 0.0
     return newton(place.D, f + k, table.rows, place.penalty, place.theta, work, np.inf)
 
 
@@ -146,8 +155,8 @@ def note(place, gain, slot, column):
 @part_of
 def forget(place):
     """No flips are known."""
-    place.gains[:] = -np.inf
-    place.slots[:] = -1
+    for q in range(place.gains.size):
+        place.gains[q], place.slots[q] = -np.inf, -1
 
 
 @part_of
@@ -191,18 +200,18 @@ def rank_flips(table, place, k, work):
                 note(place, r * r / s - lost, i, j)
 
 
-@part_of
+@template
 def refit(table, place, k, slot, column, work, bound):
     """E with `column` in a slot, from the present coefficients; `trial` are those found. `D` is left as it was."""
     a = table.Z.shape[0] + slot
     p = table.Z.shape[0] + k
-    place.trial[:p] = place.theta[:p]
+    copy_to(place.trial, place.theta, p)
     place.trial[a] = 0.0
-    place.D[a] = table.X[column]
+    copy_to(place.D[a], table.X[column], table.X.shape[1])
     return newton(place.D, p, table.rows, place.penalty, place.trial, work, bound)
 
 
-@part_of
+@template
 def put(table, place, k, slot, column):
     """A column into a slot, with the coefficients `kept`."""
     f = table.Z.shape[0]
@@ -210,10 +219,10 @@ def put(table, place, k, slot, column):
         place.inside[place.support[slot]] = 0
     place.support[slot] = column
     place.inside[column] = 1
-    place.D[f + slot] = table.X[column]
+    copy_to(place.D[f + slot], table.X[column], table.X.shape[1])
 
 
-@part_of
+@template
 def try_flips(table, place, k, now, work):
     """Refit the flips that were ranked first; the lowest is made if it lowers E, which comes back."""
     f = table.Z.shape[0]
@@ -223,18 +232,18 @@ def try_flips(table, place, k, now, work):
         if slot < 0:
             continue
         energy = refit(table, place, k, slot, column, work, best)
-        place.D[f + slot] = table.X[place.support[slot]]
+        copy_to(place.D[f + slot], table.X[place.support[slot]], table.X.shape[1])
         if energy < best:
             best, at = energy, q
-            place.kept[: f + k] = place.trial[: f + k]
+            copy_to(place.kept, place.trial, f + k)
     if at < 0:
         return now
     put(table, place, k, place.slots[at], place.columns[at])
-    place.theta[: f + k] = place.kept[: f + k]
+    copy_to(place.theta, place.kept, f + k)
     return newton(place.D, f + k, table.rows, place.penalty, place.theta, work, np.inf)
 
 
-@part_of
+@template
 def walk_down(table, place, k, now, work):
     """Flips by the quadratic form until none of those that are refitted lowers E. The fit is at hand when it begins."""
     while True:
@@ -245,7 +254,7 @@ def walk_down(table, place, k, now, work):
         now = then
 
 
-@part_of
+@template
 def grow(table, place, k, now, work):
     """One column more, the k-th: of those that the score test ranks first, the one with the lowest E."""
     f = table.Z.shape[0]
@@ -263,28 +272,29 @@ def grow(table, place, k, now, work):
         energy = refit(table, place, k + 1, k, place.columns[q], work, best)
         if energy < best:
             best, at = energy, q
-            place.kept[: f + k + 1] = place.trial[: f + k + 1]
+            copy_to(place.kept, place.trial, f + k + 1)
     put(table, place, k, k, place.columns[at])
-    place.theta[: f + k + 1] = place.kept[: f + k + 1]
+    copy_to(place.theta, place.kept, f + k + 1)
     return newton(place.D, f + k + 1, table.rows, place.penalty, place.theta, work, np.inf)
 
 
-@part_of
+@template
 def look_around(table, place, k, now, work):
     """Empty every slot in turn, refit the others, rank all columns by the score test; until no slot improves."""
-    f, slot, unchanged = table.Z.shape[0], 0, 0
-    p = f + k
+    f, m = table.Z.shape
+    p, slot, unchanged = f + k, 0, 0
     while unchanged < k:
         # The column that leaves is the last one, so that the others are together.
         last = k - 1
         place.support[slot], place.support[last] = place.support[last], place.support[slot]
         a, b = f + slot, f + last
         place.theta[a], place.theta[b] = place.theta[b], place.theta[a]
-        place.D[a], place.D[b] = table.X[place.support[slot]], table.X[place.support[last]]
+        copy_to(place.D[a], table.X[place.support[slot]], m)
+        copy_to(place.D[b], table.X[place.support[last]], m)
         own = place.support[last]
-        place.trial[:p] = place.theta[:p]
+        copy_to(place.trial, place.theta, p)
         newton(place.D, b, table.rows, place.penalty, place.trial, work, np.inf)
-        place.others[:b] = place.trial[:b]
+        copy_to(place.others, place.trial, b)
         scores(table, place, b, work)
         forget(place)
         for j in range(table.X.shape[0]):
@@ -294,25 +304,25 @@ def look_around(table, place, k, now, work):
         for q in range(place.gains.size):
             if place.slots[q] < 0:
                 continue
-            place.trial[:b] = place.others[:b]
+            copy_to(place.trial, place.others, b)
             place.trial[b] = 0.0
-            place.D[b] = table.X[place.columns[q]]
+            copy_to(place.D[b], table.X[place.columns[q]], m)
             energy = newton(place.D, p, table.rows, place.penalty, place.trial, work, best)
             if energy < best:
                 best, at = energy, q
-                place.kept[:p] = place.trial[:p]
-        place.D[b] = table.X[own]
+                copy_to(place.kept, place.trial, p)
+        copy_to(place.D[b], table.X[own], m)
         unchanged += 1
         if at >= 0:
             put(table, place, k, last, place.columns[at])
-            place.theta[:p] = place.kept[:p]
+            copy_to(place.theta, place.kept, p)
             now, unchanged = best, 1 if k > 1 else k
         # Slots are visited in a cycle although they change places.
         slot = slot + 1 if slot + 1 < last else 0
     return newton(place.D, p, table.rows, place.penalty, place.theta, work, np.inf)
 
 
-@part_of
+@template
 def certify(table, place, k, now, work):
     """Slots and flips in turn until neither lowers E."""
     while True:
@@ -337,7 +347,8 @@ def take_out(place, k, key, round_, leaving):
 @part_of
 def fill_at_random(table, place, k, stays, key, round_):
     """Random columns in place of those that left."""
-    place.inside[:] = 0
+    for j in range(place.inside.size):
+        place.inside[j] = 0
     for i in range(k):
         place.inside[place.support[i]] = 1
     drawn = 0
