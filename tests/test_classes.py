@@ -186,7 +186,6 @@ def test_counts_with_an_offset_and_a_forced_column():
     [
         ({"method": "anneal"}, "method asks"),
         ({"chains": 3}, "method asks"),
-        ({"ridge": "auto"}, "a ridge is to be chosen"),
         ({"null": 2}, "null"),
         ({"engine": "cuda"}, "engine is 'cuda'"),
     ],
@@ -195,6 +194,22 @@ def test_what_makes_no_sense_is_refused(given, words):
     X, y = table("logistic")
     with pytest.raises(ValueError, match=words):
         select_size(SubsetProblem(X, y, loss="logistic"), [1, 2], 5, **given)
+
+
+def test_held_out_rows_choose_a_larger_ridge_where_classes_are_separated(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(50, 80))
+    y = X[:, :4].sum(axis=1) + 0.5 * rng.normal(size=50) > 0
+    problem = SubsetProblem(X, y, loss="logistic")
+    plain = select_size(problem, [2, 4, 6], 5, effort="quick")
+    curve = select_size(problem, [2, 4, 6], 5, effort="quick", ridge=[0, 0.01, 0.1], journal=tmp_path)
+    np.testing.assert_array_equal(curve.ridge_errors[0], plain.cv_error)
+    assert curve.ridge > 0
+    assert curve.cv_error.min() < plain.cv_error.min()
+    alone = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5 + curve.ridge), [2, 4, 6], 5, effort="quick")
+    np.testing.assert_allclose(curve.cv_error, alone.cv_error, rtol=1e-9)
+    assert "Coefficients are shrunk" in answer_of(curve).text
+    assert "--ridge auto" in " ".join(answer_of(plain).cautions)
 
 
 def test_a_fold_without_a_class_to_learn_is_refused():

@@ -87,7 +87,7 @@ BAD = {
     "fractions": (["-t", "gene 1", "--drop", "sick", "--loss", "poisson"], "expected counts"),
     "an offset of numbers": (["-t", "gene 1", "--drop", "sick", "--offset", "log_time"], "--loss poisson only"),
     "no such offset": (["-t", "visits", "--drop", "sick", "--loss", "poisson", "--offset", "time"], "--offset 'time'"),
-    "a ridge to choose": (["-t", "sick", "--loss", "logistic", "--ridge", "auto"], "a ridge is to be chosen"),
+    "no ridge": (["-t", "sick", "--loss", "logistic", "--ridge", "0"], "ridge is 0 with loss='logistic'"),
     "annealing": (["-t", "sick", "--loss", "logistic", "--method", "anneal"], "method asks"),
     "shuffled targets": (["-t", "sick", "--loss", "logistic", "--null", "3"], "null (--null) is 3"),
 }

@@ -1,6 +1,7 @@
 """Classes and counts: exact fits, the penalty, forced columns, offsets, and what is refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
@@ -135,6 +136,7 @@ BAD = [
     ({"y": np.arange(30) % 3}, "3 different labels"),
     ({"y": np.array(["a", 1] * 15, dtype=object)}, "cannot be sorted"),
     ({"y": np.array([np.nan, 1.0] * 15)}, "NaN"),
+    ({"y": pd.Series(["a", None, "b"] * 10, dtype="string")}, "NaN"),
     ({"y": np.arange(30) % 2, "sample_weight": np.arange(30) % 2}, "one class only"),
     ({"y": np.arange(30) % 2, "center": "global"}, "'global'"),
     ({"y": np.arange(30) % 2, "ridge": 0.0}, "ridge is 0"),

@@ -16,6 +16,7 @@ from pairflip.least_squares import Floats
 from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_NO_VALUES = ("NAType", "NaTType")  # of pandas
 _POLARS_DATES = ("Date", "Datetime", "Duration", "Time")
 
 
@@ -251,9 +252,9 @@ def as_labels(y: Any, n_rows: int) -> tuple[Floats, NDArray[Any]]:
         raw = raw[:, 0]
     if raw.shape != (n_rows,):
         raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one label per row.")
-    missing = raw != raw if raw.dtype.kind in "fO" else np.zeros(n_rows, dtype=bool)
+    missing = raw != raw if raw.dtype.kind == "f" else np.zeros(n_rows, dtype=bool)
     if raw.dtype.kind == "O":
-        missing = np.array([value is None or value != value for value in raw.tolist()])
+        missing = np.array([value is None or type(value).__name__ in _NO_VALUES or value != value for value in raw])
     bad = int(np.count_nonzero(missing)) + (int(np.count_nonzero(np.isinf(raw))) if raw.dtype.kind == "f" else 0)
     if bad:
         raise ValueError(f"y contains NaN or infinity ({plural(bad, 'value')}); expected labels: drop these rows.")

@@ -188,15 +188,11 @@ class SubsetProblem:
         r"""The same problem with a relative ridge, the penalty :math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2`.
 
         :math:`|X_j|` is the norm of column j on the rows that are fitted (in a fold, its training rows), forced columns
-        projected out, so that lambda has no unit: it compares with the 1 of a scaled column. With 0, this problem.
+        projected out, so that lambda has no unit: it compares with the 1 of a scaled column. With 0, this problem. For
+        classes and counts it is added to their small ridge.
         """
         ridge = check_shrinkage(ridge)
-        if not self.loss.quadratic:
-            raise ValueError(
-                f"a ridge is to be chosen with loss={self.loss.name!r}; expected one number (ridge=...): choosing it "
-                "is for squared error, not for classes and counts."
-            )
-        if self.ridge:
+        if self.ridge and self.loss.quadratic:
             raise ValueError(
                 f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "
                 "without it where a ridge in units of the scaled columns is asked for."
@@ -208,7 +204,8 @@ class SubsetProblem:
         shrunken = copy(self)
         shrunken.__dict__.pop("loo_gram", None)
         shrunken.shrinkage = ridge
-        shrunken.loss = ShrunkenError(self, ridge)
+        if self.loss.quadratic:
+            shrunken.loss = ShrunkenError(self, ridge)
         shrunken.gram = shrunken.loss.prepare(shrunken)
         return shrunken
 

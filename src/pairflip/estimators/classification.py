@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
@@ -49,7 +50,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
             center="fold" if self.fit_intercept else None,
             always=self.always,
             sample_weight=sample_weight,
-            ridge=self.ridge,  # type: ignore[arg-type]
+            ridge=self.ridge if isinstance(self.ridge, Real) else RIDGE,  # type: ignore[arg-type]
             loss="logistic",
         )
         assert problem.classes is not None
@@ -205,8 +206,9 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
         Whether to fit a constant in addition to the chosen columns (inside every fold).
     always : names or indices of columns
         Columns that are in the model whatever is chosen; they are not counted in the size.
-    ridge : float
-        Penalty on the squares of standardized coefficients, for each row: small, above 0.
+    ridge : float, "auto" or list of float
+        A number above 0: penalty on the squares of standardized coefficients, for each row. ``"auto"`` or a list: added
+        to it, chosen together with the size; worth its time where classes are easily separated (few rows, many columns).
     class_weight : dict, "balanced" or None
         Weights of the rows of each class, in training and in held-out errors.
     random_state : int, RandomState or None
@@ -230,6 +232,8 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
     intercept_ : (1,)
     support_ : (n_nonzero_coefs_ + forced,)
         Indices of the chosen and the forced columns, sorted.
+    ridge_ : float
+        The ridge that was chosen with the size; 0 where none was to be chosen.
     energy_ : float
         Half the deviance on the training rows (weighted), and the penalty.
     curve_ : SizeCurve
@@ -251,7 +255,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
         stability: int = 0,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
-        ridge: float = RIDGE,
+        ridge: float | Literal["auto"] | Iterable[float] = RIDGE,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -305,6 +309,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
             seed=self._seed(),
             effort=self.effort,
             stability=self.stability,
+            ridge=None if isinstance(self.ridge, Real) else self.ridge,
         )
         self.curve_ = select_size(
             problem,
@@ -317,7 +322,9 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
         )
         self.n_nonzero_coefs_ = CHOICES[self.choose](self.curve_)
         self.cv_results_ = search_results(self.curve_)
-        return self._keep(problem, self.curve_.supports[self.curve_.at(self.n_nonzero_coefs_)])
+        self.ridge_ = self.curve_.ridge
+        shrunken = problem.with_shrinkage(self.ridge_)
+        return self._keep(shrunken, self.curve_.supports[self.curve_.at(self.n_nonzero_coefs_)])
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Groups go to the splitter."""

@@ -103,7 +103,7 @@ class Likelihood:
             np.zeros(kept.size) if problem.offset is None else problem.offset[kept],
             always=always,
             intercept=problem.center == "fold",
-            ridge=problem.ridge,
+            ridge=problem.ridge + problem.shrinkage,
             family=self.family,
             dense=8 * problem.n_columns**2 <= problem.memory_budget,
         )

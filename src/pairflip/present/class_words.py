@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pairflip.selection.verdict import baseline, held_out
-from pairflip.text import number, percent
+from pairflip.text import number, percent, plural
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
+
+
+_CHOOSE = "with --ridge auto (in Python ridge='auto') held-out rows choose a larger ridge"
 
 
 def how_well(curve: SizeCurve, size: int, explains: str) -> str:
@@ -27,10 +30,8 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
     if chosen is not None:
         low, high = max(0.0, chosen.r2[1]), chosen.r2[2]
         share = f"about {percent(chosen.r2[0])} of the deviance on new rows ({percent(low)} to {percent(high)})"
-        allowed = (
-            " The deviance allows for the number of columns having been chosen, with a "
-            f"{percent(chosen.level)} interval."
-        )
+        what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
+        allowed = f" The deviance allows for the {what} having been chosen, with a {percent(chosen.level)} interval."
     return f"{_told(curve, at)} In all, {explains} {share}.{allowed}"
 
 
@@ -62,10 +63,18 @@ def short(curve: SizeCurve, size: int) -> str:
 
 
 def separated(curve: SizeCurve, size: int) -> list[str]:
-    """The doubt where columns separate the classes completely."""
-    if size not in curve.facts.get("separated", []):
+    """The doubt where columns separate the classes completely; without a size, where any number of them does."""
+    apart = curve.facts.get("separated", [])
+    if not apart or curve.surface is not None:
+        return []
+    if not size:
+        return [
+            f"From {plural(min(apart), 'column')} on, the classes of this table are separated completely, so that "
+            f"predicted probabilities are too sure and the log loss of held-out rows is high: {_CHOOSE}."
+        ]
+    if size not in apart:
         return []
     return [
         "The columns separate the classes of this table completely: only the ridge keeps the coefficients finite, so "
-        "do not read their sizes or standard errors, and expect some rows of a new table to be wrong."
+        f"do not read their sizes or standard errors, and expect some rows of a new table to be wrong; {_CHOOSE}."
     ]

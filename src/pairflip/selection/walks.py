@@ -26,7 +26,6 @@ from pairflip.text import numbered
 FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
 _KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
-_OF_KICKS = 8  # a kick in the deviance takes much longer than one on a quadratic form, and fewer find the optimum
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
@@ -133,7 +132,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = _affordable(effort.descent(k, from_path=first), gram, k)
                 if gram.objective == "deviance":
-                    descent = Descent(min(1 + effort.kicks // _OF_KICKS, 2 * k) if effort.kicks else 0)
+                    descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))
                 places.append((at, which))
