@@ -65,8 +65,8 @@ def report():
             rival = energy[:, 2:].min(axis=1) if energy.shape[1] > 2 else np.full(len(energy), np.inf)
             no_worse = np.mean(energy[:, which] <= rival * (1 + 1e-9))
             print(
-                f"{M} x {N}, k = {k:2d}, {name:10s}: energy {energy[:, which].mean():8.3f}, lowest of all {wins:4.0%}, no "
-                f"higher than abess {no_worse:4.0%}, {1e3 * seconds[which]:7.1f} ms"
+                f"{M} x {N}, k = {k:2d}, {name:10s}: energy {energy[:, which].mean():8.3f}, lowest of all {wins:4.0%}, "
+                f"no higher than abess {no_worse:4.0%}, {1e3 * seconds[which]:7.1f} ms"
             )
 
 

@@ -50,7 +50,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
             center="fold" if self.fit_intercept else None,
             always=self.always,
             sample_weight=sample_weight,
-            ridge=self.ridge if isinstance(self.ridge, Real) else RIDGE,  # type: ignore[arg-type]
+            ridge=self.ridge if isinstance(self.ridge, (Real, float)) else RIDGE,
             loss="logistic",
         )
         assert problem.classes is not None
@@ -208,7 +208,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
         Columns that are in the model whatever is chosen; they are not counted in the size.
     ridge : float, "auto" or list of float
         A number above 0: penalty on the squares of standardized coefficients, for each row. ``"auto"`` or a list: added
-        to it, chosen together with the size; worth its time where classes are easily separated (few rows, many columns).
+        to it, chosen together with the size; worth its time where classes are separated (few rows, many columns).
     class_weight : dict, "balanced" or None
         Weights of the rows of each class, in training and in held-out errors.
     random_state : int, RandomState or None
@@ -309,7 +309,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
             seed=self._seed(),
             effort=self.effort,
             stability=self.stability,
-            ridge=None if isinstance(self.ridge, Real) else self.ridge,
+            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
         )
         self.curve_ = select_size(
             problem,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.numba.deviance import DOWN, GROW, KICK, LOWER, RANDOM, SLOTS, TRIED, Place, DevianceTable, search
+from pairflip.engines.numba.deviance import DOWN, GROW, KICK, LOWER, RANDOM, SLOTS, TRIED, DevianceTable, Place, search
 from pairflip.gram import Gram
 from pairflip.losses.likelihood_form import LikelihoodForm
 
