@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import d2_log_loss_score, log_loss, mean_poisson_deviance, roc_auc_score
 
 from pairflip import SizeCurve, SubsetProblem, select_size
+from pairflip.figures import plot_roc
 from pairflip.present.answer import answer_of
 from pairflip.selection.class_errors import auc, confusion, roc
 from pairflip.selection.folds import as_folds
@@ -147,6 +148,17 @@ def test_the_answer_speaks_of_classes(curve):
     record = answer.to_json(curve)
     assert record["auc"] == curve.classes.auc[curve.at(2)]
     assert "rmse" not in record
+
+
+def test_the_figure_of_classes(curve):
+    ax = plot_roc(curve)
+    false, true = ax.get_lines()[-1].get_data()
+    assert np.trapezoid(true, false) == pytest.approx(curve.classes.auc[curve.at(2)])
+    assert ax.get_xlabel() == "healthy called sick"
+    X, y = table("poisson")
+    counts = select_size(SubsetProblem(X, y, loss="poisson"), [1], 3, effort="quick")
+    with pytest.raises(ValueError, match="no classes"):
+        plot_roc(counts)
 
 
 def test_noise_and_separation_are_told():
