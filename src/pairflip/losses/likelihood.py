@@ -185,7 +185,7 @@ class LogisticLoss(Likelihood):
     name, family = "logistic", LOGISTIC
     words = Words(
         error="wrong",
-        cv_error="half the mean deviance (the log loss) of held-out rows",
+        cv_error="the log loss of held-out rows",
         share="AUC",
         long_error="Misclassification",
         explained="deviance",

@@ -32,7 +32,7 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
         share = f"about {percent(chosen.r2[0])} of the deviance on new rows ({percent(low)} to {percent(high)})"
         what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
         allowed = f" The deviance allows for the {what} having been chosen, with a {percent(chosen.level)} interval."
-    return f"{_told(curve, at)} In all, {explains} {share}.{allowed}"
+    return f"{_told(curve, at)} On the whole, {explains} {share}.{allowed}"
 
 
 def _told(curve: SizeCurve, at: int) -> str:
