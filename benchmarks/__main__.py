@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks import (
     anytime,
     chosen,
+    classes,
     complete,
     crossval,
     gpu,
@@ -33,6 +34,8 @@ PARTS = {
     "optimality": optimality.report,
     "honesty": honesty.report,
     "chosen": chosen.report,
+    "classes": classes.report,
+    "classes-honesty": classes.report_honesty,
     "complete": complete.report,
     "intervals": honesty.report_intervals,
     "stability": stability.report,
@@ -49,6 +52,8 @@ PARTS = {
 NAMED = (
     "honesty",
     "chosen",
+    "classes",
+    "classes-honesty",
     "complete",
     "intervals",
     "stability",

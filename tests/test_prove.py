@@ -335,6 +335,14 @@ def test_bad_input(arguments, said):
         prove(SubsetProblem(X, X[:, 1] + X[:, 2] ** 2), **arguments)
 
 
+def test_classes_and_counts_are_refused():
+    X = np.random.default_rng(19).normal(size=(20, 4))
+    problem = SubsetProblem(X, X[:, 0] > 0.5, loss="logistic")
+    with pytest.raises(ValueError, match="no proofs for classes and counts"):
+        prove(problem, 2)
+    assert anneal(problem, 2).proof is None
+
+
 def test_what_a_proof_shows():
     rng = np.random.default_rng(18)
     X = rng.normal(size=(30, 6))

@@ -10,7 +10,15 @@ import pytest
 from _markdown import fenced_blocks
 from conftest import ROOT
 
-PAGES = ["choosing-the-size.md", "cluster.md", "predicting.md", "proof.md", "searching.md", "stability.md"]
+PAGES = [
+    "choosing-the-size.md",
+    "classes.md",
+    "cluster.md",
+    "predicting.md",
+    "proof.md",
+    "searching.md",
+    "stability.md",
+]
 BLOCKS = [
     (page, block)
     for page in PAGES

@@ -14,6 +14,8 @@ __version__ = "0.2.0"
 _HOME = {
     "AnnealedSubset": "estimators",
     "AnnealedSubsetCV": "estimators",
+    "AnnealedSubsetClassifier": "estimators",
+    "AnnealedSubsetClassifierCV": "estimators",
     "Proof": "search.proof",
     "Schedule": "search.schedule",
     "Selection": "selection",
@@ -32,6 +34,8 @@ _MODULES = ("datasets", "figures", "testing", "theory")
 __all__ = [
     "AnnealedSubset",
     "AnnealedSubsetCV",
+    "AnnealedSubsetClassifier",
+    "AnnealedSubsetClassifierCV",
     "Proof",
     "Schedule",
     "Selection",
@@ -54,7 +58,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pairflip import datasets, figures, testing, theory
-    from pairflip.estimators import AnnealedSubset, AnnealedSubsetCV
+    from pairflip.estimators import (
+        AnnealedSubset,
+        AnnealedSubsetClassifier,
+        AnnealedSubsetClassifierCV,
+        AnnealedSubsetCV,
+    )
     from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
     from pairflip.search.annealing import anneal

@@ -5,6 +5,7 @@ from pairflip.present.frequencies import plot_frequencies
 from pairflip.present.paths import plot_paths
 from pairflip.present.predictions import plot_predictions
 from pairflip.present.ridge_surface import plot_ridge_surface
+from pairflip.present.roc import plot_roc
 from pairflip.present.save import save_figures
 from pairflip.present.selection_counts import plot_selection_counts
 from pairflip.present.size_curve import plot_size_curve
@@ -16,6 +17,7 @@ __all__ = [
     "plot_paths",
     "plot_predictions",
     "plot_ridge_surface",
+    "plot_roc",
     "plot_selection_counts",
     "plot_size_curve",
     "plot_theory",

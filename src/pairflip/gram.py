@@ -37,8 +37,10 @@ class Gram:
         Whether the N x N matrix may be formed (it fits the memory budget).
     candidates : (N,)
         Which columns of the user's table these are.
-    objective : {"energy", "loo"}
+    objective : {"energy", "loo", "deviance"}
         What `energy` is, and so what an engine walks on.
+    working : Gram
+        The quadratic form itself; another one where `energy` is not quadratic.
     """
 
     objective = "energy"
@@ -54,6 +56,11 @@ class Gram:
         self.yy = float(target @ target)
         self.diagonal: Floats = np.ones(columns.shape[0])
         self.dense = dense
+
+    @property
+    def working(self) -> Gram:
+        """The quadratic form: this one."""
+        return self
 
     @property
     def n_columns(self) -> int:

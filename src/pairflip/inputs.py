@@ -16,6 +16,7 @@ from pairflip.least_squares import Floats
 from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_NO_VALUES = ("NAType", "NaTType")  # of pandas
 _POLARS_DATES = ("Date", "Datetime", "Duration", "Time")
 
 
@@ -239,6 +240,48 @@ def as_target(y: ArrayLike, n_rows: int) -> Floats:
             f"y contains NaN or infinity ({plural(bad, 'value')}); expected finite numbers: drop these rows."
         )
     return target
+
+
+def as_labels(y: Any, n_rows: int) -> tuple[Floats, NDArray[Any]]:
+    """Two kinds of labels, of any type, as 0 and 1 (M,), and the labels themselves, sorted: the second one is 1."""
+    raw = np.asarray(y)
+    if np.iscomplexobj(raw):
+        raise ValueError("Complex data not supported: y holds complex numbers; expected labels of two classes.")
+    refuse_date_target(raw)
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        raw = raw[:, 0]
+    if raw.shape != (n_rows,):
+        raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one label per row.")
+    missing = raw != raw if raw.dtype.kind == "f" else np.zeros(n_rows, dtype=bool)
+    if raw.dtype.kind == "O":
+        missing = np.array([value is None or type(value).__name__ in _NO_VALUES or value != value for value in raw])
+    bad = int(np.count_nonzero(missing)) + (int(np.count_nonzero(np.isinf(raw))) if raw.dtype.kind == "f" else 0)
+    if bad:
+        raise ValueError(f"y contains NaN or infinity ({plural(bad, 'value')}); expected labels: drop these rows.")
+    try:
+        classes, codes = np.unique(raw, return_inverse=True)
+    except TypeError:
+        raise ValueError("y mixes labels that cannot be sorted, such as text and numbers; expected one kind.") from None
+    if classes.size != 2:
+        shown = ", ".join(repr(label) for label in classes[:5].tolist()) + (", ..." if classes.size > 5 else "")
+        what = f"one class only ({shown})" if classes.size == 1 else f"{classes.size} different labels ({shown})"
+        raise ValueError(f"y has {what} with loss='logistic'; expected two classes.")
+    return codes.reshape(-1).astype(np.float64), classes
+
+
+def as_offset(offset: ArrayLike | None, n_rows: int) -> Floats | None:
+    """An offset as finite (M,) float64; None where none is given."""
+    if offset is None:
+        return None
+    raw = np.asarray(offset)
+    if np.iscomplexobj(raw) or _holds_dates(raw.reshape(-1)) or not _is_numeric(raw):
+        raise ValueError("offset holds text, complex or other non-numeric values; expected one number per row.")
+    values = np.array(raw, dtype=np.float64)
+    if values.shape != (n_rows,):
+        raise ValueError(f"offset has shape {values.shape} but X has {n_rows} rows; expected one number per row.")
+    if not np.isfinite(values).all() or np.abs(values).max() > 100.0:
+        raise ValueError("offset has non-finite entries or entries beyond 100; expected logarithms, such as log(time).")
+    return values
 
 
 def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.gram import Gram
-from pairflip.inputs import as_table, as_target, as_weights, data_hash, find_columns
+from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns
 from pairflip.least_squares import Floats
-from pairflip.losses import LOSSES, Fit, Loss
+from pairflip.losses import LOSSES, RIDGE, Fit, Loss
 from pairflip.losses.loo import LooGram
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
 from pairflip.text import numbered
@@ -30,6 +30,9 @@ class SubsetProblem:
 
     .. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2 .
 
+    With ``loss="logistic"`` (two classes) or ``"poisson"`` (counts), half the deviance takes the place of half the
+    squared error, see `pairflip.losses.likelihood`; what follows about projections is for squared error.
+
     Forced columns Z (the intercept is one of them) are projected out of X and y (Frisch-Waugh-Lovell),
     what remains is scaled to unit norm, and columns of which nothing remains are not candidates.
 
@@ -38,7 +41,7 @@ class SubsetProblem:
     X : (M, N) array or data frame
         Table of candidates.
     y : (M,)
-        Target.
+        Target: numbers; labels of two classes, of any kind; or counts.
     names : sequence of str, optional
         Column names; taken from a data frame, else ``x0, x1, ...``.
     center : {"fold", "global", None}
@@ -48,8 +51,13 @@ class SubsetProblem:
         Columns that are in every model. They are not counted in k.
     sample_weight : (M,), optional
         Row weights w >= 0; a row of weight zero is an absent row.
-    ridge : float
-        Penalty lambda on the chosen coefficients, in the units of the table.
+    ridge : float, optional
+        Penalty lambda on the chosen coefficients, in the units of the table; none by default. For classes and counts:
+        on standardized coefficients, for each row, by default 1e-5 (`losses.RIDGE`).
+    loss : {"squares", "logistic", "poisson"}
+        What is minimized.
+    offset : (M,), optional
+        For counts: what is added to the linear predictor, such as the logarithm of the time of observation.
     memory_budget : int
         Bytes the N x N matrix of inner products may take; beyond it engines work from the columns, and X is kept as
         it is if it holds float32 or float64 (also one mapped from a file by ``np.load(..., mmap_mode="r")``).
@@ -66,13 +74,17 @@ class SubsetProblem:
         Columns of X that can be chosen, and the norms by which they were divided.
     forced, forced_basis : (M, f), (M, rank)
         What is always in the model, rows times the root of their weights, and an orthonormal basis of it.
+    classes : (2,) or None
+        Labels of the two classes, sorted; `y` is 1 for the second one, the event.
+    offset : (M,) or None
+        As given.
     shrinkage : float
         Ridge term in units of the scaled columns, see `with_shrinkage`; 0 unless asked for there.
     means, y_mean, powers
         Means that were subtracted, and powers of two by which forced columns were divided, before anything was squared.
     """
 
-    loss: Loss = LOSSES["squares"]
+    loss: Loss
     shrinkage: float = 0.0
     candidates: NDArray[np.int64]
     scale: Floats
@@ -91,9 +103,18 @@ class SubsetProblem:
         center: Center = "fold",
         always: Iterable[str | int] = (),
         sample_weight: ArrayLike | None = None,
-        ridge: float = 0.0,
+        ridge: float | None = None,
+        loss: str = "squares",
+        offset: ArrayLike | None = None,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
+        if not (isinstance(loss, str) and loss in LOSSES):
+            raise ValueError(f"loss is {loss!r}; expected {', '.join(map(repr, LOSSES))}.")
+        if offset is not None and loss != "poisson":
+            raise ValueError(f"offset is given with loss={loss!r}; expected it with loss='poisson' only.")
+        self.loss = LOSSES[loss]
+        if ridge is None:
+            ridge = 0.0 if self.loss.quadratic else RIDGE
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
@@ -101,10 +122,11 @@ class SubsetProblem:
             raise ValueError(f"ridge is {ridge}; expected a finite number >= 0{chosen}.")
         self.memory_budget = int(memory_budget)
         from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
-        table, self.column_names = as_table(X, names, as_it_is_from=from_here)
+        table, self.column_names = as_table(X, names, as_it_is_from=from_here if self.loss.quadratic else None)
         self.X = table
-        self.wide = table.shape[1] >= from_here
-        self.y = as_target(y, table.shape[0])
+        self.wide = self.loss.quadratic and table.shape[1] >= from_here
+        self.y, self.classes = self.loss.read_target(y, table.shape[0])
+        self.offset = as_offset(offset, table.shape[0])
         self.sample_weight = as_weights(sample_weight, table.shape[0])
         self.center = center
         self.ridge = float(ridge)
@@ -129,7 +151,8 @@ class SubsetProblem:
     @property
     def hash(self) -> str:
         """Identity of the data, see `inputs.data_hash`."""
-        return data_hash(self.column_names, self.X, self.y, self.sample_weight)
+        weights = self.sample_weight if self.offset is None else np.concatenate([self.sample_weight, self.offset])
+        return data_hash(self.column_names, self.X, self.y, weights)
 
     @property
     def n_columns(self) -> int:
@@ -138,6 +161,7 @@ class SubsetProblem:
 
     def __repr__(self) -> str:
         shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
+        shrunken += "" if self.loss.quadratic else f", loss={self.loss.name!r}"
         return (
             f"SubsetProblem({self.n_rows} rows, {self.candidates.size} candidate columns of {self.n_columns}, "
             f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{shrunken})"
@@ -164,10 +188,11 @@ class SubsetProblem:
         r"""The same problem with a relative ridge, the penalty :math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2`.
 
         :math:`|X_j|` is the norm of column j on the rows that are fitted (in a fold, its training rows), forced columns
-        projected out, so that lambda has no unit: it compares with the 1 of a scaled column. With 0, this problem.
+        projected out, so that lambda has no unit: it compares with the 1 of a scaled column. With 0, this problem. For
+        classes and counts it is added to their small ridge.
         """
         ridge = check_shrinkage(ridge)
-        if self.ridge:
+        if self.ridge and self.loss.quadratic:
             raise ValueError(
                 f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "
                 "without it where a ridge in units of the scaled columns is asked for."
@@ -179,7 +204,8 @@ class SubsetProblem:
         shrunken = copy(self)
         shrunken.__dict__.pop("loo_gram", None)
         shrunken.shrinkage = ridge
-        shrunken.loss = ShrunkenError(self, ridge)
+        if self.loss.quadratic:
+            shrunken.loss = ShrunkenError(self, ridge)
         shrunken.gram = shrunken.loss.prepare(shrunken)
         return shrunken
 
@@ -205,7 +231,7 @@ class SubsetProblem:
         return at
 
     def fit(self, support: ArrayLike) -> Fit:
-        """Coefficients and energy of one support, by QR on the columns of X."""
+        """Coefficients and energy of one support, computed from the columns of X (by QR, or by Newton's method)."""
         chosen = np.sort(np.asarray(support, dtype=np.int64).ravel())
         return self.loss.fit(self, chosen)
 

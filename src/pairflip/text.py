@@ -17,6 +17,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 NOTHING = "–"  # where there is no number
 # Would turn around what follows them, so that a name could change how its neighbours read.
@@ -161,6 +162,13 @@ def plus_minus(value: float, error: float) -> str:
         unit = 10.0**-decimals
         return f"{round(value / unit) * unit:.0f} ± {round(error / unit) * unit:.0f}"
     return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def label_text(value: Any) -> str:
+    """The label of a class: ``1`` for 1.0, ``sick``, ``True``."""
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+    return str(value)
 
 
 def explained(r2: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairflip.cli.errors import say
-from pairflip.cli.options import Center, Missing
+from pairflip.cli.options import Center, LossName, Missing
 
 if TYPE_CHECKING:
     from pairflip.least_squares import Floats
@@ -32,6 +32,8 @@ class TableOptions:
     thousands: str | None = None
     weights: str | None = None
     groups: str | None = None
+    offset: str | None = None
+    loss: LossName = LossName.SQUARES
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class ModelOptions:
 
     center: Center = Center.FOLD
     always: Sequence[str] = ()
-    ridge: float = 0.0
+    ridge: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,8 @@ class Loaded:
 
     table: Table
     weights: Floats | None = field(default=None)
+    offset: Floats | None = field(default=None)
+    loss: LossName = field(default=LossName.SQUARES)
     groups: list[str] | None = field(default=None)
 
     def problem(self, model: ModelOptions, quiet: bool = False) -> SubsetProblem:
@@ -66,12 +70,14 @@ class Loaded:
                 )
         problem = SubsetProblem(
             table.X,
-            table.y,
+            table.y if table.classes is None else _labels(table.classes)[table.y.astype(int)],
             names=table.names,
             center=model.center.value_for_api,
             always=model.always,
             sample_weight=self.weights,
             ridge=model.ridge,
+            loss=self.loss.value,
+            offset=self.offset,
         )
         if not quiet:
             for item in (*table.dropped, *table.notes):
@@ -90,10 +96,26 @@ def load(options: TableOptions) -> Loaded:
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])
         raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")
-    weights: Floats | None = None
+    weights, offset = None, None
     if options.weights is not None:
-        table, weights = _take_out(table, options.weights)
-    return Loaded(table, weights, labels)
+        table, weights = _take_out(table, options.weights, "--weights")
+    if options.offset is not None:
+        if options.loss is not LossName.POISSON:
+            raise ValueError(
+                f"--offset is given with --loss {options.loss.value}; expected it with --loss poisson only."
+            )
+        table, offset = _take_out(table, options.offset, "--offset")
+    return Loaded(table, weights, offset, options.loss, labels)
+
+
+def _labels(classes: list[str]) -> Any:
+    """Labels as numbers where both are, so that they are sorted as numbers."""
+    import numpy as np
+
+    try:
+        return np.array([float(label) for label in classes])
+    except ValueError:
+        return np.array(classes, dtype=object)
 
 
 def _read(options: TableOptions, **changes: Any) -> Table:
@@ -103,8 +125,8 @@ def _read(options: TableOptions, **changes: Any) -> Table:
     drop, keep = list(options.drop), list(options.keep)
     if options.groups is not None and options.groups not in drop and "index" not in changes:
         drop.append(options.groups)
-    if options.weights is not None and keep:
-        keep.append(options.weights)
+    if keep:
+        keep += [name for name in (options.weights, options.offset) if name is not None]
     settings: dict[str, Any] = {
         "drop": drop,
         "keep": keep,
@@ -114,6 +136,7 @@ def _read(options: TableOptions, **changes: Any) -> Table:
         "sheet": options.sheet,
         "decimal": options.decimal,
         "thousands": options.thousands,
+        "classes": options.loss is LossName.LOGISTIC,
         **changes,
     }
     table = read_table(options.data, options.target, **settings)
@@ -137,8 +160,8 @@ def _group_labels(options: TableOptions) -> list[str]:
     return labels
 
 
-def _take_out(table: Table, name: str) -> tuple[Table, Floats]:
-    """The column of weights, and the table without it."""
+def _take_out(table: Table, name: str, option: str) -> tuple[Table, Floats]:
+    """The column of weights or of the offset, and the table without it."""
     import numpy as np
 
     from pairflip.tables.errors import perhaps
@@ -146,7 +169,7 @@ def _take_out(table: Table, name: str) -> tuple[Table, Floats]:
 
     if name not in table.names:
         hint = perhaps(name, table.names, "check the name and the column.")
-        raise ValueError(f"--weights {quoted(name)} is not a column of numbers of the table; expected one: {hint}")
+        raise ValueError(f"{option} {quoted(name)} is not a column of numbers of the table; expected one: {hint}")
     at = table.names.index(name)
     weights = table.X[:, at].copy()
     names = [other for j, other in enumerate(table.names) if j != at]

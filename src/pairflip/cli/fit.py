@@ -38,7 +38,9 @@ def fit(
     weights: o.Weights = None,
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
-    ridge: o.Ridge = 0.0,
+    loss: o.LossOption = o.LossName.SQUARES,
+    offset: o.Offset = None,
+    ridge: o.Ridge = None,
     effort: o.EffortOption = o.EffortName.NORMAL,
     method: o.MethodOption = None,
     schedule: o.ScheduleOption = o.ScheduleName.AUTO,
@@ -66,8 +68,9 @@ def fit(
             check_out(out, force)
             refuse_input(out, data, "the table")
         given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
-        )
+            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights,
+            offset=offset, loss=loss,
+        )  # fmt: skip
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
         size, threads = check_size(problem, k), o.check_jobs(jobs)
@@ -103,8 +106,10 @@ def fit(
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     """What was found, in plain values; R^2 counts only what the forced columns leave unexplained."""
     from pairflip.present.proof import proof_record
+    from pairflip.text import label_text
 
-    best = problem.fit(trace.best_support)
+    best, quadratic = problem.fit(trace.best_support), problem.loss.quadratic
+    classes = [] if problem.classes is None else [label_text(label) for label in problem.classes.tolist()]
     forced = [problem.names[j] for j in problem.always]
     proof = getattr(trace, "proof", None)
     return {
@@ -114,7 +119,9 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         "always": dict(zip(forced, best.always_coef.tolist(), strict=True)),
         "intercept": best.intercept,
         "energy": best.energy,
-        "r_squared": 1.0 - 2.0 * best.energy / problem.gram.yy,
+        "r_squared" if quadratic else "explained_deviance": 1.0 - 2.0 * best.energy / problem.gram.yy,
+        **({} if quadratic else {"loss": problem.loss.name}),
+        **({"classes": classes} if classes else {}),
         "chains": int(trace.supports.shape[0]),
         "agreement": trace.agreement,
         "seed": trace.seed,
@@ -148,8 +155,13 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
         print_json(record)
         return
     count = record["k"]
+    how = f"R^2 {record['r_squared']:.4f}" if "r_squared" in record else ""
+    if not how:
+        how = f"explained {100 * record['explained_deviance']:.1f} % of the deviance"
+    if "classes" in record:
+        how = f"{how} (coefficients are log odds of {short(record['classes'][1])!r})"
     typer.echo(
-        f"The best {count} column{'s' * (count != 1)} for {short(record['target'])}: R^2 {record['r_squared']:.4f}, "
+        f"The best {count} column{'s' * (count != 1)} for {short(record['target'])}: {how}, "
         f"energy {record['energy']:.6g}; {record['agreement']:.0%} of {record['chains']} chains agree."
     )
     typer.echo()

@@ -98,13 +98,37 @@ Always = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Column that is in every model. Repeat for more.", rich_help_panel=_MODEL),
 ]
-Ridge = Annotated[float, typer.Option(help="Penalty on the squares of the coefficients.", rich_help_panel=_MODEL)]
+
+
+class LossName(StrEnum):
+    """What is minimized."""
+
+    SQUARES = "squares"
+    LOGISTIC = "logistic"
+    POISSON = "poisson"
+
+
+LossOption = Annotated[
+    LossName,
+    typer.Option("--loss", help="squares: the target is a number; logistic: one of two classes; poisson: a count.",
+                 rich_help_panel=_MODEL),
+]  # fmt: skip
+Offset = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column that is added to the logarithm of the expected count (--loss poisson).",
+                 rich_help_panel=_MODEL),
+]  # fmt: skip
+_RIDGE = "0; 1e-5 for classes and counts"
+Ridge = Annotated[
+    float | None,
+    typer.Option(help="Penalty on the squares of the coefficients.", show_default=_RIDGE, rich_help_panel=_MODEL),
+]
 RidgeOrAuto = Annotated[
-    str,
+    str | None,
     typer.Option("--ridge", metavar="RIDGE",
                  help="Penalty on the squares of the coefficients, in the units of the table; auto: choose the "
                  "shrinkage together with the size; 0,0.1,1: from these, in units of the scaled columns.",
-                 rich_help_panel=_MODEL),
+                 show_default=_RIDGE, rich_help_panel=_MODEL),
 ]  # fmt: skip
 Sizes = Annotated[
     str | None,
@@ -243,8 +267,10 @@ def parse_sizes(text: str | None) -> list[int] | None:
     return sorted(set(sizes))
 
 
-def parse_ridge(text: str) -> float | Literal["auto"] | list[float]:
-    """A penalty from ``0.5``, "auto", or relative ridge terms to choose from, ``0,0.1,1``."""
+def parse_ridge(text: str | None) -> float | Literal["auto"] | list[float] | None:
+    """A penalty from ``0.5``, "auto", or relative ridge terms to choose from, ``0,0.1,1``; None: that of the loss."""
+    if text is None:
+        return None
     if text.strip() == "auto":
         return "auto"
     try:

@@ -139,6 +139,7 @@ class _Predicted:
     comparison: Comparison | None
     why_not: str | None
     given: bool
+    classes: list[str] | None = None
 
 
 def _predicted(
@@ -166,7 +167,8 @@ def _predicted(
     everything = used_columns(curve, chosen, folds=True)
     wished = np.setdiff1d(everything, needed) if coverage is not None and why_not is None else needed[:0]
     names = [[curve.names[j] for j in columns] for columns in (needed, wished)]
-    rows = read_new_rows(data, *names, known=curve.names, target=known.target, **how)
+    labels = None if curve.classes is None else curve.classes.labels
+    rows = read_new_rows(data, *names, known=curve.names, target=known.target, classes=labels, **how)
     X = np.full((len(rows.row_names), everything.size), np.nan)
     X[:, np.searchsorted(everything, np.concatenate([needed, wished]))] = rows.X
     if rows.absent and why_not is None:
@@ -176,7 +178,7 @@ def _predicted(
     coverage = coverage if why_not is None else None
     point, lower, upper = predict_known(curve, X, chosen, coverage)
     bounds = None if coverage is None else (lower, upper)
-    compared = None if rows.y is None else compare(rows.y, point, bounds)
+    compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None)
     return _Predicted(
         rows=rows,
         size=chosen,
@@ -188,8 +190,9 @@ def _predicted(
         lower=lower,
         upper=upper,
         comparison=compared,
-        why_not=why_not,
+        why_not=why_not if curve.loss.quadratic else None,
         given=size is not None,
+        classes=labels,
     )
 
 
@@ -209,6 +212,10 @@ def _remarks(found: _Predicted) -> list[str]:
     from pairflip.text import listed, number, percent, plural, quoted
 
     remarks = [f"{note}." for note in found.rows.notes]
+    if found.classes is not None:
+        remarks.append(
+            f"predictions are probabilities of {quoted(found.classes[1])}; the class is the more probable one."
+        )
     names = [*found.always, *found.columns]
     lost = ~np.isfinite(found.prediction)
     how = f"with {plural(len(names), 'column')}, {listed(names)}"
@@ -232,6 +239,12 @@ def _remarks(found: _Predicted) -> list[str]:
     if found.comparison is not None:
         seen = found.comparison
         inside = "" if seen.inside is None else f"; {percent(seen.inside)} are inside their intervals"
+        if seen.wrong is not None:
+            remarks.append(
+                f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}: {percent(seen.wrong)} wrong, "
+                f"AUC {number(float('nan') if seen.auc is None else seen.auc, 3)}."
+            )
+            return remarks
         remarks.append(
             f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}: RMSE {number(seen.rmse, 3)}, R2 "
             f"{number(seen.r2, 3)}{inside}."
@@ -242,10 +255,14 @@ def _remarks(found: _Predicted) -> list[str]:
 def _show(found: _Predicted, out: Path | None, as_json: bool) -> None:
     """Write the file, or print the table; JSON has everything."""
     from pairflip.cli.shown import print_json
+    from pairflip.selection.class_errors import HALF
     from pairflip.text import visible
 
     header = ["row", "prediction"]
-    columns = [found.prediction.tolist()]
+    columns: list[list[Any]] = [found.prediction.tolist()]
+    if found.classes is not None:
+        header.append("class")
+        columns.append(["" if p != p else found.classes[int(p > HALF)] for p in found.prediction.tolist()])
     if found.coverage is not None:
         header += ["lower", "upper"]
         columns += [found.lower.tolist(), found.upper.tolist()]
@@ -272,6 +289,8 @@ def _record(found: _Predicted, header: list[str], lines: list[Any]) -> dict[str,
         return None if isinstance(value, float) and not isfinite(value) else value
 
     seen = None if found.comparison is None else {k: plain(v) for k, v in asdict(found.comparison).items()}
+    if seen is not None and found.classes is None:
+        seen = {k: v for k, v in seen.items() if k not in ("wrong", "auc")}
     return {
         "table": found.rows.source,
         "target": found.target,

@@ -42,7 +42,9 @@ def select(
     groups: o.Groups = None,
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
-    ridge: o.RidgeOrAuto = "0",
+    loss: o.LossOption = o.LossName.SQUARES,
+    offset: o.Offset = None,
+    ridge: o.RidgeOrAuto = None,
     sizes: o.Sizes = None,
     cv: o.Cv = "5x10",
     effort: o.EffortOption = o.EffortName.NORMAL,
@@ -76,10 +78,12 @@ def select(
         from pairflip.cli.result_folder import check_folder
 
         given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups
-        )
+            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups,
+            offset, loss,
+        )  # fmt: skip
         penalty = o.parse_ridge(ridge)
-        model = ModelOptions(center, always or (), penalty if isinstance(penalty, float) else 0.0)
+        chooses = isinstance(penalty, (str, list))
+        model = ModelOptions(center, always or (), penalty if isinstance(penalty, float) else None)
         run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
         o.check_cv(cv)
         from pairflip.search.effort import as_method
@@ -88,7 +92,7 @@ def select(
         how = None if method is None else as_method(method.value)
         chosen = Selection(
             o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value,
-            stability, stability_at.value, null, outer, None if isinstance(penalty, float) else penalty, prove,
+            stability, stability_at.value, null, outer, penalty if chooses else None, prove,  # type: ignore[arg-type]
         )  # fmt: skip
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
@@ -108,7 +112,9 @@ def select(
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
-        used["ridge"] = penalty if isinstance(penalty, float) else ridge
+        used["ridge"] = ridge if chooses else problem.ridge
+        if loss is o.LossName.SQUARES:
+            del used["loss"]
         finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
 
 

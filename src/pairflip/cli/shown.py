@@ -30,16 +30,16 @@ def print_json(record: Any) -> None:
 def print_curve(curve: SizeCurve) -> None:
     """The answer, then one line for each size; names are made safe to show."""
     from pairflip.present.answer import answer_of
-    from pairflip.present.summary import HEADER, LEGEND, rows
+    from pairflip.present.summary import header, legend, rows
 
     shown = replace(curve, names=[short(name) for name in curve.names])
     answer = answer_of(shown)
     for text in (answer.text, *answer.cautions):
         typer.echo(text)
         typer.echo()
-    print_rows(HEADER, rows(shown))
+    print_rows(header(shown), rows(shown))
     typer.echo()
-    typer.echo(LEGEND)
+    typer.echo(legend(shown))
     for note in curve.notes:
         typer.echo(f"Note: {visible(note)}.")
 

@@ -6,8 +6,9 @@ To add a loss: one file here with a class that has what `Loss` lists, and one li
 from __future__ import annotations
 
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
+from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
 from pairflip.losses.squares import SquaredError
 
-__all__ = ["LOSSES", "Fit", "HeldOutJudge", "Loss", "Words"]
+__all__ = ["LOSSES", "RIDGE", "Fit", "HeldOutJudge", "Loss", "Words"]
 
-LOSSES: dict[str, Loss] = {"squares": SquaredError()}
+LOSSES: dict[str, Loss] = {each.name: each for each in (SquaredError(), LogisticLoss(), PoissonLoss())}

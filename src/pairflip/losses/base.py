@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,18 @@ class Fit:
 
 @dataclass(frozen=True)
 class Words:
-    """Names of the errors of held-out rows: `error` on the scale of the target, `cv_error` as it is minimized."""
+    """Names of the errors of held-out rows.
+
+    `error` and `share` head the columns of tables, `meaning` says what they are; `cv_error` is what is minimized;
+    `explained` is what a fraction of which is explained.
+    """
 
     error: str
     cv_error: str
+    share: str = "R2"
+    long_error: str = "Root mean square error"
+    explained: str = "variance"
+    meaning: str = "RMSE in the unit of the target; R2, one minus the squared error over that of the mean"
 
 
 class HeldOutJudge(Protocol):
@@ -71,10 +79,33 @@ class Loss(Protocol):
         As in ``SubsetProblem(..., loss=name)``.
     words : Words
         What its errors are called.
+    quadratic : bool
+        Whether the form it prepares is the whole truth; otherwise the form's `energy` is, and engines descend in that.
     """
 
     name: str
     words: Words
+    quadratic: bool
+
+    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
+        """The target as numbers (M,), and the labels of its classes if it has classes."""
+        ...
+
+    def mean(self, eta: Floats) -> Floats:
+        """What is predicted, from the linear predictor."""
+        ...
+
+    def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
+        """What makes it impossible to learn from some rows, in words; None where nothing does."""
+        ...
+
+    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
+        """What a reader should know about the fit of a support; empty when all is as usual."""
+        ...
+
+    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
+        """What each row adds to twice cv_error."""
+        ...
 
     def prepare(self, problem: SubsetProblem) -> Gram:
         """The quadratic form of all rows, on which engines walk; fills `candidates`, `scale` and the forced columns."""
@@ -94,6 +125,10 @@ class Loss(Protocol):
 
     def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
         """Coefficients and exact energy of one sorted support."""
+        ...
+
+    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
+        """Of the constant, the forced and the chosen coefficients, where the energy is not quadratic."""
         ...
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:

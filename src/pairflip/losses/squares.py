@@ -3,12 +3,13 @@ r"""Squared error: forced columns are projected out, and the quadratic form is t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.gram import Gram, HeldOutGram
+from pairflip.inputs import as_target
 from pairflip.least_squares import Floats, qr_solve
 from pairflip.losses.base import Fit, HeldOutJudge, Words
 from pairflip.losses.held_out import HeldOutErrors
@@ -33,6 +34,27 @@ class SquaredError:
 
     name = "squares"
     words = Words(error="RMSE", cv_error="half the mean squared error of held-out rows")
+    quadratic = True
+
+    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
+        """Numbers."""
+        return as_target(y, n_rows), None
+
+    def mean(self, eta: Floats) -> Floats:
+        """The linear predictor itself."""
+        return eta
+
+    def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
+        """Nothing: a target that does not vary is predicted by its mean."""
+        return None
+
+    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
+        """Nothing: a support without a fit is refused."""
+        return ""
+
+    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
+        """Squared errors."""
+        return np.asarray((observed - predicted) ** 2)
 
     def prepare(self, problem: SubsetProblem) -> Gram:
         """Project the forced columns out of all rows and scale what remains to unit norm."""
@@ -91,6 +113,10 @@ class SquaredError:
         always_coef = always_coef / problem.powers
         intercept += problem.y_mean - float(means[support] @ coef + means[problem.always] @ always_coef)
         return Fit(support, coef, intercept, always_coef, energy)
+
+    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
+        """They need an estimate of the noise, which `selection.coefficients` makes."""
+        raise NotImplementedError
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Held-out residuals by the leave-one-out identity."""

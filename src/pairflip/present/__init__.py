@@ -12,6 +12,7 @@ from pairflip.present.paths import PATHS
 from pairflip.present.predictions import PREDICTIONS
 from pairflip.present.registry import FigureTable, PageFigure, Room, register
 from pairflip.present.ridge_surface import RIDGE_SURFACE
+from pairflip.present.roc import ROC
 from pairflip.present.selection_counts import SELECTION_COUNTS
 from pairflip.present.size_curve import SIZE_CURVE
 
@@ -23,4 +24,5 @@ register(RIDGE_SURFACE)
 register(SELECTION_COUNTS)
 register(PATHS)
 register(PREDICTIONS)
+register(ROC)
 register(ANNEALING)

@@ -8,11 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pairflip.present import class_words
 from pairflip.present.halves import Piece, listed, null_words, plain, stability_words, unstable_names
 from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.verdict import CLEAR, baseline, difference, held_out, predicts, recommended_size, uncertain
+from pairflip.selection.verdict import (
+    CLEAR,
+    HeldOut,
+    baseline,
+    difference,
+    held_out,
+    predicts,
+    recommended_size,
+    uncertain,
+)
 from pairflip.text import explained, number, percent, plural
 
 
@@ -59,16 +69,39 @@ class Answer:
             "other_size": self.other_size,
             "columns": [curve.names[j] for j in curve.supports[at].tolist()],
             "always": [curve.names[j] for j in curve.always.tolist()],
-            "rmse": now.rmse,
-            "r2": now.r2,
+            **_errors(curve, self.size, now),
             "p_value": curve.facts.get("p_value"),
-            "outer": None if curve.outer is None else {"rmse": curve.outer.rmse, "r2": curve.outer.r2},
+            "outer": _outer_errors(curve),
             "corrected": None if curve.chosen is None else curve.chosen.to_json(),
-            "rmse_without_columns": held_out(curve, 0).rmse if 0 in curve.sizes else None,
+            **({"rmse_without_columns": _without_columns(curve)} if curve.loss.quadratic else {}),
             "headline": plain(self.headline),
             "details": plain(self.details),
             "cautions": list(self.cautions),
         }
+
+
+def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
+    """The errors of held-out rows that make sense for the target."""
+    if curve.loss.quadratic:
+        return {"rmse": now.rmse, "r2": now.r2}
+    at, classes = curve.at(size), curve.classes
+    more: dict[str, Any] = {"rmse": now.rmse}
+    if classes is not None:
+        wrong, auc = float(classes.misclassified[at]), float(classes.auc[at])
+        more = {"classes": classes.labels, "misclassified": wrong, "majority": classes.majority, "auc": auc}
+    return {"loss": curve.loss.name, "deviance": 2.0 * float(curve.cv_error[at]), "explained_deviance": now.r2, **more}
+
+
+def _outer_errors(curve: SizeCurve) -> dict[str, Any] | None:
+    if curve.outer is None:
+        return None
+    if curve.loss.quadratic:
+        return {"rmse": curve.outer.rmse, "r2": curve.outer.r2}
+    return {"deviance": 2.0 * curve.outer.error, "explained_deviance": curve.outer.r2}
+
+
+def _without_columns(curve: SizeCurve) -> float | None:
+    return held_out(curve, 0).rmse if 0 in curve.sizes else None
 
 
 def answer_of(curve: SizeCurve) -> Answer:
@@ -86,6 +119,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         details.append((words, False))
     details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]
     cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve), *unstable_names(curve, size))
+    cautions = (*class_words.separated(curve, size), *cautions)
     return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
 
 
@@ -93,6 +127,8 @@ def _nothing(curve: SizeCurve) -> Answer:
     """The answer where no set of columns predicts better than none."""
     forced = curve.always.size > 0
     than = "the columns that are always in the model do alone" if forced else "the mean of the target does"
+    if curve.classes is not None and not forced:
+        than = "the shares of the classes do"
     headline: tuple[Piece, ...] = ((f"Nothing here predicts better than {than}.", False),)
     tried = [int(k) for k in curve.sizes if k > 0]
     best = min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
@@ -106,16 +142,22 @@ def _nothing(curve: SizeCurve) -> Answer:
         *_names(curve, best),
         (f"), but {how}", False),
     ]
-    details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
+    if curve.loss.quadratic:
+        details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
+    else:
+        beside = f", against {class_words.short(curve, 0)} with the {baseline(curve)}"
+        details.append((f": {class_words.short(curve, best)}{beside}", False))
     details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
     details += [(_outer_words(curve), False), *stability_words(curve, best), (null_words(curve), False)]
-    cautions = (*_of_search(curve, best), *_of_table(curve))
+    cautions = (*class_words.separated(curve, 0), *_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
 
 
 def _how_well(curve: SizeCurve, size: int) -> str:
     """How well the chosen columns predict new rows, allowing for their number having been chosen."""
+    if not curve.loss.quadratic:
+        return class_words.how_well(curve, size, _explains(curve, size))
     chosen = curve.chosen
     if chosen is None:
         now = held_out(curve, size)
@@ -140,6 +182,11 @@ def _outer_words(curve: SizeCurve) -> str:
     if outer is None:
         return ""
     sizes = ", ".join(str(size) for size in outer.sizes.tolist())
+    if not curve.loss.quadratic:
+        return (
+            f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, "
+            f"half the mean deviance is {number(outer.error, 3)}; sizes chosen there: {sizes}."
+        )
     return (
         f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, the "
         f"RMSE is {number(outer.rmse, 3)} ({explained(outer.r2)}); sizes chosen there: {sizes}."
@@ -176,6 +223,8 @@ def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     # Both without the correction, which is there for the chosen size only.
     there, here = held_out(curve, other).rmse, held_out(curve, size).rmse
     how = f"RMSE {number(there, 3)} against {number(here, 3)} on held-out rows"
+    if not curve.loss.quadratic:
+        how = f"{class_words.short(curve, other)}, against {class_words.short(curve, size)} on held-out rows"
     if other > size:
         return [(f" {plural(other, 'column')} had the lowest error ({how}), but not clearly.", False)]
     verb = "is" if other == 1 else "are"
@@ -256,6 +305,7 @@ def _of_table(curve: SizeCurve) -> list[str]:
         low, high = facts["two_values"]
         found.append(
             f"The target has two values only ({number(low)} and {number(high)}) and is treated as a number: errors and "
-            "predictions are those of a number, not of a class."
+            "predictions are those of a number, not of a class (--loss logistic, in Python loss='logistic', is for "
+            "classes)."
         )
     return found

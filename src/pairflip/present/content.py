@@ -97,7 +97,7 @@ def page_content(
         "answer": answer_of(curve),
         "parts": parts,
         "annealed": bool(np.isfinite(curve.annealing.energy).any()),
-        "size_heads": size_tables.HEADS,
+        "size_heads": size_tables.size_heads(curve),
         "size_rows": size_tables.size_rows(curve),
         "size_about": size_tables.explanation(curve),
         "no_annealing": NOT_ANNEALED if curve.settings.get("method", "anneal") != "anneal" else NOTHING_TO_ANNEAL,

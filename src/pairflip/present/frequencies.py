@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
 _ROW = 0.19  # inches
+_UNKNOWN = " What noise would give here is not known; --null 20 (in Python null=20) tells."
 
 
 def plot_frequencies(curve: SizeCurve, ax: Axes | None = None, size: int | None = None, limit: int = 30) -> Axes:
@@ -105,7 +106,7 @@ def _caption(curve: SizeCurve, bars: FrequencyBars) -> str:
         f"a search of its own selected a column; {bars.cut}. The two halves of a pair have no row in common; "
         f"on average they share {shared} of their columns. {bound_words(halves, bars.size)} Columns that are alike "
         "share their frequency: each may be selected seldom although one of them is selected always."
-        f"{null_words(curve) or ' What noise would give here is not known; --null 20 (in Python null=20) tells.'}"
+        f"{null_words(curve) or (_UNKNOWN if curve.loss.quadratic else '')}"
     )
 
 

@@ -19,7 +19,7 @@ from pairflip.present.numbers import error_bars
 from pairflip.present.proof import HEADS as PROOF_HEADS
 from pairflip.present.proof import best_rows, count_words, proof_pieces
 from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
-from pairflip.present.size_tables import HEADS, explanation, size_rows
+from pairflip.present.size_tables import explanation, size_heads, size_rows
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.selection.verdict import UNCERTAIN
 from pairflip.text import aligned, clean, column_labels, number, percent, plural
@@ -68,7 +68,7 @@ def _tag(name: str, text: str | Markup, **attributes: str) -> Markup:
 
 def curve_html(curve: SizeCurve) -> str:
     """The answer, the size figure and the table of sizes."""
-    answer = answer_of(curve)
+    answer, heads = answer_of(curve), size_heads(curve)
     cautions = Markup("").join(_tag("li", text) for text in answer.cautions)
     rows = [
         [*row.cells, ", ".join(_names(curve.names, curve.supports[curve.at(row.size)].tolist()))]
@@ -78,7 +78,7 @@ def curve_html(curve: SizeCurve) -> str:
         _tag("p", _tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
         _tag("ul", cautions) if cautions else Markup(""),
         _size_chart(curve),
-        _table([*HEADS, "Columns"], rows, {0, len(HEADS) - 1, len(HEADS)}),
+        _table([*heads, "Columns"], rows, {0, len(heads) - 1, len(heads)}),
         _tag("p", _tag("small", explanation(curve))),
         *(_tag("p", _tag("small", f"Note: {clean(note)}.")) for note in curve.notes),
     ]

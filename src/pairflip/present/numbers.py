@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.present.scores import error_texts
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import baseline, recommended_size, size_to_show
 from pairflip.selection.verdict import held_out as errors_of
@@ -38,7 +39,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class ErrorBars:
-    """cv_error against size: `error`, `low`, `high`, `training` (S,), for sizes above 0.
+    """cv_error against size: `error`, `low`, `high`, `training` (S,), for sizes above 0; `told`, other errors in words.
 
     `without` is the error of size 0, drawn as a line across all sizes and named by `without_text` (NaN: not known);
     `limit` is the lowest error plus its standard error; `log`: errors span too much for a straight axis, and `axis`
@@ -50,6 +51,7 @@ class ErrorBars:
     low: Floats
     high: Floats
     training: Floats
+    told: list[str]
     without: float
     without_text: str
     marks: list[Mark]
@@ -113,7 +115,8 @@ class Paths:
 class Scatter:
     """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown.
 
-    `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` are those of all rows, each by its weight.
+    `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` (a fraction of the variance, or `of` what)
+    are those of all rows, each by its weight.
     `axis` holds the observed values and those predictions that are not further outside than their range is wide;
     `beyond` says how many of those shown are outside.
     """
@@ -125,6 +128,7 @@ class Scatter:
     predicted: Floats
     residual: Floats
     rmse: float
+    of: str
     r2: float
     axis: tuple[float, float]
     residual_axis: tuple[float, float]
@@ -218,6 +222,7 @@ def error_bars(curve: SizeCurve) -> ErrorBars:
         low=error - half,
         high=error + half,
         training=training,
+        told=[f"{curve.loss.words.error} {cell}" for cell in error_texts(curve, curve.sizes[order].tolist())],
         without=without,
         without_text=baseline(curve),
         marks=marks(curve),
@@ -388,6 +393,7 @@ def held_out(
         predicted=y,
         residual=residual,
         rmse=now.rmse,
+        of=curve.loss.words.explained,
         r2=now.r2,
         axis=(min(low, float(np.min(kept, initial=low))), max(high, float(np.max(kept, initial=high)))),
         residual_axis=(float(np.min(residual[inside], initial=0.0)), float(np.max(residual[inside], initial=0.0))),

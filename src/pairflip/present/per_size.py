@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pairflip.present.numbers import left_out, size_words
+from pairflip.present.scores import how_good
 from pairflip.present.stand_ins import STRONG, stand_ins
 from pairflip.selection.coefficients import coefficient_rows
-from pairflip.selection.verdict import baseline, held_out, uncertain
-from pairflip.text import NOTHING, aligned, column_labels, explained, number, percent, plural
+from pairflip.selection.verdict import baseline, uncertain
+from pairflip.text import NOTHING, aligned, column_labels, number, percent, plural
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -45,11 +46,11 @@ def size_name(curve: SizeCurve, size: int) -> str:
 
 
 def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
-    at, now = curve.at(size), held_out(curve, size)
+    at = curve.at(size)
     # The mean itself (of the other rows) is not compared with the mean.
-    much = f", {explained(now.r2)}" if size or curve.always.size else ""
-    error = f"Root mean square error {number(now.rmse, 3)} on held-out rows{much}."
-    if curve.chosen is not None and curve.chosen.size == size:
+    words = how_good(curve, size, compared=bool(size or curve.always.size)).partition(", ")
+    error = f"{curve.loss.words.long_error} {words[0]} on held-out rows{''.join(words[1:])}."
+    if curve.chosen is not None and curve.chosen.size == size and curve.loss.quadratic:
         rmse = [number(value, 3) for value in curve.chosen.rmse]
         error += f" Corrected for having chosen this size: {rmse[0]} ({rmse[1]} to {rmse[2]})."
     if not size:

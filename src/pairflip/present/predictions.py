@@ -106,13 +106,17 @@ def _room(axis: tuple[float, float]) -> tuple[float, float]:
 def _titles(points: Scatter) -> list[str]:
     what = f"{plural(points.size, 'column')}, {points.cut}"
     beyond = f"\n{points.beyond} beyond the axes (hollow)" if points.beyond else ""
-    return [f"{what}{beyond}\nRMSE {number(points.rmse, 3)}, {explained(points.r2)}", f"{what}{beyond}"]
+    return [f"{what}{beyond}\nRMSE {number(points.rmse, 3)}, {_explained(points)}", f"{what}{beyond}"]
 
 
 def how_good(curve: SizeCurve, points: Scatter) -> str:
     """``0.42, explained 87 % of the variance``; the mean itself (of the other rows) is not compared with the mean."""
     compared = points.size or curve.always.size
-    return number(points.rmse, 3) + (f", {explained(points.r2)}" if compared else "")
+    return number(points.rmse, 3) + (f", {_explained(points)}" if compared else "")
+
+
+def _explained(points: Scatter) -> str:
+    return explained(points.r2).replace("variance", points.of)
 
 
 def _labels(points: Scatter) -> list[str]:
@@ -175,4 +179,5 @@ PREDICTIONS = PageFigure(
     table=_table,
     shape=lambda points, wide: (400.0, 330.0),
     follows=True,
+    applies=lambda curve: curve.classes is None,
 )

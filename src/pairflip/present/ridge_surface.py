@@ -73,11 +73,12 @@ def shrinkage_words(curve: SizeCurve) -> str:
         return f" Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
     text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
     if 0 in surface.ridges:
-        plain, shrunken = (
-            number(float(np.sqrt(2.0 * surface.errors[surface.ridges == ridge].min())), 3)
-            for ridge in (0.0, surface.ridge)
-        )
-        text += f"; the lowest RMSE on held-out rows was {shrunken} with it and {plain} without"
+        lowest = [float(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
+        if curve.loss.quadratic:
+            lowest = [float(np.sqrt(2.0 * error)) for error in lowest]
+        plain, shrunken = (number(error, 3) for error in lowest)
+        error = "RMSE" if curve.loss.quadratic else "cv_error"
+        text += f"; the lowest {error} on held-out rows was {shrunken} with it and {plain} without"
     return f"{text}."
 
 

@@ -55,10 +55,10 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
     (line,) = ax.plot(sizes, error, color=COLOURS[0], marker="o", markersize=5, linewidth=1.6, label="error ± 1 SE")
     tell(
         line,
-        "{0}: cv_error {1}, RMSE {2}, training error {3}",
+        "{0}: cv_error {1}, {2}, training error {3}",
         [plural(int(k), "column") for k in sizes],
         [plus_minus(e, h - e) for e, h in zip(error, bars.high[known], strict=True)],
-        [number((2 * e) ** 0.5, 3) for e in error],
+        [text for text, is_known in zip(bars.told, known, strict=True) if is_known],
         [number(e, 3) for e in bars.training[known]],
     )
     at = {int(k): float(e) for k, e in zip(sizes, error, strict=True)}
@@ -96,7 +96,8 @@ def _caption(curve: SizeCurve, bars: ErrorBars) -> str:
     return (
         f"Error on held-out rows (dots, ± one standard error) against the number of columns.{across} Dashed: the "
         "lowest error plus its standard error; the smallest size below it is the one-SE size. Dotted: the training "
-        "error, which falls with every column and chooses nothing. cv_error is half the mean squared error."
+        "error, which falls with every column and chooses nothing. cv_error is "
+        f"{curve.loss.words.cv_error.removesuffix(' of held-out rows')}."
     )
 
 

@@ -9,14 +9,19 @@ import numpy as np
 
 from pairflip.least_squares import Floats
 from pairflip.present.numbers import left_out, size_words
-from pairflip.selection.verdict import baseline, held_out, uncertain
-from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent, r2_text
+from pairflip.present.scores import error_cells, heads, share_cells, what_errors_are
+from pairflip.selection.verdict import baseline, uncertain
+from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
-HEADS = ("Size", "RMSE", "R2", "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
 SEARCH_HEADS = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-to-run SD of cv_error", "Energy")
+
+
+def size_heads(curve: SizeCurve) -> tuple[str, ...]:
+    """Headings of the main table."""
+    return ("Size", *heads(curve), "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,7 @@ class SizeRow:
 def explanation(curve: SizeCurve) -> str:
     """What the columns of the main table mean."""
     return (
-        "Errors on held-out rows by size: RMSE in the unit of the target; R2, one minus the squared error over that of "
-        "the mean; cv_error, half the mean squared error, and its standard error. Unchanged: fraction of the folds "
+        f"Errors on held-out rows by size: {what_errors_are(curve)}. Unchanged: fraction of the folds "
         f"that selected exactly the columns of the final fit, so unchanged when {left_out(curve)} (noise can pass "
         "this, too). Chains agree: fraction of the searches that reached the best set of their fold; where it is low, "
         "better columns may have been missed, and the remark says “search uncertain”."
@@ -44,11 +48,10 @@ def size_rows(curve: SizeCurve) -> list[SizeRow]:
     """The main table."""
     order = _order(curve)
     sizes = [int(k) for k in curve.sizes[order]]
-    now = [held_out(curve, k) for k in sizes]
     columns = [
         [str(k) if k else f"0 ({baseline(curve)})" for k in sizes],
-        aligned(h.rmse for h in now),
-        [r2_text(h.r2) for h in now],
+        error_cells(curve, sizes),
+        share_cells(curve, sizes),
         aligned_plus_minus(curve.cv_error[order].tolist(), curve.cv_error_se[order].tolist()),
         [percent(curve.unchanged[s]) if curve.sizes[s] else NOTHING for s in order],
         [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order],

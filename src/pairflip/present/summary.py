@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from pairflip.present.answer import answer_of
+from pairflip.present.scores import error_cells, heads, share_cells
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import baseline, held_out, uncertain
 from pairflip.text import aligned, aligned_plus_minus, clean
@@ -20,27 +21,34 @@ def names(curve: SizeCurve, size: int) -> str:
     return ", ".join(chosen[:_SHOWN_NAMES]) + more if chosen else f"({baseline(curve)})"
 
 
-HEADER = ("size", "RMSE", "R2", "cv_error", "train", "agree", "BIC", "columns")
-LEGEND = (
-    "* lowest cv_error (half the mean squared error of held-out rows), + smallest size within one standard error of "
-    "it; R2 and RMSE on held-out rows; agree: chains that reached the best set of their fold (? below 30 %: search "
-    "uncertain)."
-)
+def header(curve: SizeCurve) -> tuple[str, ...]:
+    """Headings of `rows`."""
+    return ("size", *heads(curve), "cv_error", "train", "agree", "BIC", "columns")
+
+
+def legend(curve: SizeCurve) -> str:
+    """What the columns of the table mean."""
+    error, share = heads(curve)
+    return (
+        f"* lowest cv_error ({curve.loss.words.cv_error}), + smallest size within one standard error of "
+        f"it; {share} and {error} on held-out rows; agree: chains that reached the best set of their fold (? below "
+        "30 %: search uncertain)."
+    )
 
 
 def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
     """The table of sizes as texts; the size with the lowest error is marked *, the one-standard-error size +."""
     lines: list[tuple[str, ...]] = []
-    every = [held_out(curve, size) for size in curve.sizes.tolist()]
-    rmse, train = aligned([now.rmse for now in every]), aligned(curve.energy_per_row, 3)
+    sizes = curve.sizes.tolist()
+    errors, train = error_cells(curve, sizes), aligned(curve.energy_per_row, 3)
     error = aligned_plus_minus(curve.cv_error.tolist(), curve.cv_error_se.tolist())
-    for at, (size, now) in enumerate(zip(curve.sizes.tolist(), every, strict=True)):
+    for at, size in enumerate(sizes):
         mark = "*" if size == curve.best_size else "+" if size == curve.one_se_size else " "
         lines.append(
             (
                 f"{size}{mark}",
-                rmse[at],
-                f"{now.r2:.2f}".replace("-0.00", "0.00"),
+                errors[at],
+                _share(curve, size),
                 error[at],
                 train[at],
                 f"{curve.agreement[at]:.0%}{'?' if uncertain(curve, size) else ' '}",
@@ -51,16 +59,22 @@ def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
     return lines
 
 
+def _share(curve: SizeCurve, size: int) -> str:
+    if curve.classes is not None:
+        return share_cells(curve, [size])[0]
+    return f"{held_out(curve, size).r2:.2f}".replace("-0.00", "0.00")
+
+
 def summary(curve: SizeCurve) -> str:
     """The answer, then one line for each size."""
     answer = answer_of(curve)
     parts = [*textwrap.wrap(answer.text, _WIDTH), ""]
     for caution in answer.cautions:
         parts += [*textwrap.wrap(caution, _WIDTH), ""]
-    table = [HEADER, *rows(curve)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(HEADER) - 1)]
+    table = [header(curve), *rows(curve)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]) - 1)]
     for line in table:
         cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=False)]
         parts.append("  ".join([*cells, line[-1]]))
-    parts += ["", *textwrap.wrap(LEGEND, _WIDTH), "", *(f"Note: {note}." for note in curve.notes)]
+    parts += ["", *textwrap.wrap(legend(curve), _WIDTH), "", *(f"Note: {note}." for note in curve.notes)]
     return "\n".join(parts).rstrip()

@@ -103,14 +103,16 @@ def anneal(
         True: show a bar on standard error; None: only if it is a terminal.
     polish
         Whether the best supports of the chains are improved at the end by exchanging two columns at once, where that
-        takes a fraction of a second. False gives what the chains found and nothing else, as in the paper.
+        takes a fraction of a second (squared error only). False gives what the chains found and nothing else, as in
+        the paper.
     objective
         ``"energy"``, or ``"loo"``: the fixed-support leave-one-out error
         :math:`E_\mathrm{loo}(S) = \frac12 \sum_i (e_i / (1 - h_{ii}))^2` (the paper's LOOE2 times the number of rows)
         takes the place of the energy everywhere, in the trace too; a flip costs O(M k), and nothing is polished. Its
         minimum falls with k far beyond the columns that matter, so it must not choose k.
     method
-        ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only) or ``"anneal"``. None: ``"anneal"`` if a
+        ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only; the one for classes and counts) or
+        ``"anneal"``. None: ``"anneal"`` if a
         schedule, a number of chains or the other objective is given, else ``"auto"``.
     effort
         For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (about a second on one core where chains do not
@@ -132,6 +134,9 @@ def anneal(
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
     spend = as_effort(effort)
+    if not problem.loss.quadratic:
+        method = as_descent(problem, method, schedule, chains, objective)
+        engine = check_engine(problem, engine)
     if method is None:
         plain = schedule == "auto" and chains is None and objective == "energy"
         method = "auto" if plain else "anneal"
@@ -210,6 +215,43 @@ def _certain(
     return proof, proof.support
 
 
+def as_descent(
+    problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None, objective: str = "energy"
+) -> Method:
+    """The one method for classes and counts; what asks for annealing is refused.
+
+    Parameters
+    ----------
+    problem
+        A problem whose energy is not quadratic.
+    method, schedule, chains, objective
+        As in `anneal`.
+    """
+    asked = {
+        "method": method == "anneal",
+        "schedule": schedule != "auto",
+        "chains": chains is not None,
+        "objective": objective != "energy",
+    }
+    for name, given in asked.items():
+        if given:
+            raise ValueError(
+                f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; expected "
+                "method='descend' (--method descend), which is the default for classes and counts."
+            )
+    return "descend" if method is None or as_method(method) == "auto" else as_method(method)
+
+
+def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
+    """The engine for classes and counts: "numba", also where "auto" would be a device."""
+    name = engine if isinstance(engine, str) else engine.name
+    if name not in ("auto", "numba"):
+        raise ValueError(
+            f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba' for classes and counts."
+        )
+    return "numba" if isinstance(engine, str) else engine
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a search that had found something: `trace` has it."""
 
@@ -231,19 +273,22 @@ def _search(
     def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
         agree, of = found.agree
-        if polish and not note and agree < of:
+        quadratic = problem.loss.quadratic  # what follows is for squared error
+        if polish and quadratic and not note and agree < of:
             from pairflip.search.double_flip import improve
 
             improved = improve(gram, found.supports, found.energies)
             if improved is not None:
                 best = improved[0]
                 notes.append("double flips found a better support than any chain")
-        if polish and not note:
+        if polish and quadratic and not note:
             best = refine(gram, best)
         proof, chosen = None, problem.candidates[best]
-        if certain and not note:
+        if certain and quadratic and not note:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
+        remark = problem.loss.remark(problem, fit.support)
+        notes += [remark] if remark else []
         chains = found.energies.size
         return Trace(
             k=k, schedule=schedule, seed=seed, engine=walker.name, names=problem.names,

@@ -20,6 +20,7 @@ METHODS = ("auto", "anneal", "descend")
 _WIDE = 5792  # columns whose matrix of inner products takes 256 MiB
 _MOMENT = 0.3
 _PATIENCE = 5.0  # seconds that a first wave may take in any case
+_OF_KICKS = 8  # on a quadratic form, for one in the deviance
 LARGE = 30
 """Columns from which on a descent from a random start costs much more than a kick."""
 
@@ -58,6 +59,10 @@ class Effort:
     few: int = 0
     anneals: bool = False
     path_first: int = 0
+
+    def deviance_descent(self, k: int) -> Descent:
+        """The same for classes and counts, where a kick takes much longer and fewer find the optimum."""
+        return Descent(min(1 + self.kicks // _OF_KICKS, 2 * k) if self.kicks else 0)
 
     def descent(self, k: int, *, from_path: bool = False) -> Descent:
         """What a chain of size k does: at least `kicks` rounds, more where supports are small and kicks cheap."""
@@ -133,6 +138,9 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
     shaky
         Fraction of supports so delicate that they are judged from the columns, which takes much longer.
     """
+    if gram.objective == "deviance":  # some five rankings of all flips, and refits
+        m, p = gram.n_rows, k + 1
+        return 2e4 + 5.0 * m * (0.5 * gram.n_columns * (1.0 + p) + 4.0 * p * p + 150.0)
     n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0

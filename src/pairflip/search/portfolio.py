@@ -156,6 +156,8 @@ def is_delicate(gram: Gram, support: NDArray[np.int64]) -> bool:
     Either its own columns are badly conditioned, or some other column depends on them so nearly that rounding leaves
     open whether it does. This foresees the cost of a search and decides nothing else.
     """
+    if gram.objective == "deviance":
+        return False
     columns = gram.columns_of(support).T
     if gram.penalty.any():
         columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[support]))])

@@ -75,6 +75,10 @@ def prove(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     """
+    if not problem.loss.quadratic:
+        raise ValueError(
+            f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."
+        )
     k = problem.gram.n_columns if _is_all(problem, k) else check_size(problem, k)
     budget, n_best, distances = check_budget(budget), _check_best(n_best), _check_within(within)
     began = time.perf_counter()

@@ -23,6 +23,7 @@ from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.double_flip import improve
 from pairflip.search.proof import Proof
 from pairflip.search.settle import first_best, first_bests, is_lower, reaches
+from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import SizeCurve, unchanged_in
@@ -32,6 +33,7 @@ from pairflip.selection.prediction import with_fold_fits
 from pairflip.selection.records import AnnealCurves, Proved, StandIns
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
+from pairflip.text import label_text
 
 Supports = NDArray[np.int64]
 _STAND_INS = 20
@@ -93,7 +95,13 @@ def assemble(
         n_candidates=int(problem.candidates.size),
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
+        likelihood=not problem.loss.quadratic,
     )
+    facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
+    separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
+    if separated:
+        facts["separated"] = separated
+    predictions = problem.y[row] - residuals
     curve = SizeCurve(
         sizes=sizes,
         names=problem.names,
@@ -116,7 +124,7 @@ def assemble(
         held_out_unit=unit,
         observed=problem.y[row],
         weights=weights,
-        predictions=problem.y[row] - residuals,
+        predictions=predictions,
         supports=tuple(fit.support for fit in fits),
         coefs=tuple(fit.coef for fit in fits),
         intercepts=np.array([fit.intercept for fit in fits]),
@@ -128,7 +136,7 @@ def assemble(
         stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
         annealing=_annealing(work, found),
         settings=work.settings,
-        facts={**table_facts(problem), "p_value": shuffled_targets(problem.gram, max(work.sizes))},
+        facts=facts,
         data_hash=problem.hash,
         engine=engine,
         version=pairflip.__version__,
@@ -137,7 +145,11 @@ def assemble(
         standard_errors=standard_errors(problem, fits),
         exact=np.array([True] + [size == problem.gram.n_columns or work.solves(size) for size in work.sizes]),
         proved=proved,
-    )
+        classes=None if problem.classes is None else class_errors(
+            problem.y[row], predictions, weights, [label_text(label) for label in problem.classes.tolist()],
+            constant=problem.always.size == 0,
+        ),
+    )  # fmt: skip
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
 
@@ -206,7 +218,7 @@ def _proofs(work: Work, results: list[tuple[_Folds, Fit, float]]) -> Proved | No
     Sizes in ascending order: where one could not be ruled out branch by branch, larger ones take longer still.
     """
     chosen, problem, n = work.selection, work.problem, work.problem.gram.n_columns
-    if not (chosen.prove and chosen.polish) or problem.loss.name != "squares":
+    if not (chosen.prove and chosen.polish) or not problem.loss.quadratic:
         return None
     seconds = proof_seconds(None if chosen.anneals else chosen.effort)
     proofs: list[Proof | None] = [None]  # size 0
@@ -227,10 +239,13 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     times = Counter(row.tobytes() for row in every.astype(">i8"))  # bytes in the order of the numbers
     often = sorted(times, key=lambda row: (-times[row], row))[: _POOL if work.selection.anneals else _FEW]
     pool = np.frombuffer(b"".join(often), ">i8").reshape(-1, size).astype(np.int64)
-    if not work.selection.anneals and work.problem.gram.dense:
+    quadratic = work.problem.loss.quadratic
+    if quadratic and not work.selection.anneals and work.problem.gram.dense:
         pool = pool[_may_be_lowest(work.problem.gram, work.problem.gram.positions(pool))]
     if len(pool) == 1:
         return np.asarray(pool[0])
+    if not quadratic:
+        return np.asarray(pool[int(np.argmin([work.problem.energy(support) for support in pool]))])
     energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
     return np.asarray(pool[int(np.argmin(energies))])
 

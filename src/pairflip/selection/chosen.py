@@ -41,13 +41,16 @@ class ChosenError:
     size : int
         Number of columns that was chosen.
     error, low, high : float
-        Half the mean squared error, as `cv_error`, and the ends of its interval.
+        Half the mean squared error (or deviance), as `cv_error`, and the ends of its interval.
     told : float
         `cv_error` at that size, before the correction.
     variance : float
-        Half the variance of the target: what the errors are compared with for R2.
+        Half the variance of the target (for classes and counts, half its mean deviance): what the errors are compared
+        with for `r2`.
     level : float
         Nominal probability of the interval.
+    squares : bool
+        Whether errors are squared errors.
     """
 
     size: int
@@ -57,10 +60,13 @@ class ChosenError:
     told: float
     variance: float
     level: float = LEVEL
+    squares: bool = True
 
     @property
     def rmse(self) -> tuple[float, float, float]:
-        """Root mean square error in the unit of the target, and the ends of its interval."""
+        """Root mean square error in the unit of the target, and the ends of its interval; nan for other errors."""
+        if not self.squares:
+            return float("nan"), float("nan"), float("nan")
         root = np.sqrt(2.0 * np.array([self.error, self.low, self.high]))
         return float(root[0]), float(root[1]), float(root[2])
 
@@ -75,11 +81,15 @@ class ChosenError:
     def to_json(self) -> dict[str, Any]:
         """Plain numbers by name."""
         rmse, r2 = self.rmse, self.r2
-        return {
+        errors = {
             "size": self.size,
             "level": self.level,
             "error": self.error,
             "error_interval": [self.low, self.high],
+        }
+        if not self.squares:
+            return errors | {"explained_deviance": r2[0], "explained_deviance_interval": list(r2[1:])}
+        return errors | {
             "rmse": rmse[0],
             "rmse_interval": list(rmse[1:]),
             "r2": r2[0],
@@ -114,15 +124,17 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     if np.all(scores > 0):
         spread = float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
         factor = float(np.exp(ndtri(0.5 + level / 2.0) * spread))
-    return ChosenError(size, error, error / factor, error * factor, uncorrected, 0.5 * variance_of_target(curve), level)
+    ends = error / factor, error * factor
+    about = 0.5 * variance_of_target(curve)
+    return ChosenError(size, error, *ends, uncorrected, about, level, curve.loss.quadratic)
 
 
 def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:
-    """Weighted squared errors (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
+    """Weighted errors (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
     unit, w = curve.held_out_unit, curve.weights
     n = int(unit.max()) + 1
     total = np.bincount(unit, w, n)
-    squares = w * (curve.observed - told) ** 2
+    squares = w * curve.row_errors(told)
     sums = np.apply_along_axis(lambda each: np.bincount(unit, each, n), -1, squares)
     return np.asarray(sums[..., total > 0]), np.asarray(total[total > 0])
 

@@ -6,6 +6,8 @@ Two things, neither of them a confidence interval. *Ordinary standard errors*,
 
 with Z the chosen and forced columns and the constant, d of them, are those of columns that were fixed before the target
 was seen. The columns were chosen because they fit, so coefficients are too large on average and these errors too small.
+For classes and counts they are those of maximum likelihood, from the inverse of the Hessian of E.
+
 The *spread over half-samples* that selected the column includes the choice of its companions. A half-sample has half of
 the rows but shares them with the whole: where the choice does not change, its standard deviation is about the ordinary
 standard error (the delete-half jackknife), so that the two can be compared.
@@ -82,6 +84,8 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     With a ridge term A = Z'WZ + penalty, they are those of the shrunken coefficients, :math:`A^{-1} Z^T W Z A^{-1}`,
     and d is the trace of the hat matrix; how far shrinking moves them is not in it.
     """
+    if not problem.loss.quadratic:
+        return problem.loss.standard_errors(problem, fit.support)
     which = np.concatenate([problem.always, fit.support]).astype(np.int64)
     present, constant = problem.sample_weight > 0, problem.center is not None
     unknown = np.full(1 + which.size, NAN)

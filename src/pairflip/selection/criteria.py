@@ -37,10 +37,17 @@ class FinalFits:
     n_candidates: int
     n_forced: int
     yy: float
+    likelihood: bool = False
+    """Whether E is half the deviance of a likelihood without a scale: classes and counts."""
 
     @property
     def deviance(self) -> Floats:
-        """M ln(2E/M). An energy that is only rounding error counts as that fraction of y'y, so none is infinite."""
+        """M ln(2E/M), or 2E for classes and counts.
+
+        An energy that is only rounding error counts as that fraction of y'y, so none is infinite.
+        """
+        if self.likelihood:
+            return 2.0 * self.energy
         return np.asarray(self.n_rows * np.log(np.maximum(2.0 * self.energy, NOTHING * self.yy) / self.n_rows))
 
     @property

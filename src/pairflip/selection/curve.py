@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.losses import LOSSES, Loss
 from pairflip.selection.records import (
     AnnealCurves,
+    ClassErrors,
     FoldFits,
     NullCheck,
     OuterError,
@@ -53,7 +55,8 @@ class SizeCurve:
         0 is always among them: the mean of the other rows, or the forced columns alone.
     cv_error, cv_error_se : (S,)
         :math:`\frac{1}{2P} \sum (y_\mu - \hat y_\mu)^2` over held-out rows, each predicted by columns chosen
-        without it, and its standard error. scikit-learn's mean squared error is twice that.
+        without it, and its standard error; for classes and counts, half their mean deviance. scikit-learn's mean
+        squared error is twice that.
     energy_per_row : (S,)
         Training error :math:`\epsilon = E / M` of the folds, averaged.
     selection_counts : (S, N)
@@ -102,6 +105,9 @@ class SizeCurve:
     surface : RidgeSurface or None
         Errors of all ridge terms where one was chosen with the size; `ridge`, `ridges`, `ridge_errors` and
         `ridge_predictions` for short.
+    classes : ClassErrors or None
+        Misclassification and AUC, where the target is one of two classes; cv_error is then half the mean deviance
+        (the log loss), and predictions are probabilities of the second class.
     """
 
     sizes: Ints
@@ -147,6 +153,7 @@ class SizeCurve:
     surface: RidgeSurface | None = None
     exact: NDArray[np.bool_] | None = None
     proved: Proved | None = None
+    classes: ClassErrors | None = None
 
     @property
     def best_size(self) -> int:
@@ -198,6 +205,15 @@ class SizeCurve:
     def ridge_predictions(self) -> Floats | None:
         """Predictions (R, S, P) of held-out rows with every ridge and size; None where there was nothing to choose."""
         return None if self.surface is None else self.surface.predictions
+
+    @property
+    def loss(self) -> Loss:
+        """What was minimized."""
+        return LOSSES[self.settings.get("loss", "squares")]
+
+    def row_errors(self, predictions: Floats) -> Floats:
+        """What each held-out row adds to twice cv_error (..., P), when it is predicted so (..., P)."""
+        return self.loss.row_errors(self.observed, predictions)
 
     def at(self, size: int) -> int:
         """Index of a size in `sizes`."""

@@ -17,6 +17,7 @@ from pairflip.search.proof import Proof
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import (
     AnnealCurves,
+    ClassErrors,
     FoldFits,
     NullCheck,
     OuterError,
@@ -39,6 +40,7 @@ _OPTIONAL = (
     "surface",
     "exact",
     "proved",
+    "classes",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
@@ -243,6 +245,11 @@ def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
     )
 
 
+def _classes(value: dict[str, Any]) -> ClassErrors:
+    arrays = {name: np.array(value[name], dtype=float) for name in ("misclassified", "auc")}
+    return ClassErrors(**{**value, **arrays})
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "stability": _stability,
     "null": _null,
@@ -252,6 +259,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "surface": _surface,
     "exact": lambda value: np.array(value, dtype=bool),
     "proved": _proved,
+    "classes": _classes,
 }
 
 

@@ -26,8 +26,8 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
 
     ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
     merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
-    ``two_values``: the two values of a target that has no others. (``p_value``, see `shuffled_targets`, is added to
-    them in a curve.)
+    ``two_values``: the two values of a target that has no others and is treated as a number. (``p_value``, see
+    `shuffled_targets`, is added to them in a curve.)
     """
     present = problem.sample_weight > 0
     y = problem.y[present]
@@ -39,7 +39,7 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     if same:
         facts["identical_rows"] = same
     values = np.unique(y)
-    if values.size == 2:
+    if values.size == 2 and problem.loss.quadratic:
         facts["two_values"] = values.tolist()
     return facts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -172,10 +173,10 @@ def _leave_one_out(problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
 def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
     """Rows are shuffled, because tables are often sorted; with fixed seeds, so that a curve does not depend on the day.
 
-    Where repeats are asked for and there are no more rows (or groups) than folds, one is left out at a time: all
-    repeats would be the same.
+    Of two classes, each is shuffled by itself, so that folds keep their shares. Where repeats are asked for and there
+    are no more rows (or groups) than folds, one is left out at a time: all repeats would be the same.
     """
-    from sklearn.model_selection import GroupKFold, KFold
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
     how = f"{cv.folds} folds" + (f", {cv.times} times" if cv.times > 1 else "")
     if cv.times > 1 and cv.folds >= (present.size if groups is None else np.unique(groups).size):
@@ -183,8 +184,13 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -
     if groups is None:
         if not 2 <= cv.folds <= present.size:
             raise ValueError(f"cv is {cv.folds} folds; expected 2 to {present.size} (the number of rows).")
-        splitters = [KFold(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
-        splits = [split for splitter in splitters for split in _split(splitter, problem, present, None)]
+        kind: Any = KFold
+        if problem.classes is not None and cv.folds <= np.unique(problem.y[present], return_counts=True)[1].max():
+            kind, how = StratifiedKFold, f"{how}, class shares kept"
+        splitters = [kind(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a class may have fewer rows than there are folds
+            splits = [split for splitter in splitters for split in _split(splitter, problem, present, None)]
         return _checked(splits, how, problem, by_row=True)
     if cv.times == 1:
         return _checked(_split(GroupKFold(cv.folds), problem, present, groups), f"{how} of groups", problem)

@@ -67,15 +67,30 @@ def half_samples(
             "Python stability=0, does without)."
         )
     half = len(units) // 2
+    single = problem.classes is not None and all(unit.size == 1 for unit in units)
+    kinds = problem.y[present] if single else None
     learned: list[Rows] = []
     for key in address_keys(seed, _NO_SIZE, -1, np.arange(pairs)):
         order = start_order(key, len(units))
-        learned += [
-            np.sort(np.concatenate([units[u] for u in part])) for part in (order[:half], order[half : 2 * half])
-        ]
+        parts = (order[:half], order[half : 2 * half]) if kinds is None else _by_class(order, kinds)
+        learned += [np.sort(np.concatenate([units[u] for u in part])) for part in parts]
     left = tuple(np.setdiff1d(present, rows) for rows in learned)
     whole = "groups" if groups is not None else "blocks" if isinstance(parse_cv(cv), Blocks) else "rows"
+    for rows in learned:
+        why = problem.loss.lacking(problem, rows)
+        if why is not None:
+            raise TooFewRows(
+                f"half-samples were asked for, but half of the {whole} may have {why}; expected more rows."
+            )
     return Folds(left, left, f"random halves of the {whole}", by_row=True)
+
+
+def _by_class(order: NDArray[np.int64], kinds: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two halves of the rows in this random order that have half of each class (rounded down)."""
+    of_class = [order[kinds[order] == kind] for kind in (0.0, 1.0)]
+    first = [rows[: rows.size // 2] for rows in of_class]
+    second = [rows[rows.size // 2 : 2 * (rows.size // 2)] for rows in of_class]
+    return np.concatenate(first), np.concatenate(second)
 
 
 def _units(problem: SubsetProblem, present: Rows, groups: ArrayLike | None, cv: Any) -> list[Rows]:

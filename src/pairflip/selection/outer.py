@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +76,8 @@ def outer_error(
         except ValueError as error:
             raise ValueError(f"outer {numbered('fold', number)}: {error}") from None
         size = recommended_size(curve)
-        predictions.append(curve.predict(np.asarray(problem.X[rows]), size))
+        told = curve.predict(np.asarray(problem.X[rows]), size)
+        predictions.append(told if problem.offset is None else told * np.exp(problem.offset[rows]))
         sizes.append(size)
         supports.append(curve.supports[curve.at(size)])
     return _summary(problem, folds, np.concatenate(predictions), np.array(sizes, dtype=np.int64), tuple(supports))
@@ -93,6 +93,8 @@ def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
         always=[int(j) for j in problem.always],
         sample_weight=problem.sample_weight[rows],
         ridge=problem.ridge,
+        loss=problem.loss.name,
+        offset=None if problem.offset is None else problem.offset[rows],
         memory_budget=problem.memory_budget,
     )
     return part.with_shrinkage(problem.shrinkage) if problem.shrinkage else part
@@ -118,8 +120,8 @@ def _summary(
     """
     row = folds.row
     observed, weights = problem.y[row], problem.sample_weight[row]
-    error, spread = mean_and_error(((observed - predictions) ** 2)[None, :], weights, folds.unit)
-    about: Any = observed - np.average(observed, weights=weights)
-    total = 0.5 * float(np.average(about**2, weights=weights))
+    error, spread = mean_and_error(problem.loss.row_errors(observed, predictions)[None, :], weights, folds.unit)
+    mean = np.full(observed.size, np.average(observed, weights=weights))
+    total = 0.5 * float(np.average(problem.loss.row_errors(observed, mean), weights=weights))
     r2 = 1.0 - float(error[0]) / total if total > 0 else float("nan")
     return OuterError(float(error[0]), float(spread[0]), r2, sizes, supports, row, folds.fold, predictions)

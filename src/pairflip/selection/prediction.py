@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
+from pairflip.selection.class_errors import HALF, auc
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import FoldFits
 from pairflip.selection.verdict import recommended_size
@@ -63,13 +64,16 @@ class Comparison:
     """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN.
 
     `r2` is about the mean of these rows; `inside` is the fraction, of those that have intervals, that lie within them;
-    None where none has.
+    None where none has. For classes, `wrong` is the fraction put into the other class, and `auc` the area under the ROC
+    curve.
     """
 
     n_rows: int
     rmse: float
     r2: float
     inside: float | None
+    wrong: float | None = None
+    auc: float | None = None
 
 
 def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) -> Floats | Prediction:
@@ -127,7 +131,7 @@ def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | No
     """
     at, used = curve.at(size), used_columns(curve, size, folds=interval is not None)
     coef = curve.coef(size)[used]
-    point = np.asarray(X @ coef + curve.intercepts[at])
+    point = np.asarray(curve.loss.mean(X @ coef + curve.intercepts[at]))
     if interval is None:
         return point
     refusal = why_no_interval(curve, size, interval)
@@ -180,6 +184,11 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     """
     if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
+    if not curve.loss.quadratic:
+        return (
+            f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a "
+            "class, or means of counts, have no such interval; leave the interval out."
+        )
     fits = curve.fold_fits
     if fits is None:
         return (
@@ -231,7 +240,9 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge, *, quick: bool = Fals
     )
 
 
-def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None) -> Comparison | None:
+def compare(
+    observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None, *, classes: bool = False
+) -> Comparison | None:
     """Predictions and truth; rows in which either is not a number do not count. None where no row is left.
 
     Parameters
@@ -240,6 +251,8 @@ def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | Non
         The target, and what was predicted.
     bounds : (lower, upper) or None
         Intervals, if there are any.
+    classes
+        Whether the target is 0 or 1 and predictions are probabilities.
     """
     known = np.isfinite(observed) & np.isfinite(prediction)
     if not known.any():
@@ -252,7 +265,11 @@ def compare(observed: Floats, prediction: Floats, bounds: Sequence[Floats] | Non
         bounded = known & np.isfinite(bounds[0])
         within = (bounds[0] <= observed) & (observed <= bounds[1])
         inside = float(np.mean(within[bounded])) if bounded.any() else None
-    return Comparison(y.size, squared**0.5, 1.0 - squared / about if about > 0 else float("nan"), inside)
+    r2 = 1.0 - squared / about if about > 0 else float("nan")
+    if classes:
+        wrong = float(np.mean((p > HALF) != (y > HALF)))
+        return Comparison(y.size, squared**0.5, r2, inside, wrong, auc(y, p, np.ones(y.size)))
+    return Comparison(y.size, squared**0.5, r2, inside)
 
 
 def _needed(interval: float, n: int) -> float:

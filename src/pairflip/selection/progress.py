@@ -65,9 +65,10 @@ class ErrorSoFar:
             size, fold = self._ready.pop()
             supports, energies = found.cell(size, fold, work.chains)
             best = supports[first_best(energies, work.problem.gram.yy)]
-            residual = work.problem.loss.held_out(work.problem, work.folds.only(fold)).residuals(best[None, None, :])[0]
+            judge = work.problem.loss.held_out(work.problem, work.folds.only(fold))
+            residual = judge.residuals(best[None, None, :])[0]
             at = work.sizes.index(size)
-            self._sums[0, at] += float(residual @ residual) / 2.0
+            self._sums[0, at] += float(judge.row_errors(residual).sum()) / 2.0
             self._sums[1, at] += residual.size
 
     def line(self) -> str:

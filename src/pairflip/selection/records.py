@@ -73,6 +73,33 @@ class StandardErrors:
 
 
 @dataclass(frozen=True)
+class ClassErrors:
+    """How well two classes are told apart on held-out rows, at each size (S,).
+
+    Attributes
+    ----------
+    labels : two str
+        Names of the classes; the second one is the event, whose probability is predicted.
+    share : float
+        Fraction of the rows, by weight, that are the event.
+    misclassified : (S,)
+        Fraction of the rows whose more probable class (probability above one half) is not theirs.
+    auc : (S,)
+        Area under the ROC curve; 0.5 is what chance gives.
+    """
+
+    labels: list[str]
+    share: float
+    misclassified: Floats
+    auc: Floats
+
+    @property
+    def majority(self) -> float:
+        """The misclassification of calling every row the more frequent class."""
+        return min(self.share, 1.0 - self.share)
+
+
+@dataclass(frozen=True)
 class NullCheck:
     """What the same selection finds where there is nothing to find: one value for each shuffled target (n,).
 

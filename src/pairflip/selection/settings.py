@@ -30,7 +30,8 @@ class Selection:
     cv
         ``"loo"`` (leave one row out, as in the paper), a number of folds (rows shuffled with a fixed seed), ``"5x10"``
         (10 folds, 5 times with other random folds), ``"blocks:5"`` (5 blocks of neighbouring rows, for tables in the
-        order of time), a scikit-learn splitter, or an iterable of (training rows, held-out rows).
+        order of time), a scikit-learn splitter, or an iterable of (training rows, held-out rows). Where the target has
+        two classes, folds by number keep their shares.
     method, effort
         How supports are searched: ``"auto"`` or ``"descend"`` (in every fold the path over all sizes, descents and
         kicks), or ``"anneal"``. None: ``"anneal"`` if a schedule or a number of chains is given, else ``"auto"``. The

@@ -27,7 +27,8 @@ CHANCE = 0.05
 class HeldOut:
     """How held-out rows are predicted at a size.
 
-    `rmse` is in the unit of the target, `r2` is one minus the squared error over that of the targets about their mean.
+    `rmse` is in the unit of the target, `r2` is one minus the squared error (for classes and counts: the deviance) over
+    that of the mean of the targets.
     """
 
     size: int
@@ -37,11 +38,19 @@ class HeldOut:
 
 def held_out(curve: SizeCurve, size: int) -> HeldOut:
     """Root mean square error and R2 of the held-out predictions, rows weighted."""
-    return HeldOut(size, float(np.sqrt(2.0 * curve.cv_error[curve.at(size)])), r_squared(curve, size))
+    at = curve.at(size)
+    if curve.loss.quadratic:
+        return HeldOut(size, float(np.sqrt(2.0 * curve.cv_error[at])), r_squared(curve, size))
+    square = float(np.average((curve.observed - curve.predictions[at]) ** 2, weights=curve.weights))
+    return HeldOut(size, square**0.5, r_squared(curve, size))
 
 
 def r_squared(curve: SizeCurve, size: int) -> float:
-    """Fraction of the variance of held-out targets that is explained; below 0 the mean is better."""
+    """Fraction of the variance (or deviance) of held-out targets that is explained; below 0 the mean is better."""
+    if not curve.loss.quadratic:
+        total = variance_of_target(curve)
+        error = np.average(curve.row_errors(curve.predictions[curve.at(size)]), weights=curve.weights)
+        return 1.0 - float(error) / total if total > 0 else float("nan")
     return explained_fraction(curve.observed, curve.observed - curve.predictions[curve.at(size)], curve.weights)
 
 
@@ -62,7 +71,8 @@ def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
 def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]:
     r"""How much lower cv_error is at one size than at another, and the standard error of that difference.
 
-    Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` over the independent units.
+    Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` (or of the difference of half
+    their deviances) over the independent units.
 
     Parameters
     ----------
@@ -77,8 +87,8 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
         The difference and its standard error.
     """
     unit, w = curve.held_out_unit, curve.weights
-    residuals = [curve.observed - curve.predictions[curve.at(size)] for size in (worse, better)]
-    d: Floats = 0.5 * (residuals[0] ** 2 - residuals[1] ** 2)
+    errors = [curve.row_errors(curve.predictions[curve.at(size)]) for size in (worse, better)]
+    d: Floats = 0.5 * (errors[0] - errors[1])
     n = int(unit.max()) + 1
     total = np.bincount(unit, w, n)
     used = total > 0
@@ -141,8 +151,11 @@ def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) 
 
 
 def variance_of_target(curve: SizeCurve) -> float:
-    """Variance of the targets that were held out, rows weighted."""
+    """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance."""
     y, w = curve.observed, curve.weights
+    if not curve.loss.quadratic:
+        mean = np.full(y.size, np.average(y, weights=w))
+        return float(np.average(curve.row_errors(mean), weights=w))
     return float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) if w.sum() > 0 else float("nan")
 
 
@@ -159,6 +172,8 @@ def baseline(curve: SizeCurve) -> str:
     """What predicts at size 0, in words."""
     if curve.always.size:
         return "forced columns alone"
+    if curve.classes is not None:
+        return "class shares alone"
     return "mean alone" if curve.settings.get("center", "fold") is not None else "zero for every row"
 
 

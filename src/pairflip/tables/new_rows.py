@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.tables.classes import column_labels
 from pairflip.tables.columns import visible_names
 from pairflip.tables.errors import TableError, close_matches
 from pairflip.tables.kinds import as_numbers
@@ -21,7 +22,7 @@ from pairflip.tables.odd import odd_needed
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
 from pairflip.tables.table import naming_sheets, without_blank_columns
-from pairflip.text import listed, plural, quoted, row_numbers
+from pairflip.text import label_text, listed, plural, quoted, row_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,14 @@ class _File:
             found = np.array(values, dtype=np.float64)
         return np.where(np.isfinite(found), found, np.nan)
 
+    def classes(self, at: int, labels: Sequence[str]) -> Floats:
+        """A column of labels as 0 and 1, NaN for others."""
+        if isinstance(self.raw, Raw):
+            found = column_labels(self.raw.frame[at])
+        else:
+            found = [label_text(value) for value in self.column(at, "", "").tolist()]
+        return np.array([float(labels.index(label)) if label in labels else np.nan for label in found])
+
     def texts(self, at: int) -> list[str]:
         """A column as names."""
         if isinstance(self.raw, Raw):
@@ -98,6 +107,7 @@ def read_new_rows(
     sheet: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    classes: Sequence[str] | None = None,
 ) -> NewRows:
     """Read the columns that a model needs from a file of new rows.
 
@@ -117,6 +127,8 @@ def read_new_rows(
         Column of row names, used if it is there.
     sheet, decimal, thousands
         As in `read_table`.
+    classes : two labels, optional
+        Of a target that is compared as classes: y is 1 for the second one, and NaN for what is neither.
 
     Raises
     ------
@@ -144,7 +156,7 @@ def read_new_rows(
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
         if at is not None:
             X[:, j] = file.column(at, name, "which the model needs")
-    y, about_target = _target(file, aim)
+    y, about_target = _target(file, aim) if classes is None or aim is None else (file.classes(aim, classes), [])
     notes = [*dropped, *_read_notes(file, places), *_columns(file, known, (aim, index_at)), *about_target]
     absent = [name for name, at in zip(wanted, places, strict=True) if at is None]
     return NewRows(X, absent, y, rows, source, notes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairflip.tables.classes import TWO, sorted_labels
 from pairflip.tables.errors import TableError
 from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
 from pairflip.tables.marks import READINGS, Marks, both_readings, readings, simplest
@@ -34,6 +35,12 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
     marks : Marks or None
         Marks with which a text table was read; None for files that hold numbers.
     """
+    kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
+    if len(kinds) == TWO and describe(frame[at], marks or READINGS[0]) == "text":
+        return TableError(
+            f"The target {quoted(name)} holds text of two kinds ({quoted(kinds[0])} and {quoted(kinds[1])}); expected "
+            "numbers, or two classes with --loss logistic."
+        )
     return _odd(frame, at, f"The target {quoted(name)}", marks, "choose another --target or encode it")
 
 

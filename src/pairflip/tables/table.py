@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.tables.binary_files import about_sheets
+from pairflip.tables.classes import as_classes, column_labels
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
@@ -22,7 +23,7 @@ from pairflip.tables.errors import TableError
 from pairflip.tables.matrices import Matrix, check_shape, choose, constant_columns
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
-from pairflip.text import plural, quoted, row_numbers
+from pairflip.text import label_text, plural, quoted, row_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,8 @@ class Table:
         What else a reader of the results should know.
     row_dates : bool
         Whether the names of the rows are dates in increasing or decreasing order.
+    classes : list of str or None
+        Labels of the two classes that y (then 0 and 1) stands for.
     """
 
     X: NDArray[Any]
@@ -61,6 +64,7 @@ class Table:
     dropped: list[Change] = field(default_factory=list)
     notes: list[Change] = field(default_factory=list)
     row_dates: bool = False
+    classes: list[str] | None = None
 
     @cached_property
     def hash(self) -> str:
@@ -80,6 +84,7 @@ def read_table(
     sheet: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    classes: bool = False,
 ) -> Table:
     """Read a table of candidates and a target.
 
@@ -109,6 +114,9 @@ def read_table(
     thousands : {",", "."}, optional
         What stands between groups of three digits in a text table: ``1,499``, or ``1.499,5`` with ``decimal=","``.
 
+    classes : bool
+        Whether the target has labels of two classes, in words, numbers, or true and false.
+
     Raises
     ------
     TableError
@@ -117,7 +125,8 @@ def read_table(
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index, target=target)
     source = Path(path).name
     if isinstance(raw, Matrix):
-        return _from_matrix(raw, source, target, index=index, keep=keep, drop=drop, missing=missing)
+        table = _from_matrix(raw, source, target, index=index, keep=keep, drop=drop, missing=missing)
+        return _with_classes(table) if classes else table
     raw, dropped = without_blank_columns(raw)
     with naming_sheets(raw):
         n_rows = len(raw.frame)
@@ -129,12 +138,20 @@ def read_table(
             target = "y"
         names, notes = visible_names(raw.names)
         chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
-    y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
+    labels: list[str] | None = None
+    if classes:
+        y, labels = as_classes(column_labels(raw.frame[chosen.target]), names[chosen.target])
+        target_notes = list[Change]()
+    else:
+        y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
     named = chosen.index is not None or raw.row_names is not None
     X, left, text, candidate_notes = as_candidates(raw.frame, chosen.candidates, names, drop_text, raw.marks, named)
     row_names = _row_names(raw, chosen.index)
     X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
-    _refuse_constant_target(y, names[chosen.target])
+    if labels is None:
+        _refuse_constant_target(y, names[chosen.target])
+    else:  # rows that were left out may have taken a class with them
+        as_classes([labels[int(code)] for code in y.tolist()], names[chosen.target])
     same = np.flatnonzero((X[:1] == X).all(axis=0))
     constant = change("column", "with a single value, kept", (left[j] for j in same))
     called = raw.index_name if chosen.index is None else names[chosen.index]
@@ -152,9 +169,17 @@ def read_table(
         + target_notes
         + candidate_notes
         + constant
-        + _two_values(y, names[chosen.target]),
+        + (_two_values(y, names[chosen.target]) if labels is None else []),
         row_dates=named and in_order(row_names, called),
+        classes=labels,
     )
+
+
+def _with_classes(table: Table) -> Table:
+    """The same with its target, numbers of two kinds, as classes."""
+    y, labels = as_classes([label_text(value) for value in table.y.tolist()], table.target)
+    notes = [note for note in table.notes if note.what != "target"]
+    return replace(table, y=y, classes=labels, notes=notes)
 
 
 def _from_matrix(
@@ -207,7 +232,7 @@ def _two_values(y: Floats, target: str) -> list[Change]:
         return []
     says = (
         f"the target {quoted(target)} has two values only, {values[0]:g} and {values[1]:g}; it is treated as a number, "
-        "so predictions are numbers and not classes"
+        "so predictions are numbers and not classes (--loss logistic is for two classes)"
     )
     return [Change("target", "of two values, treated as a number", (target,), says)]
 

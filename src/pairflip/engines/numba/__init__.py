@@ -15,7 +15,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Pair, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, flip_nanoseconds, undefined
+from pairflip.engines.base import (
+    Pair,
+    RankTooSmall,
+    Refused,
+    Steps,
+    Tick,
+    WalkPlan,
+    WalkResult,
+    flip_nanoseconds,
+    undefined,
+)
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -66,6 +76,9 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
+            if gram.objective == "deviance":
+                results.append(self._walk_deviance(gram, plan, n_jobs, tick))
+                continue
             if memory is None or memory.gram is not gram:
                 memory = _Memory(gram, largest)
             results.append(self._walk_pair(gram, plan, n_jobs, tick, memory))
@@ -77,8 +90,31 @@ class NumbaEngine:
         from pairflip.engines.numba.searching import Searcher
 
         _announce_compilation(advance_path)
+        if gram.objective == "deviance":
+            from pairflip.engines.numba.deviance_search import deviance_path
+
+            guesses, _ = self.path(gram.working, min(largest, gram.n_columns), tick=tick)
+            return deviance_path(gram, largest, guesses, passes > 2, tick)
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
+
+    def _walk_deviance(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
+        from pairflip.engines.numba.deviance import search
+        from pairflip.engines.numba.deviance_search import walk_deviance
+
+        reason = self.refuses(gram, plan)
+        if reason is not None:
+            raise Refused(reason)
+        _announce_compilation(search)
+        stop: list[bool] = []
+
+        def go_on(done: int) -> None:
+            if stop:
+                raise _Stopped
+            if tick is not None:
+                tick(done)
+
+        return walk_deviance(gram, plan, go_on, lambda work: _in_threads(work, plan.chains, n_jobs, stop))
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)

@@ -25,6 +25,8 @@ def _digest() -> str:
     files = [
         home / "philox.py",
         home / "least_squares.py",
+        home / "losses" / "likelihood.py",
+        home / "losses" / "newton.py",
         home / "engines" / "base.py",
         *Path(__file__).parent.glob("*.py"),
     ]

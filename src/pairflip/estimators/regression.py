@@ -1,50 +1,36 @@
-"""scikit-learn estimators: thin shells around `anneal` and `select_size`."""
+"""Regression: thin shells around `anneal` and `select_size`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from numbers import Integral, Real
+from collections.abc import Iterable
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.feature_selection import SelectorMixin
-from sklearn.model_selection import LeaveOneGroupOut
-from sklearn.utils import check_random_state
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
+from sklearn.base import RegressorMixin
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairflip.engines import Engine, RankTooSmall
-from pairflip.inputs import as_table, refuse_date_target, refuse_dates
+from pairflip.engines import Engine
+from pairflip.estimators.shared import CHOICES, SubsetModel, route_groups, search_results
+from pairflip.inputs import refuse_date_target
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import anneal
 from pairflip.search.schedule import Schedule
 from pairflip.search.trace import Trace
-from pairflip.selection import Selection, SizeCurve, select_size
+from pairflip.selection import Selection, select_size
 from pairflip.selection.folds import DEFAULT_CV
-from pairflip.selection.verdict import recommended_size
 
 
-class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
-    """What both estimators do: check the input, keep a support, predict with it."""
-
-    fit_intercept: bool
-    always: Iterable[str | int]
-    ridge: float | Literal["auto"] | Iterable[float]
-    random_state: int | np.random.RandomState | None
+class _SubsetRegressor(RegressorMixin, SubsetModel):
+    """Both regressors: numbers in, numbers out."""
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
-        refuse_dates(X)
         refuse_date_target(y)
-        try:
-            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=least_rows)
-        except ValueError as error:
-            if "could not convert" in str(error):
-                as_table(X)  # says which column holds text
-            raise
+        X, y = self._checked(X, y, least_rows, y_numeric=True)
         return SubsetProblem(
             X,
             y,
@@ -61,13 +47,7 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it."""
-        best = problem.fit(support)
-        self.support_ = np.sort(np.concatenate([best.support, problem.always]))
-        self.coef_ = np.zeros(problem.n_columns)
-        self.coef_[best.support] = best.coef
-        self.coef_[problem.always] = best.always_coef
-        self.intercept_ = best.intercept
-        self.energy_ = best.energy
+        self.coef_, self.intercept_ = self._kept(problem, support)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -75,17 +55,6 @@ class _SubsetRegressor(SelectorMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X[:, self.support_] @ self.coef_[self.support_] + self.intercept_)
-
-    def _get_support_mask(self) -> NDArray[np.bool_]:
-        check_is_fitted(self)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self.support_] = True
-        return mask
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
 class AnnealedSubset(_SubsetRegressor):
@@ -188,7 +157,7 @@ class AnnealedSubset(_SubsetRegressor):
         self
         """
         problem = self._problem(X, y, sample_weight, least_rows=2)
-        size = self._size(problem)
+        size = self._size(problem, self.n_nonzero_coefs)
         self.trace_: Trace | None = None
         if size == problem.candidates.size:
             support = problem.candidates
@@ -200,51 +169,6 @@ class AnnealedSubset(_SubsetRegressor):
             support = self.trace_.best_support
         self.proof_ = None if self.trace_ is None else self.trace_.proof
         return self._keep(problem, support)
-
-    def _size(self, problem: SubsetProblem) -> int:
-        """k, checked against the number of columns that vary."""
-        n = int(problem.candidates.size)
-        k = self.n_nonzero_coefs
-        if k is None:
-            rows = problem.rows_present - problem.forced.shape[1]
-            return int(max(1, min(problem.n_columns // 10, n, rows)))
-        if isinstance(k, bool) or not isinstance(k, Integral):
-            raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of columns from 1 to {n}.")
-        if not 1 <= k <= n:
-            raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} columns that vary; expected 1 to {n}.")
-        if k == n and not np.isfinite(problem.energy(problem.candidates)):
-            raise RankTooSmall(n, problem.gram.rank())
-        return int(k)
-
-
-_CHOICES: dict[str, Callable[[SizeCurve], int]] = {
-    "auto": recommended_size,
-    "best": lambda curve: curve.best_size,
-    "one_se": lambda curve: curve.one_se_size,
-}
-
-
-def _search_results(curve: SizeCurve) -> dict[str, Any]:
-    """The curve as `cv_results_` of scikit-learn's searches, where larger scores are better."""
-    error = 2.0 * curve.cv_error
-    return {
-        "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],
-        "param_n_nonzero_coefs": curve.sizes.copy(),
-        "mean_test_score": -error,
-        "std_test_score": np.std(_fold_errors(curve), axis=1),
-        "se_test_score": 2.0 * curve.cv_error_se,
-        "rank_test_score": np.searchsorted(np.sort(error), error) + 1,
-        **{name: values for name, values in curve.to_dict().items() if name not in ("best", "one_se", "columns")},
-    }
-
-
-def _fold_errors(curve: SizeCurve) -> Floats:
-    """Weighted mean squared error of the held-out rows of each fold, (S, F)."""
-    fold, weights = curve.held_out_fold, curve.weights
-    total = np.bincount(fold, weights)
-    squares = (curve.observed - curve.predictions) ** 2
-    sums = np.stack([np.bincount(fold, weights * row) for row in squares])
-    return np.asarray(sums[:, total > 0] / total[total > 0])
 
 
 class AnnealedSubsetCV(_SubsetRegressor):
@@ -399,8 +323,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
         -------
         self
         """
-        if self.choose not in _CHOICES:
-            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, _CHOICES))}.")
+        if self.choose not in CHOICES:
+            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, CHOICES))}.")
         if groups is not None:
             groups = process_routing(self, "fit", groups=groups).splitter.split["groups"]
         problem = self._problem(X, y, sample_weight, least_rows=4)
@@ -427,8 +351,8 @@ class AnnealedSubsetCV(_SubsetRegressor):
             groups=groups,
         )
         curve = self.curve_
-        self.n_nonzero_coefs_ = _CHOICES[self.choose](curve)
-        self.cv_results_ = _search_results(curve)
+        self.n_nonzero_coefs_ = CHOICES[self.choose](curve)
+        self.cv_results_ = search_results(curve)
         self.ridge_ = curve.ridge
         self.proof_ = None if curve.proved is None else curve.proved[curve.at(self.n_nonzero_coefs_)]
         shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
@@ -450,9 +374,4 @@ class AnnealedSubsetCV(_SubsetRegressor):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Groups go to the splitter."""
-        splitter = self.cv if hasattr(self.cv, "split") else LeaveOneGroupOut()
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-        )
+        return route_groups(self)

@@ -1,0 +1,93 @@
+"""Two classes: deviance and time beside abess on planted problems, and how honest the answer is on simulated tables."""
+
+import os
+import time
+
+import numpy as np
+
+from pairflip import SubsetProblem, anneal, select_size
+from pairflip.selection.verdict import recommended_size
+
+try:
+    from abess import LogisticRegression
+except ImportError:
+    LogisticRegression = None
+
+M, N = 200, 500
+SIZES = (5, 10, 20)
+FIRST = int(os.environ.get("PAIRFLIP_FIRST", 20))
+NEW = 20_000
+
+
+def planted(rows, columns, k, seed, strength=3.0):
+    """Independent normal columns; k of them, of equal size, make the log odds with standard deviation `strength`."""
+    rng = np.random.default_rng([rows, columns, k, seed])
+    x = np.zeros(columns)
+    x[rng.choice(columns, k, replace=False)] = strength / np.sqrt(max(k, 1)) * rng.choice([-1.0, 1.0], k)
+
+    def draw(rows):
+        X = rng.normal(size=(rows, columns))
+        return X, (rng.random(rows) < 1.0 / (1.0 + np.exp(-X @ x))).astype(int)
+
+    return draw
+
+
+def splicing(X, y, sizes):
+    """Columns that abess ends with after `sizes`, each started from the one before."""
+    model = LogisticRegression(support_size=sizes, ic_coef=0.0, cv=1, thread=1)
+    return np.flatnonzero(np.ravel(model.fit(X, y).coef_))
+
+
+def report():
+    """Energy (half the deviance) and seconds at the planted size; abess from nothing and along all smaller sizes."""
+    if LogisticRegression is None:
+        print("abess is not installed (pip install abess): its columns are missing")
+    anneal(SubsetProblem(*planted(50, 10, 1, 0)(50), loss="logistic"), 2)  # compiles
+    for k in SIZES:
+        rows = []
+        for seed in range(FIRST):
+            X, y = planted(M, N, k, seed)(M)
+            problem = SubsetProblem(X, y, loss="logistic")
+            row = []
+            for effort in ("quick", "normal"):
+                began = time.perf_counter()
+                row += [anneal(problem, k, effort=effort, seed=seed).best_energy, time.perf_counter() - began]
+            for sizes in ([k], range(1, k + 1)) if LogisticRegression is not None else ():
+                began = time.perf_counter()
+                support = splicing(X, y, sizes)
+                row += [problem.energy(support) if support.size == k else np.inf, time.perf_counter() - began]
+            rows.append(row)
+        table = np.array(rows)
+        energy, seconds = table[:, ::2], np.median(table[:, 1::2], axis=0)
+        best = energy.min(axis=1, keepdims=True)
+        for which, name in enumerate(("quick", "normal", "abess k", "abess 1..k")[: energy.shape[1]]):
+            wins = np.mean(energy[:, which] <= best[:, 0] * (1 + 1e-9))
+            rival = energy[:, 2:].min(axis=1) if energy.shape[1] > 2 else np.full(len(energy), np.inf)
+            no_worse = np.mean(energy[:, which] <= rival * (1 + 1e-9))
+            print(
+                f"{M} x {N}, k = {k:2d}, {name:10s}: energy {energy[:, which].mean():8.3f}, lowest of all {wins:4.0%}, "
+                f"no higher than abess {no_worse:4.0%}, {1e3 * seconds[which]:7.1f} ms"
+            )
+
+
+def report_honesty():
+    """How often noise is called a finding, and how often the interval of the corrected error holds the true one."""
+    for rows, columns, k, strength in ((80, 50, 0, 0.0), (60, 200, 0, 0.0), (100, 50, 3, 2.0), (200, 100, 5, 3.0)):
+        found, inside, told, true = 0, [], [], []
+        for seed in range(FIRST):
+            draw = planted(rows, columns, k, seed, strength)
+            X, y = draw(rows)
+            curve = select_size(SubsetProblem(X, y, loss="logistic"), range(1, 9), "2x10", effort="quick")
+            size = recommended_size(curve)
+            found += size > 0
+            chosen = curve.chosen
+            if size and chosen is not None:
+                X, y = draw(NEW)
+                error = 0.5 * float(np.mean(curve.loss.row_errors(y.astype(float), curve.predict(X, size))))
+                inside.append(chosen.low <= error <= chosen.high)
+                told.append(chosen.error)
+                true.append(error)
+        line = f"{rows} x {columns}, {k} columns matter: called predictive {found} of {FIRST}"
+        if inside:
+            line += f"; log loss told {np.mean(told):.3f}, true {np.mean(true):.3f}, inside {np.mean(inside):.0%}"
+        print(line, flush=True)

@@ -1,0 +1,8 @@
+"""scikit-learn estimators: thin shells around `anneal` and `select_size`."""
+
+from __future__ import annotations
+
+from pairflip.estimators.classification import AnnealedSubsetClassifier, AnnealedSubsetClassifierCV
+from pairflip.estimators.regression import AnnealedSubset, AnnealedSubsetCV
+
+__all__ = ["AnnealedSubset", "AnnealedSubsetCV", "AnnealedSubsetClassifier", "AnnealedSubsetClassifierCV"]

@@ -1,0 +1,331 @@
+"""Two classes: thin shells around `anneal` and `select_size` with the logistic loss."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from numbers import Real
+from os import PathLike
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, process_routing
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairflip.engines import Engine
+from pairflip.estimators.shared import CHOICES, SubsetModel, route_groups, search_results
+from pairflip.inputs import as_weights
+from pairflip.least_squares import Floats
+from pairflip.losses import RIDGE
+from pairflip.problem import SubsetProblem
+from pairflip.search.annealing import anneal
+from pairflip.search.trace import Trace
+from pairflip.selection import Selection, select_size
+from pairflip.selection.folds import DEFAULT_CV
+
+
+class _SubsetClassifier(ClassifierMixin, SubsetModel):
+    """Both classifiers: labels in, probabilities out."""
+
+    class_weight: dict[Any, float] | Literal["balanced"] | None
+
+    def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
+        X, y = self._checked(X, y, least_rows)
+        check_classification_targets(y)
+        if type_of_target(y, input_name="y") == "multiclass":
+            raise ValueError(
+                f"Only binary classification is supported: y has {np.unique(y).size} classes; expected two of them."
+            )
+        if self.class_weight is not None:
+            each = compute_sample_weight(self.class_weight, y)
+            sample_weight = each if sample_weight is None else as_weights(sample_weight, len(X)) * each
+        problem = SubsetProblem(
+            X,
+            y,
+            names=getattr(self, "feature_names_in_", None),
+            center="fold" if self.fit_intercept else None,
+            always=self.always,
+            sample_weight=sample_weight,
+            ridge=self.ridge if isinstance(self.ridge, (Real, float)) else RIDGE,
+            loss="logistic",
+        )
+        assert problem.classes is not None
+        self.classes_ = problem.classes
+        return problem
+
+    def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
+        """Fit one support and keep it, with a warning where the classes are separated."""
+        coef, intercept = self._kept(problem, support)
+        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        remark = problem.loss.remark(problem, np.sort(np.asarray(support, dtype=np.int64)))
+        if remark:
+            warnings.warn(f"{remark}.", UserWarning, stacklevel=3)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        r"""Logarithm of the odds of ``classes_[1]``, :math:`X x + z`, for X of shape (n_samples, n_features)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X[:, self.support_] @ self.coef_[0, self.support_] + self.intercept_[0])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (n_samples, 2) of the two classes, in the order of `classes_`."""
+        odds = self.decision_function(X)
+        with np.errstate(over="ignore"):
+            return np.column_stack([1.0 / (1.0 + np.exp(odds)), 1.0 / (1.0 + np.exp(-odds))])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The more probable class of each row, for X of shape (n_samples, n_features)."""
+        odds = self.decision_function(X)
+        return np.asarray(self.classes_[(odds > 0).astype(np.int64)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class AnnealedSubsetClassifier(_SubsetClassifier):
+    r"""Logistic regression on the best k columns, for two classes.
+
+    .. math:: \min_{x, z} \sum_i w_i \left(\ln(1 + e^{\eta_i}) - y_i \eta_i\right), \quad \eta = X x + z,
+              \quad\text{with } x \text{ nonzero in } k \text{ places.}
+
+    Columns are searched by descents in the deviance itself; docs/classes.md says how.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int or None
+        Number k of columns to choose; None means 10 % of them, at least one.
+    effort : {"quick", "normal", "thorough"} or float
+        How much to spend where chains do not agree, see `AnnealedSubset`.
+    fit_intercept : bool
+        Whether to fit a constant in addition to the chosen columns.
+    always : names or indices of columns
+        Columns that are in the model whatever is chosen; they are not counted in k, and not penalized.
+    ridge : float
+        Penalty on the squares of standardized coefficients, for each row: small, above 0.
+    class_weight : dict, "balanced" or None
+        Weights of the rows of each class; "balanced": both classes weigh the same.
+    random_state : int, RandomState or None
+        Seed; an int gives the same result every time, for any number of threads.
+    n_jobs : int or None
+        Threads; None is one, -1 all cores.
+    engine : {"auto", "numba"}
+        What searches.
+
+    Attributes
+    ----------
+    classes_ : (2,)
+        The labels, sorted.
+    coef_ : (1, n_features)
+        Coefficients, zero outside the support.
+    intercept_ : (1,)
+    support_ : (k + forced,)
+        Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
+    energy_ : float
+        Half the deviance on the training rows (weighted), and the penalty.
+    trace_ : Trace or None
+        What the search did; None if there was nothing to choose.
+    n_features_in_, feature_names_in_
+    """
+
+    def __init__(
+        self,
+        n_nonzero_coefs: int | None = None,
+        *,
+        effort: Literal["quick", "normal", "thorough"] | float = "normal",
+        fit_intercept: bool = True,
+        always: Iterable[str | int] = (),
+        ridge: float = RIDGE,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        engine: str | Engine = "auto",
+    ) -> None:
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.effort = effort
+        self.fit_intercept = fit_intercept
+        self.always = always
+        self.ridge = ridge
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.engine = engine
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnnealedSubsetClassifier:
+        """Find the best columns of X for y and fit them.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, or a data frame of pandas or polars.
+        y : (n_samples,)
+            Labels of two classes.
+        sample_weight : (n_samples,), optional
+            Weight of each row; a row of weight zero counts as absent.
+
+        Returns
+        -------
+        self
+        """
+        problem = self._problem(X, y, sample_weight, least_rows=2)
+        size = self._size(problem, self.n_nonzero_coefs)
+        self.trace_: Trace | None = None
+        if size == problem.candidates.size:
+            return self._keep(problem, problem.candidates)
+        self.trace_ = anneal(
+            problem, size, seed=self._seed(), engine=self.engine, n_jobs=self.n_jobs, effort=self.effort
+        )
+        return self._keep(problem, self.trace_.best_support)
+
+
+class AnnealedSubsetClassifierCV(_SubsetClassifier):
+    r"""Logistic regression on the best columns, their number chosen by cross validation.
+
+    Every fold of every size gets its own search on its training rows; sizes are compared by the log loss of held-out
+    rows. Folds keep the shares of the classes where `cv` is a number of folds or repeats of them.
+
+    Parameters
+    ----------
+    sizes : iterable of int or None
+        Numbers of columns to try; None: 1 to 10, or as many as the table allows.
+    cv : int, str, splitter, iterable of splits or None
+        As in `AnnealedSubsetCV`; None means ``"5x10"``.
+    choose : {"auto", "best", "one_se"}
+        As in `AnnealedSubsetCV`: by default the size that `print(model.curve_)` recommends.
+    effort : {"quick", "normal", "thorough"}
+        How long folds and final fits are searched.
+    stability : int
+        Pairs of random half-samples in which columns are selected again (0: none).
+    fit_intercept : bool
+        Whether to fit a constant in addition to the chosen columns (inside every fold).
+    always : names or indices of columns
+        Columns that are in the model whatever is chosen; they are not counted in the size.
+    ridge : float, "auto" or list of float
+        A number above 0: penalty on the squares of standardized coefficients, for each row. ``"auto"`` or a list: added
+        to it, chosen together with the size; worth its time where classes are separated (few rows, many columns).
+    class_weight : dict, "balanced" or None
+        Weights of the rows of each class, in training and in held-out errors.
+    random_state : int, RandomState or None
+        Seed; an int gives the same result every time, for any number of workers.
+    n_jobs : int or None
+        Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores.
+    engine : {"auto", "numba"}
+        What searches.
+    journal : path or None
+        Folder in which finished work is kept; fitting the same again resumes.
+    verbose : int
+        1: say how long it will take, and show progress on standard error.
+
+    Attributes
+    ----------
+    n_nonzero_coefs_ : int
+        The number of columns chosen.
+    classes_ : (2,)
+        The labels, sorted.
+    coef_ : (1, n_features)
+    intercept_ : (1,)
+    support_ : (n_nonzero_coefs_ + forced,)
+        Indices of the chosen and the forced columns, sorted.
+    ridge_ : float
+        The ridge that was chosen with the size; 0 where none was to be chosen.
+    energy_ : float
+        Half the deviance on the training rows (weighted), and the penalty.
+    curve_ : SizeCurve
+        Errors of all sizes; ``curve_.classes`` has misclassification and AUC.
+    cv_results_ : dict of arrays, one entry per size
+        As in `AnnealedSubsetCV`; ``mean_test_score`` is minus the mean deviance of held-out rows.
+    n_features_in_, feature_names_in_
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
+
+    def __init__(
+        self,
+        sizes: Iterable[int] | None = None,
+        *,
+        cv: Any = None,
+        choose: Literal["auto", "best", "one_se"] = "auto",
+        effort: Literal["quick", "normal", "thorough"] = "normal",
+        stability: int = 0,
+        fit_intercept: bool = True,
+        always: Iterable[str | int] = (),
+        ridge: float | Literal["auto"] | Iterable[float] = RIDGE,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        engine: str | Engine = "auto",
+        journal: str | PathLike[str] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sizes = sizes
+        self.cv = cv
+        self.choose = choose
+        self.effort = effort
+        self.stability = stability
+        self.fit_intercept = fit_intercept
+        self.always = always
+        self.ridge = ridge
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.engine = engine
+        self.journal = journal
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> AnnealedSubsetClassifierCV:
+        """Choose the size and the columns of X for y, and fit them on all rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, or a data frame of pandas or polars.
+        y : (n_samples,)
+            Labels of two classes.
+        sample_weight : (n_samples,), optional
+            Weight of each row, in training and in held-out errors; zero counts as an absent row.
+        groups : (n_samples,), optional
+            Label of the group of each row, for instance the patient; the rows of a group are held out together.
+
+        Returns
+        -------
+        self
+        """
+        if self.choose not in CHOICES:
+            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, CHOICES))}.")
+        if groups is not None:
+            groups = process_routing(self, "fit", groups=groups).splitter.split["groups"]
+        problem = self._problem(X, y, sample_weight, least_rows=4)
+        selection = Selection(
+            sizes=self.sizes,
+            cv=DEFAULT_CV if self.cv is None else self.cv,
+            seed=self._seed(),
+            effort=self.effort,
+            stability=self.stability,
+            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
+        )
+        self.curve_ = select_size(
+            problem,
+            selection,
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            journal=self.journal,
+            progress="log" if self.verbose else False,
+            groups=groups,
+        )
+        self.n_nonzero_coefs_ = CHOICES[self.choose](self.curve_)
+        self.cv_results_ = search_results(self.curve_)
+        self.ridge_ = self.curve_.ridge
+        shrunken = problem.with_shrinkage(self.ridge_)
+        return self._keep(shrunken, self.curve_.supports[self.curve_.at(self.n_nonzero_coefs_)])
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Groups go to the splitter."""
+        return route_groups(self)

@@ -1,0 +1,119 @@
+"""What all estimators do: check the input, keep a support, say what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.model_selection import LeaveOneGroupOut
+from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairflip.engines import RankTooSmall
+from pairflip.inputs import as_table, refuse_dates
+from pairflip.least_squares import Floats
+from pairflip.problem import SubsetProblem
+from pairflip.selection import SizeCurve
+from pairflip.selection.verdict import recommended_size
+
+
+class SubsetModel(SelectorMixin, BaseEstimator):
+    """A support of columns of X and its coefficients."""
+
+    fit_intercept: bool
+    always: Iterable[str | int]
+    ridge: float | Literal["auto"] | Iterable[float]
+    random_state: int | np.random.RandomState | None
+
+    def _checked(self, X: Any, y: Any, least_rows: int, **how: Any) -> tuple[Any, Any]:
+        """X as numbers, and y; what scikit-learn says about text is said with the name of the column."""
+        refuse_dates(X)
+        try:
+            checked: tuple[Any, Any] = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=least_rows, **how)
+        except ValueError as error:
+            if "could not convert" in str(error):
+                as_table(X)  # says which column holds text
+            raise
+        return checked
+
+    def _kept(self, problem: SubsetProblem, support: NDArray[np.int64]) -> tuple[Floats, float]:
+        """Fit one support and keep it: coefficients (n_features,) and the constant."""
+        best = problem.fit(support)
+        self.support_ = np.sort(np.concatenate([best.support, problem.always]))
+        coef = np.zeros(problem.n_columns)
+        coef[best.support] = best.coef
+        coef[problem.always] = best.always_coef
+        self.energy_ = best.energy
+        return coef, best.intercept
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.support_] = True
+        return mask
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _size(self, problem: SubsetProblem, k: Any) -> int:
+        """The number of columns, checked against the number of those that vary."""
+        n = int(problem.candidates.size)
+        if k is None:
+            rows = problem.rows_present - problem.forced.shape[1]
+            return int(max(1, min(problem.n_columns // 10, n, rows)))
+        if isinstance(k, bool) or not isinstance(k, Integral):
+            raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of columns from 1 to {n}.")
+        size = int(k)
+        if not 1 <= size <= n:
+            raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} columns that vary; expected 1 to {n}.")
+        if size == n and not np.isfinite(problem.energy(problem.candidates)):
+            raise RankTooSmall(n, problem.gram.rank())
+        return size
+
+
+def route_groups(model: Any) -> MetadataRouter:
+    """Groups go to the splitter."""
+    splitter = model.cv if hasattr(model.cv, "split") else LeaveOneGroupOut()
+    return (
+        MetadataRouter(owner=model)
+        .add_self_request(model)
+        .add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+    )
+
+
+CHOICES: dict[str, Callable[[SizeCurve], int]] = {
+    "auto": recommended_size,
+    "best": lambda curve: curve.best_size,
+    "one_se": lambda curve: curve.one_se_size,
+}
+
+
+def search_results(curve: SizeCurve) -> dict[str, Any]:
+    """The curve as `cv_results_` of scikit-learn's searches, where larger scores are better."""
+    error = 2.0 * curve.cv_error
+    return {
+        "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],
+        "param_n_nonzero_coefs": curve.sizes.copy(),
+        "mean_test_score": -error,
+        "std_test_score": np.std(_fold_errors(curve), axis=1),
+        "se_test_score": 2.0 * curve.cv_error_se,
+        "rank_test_score": np.searchsorted(np.sort(error), error) + 1,
+        **{name: values for name, values in curve.to_dict().items() if name not in ("best", "one_se", "columns")},
+    }
+
+
+def _fold_errors(curve: SizeCurve) -> Floats:
+    """Weighted mean error (squared, or deviance) of the held-out rows of each fold, (S, F)."""
+    fold, weights = curve.held_out_fold, curve.weights
+    total = np.bincount(fold, weights)
+    squares = curve.row_errors(curve.predictions)
+    sums = np.stack([np.bincount(fold, weights * row) for row in squares])
+    return np.asarray(sums[:, total > 0] / total[total > 0])

@@ -1,0 +1,77 @@
+"""What errors are called and how they are written: RMSE and R2, or misclassification and AUC, or the deviance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pairflip.selection.verdict import HeldOut, held_out
+from pairflip.text import aligned, explained, number, percent, r2_text
+
+if TYPE_CHECKING:
+    from pairflip.selection.curve import SizeCurve
+
+
+def heads(curve: SizeCurve) -> tuple[str, str]:
+    """Headings of the two columns of errors beside cv_error."""
+    return curve.loss.words.error, curve.loss.words.share
+
+
+def error_cells(curve: SizeCurve, sizes: list[int]) -> list[str]:
+    """The first of them at some sizes."""
+    if curve.classes is not None:
+        return [f"{100 * curve.classes.misclassified[curve.at(size)]:.1f} %" for size in sizes]
+    return aligned([held_out(curve, size).rmse for size in sizes])
+
+
+def error_texts(curve: SizeCurve, sizes: list[int]) -> list[str]:
+    """The same, each with three digits."""
+    if curve.classes is not None:
+        return error_cells(curve, sizes)
+    return [number(held_out(curve, size).rmse, 3) for size in sizes]
+
+
+def share_cells(curve: SizeCurve, sizes: list[int]) -> list[str]:
+    """The second of them at some sizes."""
+    if curve.classes is not None:
+        return [f"{curve.classes.auc[curve.at(size)]:.3f}" for size in sizes]
+    return [r2_text(held_out(curve, size).r2) for size in sizes]
+
+
+def told(curve: SizeCurve, size: int, *, compared: bool = True) -> str:
+    """``Root mean square error 0.42, explained 87 % of the variance``: the errors of held-out rows at a size.
+
+    Parameters
+    ----------
+    curve, size
+        What is told.
+    compared
+        Whether it is compared with the mean (the mean itself is not).
+    """
+    return f"{curve.loss.words.long_error} {how_good(curve, size, compared=compared)}"
+
+
+def how_good(curve: SizeCurve, size: int, *, compared: bool = True) -> str:
+    """The same without its first words.
+
+    Parameters
+    ----------
+    curve, size, compared
+        As in `told`.
+    """
+    if curve.classes is not None:
+        at = curve.at(size)
+        much = f", AUC {curve.classes.auc[at]:.3f}" if compared else ""
+        return percent(float(curve.classes.misclassified[at])) + much
+    now = held_out(curve, size)
+    return number(now.rmse, 3) + (f", {explained_words(curve, now)}" if compared else "")
+
+
+def explained_words(curve: SizeCurve, now: HeldOut) -> str:
+    """Which part of the variance, or of the deviance, is explained."""
+    return explained(now.r2).replace("variance", curve.loss.words.explained)
+
+
+def what_errors_are(curve: SizeCurve) -> str:
+    """What the two columns and cv_error mean, for the table of sizes."""
+    words = curve.loss.words
+    return f"{words.meaning}; cv_error, {words.cv_error.removesuffix(' of held-out rows')}, and its standard error"
