@@ -37,8 +37,8 @@ bench: $(VENV)/.base ## run the benchmarks
 gpu: $(if $(GPU_PYTHON),,$(VENV)/.dev) ## check and time the GPU engine where there is a device; which Python: make gpu GPU_PYTHON=python3
 	@reason=$$(PYTHONPATH=src $(GPU) -c 'from pairflip.engines.cuda import why_unavailable; print(why_unavailable() or "")') || exit 1; \
 	if [ -n "$$reason" ]; then echo "make gpu: skipped: $$reason"; else \
-	  PYTHONPATH=src $(GPU) -m pytest tests/test_cuda_batch.py tests/test_engine_cuda.py --gpu && \
-	  PYTHONPATH=src $(GPU) -m benchmarks gpu; fi
+	  PYTHONPATH=src $(GPU) -m pytest tests/test_cuda_batch.py tests/test_engine_cuda.py tests/test_prove_cuda.py --gpu && \
+	  PYTHONPATH=src $(GPU) -m benchmarks gpu prove; fi
 
 lock: ## write constraints.txt anew (with the oldest Python we support)
 	$(PYTHON) -m venv --clear $(LOCK)

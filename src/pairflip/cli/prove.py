@@ -58,6 +58,7 @@ def prove(
     ridge: o.Ridge = 0.0,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
+    engine: o.EngineName = "auto",
     out: Out = None,
     force: o.Force = False,
     as_json: o.AsJson = False,
@@ -71,6 +72,7 @@ def prove(
     with plain_errors():
         from pairflip.interrupt import CODE
         from pairflip.search.annealing import anneal
+        from pairflip.search.prove import check_engine
         from pairflip.search.prove import prove as prove_best
 
         seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(jobs)
@@ -83,7 +85,8 @@ def prove(
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
         alone = k == problem.gram.n_columns  # a table's only set needs no search
-        first = None if alone else anneal(problem, k, effort="quick", seed=seed).best_support
+        check_engine(engine)
+        first = None if alone else anneal(problem, k, effort="quick", seed=seed, prove=False).best_support
         if not quiet:
             _announce(problem, k, seconds, threads)
         proof = prove_best(
@@ -93,6 +96,7 @@ def prove(
             seconds,
             n_best,
             within=distances,
+            engine=engine,
             n_jobs=threads,
             progress=False if quiet else None,
         )

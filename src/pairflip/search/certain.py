@@ -61,7 +61,8 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
     if k >= n or (_cost(gram, k) > seconds and not can_branch(gram)):
         return None
     first = np.sort(gram.positions(support))
-    asked = Question(gram, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0))
+    # Not on a device: the same table must give the same answer where there is none.
+    asked = Question(gram, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0), engine="numba")
     found, method = search_all(asked, first, np.zeros(0), seconds)
     if not found.complete:
         return None

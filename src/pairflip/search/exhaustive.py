@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Tick
+from pairflip.engines.base import EQUAL, NOTHING, Tick
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
@@ -25,6 +25,7 @@ _LITTLE = 1e-3
 _MANY = 1_000_000  # supports that are worth a QR of all columns, so that judging some of them takes less
 LEAST = 1e-8
 """Ridge terms below this fraction of a column's squared norm bound little, and drown in rounding."""
+NO_PREFIX = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Question:
         Hears of thousandths of the work that were done.
     most
         Branches after which branch and bound is given up.
+    engine
+        "auto", "numba" or "cuda": what enumerates.
     interrupted
         Set when Ctrl-C ended the work.
     """
@@ -80,6 +83,7 @@ class Question:
     until: float = np.inf
     tick: Tick | None = None
     most: float = np.inf
+    engine: str = "auto"
     interrupted: bool = False
 
     @property
@@ -109,7 +113,7 @@ def enumerate_supports(asked: Question) -> Lowest:
         ends = piece.start, piece.stop
         G = _rows(gram, *ends) if k == 2 else gram.matrix
         with room.piece() as here:
-            return bool(enumerate_from(G, gram.b, *here, gram.yy, room.rounding, *ends, room.stop))
+            return bool(enumerate_from(G, gram.b, *here, gram.yy, room.rounding, *ends, room.stop, NO_PREFIX))
 
     if k == 2:
         pieces = [range(first, min(first + _BLOCK, n)) for first in range(0, n, _BLOCK)]
@@ -217,6 +221,16 @@ class Rooms:
         """What was found by work that is done again."""
         self._found.clear()
         self.stop[0] = 0
+
+    def tighten(self) -> float:
+        """Lower the limit to what was found so far; 2E up to which a support may be worth keeping or is counted."""
+        asked, doubled = self.asked, np.concatenate([np.zeros(0), *(found[1] for found in self._found)])
+        if doubled.size >= asked.wanted:
+            asked.limit = min(asked.limit, float(np.partition(doubled, asked.wanted - 1)[asked.wanted - 1]))
+        reach = asked.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * asked.gram.yy  # as in `lowest.limit_of`
+        low = [doubled <= reach for _, doubled, _, _ in self._found]
+        self._found = [(a[at], b[at], c, d) for at, (a, b, c, d) in zip(low, self._found, strict=True)]
+        return float(max((reach, *asked.levels[-1:])))
 
     def gathered(self, looked: int, complete: bool, bound: float) -> Lowest:
         """What all pieces of work found.

@@ -38,7 +38,7 @@ class Proof:
         lower edge of the density of states. Both empty if that was not asked for, or if nothing was proved.
     subsets, looked : int
         Numbers of supports there are, and of those that were looked at one by one; the others were ruled out in groups.
-    method : {"all columns", "enumeration", "branch and bound", "ridge bound", "none"}
+    method : {"all columns", "enumeration", "enumeration on the GPU", "branch and bound", "ridge bound", "none"}
         How it was proved; "none" if there was not enough time even to begin.
     seconds, note : float, str
         Time taken, without that for finding a first support; what a reader should know besides.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.engines import get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
@@ -21,6 +22,7 @@ from pairflip.progress import progress_bar
 from pairflip.search.annealing import anneal, check_size
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
 from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, enumeration_seconds, whole_bound
+from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
 from pairflip.search.proof import Proof
 from pairflip.search.ridge_bound import can_bound
 from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
@@ -28,6 +30,9 @@ from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
 BUDGET = 60.0
 """Seconds that a proof may take unless told otherwise."""
 MOST_BEST = 100_000
+WORTH_SECONDS = 3.0
+"""An enumeration is worth a device from this much time on the CPU."""
+ON_DEVICE = "enumeration on the GPU"
 _AT_ONCE = 0.002  # seconds of enumeration below which nothing else is worth trying
 _PATIENCE = 0.5  # of the time of an enumeration: what branch and bound may take before it is given up
 _EQUALS = 500  # equals of the last of the best supports that are looked at by QR
@@ -43,6 +48,7 @@ def prove(
     n_best: int = 1,
     *,
     within: Sequence[float] = (),
+    engine: str = "auto",
     n_jobs: int | None = None,
     seed: int = 0,
     progress: bool | None = False,
@@ -68,6 +74,9 @@ def prove(
         How many of the best supports are wanted.
     within
         Distances: how many supports have an energy of at most (1 + distance) times the lowest? Large ones take time.
+    engine : {"auto", "numba", "cuda"}
+        What enumerates: the CPU ("numba") or a GPU ("cuda"); "auto" is a GPU where there is one and it pays. The result
+        does not depend on it.
     n_jobs
         Threads; None is one, -1 all cores. The result does not depend on it.
     seed
@@ -81,6 +90,7 @@ def prove(
         )
     k = problem.gram.n_columns if _is_all(problem, k) else check_size(problem, k)
     budget, n_best, distances = check_budget(budget), _check_best(n_best), _check_within(within)
+    check_engine(engine)
     began = time.perf_counter()
     if k == problem.gram.n_columns:
         return _all_columns(problem, k, began)
@@ -95,7 +105,9 @@ def prove(
             )
     began = time.perf_counter()
     with progress_bar(f"proving k = {k}", 1000, progress) as bar:
-        asked = Question(problem.gram, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar)
+        asked = Question(
+            problem.gram, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
+        )
         try:
             found, method = search_all(asked, np.sort(first), distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
@@ -142,16 +154,21 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
 
 def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     gram, k, n = asked.gram, asked.k, asked.gram.n_columns
-    threads = max(1.0, _THREADED * asked.threads)
     possible = k <= 2 or gram.dense
+    threads = max(1.0, _THREADED * asked.threads)
     seconds = enumeration_seconds(n, k) / threads if possible else np.inf
+    on_device = _device_pays(asked, seconds)
+    if on_device:
+        seconds = device_seconds(n, k)
     affordable, worthwhile = seconds <= budget, seconds > _AT_ONCE and k >= 2
+    if on_device and affordable and asked.engine == "cuda":
+        worthwhile = False  # what was asked for comes first
     # What is done unasked goes by cost models alone, and this method by the clock.
     ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(gram)
     ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
     if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
         each = branch_seconds(n, 1.0)
-        most = min(asked.most, _PATIENCE * enumeration_seconds(n, k) / each if affordable else np.inf)
+        most = min(asked.most, _PATIENCE * threads * seconds / each if affordable else np.inf)
         found = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
         if found is not None:
             return found, "branch and bound"
@@ -162,8 +179,9 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
         if tree.walk(min(patience, asked.until)) or patience >= asked.until or asked.interrupted:
             return tree.gathered(), "ridge bound"
     if affordable:
-        found = enumerate_supports(asked)
-        return (found if found.complete or tree is None else _joined(found, tree.gathered())), "enumeration"
+        device = enumerate_on_device(asked) if on_device else None
+        found, method = (device, ON_DEVICE) if device is not None else (enumerate_supports(asked), "enumeration")
+        return (found if found.complete or tree is None else _joined(found, tree.gathered())), method
     nothing = np.zeros((0, k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64)
     return Lowest(*nothing, complete=False), "none"
 
@@ -172,6 +190,14 @@ def _joined(found: Lowest, other: Lowest) -> Lowest:
     """What two methods know that both did not come to an end."""
     supports, doubled = np.vstack([found.supports, other.supports]), np.append(found.doubled, other.doubled)
     return replace(found, supports=supports, doubled=doubled, bound=max(found.bound, other.bound))
+
+
+def _device_pays(asked: Question, seconds: float) -> bool:
+    """Whether to enumerate on a device what would take so many seconds here."""
+    if asked.engine == "numba" or (asked.engine == "auto" and seconds < WORTH_SECONDS):
+        return False
+    faster = asked.engine == "cuda" or device_seconds(asked.gram.n_columns, asked.k) < seconds
+    return faster and can_enumerate(asked)
 
 
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
@@ -284,6 +310,13 @@ def _all_columns(problem: SubsetProblem, k: int, began: float) -> Proof:
         )
     found = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
     return as_proof(problem, k, found, "all columns", 1, np.zeros(0), time.perf_counter() - began)
+
+
+def check_engine(engine: Any) -> None:
+    """Refuse what is not the name of an engine that proves, and "cuda" where there is no device."""
+    if engine not in ("auto", "numba", "cuda"):
+        raise ValueError(f"engine is {engine!r}; expected 'auto', 'numba' or 'cuda'.")
+    get_engine(engine)
 
 
 def check_budget(budget: Any) -> float:

@@ -305,10 +305,11 @@ def begin(b, levels, rounding):
 
 
 @entry
-def enumerate_from(G, b, exact, basis, chosen, levels, kept, yy, rounding, first, last, stop):
+def enumerate_from(G, b, exact, basis, chosen, levels, kept, yy, rounding, first, last, stop, prefix):
     """All supports of k >= 2 columns whose largest column is one of `first` to `last` - 1.
 
-    For k = 2, G has only the rows of these. `stop` (1,) is looked at now and then; False if it was set before the end.
+    For k = 2, G has only the rows of these. If `prefix` is not empty (k >= 3), its columns, descending, are the largest
+    of every support. `stop` (1,) is looked at now and then; False if it was set before the end.
     """
     k = chosen.at.size
     begin(b, levels, rounding)
@@ -324,7 +325,7 @@ def enumerate_from(G, b, exact, basis, chosen, levels, kept, yy, rounding, first
                 depth = -1
             else:
                 i = place[depth]
-                if (depth == 0 and i < top) or i < k - 1 - depth:
+                if (depth == 0 and i < top) or i < k - 1 - depth or (depth < prefix.size and i < prefix[depth]):
                     depth -= 1
                     continue
                 place[depth] = i - 1
@@ -341,7 +342,7 @@ def enumerate_from(G, b, exact, basis, chosen, levels, kept, yy, rounding, first
                     if not fresh:
                         eliminate(R, levels, depth, i)
                     depth += 1
-                    place[depth] = i - 1
+                    place[depth] = prefix[depth] if depth < prefix.size else i - 1
                     continue
                 # Two columns are missing: R of the last depth need not be formed, unless it is new.
                 if fresh:

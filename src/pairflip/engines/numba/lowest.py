@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import EQUAL, INFLATION, NOTHING
-from pairflip.engines.numba.compile import apart, kernel
+from pairflip.engines.numba.compile import apart, entry, kernel
 from pairflip.engines.numba.orthogonal import append, can_append, dot, load, load_target, project_out
 
 
@@ -178,3 +178,25 @@ def judge_last(exact, basis, chosen, kept, last, yy):
                 doubled += left * left
         chosen.at[k - 1] = j
         keep(kept, chosen.at, doubled, yy)
+
+
+@entry
+def judge_supports(exact, basis, chosen, kept, supports, yy):
+    """Supports (n, k), columns descending, that something else could not rule out; quick where neighbours are alike."""
+    k, at = supports.shape[1], 0
+    for j in range(chosen.seen.size):
+        chosen.seen[j] = 0
+    while at < supports.shape[0]:
+        for m in range(k - 1):
+            chosen.at[m] = supports[at, m]
+        end, alike = at, True
+        while end < supports.shape[0] and alike:  # those that differ in their last column alone
+            for m in range(k - 1):
+                alike = alike and supports[end, m] == supports[at, m]
+            if alike:
+                chosen.seen[supports[end, k - 1]] = 1
+                end += 1
+        judge_last(exact, basis, chosen, kept, supports[at, k - 2], yy)
+        for m in range(at, end):
+            chosen.seen[supports[m, k - 1]] = 0
+        at = end
