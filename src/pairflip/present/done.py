@@ -31,6 +31,7 @@ def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | N
         ("Data", f"{plural(curve.n_rows, 'row')}, {plural(len(curve.names), 'column')}"),
         ("Data hash", str(curve.data_hash)),
         ("Folds", f"{curve.n_folds:,}"),
+        *_certain(curve),
         ("Engine", str(curve.engine)),
         ("pairflip version", str(curve.version)),
         ("Time", f"{number(curve.seconds, 3)} s"),
@@ -39,6 +40,31 @@ def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | N
         found.insert(0, ("Command", command))
     found += [(str(key), _text(value)) for key, value in (extra or {}).items()]
     return [(clean(key), clean(value)) for key, value in found]
+
+
+def _certain(curve: SizeCurve) -> Pairs:
+    """For which sizes nothing was left to a search."""
+    found: Pairs = []
+    sizes = curve.sizes.tolist()
+    solved = [] if curve.exact is None else [k for k, exact in zip(sizes, curve.exact, strict=True) if exact and k]
+    proofs = [None] * len(sizes) if curve.proved is None else curve.proved.proofs
+    proved = [k for k, proof in zip(sizes, proofs, strict=True) if proof is not None and proof.optimal]
+    if solved:
+        found.append(("Solved in every fold by looking at all sets", f"sizes {_runs(solved)}"))
+    if proved:
+        found.append(("Proved to be the best on all rows", f"sizes {_runs(proved)}"))
+    return found
+
+
+def _runs(sizes: list[int]) -> str:
+    """Ascending numbers such as "1 to 4, 7"."""
+    runs: list[list[int]] = []
+    for size in sizes:
+        if runs and size == runs[-1][-1] + 1:
+            runs[-1].append(size)
+        else:
+            runs.append([size])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> Pairs:
