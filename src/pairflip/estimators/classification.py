@@ -6,26 +6,23 @@ import warnings
 from collections.abc import Iterable
 from numbers import Real
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, process_routing
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import Engine
-from pairflip.estimators.shared import CHOICES, SubsetModel, route_groups, search_results
+from pairflip.estimators.shared import SizeChooser, SubsetModel
 from pairflip.inputs import as_weights
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import anneal
 from pairflip.search.trace import Trace
-from pairflip.selection import Selection, select_size
-from pairflip.selection.folds import DEFAULT_CV
 
 
 class _SubsetClassifier(ClassifierMixin, SubsetModel):
@@ -184,7 +181,7 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
         return self._keep(problem, self.trace_.best_support)
 
 
-class AnnealedSubsetClassifierCV(_SubsetClassifier):
+class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
     r"""Logistic regression on the best columns, their number chosen by cross validation.
 
     Every fold of every size gets its own search on its training rows; sizes are compared by the log loss of held-out
@@ -243,8 +240,6 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
     n_features_in_, feature_names_in_
     """
 
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
-
     def __init__(
         self,
         sizes: Iterable[int] | None = None,
@@ -298,34 +293,6 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier):
         -------
         self
         """
-        if self.choose not in CHOICES:
-            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, CHOICES))}.")
-        if groups is not None:
-            groups = process_routing(self, "fit", groups=groups).splitter.split["groups"]
+        labels = self._groups(groups)
         problem = self._problem(X, y, sample_weight, least_rows=4)
-        selection = Selection(
-            sizes=self.sizes,
-            cv=DEFAULT_CV if self.cv is None else self.cv,
-            seed=self._seed(),
-            effort=self.effort,
-            stability=self.stability,
-            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
-        )
-        self.curve_ = select_size(
-            problem,
-            selection,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-            journal=self.journal,
-            progress="log" if self.verbose else False,
-            groups=groups,
-        )
-        self.n_nonzero_coefs_ = CHOICES[self.choose](self.curve_)
-        self.cv_results_ = search_results(self.curve_)
-        self.ridge_ = self.curve_.ridge
-        shrunken = problem.with_shrinkage(self.ridge_)
-        return self._keep(shrunken, self.curve_.supports[self.curve_.at(self.n_nonzero_coefs_)])
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Groups go to the splitter."""
-        return route_groups(self)
+        return self._select(problem, labels)

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Real
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import Engine
-from pairflip.estimators.shared import CHOICES, SubsetModel, route_groups, search_results
+from pairflip.estimators.shared import SizeChooser, SubsetModel
 from pairflip.inputs import refuse_date_target
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import anneal
 from pairflip.search.schedule import Schedule
 from pairflip.search.trace import Trace
-from pairflip.selection import Selection, select_size
-from pairflip.selection.folds import DEFAULT_CV
 
 
 class _SubsetRegressor(RegressorMixin, SubsetModel):
@@ -171,7 +168,7 @@ class AnnealedSubset(_SubsetRegressor):
         return self._keep(problem, support)
 
 
-class AnnealedSubsetCV(_SubsetRegressor):
+class AnnealedSubsetCV(_SubsetRegressor, SizeChooser):
     r"""Linear regression on the best columns, their number chosen by cross validation.
 
     Every fold of every size gets its own search, so the held-out error
@@ -260,8 +257,6 @@ class AnnealedSubsetCV(_SubsetRegressor):
     n_features_in_, feature_names_in_
     """
 
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
-
     def __init__(
         self,
         sizes: Iterable[int] | None = None,
@@ -323,40 +318,15 @@ class AnnealedSubsetCV(_SubsetRegressor):
         -------
         self
         """
-        if self.choose not in CHOICES:
-            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, CHOICES))}.")
-        if groups is not None:
-            groups = process_routing(self, "fit", groups=groups).splitter.split["groups"]
+        labels = self._groups(groups)
         problem = self._problem(X, y, sample_weight, least_rows=4)
-        selection = Selection(
-            sizes=self.sizes,
-            cv=DEFAULT_CV if self.cv is None else self.cv,
-            schedule=self.schedule,
-            chains=self.chains,
-            seed=self._seed(),
-            polish=self.polish,
-            method=self.method,
-            effort=self.effort,
-            stability=self.stability,
-            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
-            prove=self.prove,
-        )
-        self.curve_ = select_size(
-            problem,
-            selection,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-            journal=self.journal,
-            progress="log" if self.verbose else False,
-            groups=groups,
-        )
-        curve = self.curve_
-        self.n_nonzero_coefs_ = CHOICES[self.choose](curve)
-        self.cv_results_ = search_results(curve)
-        self.ridge_ = curve.ridge
-        self.proof_ = None if curve.proved is None else curve.proved[curve.at(self.n_nonzero_coefs_)]
-        shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
-        return self._keep(shrunken, curve.supports[curve.at(self.n_nonzero_coefs_)])
+        self._select(
+            problem, labels,
+            schedule=self.schedule, chains=self.chains, polish=self.polish, method=self.method, prove=self.prove,
+        )  # fmt: skip
+        proved = self.curve_.proved
+        self.proof_ = None if proved is None else proved[self.curve_.at(self.n_nonzero_coefs_)]
+        return self
 
     def _penalty(self) -> Any:
         return self.ridge if isinstance(self.ridge, Real) else 0.0
@@ -371,7 +341,3 @@ class AnnealedSubsetCV(_SubsetRegressor):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         found = self.curve_.predict(X, self.n_nonzero_coefs_, interval=coverage)
         return np.column_stack([found.lower, found.upper])
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Groups go to the splitter."""
-        return route_groups(self)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from numbers import Integral
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.utils import check_random_state
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import RankTooSmall
 from pairflip.inputs import as_table, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
-from pairflip.selection import SizeCurve
+from pairflip.selection import Selection, SizeCurve, select_size
+from pairflip.selection.folds import DEFAULT_CV
 from pairflip.selection.verdict import recommended_size
 
 
@@ -79,14 +80,73 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         return size
 
 
-def route_groups(model: Any) -> MetadataRouter:
-    """Groups go to the splitter."""
-    splitter = model.cv if hasattr(model.cv, "split") else LeaveOneGroupOut()
-    return (
-        MetadataRouter(owner=model)
-        .add_self_request(model)
-        .add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-    )
+class SizeChooser(SubsetModel):
+    """What both estimators do that choose the size, too; `_keep` of the estimator fits what was chosen."""
+
+    sizes: Iterable[int] | None
+    cv: Any
+    choose: str
+    effort: Literal["quick", "normal", "thorough"]
+    stability: int
+    n_jobs: int | None
+    engine: Any
+    journal: Any
+    verbose: int
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
+
+    def _groups(self, groups: ArrayLike | None) -> Any:
+        """Labels of the rows for the splitter, if it asks for them; and whether `choose` makes sense."""
+        if self.choose not in CHOICES:
+            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, CHOICES))}.")
+        return None if groups is None else process_routing(self, "fit", groups=groups).splitter.split["groups"]
+
+    def _select(self, problem: SubsetProblem, groups: Any, **settings: Any) -> Self:
+        """Choose the size and the columns, and keep them.
+
+        Parameters
+        ----------
+        problem
+            Table and target.
+        groups
+            Labels of the rows.
+        **settings
+            Fields of the `Selection` that only this estimator has.
+        """
+        selection = Selection(
+            sizes=self.sizes,
+            cv=DEFAULT_CV if self.cv is None else self.cv,
+            seed=self._seed(),
+            effort=self.effort,
+            stability=self.stability,
+            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
+            **settings,
+        )
+        self.curve_ = curve = select_size(
+            problem,
+            selection,
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            journal=self.journal,
+            progress="log" if self.verbose else False,
+            groups=groups,
+        )
+        self.n_nonzero_coefs_ = CHOICES[self.choose](curve)
+        self.cv_results_ = search_results(curve)
+        self.ridge_ = curve.ridge
+        shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
+        return self._keep(shrunken, curve.supports[curve.at(self.n_nonzero_coefs_)])
+
+    def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
+        raise NotImplementedError
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Groups go to the splitter."""
+        splitter = self.cv if hasattr(self.cv, "split") else LeaveOneGroupOut()
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        )
 
 
 CHOICES: dict[str, Callable[[SizeCurve], int]] = {
