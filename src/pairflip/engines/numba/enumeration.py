@@ -7,13 +7,13 @@ column i in as well is one step of elimination. Where only two columns are missi
 
 more of :math:`y^T y`. A pair is looked at again, from the columns, if it may reach what is asked for: this is
 
-.. math:: (r_j - c \, r_i)^2 + \delta \ge (\text{wanted} - \text{explained}) \, (s_j - c R_{ij}),
+.. math:: (r_j - c \, r_i)^2 + \delta_{ij} \ge (\text{wanted} - \text{explained}) \, (s_j - c R_{ij}),
 
-without a division, and with :math:`\delta` so large that rounding leaves nothing out. The elimination errs as if the
-elements of G were off by :math:`\varepsilon`, so that a support with coefficients x errs by at most
+without a division, and with :math:`\delta_{ij}` so large that rounding leaves nothing out. The elimination errs as if
+the elements of G were off by :math:`\varepsilon`, so that a support with coefficients x errs by at most
 :math:`\varepsilon (|x|_1^2 + 2 |x|_1 |y|)`; of these :math:`x_j^2` is what column j explains divided by its pivot, and
-the others follow from the trace t of P. A pivot that is itself in doubt is had from the columns, and so is everything
-below it (`rebase`). Nothing that is kept has seen the Gram matrix: `lowest.judge_last`.
+the others follow from P. A pivot that is itself in doubt is had from the columns, and so is everything below it
+(`rebase`). Nothing that is kept has seen the Gram matrix: `lowest.judge_last`.
 
 Columns of a support are taken in descending order, so that loops run from 0 on: such loops vectorize.
 """
@@ -61,6 +61,8 @@ class Depths(NamedTuple):
     over_s: Any
     gain: Any
     slack: Any
+    size: Any
+    spread: Any
     edge: Any
 
 
@@ -83,7 +85,8 @@ def new_levels(k: int, n_columns: int, n_rows: int) -> Depths:
         V=np.zeros((depths, n_columns)), dead=np.zeros((depths, n_columns), np.uint8), T=np.zeros((k, k)),
         trace=np.zeros(depths), along=np.zeros(k), explained=np.zeros(depths), error=np.zeros(depths),
         start=np.zeros(depths, np.int64), rest=empty(inner, n_rows), ratio=empty(n_columns), over_s=empty(n_columns),
-        gain=empty(n_columns), slack=empty(n_columns), edge=empty(n_columns),
+        gain=empty(n_columns), slack=empty(n_columns), size=empty(n_columns),
+        spread=empty(n_columns), edge=empty(n_columns),
     )  # fmt: skip
 
 
@@ -192,13 +195,17 @@ def eliminate(R, levels, depth, i):
 
 @template
 def prepare_pairs(levels, depth, last, yy):
-    """What each column i < `last` brings as the first of a pair: `gain`, what is explained with it at the most."""
+    """What each column i < `last` brings as the first of a pair: `gain`, what is explained with it at the most.
+
+    `size` is 1 + |w|^2 of each column beside those chosen, w = P g. Beside column i as well, that of column j is at
+    most twice size_j + (R_ij / s_i)^2 size_i, which `slack` and `spread` make the rounding of the pair.
+    """
     k, error, before = depth + 2, levels.error[depth], levels.trace[depth]
-    ratio, over_s, gain, slack, explained = (
-        levels.ratio, levels.over_s, levels.gain, levels.slack, levels.explained[depth],
+    ratio, over_s, gain, size, explained = (
+        levels.ratio, levels.over_s, levels.gain, levels.size, levels.explained[depth],
     )  # fmt: skip
     for i in range(last):
-        slack[i] = 1.0
+        size[i] = 1.0
     for l in range(levels.start[depth], depth):
         for i in range(last):
             gain[i] = 0.0
@@ -207,15 +214,16 @@ def prepare_pairs(levels, depth, last, yy):
             for i in range(last):
                 gain[i] += levels.V[m, i] * t
         for i in range(last):
-            slack[i] += gain[i] * gain[i]
+            size[i] += gain[i] * gain[i]
     for i in range(last):
-        levels.edge[i] = doubt(error, slack[i] - 1.0, k)
+        levels.edge[i] = doubt(error, size[i] - 1.0, k)
         inverse = 1.0 / levels.s[depth, i]
-        trace = before + slack[i] * inverse
+        trace = before + size[i] * inverse
+        levels.spread[i] = size[i] * inverse * inverse
         over_s[i] = inverse
         ratio[i] = levels.r[depth, i] * inverse
         own = explained + levels.r[depth, i] * ratio[i]
-        slack[i] = 16.0 * k * error * (1.0 + trace) * max(yy - own, EPSILON * yy)
+        levels.slack[i] = 32.0 * k * error * max(yy - own, EPSILON * yy)
         gain[i] = own + error * (4.0 * k * trace * own + yy)
 
 
@@ -226,17 +234,23 @@ def pairs(R, v, at, exact, basis, chosen, levels, kept, first, last, yy):
     R has rows from `first` on, and v_i v_j, v = V[at], is still to be subtracted from it.
     """
     depth = chosen.at.size - 2
-    r, s = levels.r, levels.s
+    r, s, size = levels.r, levels.s, levels.size
     wanted = yy - reach_of(kept, yy)
     prepare_pairs(levels, depth, last, yy)
     for i in range(first, last):
-        v_i, ratio, over_s, slack = v[at, i], levels.ratio[i], levels.over_s[i], levels.slack[i]
+        v_i, ratio, over_s, slack, spread = (
+            v[at, i],
+            levels.ratio[i],
+            levels.over_s[i],
+            levels.slack[i],
+            levels.spread[i],
+        )
         gain = wanted - levels.gain[i]
         hits = 0.0  # not a whole number: loops over numbers of one kind vectorize
         for j in range(i):
             q = R[i - first, j] - v_i * v[at, j]
             a, p = r[depth, j] - ratio * q, s[depth, j] - over_s * q * q
-            hits += 1.0 if a * a + slack >= gain * p else 0.0
+            hits += 1.0 if a * a + slack * (size[j] + spread * q * q) >= gain * p else 0.0
         sure = s[depth, i] > levels.edge[i]
         if levels.dead[depth, i] or (hits == 0.0 and sure):
             continue
@@ -246,7 +260,8 @@ def pairs(R, v, at, exact, basis, chosen, levels, kept, first, last, yy):
         for j in range(i):
             q = R[i - first, j] - v_i * v[at, j]
             a, p = r[depth, j] - ratio * q, s[depth, j] - over_s * q * q
-            seen = (a * a + slack >= gain * p or not sure) and not levels.dead[depth, j]
+            passes = a * a + slack * (size[j] + spread * q * q) >= gain * p
+            seen = (passes or not sure) and not levels.dead[depth, j]
             if seen and sure:
                 seen = still_passes(levels, depth, j, q * over_s**0.5, a, p, wanted, yy)
             chosen.seen[j] = seen
@@ -257,7 +272,7 @@ def pairs(R, v, at, exact, basis, chosen, levels, kept, first, last, yy):
             wanted = yy - reach_of(kept, yy)
 
 
-@apart
+@kernel
 def take_first(levels, depth, i):
     """Column i as the first of a pair: its row of the inverse factor, and what it explains."""
     T, scale = levels.T, levels.over_s[i] ** 0.5
