@@ -57,7 +57,7 @@ SHARED = [
     ("supernova_bsnip/snia_74x276.csv", "target_M_B", 3),
     ("eyedata/eyedata.csv", "target_TRIM32", 3),
     ("diabetes/diabetes_64.csv", "target_y", 3),
-    ("communities_crime/communities_crime.csv", "target_ViolentCrimesPerPop", 3),
+    pytest.param("communities_crime/communities_crime.csv", "target_ViolentCrimesPerPop", 3, marks=pytest.mark.slow),
     ("gasoline/gasoline.csv", "target_octane", 2),
 ]
 
@@ -67,7 +67,7 @@ def test_the_error_is_that_of_exact_nested_cross_validation(shared_data, file, t
     frame = pd.read_csv(shared_data / file)
     X = frame[[name for name in frame if not name.startswith("target_")]].to_numpy(dtype=float)
     y = frame[target].to_numpy(dtype=float)
-    splits = [(np.delete(np.arange(len(y)), rows), rows) for rows in np.array_split(np.arange(len(y)), 4)]
+    splits = [(np.delete(np.arange(len(y)), rows), rows) for rows in np.array_split(np.arange(len(y)), 2)]
     curve = select_size(SubsetProblem(X, y), range(1, largest + 1), splits)
     assert curve.exact.all()
     for k in range(1, largest + 1):

@@ -241,6 +241,20 @@ def test_an_interrupt_gives_the_bound_so_far(monkeypatch):
     assert threading.active_count() < 20
 
 
+def test_independent_columns_that_a_search_does_not_find_are_found():
+    """Columns are copies of one another up to parts in a million: few sets are not singular, and some searches fail."""
+    rng = np.random.default_rng(21)
+    hidden = rng.normal(size=(20, 3))
+    X = np.repeat(hidden[:, :1], 9, axis=1) + 1e-6 * rng.normal(size=(20, 9)) * (np.arange(9) < 8)
+    X = np.column_stack([X, hidden[:, 0] + 3e-6 * hidden[:, 1]])
+    problem = SubsetProblem(X, hidden[:, 1])
+    for k in (2, 3, 4, 5):
+        try:
+            assert_true(prove(problem, k), problem, k, 1)
+        except RankTooSmall:
+            assert not np.isfinite(enumerate_energies(problem.gram, k)).any()
+
+
 def test_equals_are_named_in_order_and_counted():
     rng = np.random.default_rng(11)
     X = rng.normal(size=(20, 8))

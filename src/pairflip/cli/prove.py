@@ -71,8 +71,7 @@ def prove(
     """
     with plain_errors():
         from pairflip.interrupt import CODE
-        from pairflip.search.annealing import anneal
-        from pairflip.search.prove import check_engine
+        from pairflip.search.prove import check_engine, first_support
         from pairflip.search.prove import prove as prove_best
 
         seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(jobs)
@@ -86,7 +85,7 @@ def prove(
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
         alone = k == problem.gram.n_columns  # a table's only set needs no search
         check_engine(engine)
-        first = None if alone else anneal(problem, k, effort="quick", seed=seed, prove=False).best_support
+        first = None if alone else first_support(problem, k, seed, seconds)
         if not quiet:
             _announce(problem, k, seconds, threads)
         proof = prove_best(

@@ -58,7 +58,7 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
 
     gram, began = problem.gram, time.perf_counter()
     n = gram.n_columns
-    if k >= n or (_cost(gram, k) > seconds and not can_branch(gram)):
+    if k >= n or (enumeration_cost(gram, k) > seconds and not can_branch(gram)):
         return None
     first = np.sort(gram.positions(support))
     # Not on a device: the same table must give the same answer where there is none.
@@ -87,7 +87,9 @@ def is_solved(gram: Gram, k: int, effort: str, nanoseconds: float) -> bool:
     """
     if k > 2 and not gram.dense:
         return False
-    return k < gram.n_columns and 1e9 * _cost(gram, k) <= max(nanoseconds, _AT_LEAST_NS.get(effort, _ANYWAY_NS))
+    return k < gram.n_columns and 1e9 * enumeration_cost(gram, k) <= max(
+        nanoseconds, _AT_LEAST_NS.get(effort, _ANYWAY_NS)
+    )
 
 
 def best_support(gram: Gram, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
@@ -107,7 +109,7 @@ def best_support(gram: Gram, k: int, limit: float = np.inf) -> tuple[NDArray[np.
     return equal[np.lexsort(equal.T[::-1])[0]], 0.5 * float(found.doubled[0])
 
 
-def _cost(gram: Gram, k: int) -> float:
+def enumeration_cost(gram: Gram, k: int) -> float:
     """Seconds that an enumeration takes on one core; rows of a matrix that is not formed must be computed, too."""
     n, rows = gram.n_columns, gram.target.size
     if k > 2 and not gram.dense:

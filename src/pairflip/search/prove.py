@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.engines import get_engine
+from pairflip.engines import RankTooSmall, get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
@@ -21,6 +21,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.annealing import anneal, check_size
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
+from pairflip.search.certain import best_support, enumeration_cost
 from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, enumeration_seconds, whole_bound
 from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
 from pairflip.search.proof import Proof
@@ -95,7 +96,7 @@ def prove(
     if k == problem.gram.n_columns:
         return _all_columns(problem, k, began)
     if incumbent is None:
-        first = problem.gram.positions(anneal(problem, k, effort="quick", seed=seed, prove=False).best_support)
+        first = problem.gram.positions(first_support(problem, k, seed, budget))
     else:
         first = problem.slots(incumbent)
         if first.size != k or not np.isfinite(problem.gram.energy(np.sort(first))):
@@ -121,6 +122,30 @@ def prove(
     if found.overflow:
         note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
     return as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
+
+
+def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float = BUDGET) -> NDArray[np.int64]:
+    """Columns of a good support to begin with, by a quick search.
+
+    Where many columns are linearly dependent a search may find none that is not singular; then all are looked at, if
+    that takes no longer than the budget.
+
+    Parameters
+    ----------
+    problem, k
+        Table, target and size.
+    seed
+        Of the search.
+    budget
+        Seconds.
+    """
+    try:
+        return anneal(problem, k, effort="quick", seed=seed, prove=False).best_support
+    except RankTooSmall:
+        found = best_support(problem.gram, k) if enumeration_cost(problem.gram, k) <= budget else None
+        if found is None:
+            raise
+    return np.asarray(problem.candidates[found[0]])
 
 
 @one_blas_thread()  # more would round differently, and wait for each other
