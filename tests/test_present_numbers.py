@@ -9,7 +9,7 @@ from _curves import LONG, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal
 from pairflip import text as labels
-from pairflip.present import numbers
+from pairflip.present import numbers, size_tables
 from pairflip.present.cooling_numbers import cooling
 from pairflip.selection.verdict import held_out
 
@@ -64,7 +64,7 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     lowest = 1 + int(np.argmin(noise.cv_error[1:]))
     assert numbers.size_to_show(noise) == lowest
     assert [(m.size, m.recommended) for m in numbers.marks(noise)] == [(lowest, False)]
-    assert numbers.size_words(noise, 0) == ["lowest error", "one-SE size"]
+    assert size_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
 
 
 def test_an_unknown_standard_error_gives_no_bar():
@@ -178,9 +178,9 @@ def test_nothing_was_annealed_at_size_0():
 
 
 def test_what_a_fold_leaves_out():
-    assert numbers.left_out(CURVE) == "one row is left out"
+    assert size_tables.left_out(CURVE) == "one row is left out"
     folds = dataclasses.replace(CURVE, n_folds=10, held_out_fold=np.arange(60) % 10)
-    assert numbers.left_out(folds) == "a fold is left out"
+    assert size_tables.left_out(folds) == "a fold is left out"
 
 
 def test_cooling_of_a_trace_leaves_out_infinite_temperature():

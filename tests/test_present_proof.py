@@ -25,6 +25,7 @@ from pairflip.present.proof import (
     worse,
 )
 from pairflip.search.proof import Proof
+from pairflip.selection.records import Proved
 
 
 def made(supports, energies, *, optimal=True, names=None, candidates=276, **changes):
@@ -276,7 +277,7 @@ def proved_curve(names=None):
     within = {"within": np.array([0.05]), "counts": np.array([3])}
     proof = made([best, *others], energies, candidates=n, names=["other names"] * n, **within)
     proofs = tuple(proof if size == 4 else None for size in curve.sizes.tolist())
-    object.__setattr__(curve, "proved", SimpleNamespace(proofs=proofs))
+    object.__setattr__(curve, "proved", Proved(proofs))
     return curve
 
 
@@ -297,7 +298,7 @@ def test_the_answer_says_that_the_recommended_columns_are_proved():
 def test_without_a_proof_the_answer_and_the_page_do_not_speak_of_one():
     curve = proved_curve()
     unproved = tuple(None if p is None else dataclasses.replace(p, optimal=False) for p in curve.proved.proofs)
-    object.__setattr__(curve, "proved", SimpleNamespace(proofs=unproved))
+    object.__setattr__(curve, "proved", Proved(unproved))
     for each in (curve, make_curve()):
         assert "roved" not in answer_of(each).text
         assert next_best(each) is None

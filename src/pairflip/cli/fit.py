@@ -111,7 +111,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     best, quadratic = problem.fit(trace.best_support), problem.loss.quadratic
     classes = [] if problem.classes is None else [label_text(label) for label in problem.classes.tolist()]
     forced = [problem.names[j] for j in problem.always]
-    proof = getattr(trace, "proof", None)
+    proof = trace.proof
     return {
         "k": trace.k,
         "columns": trace.best_names,

@@ -45,8 +45,7 @@ class HeldOutErrors:
             fold_grams = [problem.held_out(rows) for rows in folds.left_out]
             self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
             self.yy = np.array([gram.yy for gram in fold_grams])
-        ends = np.cumsum([rows.size for rows in folds.rows])
-        self._places = [slice(end - rows.size, end) for end, rows in zip(ends, folds.rows, strict=True)]
+        self._places = folds.places
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """y minus prediction (C, P), in units of y, when fold f is predicted by supports[f, c] of (F, C, k)."""

@@ -249,8 +249,7 @@ class HeldOutDeviance:
         everything = np.arange(problem.n_rows)
         self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
         self.yy = np.array([loss.form(problem, kept, problem.always).yy for kept in self._kept])
-        ends = np.cumsum([rows.size for rows in folds.rows])
-        self._places = [slice(end - rows.size, end) for end, rows in zip(ends, folds.rows, strict=True)]
+        self._places = folds.places
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""

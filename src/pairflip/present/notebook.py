@@ -112,8 +112,9 @@ def trace_html(trace: Trace) -> str:
 
 def _proof_line(trace: Trace) -> list[Markup]:
     """What is proved about the columns found, if that was tried."""
-    proof: Proof | None = getattr(trace, "proof", None)
-    return [] if proof is None else [_tag("p", _pieces(proof_pieces(proof, chosen=trace.best_support.tolist())))]
+    if trace.proof is None:
+        return []
+    return [_tag("p", _pieces(proof_pieces(trace.proof, chosen=trace.best_support.tolist())))]
 
 
 def proof_html(proof: Proof) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.present.scores import error_texts
 from pairflip.selection.stability import THRESHOLD
-from pairflip.selection.verdict import baseline, recommended_size, size_to_show
+from pairflip.selection.verdict import baseline, size_to_show
 from pairflip.selection.verdict import held_out as errors_of
 from pairflip.text import clean, column_labels, plural, row_numbers, shorten
 
@@ -172,19 +172,6 @@ def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBar
         shuffled=float("nan") if curve.null is None else float(np.max(curve.null.highest)),
         cut=f"{at.size} of {plural(ranked.size, 'column')}" if some else f"all {plural(ranked.size, 'column')}",
     )
-
-
-def left_out(curve: SizeCurve) -> str:
-    """What a fold leaves out."""
-    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
-    return "one row is left out" if alone else "a fold is left out"
-
-
-def size_words(curve: SizeCurve, size: int) -> list[str]:
-    """Remarks on a size: recommended, lowest error, one-SE size."""
-    recommended = size > 0 and size == recommended_size(curve)
-    words = (("recommended", recommended), ("lowest error", size == curve.best_size))
-    return [word for word, holds in (*words, ("one-SE size", size == curve.one_se_size)) if holds]
 
 
 def marks(curve: SizeCurve) -> list[Mark]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairflip.present.numbers import left_out, size_words
 from pairflip.present.scores import how_good
+from pairflip.present.size_tables import left_out, size_words
 from pairflip.present.stand_ins import STRONG, stand_ins
 from pairflip.selection.coefficients import coefficient_rows
 from pairflip.selection.verdict import baseline, uncertain

@@ -236,9 +236,8 @@ def proof_record(proof: Proof, budget: float | None = None, chosen: Sequence[int
 
 def proof_of(curve: SizeCurve, size: int) -> Proof | None:
     """What was proved about the final fit of a size, with the names of the curve; None if nothing was tried."""
-    proved = getattr(curve, "proved", None)
-    proof: Proof | None = None if proved is None or not size else proved.proofs[curve.at(size)]
-    return None if proof is None else replace(proof, names=list(curve.names))
+    proof = None if curve.proved is None or not size else curve.proved[curve.at(size)]
+    return None if proof is None else replace(proof, names=curve.names)
 
 
 def curve_pieces(curve: SizeCurve, size: int) -> list[Piece]:

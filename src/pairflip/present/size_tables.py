@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.present.numbers import left_out, size_words
 from pairflip.present.scores import error_cells, heads, share_cells, what_errors_are
-from pairflip.selection.verdict import baseline, uncertain
+from pairflip.selection.verdict import baseline, recommended_size, uncertain
 from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent
 
 if TYPE_CHECKING:
@@ -22,6 +21,19 @@ SEARCH_HEADS = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-t
 def size_heads(curve: SizeCurve) -> tuple[str, ...]:
     """Headings of the main table."""
     return ("Size", *heads(curve), "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
+
+
+def left_out(curve: SizeCurve) -> str:
+    """What a fold leaves out."""
+    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
+    return "one row is left out" if alone else "a fold is left out"
+
+
+def size_words(curve: SizeCurve, size: int) -> list[str]:
+    """Remarks on a size: recommended, lowest error, one-SE size."""
+    recommended = size > 0 and size == recommended_size(curve)
+    words = (("recommended", recommended), ("lowest error", size == curve.best_size))
+    return [word for word, holds in (*words, ("one-SE size", size == curve.one_se_size)) if holds]
 
 
 @dataclass(frozen=True)

@@ -75,54 +75,44 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
     room = Rooms(asked)
     _ = gram.matrix  # formed once, before threads ask for it
 
-    def walk(node: Node, factor: _Factor, most: float) -> tuple[bool, Floats]:
+    def walk(nodes: list[Node], most: float, *, tell: bool) -> tuple[list[bool], int]:
+        """Which of some nodes could be finished with so many branches altogether, and supports looked at."""
         from pairflip.engines.numba.branching import branch
 
-        with room.piece() as (exact, basis, chosen, _, kept):
-            tree, columns = room.tree(), len(node.free)
-            # The columns that are in have been moved to the front, so that the others need only their own rows.
-            tree.T[0, :columns], tree.z[0] = 0.0, 0.0
-            tree.T[0, :columns, : factor.z.size], tree.z[0, : factor.z.size] = factor.T[len(node.inside) :], factor.z
-            tree.columns[0, :columns], tree.n[0] = node.free, columns
-            tree.doubled[0], tree.taken[0] = factor.doubled, len(node.inside)
-            chosen.at[: len(node.inside)] = np.array(node.inside, dtype=np.int64)
-            looked = np.zeros(2)
-            form = gram.matrix, gram.b, exact, basis, chosen, kept, tree
-            return bool(branch(*form, gram.yy, *errors, most, looked, room.stop)), looked
+        looked = np.zeros((len(nodes), 2))
+
+        def one(at: int) -> bool:
+            inside, free, _ = nodes[at]
+            factor = _factor(gram, table, inside + free)
+            assert factor is not None  # all columns together are not singular
+            with room.piece() as (exact, basis, chosen, _, kept):
+                tree, columns, dimensions = room.tree(), len(free), factor.z.size
+                tree.T[0, :columns], tree.z[0] = 0.0, 0.0
+                # The columns that are in stand first, and only the rows of the others are needed.
+                tree.T[0, :columns, :dimensions], tree.z[0, :dimensions] = factor.T[len(inside) :], factor.z
+                tree.columns[0, :columns], tree.n[0] = free, columns
+                tree.doubled[0], tree.taken[0] = factor.doubled, len(inside)
+                chosen.at[: len(inside)] = np.array(inside, dtype=np.int64)
+                form = gram.matrix, gram.b, exact, basis, chosen, kept, tree
+                return bool(branch(*form, gram.yy, *errors, most / len(nodes), looked[at], room.stop))
+
+        finished = run_pieces(asked, list(range(len(nodes))), one, room.stop, tell=tell)
+        return finished, int(looked[:, 0].sum())
 
     root = root._replace(bound=whole.doubled)
-    first, counted = root, np.zeros(1)
-
-    def at_once(most: float) -> bool:
-        done, looked = walk(first, whole, most)
-        counted[0] = looked[0]
-        return done
-
-    short = most if asked.simple else min(most, _FIRST_BRANCHES)
-    (done,) = run_pieces(asked, [short], at_once, room.stop, tell=False)
-    if done or room.stop[0]:
-        return room.gathered(int(counted[0]), done, whole.doubled - errors[0] * gram.yy)
-    if asked.simple or most <= _FIRST_BRANCHES:
-        return None
-    room.forget()
-    reach = max([asked.limit, *asked.levels[-1:]]) * (1.0 + 2.0 * EQUAL) + errors[0] * gram.yy
-    nodes = open_nodes(gram, table, k, root, reach)
-    counted = np.zeros(len(nodes))
-
-    def one(at: int) -> bool:
-        factor = _factor(gram, table, nodes[at].inside + nodes[at].free)
-        assert factor is not None  # all columns together are not singular
-        done, looked = walk(nodes[at], factor, most / len(nodes))
-        counted[at] = looked[0]
-        return done
-
-    finished = run_pieces(asked, list(range(len(nodes))), one, room.stop)
+    nodes, short = [root], most if asked.simple else min(most, _FIRST_BRANCHES)
+    finished, looked = walk(nodes, short, tell=False)
+    if not (all(finished) or room.stop[0] or asked.simple or most <= _FIRST_BRANCHES):
+        room.forget()
+        reach = max([asked.limit, *asked.levels[-1:]]) * (1.0 + 2.0 * EQUAL) + errors[0] * gram.yy
+        nodes = open_nodes(gram, table, k, root, reach)
+        finished, looked = walk(nodes, most, tell=True)
     if all(finished):
-        return room.gathered(int(counted.sum()), True, 0.0)
+        return room.gathered(looked, True, 0.0)
     if not room.stop[0]:  # there were too many branches
         return None
     bound = min(node.bound for node, ended in zip(nodes, finished, strict=True) if not ended)
-    return room.gathered(int(counted.sum()), False, bound - errors[0] * gram.yy)
+    return room.gathered(looked, False, bound - errors[0] * gram.yy)
 
 
 def open_nodes(gram: Gram, table: tuple[Floats, Floats], k: int, root: Node, reach: float) -> list[Node]:

@@ -119,7 +119,7 @@ def prove(
     if method == "none":
         found = replace(found, bound=whole_bound(problem.gram))
     note = "interrupted" if asked.interrupted else ""
-    if found.overflow:
+    if found.overflow and not note:
         note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
     return as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
 

@@ -42,6 +42,12 @@ class Folds:
         return np.repeat(np.arange(len(self.rows)), [r.size for r in self.rows])
 
     @property
+    def places(self) -> list[slice]:
+        """Where the predicted rows of each fold stand among all of them."""
+        ends = np.cumsum([rows.size for rows in self.rows])
+        return [slice(int(end) - rows.size, int(end)) for end, rows in zip(ends, self.rows, strict=True)]
+
+    @property
     def unit(self) -> NDArray[np.int64]:
         """The independent unit, from 0 on, that each of them belongs to (P,): its row, or its fold."""
         return np.unique(self.row, return_inverse=True)[1].astype(np.int64) if self.by_row else self.fold
