@@ -242,6 +242,34 @@ def as_target(y: ArrayLike, n_rows: int) -> Floats:
     return target
 
 
+def n_targets(y: Any) -> int:
+    """How many targets y has: the columns of a table of at least two, otherwise one."""
+    shape = y.shape if hasattr(y, "shape") else np.shape(_as_array(y) if _as_array(y) is not None else ())
+    return int(shape[1]) if len(shape) == 2 and shape[1] > 1 else 1
+
+
+def as_targets(y: Any, n_rows: int) -> Floats:
+    """Several targets as a finite (M, q) float64 array."""
+    names = target_names(y)
+    raw = np.asarray(y)
+    if raw.shape[0] != n_rows:
+        raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one row of targets per row of X.")
+    found = []
+    for name, column in zip(names, raw.T, strict=True):
+        try:
+            found.append(as_target(column, n_rows))
+        except ValueError as error:
+            raise ValueError(f"target {name!r}: {error}") from None
+    return np.column_stack(found)
+
+
+def target_names(y: Any) -> list[str]:
+    """Names of several targets: those of a data frame, else ``y0, y1, ...``."""
+    if hasattr(y, "columns"):
+        return [str(name) for name in y.columns]
+    return [f"y{t}" for t in range(n_targets(y))]
+
+
 def as_labels(y: Any, n_rows: int) -> tuple[Floats, NDArray[Any]]:
     """Two kinds of labels, of any type, as 0 and 1 (M,), and the labels themselves, sorted: the second one is 1."""
     raw = np.asarray(y)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.gram import Gram
-from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns
+from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, target_names
 from pairflip.least_squares import Floats
 from pairflip.losses import LOSSES, RIDGE, Fit, Loss
 from pairflip.losses.loo import LooGram
+from pairflip.losses.several import SeveralTargets
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
 from pairflip.text import numbered
 
@@ -40,8 +41,9 @@ class SubsetProblem:
     ----------
     X : (M, N) array or data frame
         Table of candidates.
-    y : (M,)
-        Target: numbers; labels of two classes, of any kind; or counts.
+    y : (M,) or (M, q)
+        Target: numbers; labels of two classes, of any kind; or counts. Several targets, as columns, are predicted from
+        one set of columns (`pairflip.losses.several`).
     names : sequence of str, optional
         Column names; taken from a data frame, else ``x0, x1, ...``.
     center : {"fold", "global", None}
@@ -58,6 +60,9 @@ class SubsetProblem:
         What is minimized.
     offset : (M,), optional
         For counts: what is added to the linear predictor, such as the logarithm of the time of observation.
+    scale_targets : bool
+        Whether several targets are divided by their standard deviations (beside what is always in the model, on the
+        rows that are fitted), so that each counts alike; one target is never scaled.
     memory_budget : int
         Bytes the N x N matrix of inner products may take; beyond it engines work from the columns, and X is kept as
         it is if it holds float32 or float64 (also one mapped from a file by ``np.load(..., mmap_mode="r")``).
@@ -65,7 +70,11 @@ class SubsetProblem:
     Attributes
     ----------
     X, y, sample_weight : (M, N), (M,), (M,)
-        The table, float64 unless it is wide; the target; the weights.
+        The table, float64 unless it is wide; the target, (M, q) where there are several; the weights.
+    target_names : list of q names
+        Of several targets: those of a data frame, else ``y0, y1, ...``; empty for one.
+    target_means : (q,)
+        Of several targets: what was subtracted from each.
     wide : bool
         Whether X was kept as it is.
     gram : Gram
@@ -93,6 +102,7 @@ class SubsetProblem:
     means: Floats
     y_mean: float
     powers: Floats
+    target_means: Floats
 
     def __init__(
         self,
@@ -106,6 +116,7 @@ class SubsetProblem:
         ridge: float | None = None,
         loss: str = "squares",
         offset: ArrayLike | None = None,
+        scale_targets: bool = True,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         if not (isinstance(loss, str) and loss in LOSSES):
@@ -115,6 +126,9 @@ class SubsetProblem:
         self.loss = LOSSES[loss]
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
+        self.target_names: list[str] = []
+        if n_targets(y) > 1 and loss == "squares":
+            self.loss, self.target_names = SeveralTargets(bool(scale_targets)), target_names(y)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
@@ -161,7 +175,10 @@ class SubsetProblem:
 
     def __repr__(self) -> str:
         shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
-        shrunken += "" if self.loss.quadratic else f", loss={self.loss.name!r}"
+        if self.target_names:
+            shrunken += f", targets={self.target_names}"
+        elif not self.loss.quadratic:
+            shrunken += f", loss={self.loss.name!r}"
         return (
             f"SubsetProblem({self.n_rows} rows, {self.candidates.size} candidate columns of {self.n_columns}, "
             f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{shrunken})"
@@ -192,6 +209,11 @@ class SubsetProblem:
         classes and counts it is added to their small ridge.
         """
         ridge = check_shrinkage(ridge)
+        if self.target_names:
+            raise ValueError(
+                f"a relative ridge of {ridge:g} was asked for with {len(self.target_names)} targets; expected one "
+                "target, or ridge of SubsetProblem, a penalty in the units of the table."
+            )
         if self.ridge and self.loss.quadratic:
             raise ValueError(
                 f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "
@@ -212,6 +234,8 @@ class SubsetProblem:
     @cached_property
     def loo_gram(self) -> LooGram:
         """The problem with the fixed-support leave-one-out error as its energy, which falls with k."""
+        if not self.loss.quadratic:
+            raise ValueError("the leave-one-out error as an energy is for one target and squared error.")
         return LooGram(self.gram, self.forced_basis)
 
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit:
-    """The model of one support, in the units of the table, computed from X."""
+    """The model of one support, in the units of the table, computed from X.
+
+    With several targets `coef` is (k, q), `intercept` (q,) and `always_coef` (a, q).
+    """
 
     support: NDArray[np.int64]
     coef: Floats
-    intercept: float
+    intercept: Any
     always_coef: Floats
     energy: float
 

@@ -13,6 +13,7 @@ from pairflip.engines import Engine, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
+from pairflip.losses.several import NO_SELECTION
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, as_descent, check_engine, check_size, count_chains
 from pairflip.search.certain import is_solved
@@ -256,6 +257,8 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    if problem.target_names:
+        raise ValueError(NO_SELECTION)
     if not problem.loss.quadratic:
         selection, engine = _for_likelihood(problem, selection), check_engine(problem, engine)
     walker, notes = get_engine(engine), tuple[str, ...]()
