@@ -98,7 +98,8 @@ def test_coefficients_are_those_of_each_target_alone() -> None:
         problem = problem_of(case)
         support = problem.candidates[[0, 2, 4]]
         fit = problem.fit(support)
-        assert fit.coef.shape == (3, case["Y"].shape[1]) and fit.intercept.shape == (case["Y"].shape[1],)
+        assert fit.coef.shape == (3, case["Y"].shape[1])
+        assert fit.intercept.shape == (case["Y"].shape[1],)
         for t, y in enumerate(case["Y"].T):
             alone = SubsetProblem(
                 case["X"], y, always=case["always"], sample_weight=case["w"], ridge=case["ridge"], center=case["center"]
@@ -129,7 +130,8 @@ def test_a_fold_is_the_problem_of_its_rows() -> None:
 def test_one_column_of_targets_is_one_target() -> None:
     case = small(2)
     one, column = SubsetProblem(case["X"], case["Y"][:, 0]), SubsetProblem(case["X"], case["Y"][:, :1])
-    assert column.loss.name == "squares" and column.y.shape == one.y.shape
+    assert column.loss.name == "squares"
+    assert column.y.shape == one.y.shape
     assert anneal(one, 3).best_energy == anneal(column, 3).best_energy
 
 

@@ -244,7 +244,8 @@ def as_target(y: ArrayLike, n_rows: int) -> Floats:
 
 def n_targets(y: Any) -> int:
     """How many targets y has: the columns of a table of at least two, otherwise one."""
-    shape = y.shape if hasattr(y, "shape") else np.shape(_as_array(y) if _as_array(y) is not None else ())
+    array = y if hasattr(y, "shape") else _as_array(y)
+    shape = () if array is None else array.shape
     return int(shape[1]) if len(shape) == 2 and shape[1] > 1 else 1
 
 

@@ -129,7 +129,7 @@ def qr_several(columns: Floats, targets: Floats, penalty: Floats) -> tuple[Float
     if factors is None:
         return None
     design, t, q, r = factors
-    x = np.zeros((penalty.size, targets.shape[1]))
+    x: Floats = np.zeros((penalty.size, targets.shape[1]))
     if penalty.size:
         x = solve_triangular(r, q.T @ t)
         x += solve_triangular(r, q.T @ (t - design @ x))

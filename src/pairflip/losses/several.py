@@ -86,7 +86,7 @@ class SeveralForm(Gram):
         return int(self.form.nbytes + self.targets.nbytes)
 
     @property
-    def matrix(self) -> Floats:  # type: ignore[override]
+    def matrix(self) -> Floats:
         """G (N, N)."""
         return self.form.matrix
 

@@ -86,7 +86,7 @@ def prove(
     """
     if problem.target_names:
         raise ValueError(
-            f"y has {len(problem.target_names)} targets; expected one: there are no proofs for several targets together."
+            f"y has {len(problem.target_names)} targets; expected one: there are no proofs for several together."
         )
     if not problem.loss.quadratic:
         raise ValueError(

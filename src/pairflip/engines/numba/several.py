@@ -45,7 +45,7 @@ class Several(NamedTuple):
     yy: float
 
 
-class Place(NamedTuple):
+class Spot(NamedTuple):
     """Memory of a search, for up to K columns.
 
     `support` (K,); `P`, `L` (K, K); `rows`, `V`, `D` (K, n): rows of G, V above, and products c R'; `x` (K, q),

@@ -16,8 +16,8 @@ from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, Wal
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.several import (
     MINIMUM,
-    Place,
     Several,
+    Spot,
     begin_at_random,
     find_addition,
     kick,
@@ -46,7 +46,7 @@ class SeveralSearcher:
         n, q = form.B.shape
         self._form, self._n, self._tick = form, n, tick
         self._several = Several(form.matrix, form.B, form.yy)
-        self._place = Place(
+        self._place = Spot(
             support=np.zeros(largest, np.int64), L=np.zeros((largest, largest)), P=np.zeros((largest, largest)),
             rows=np.zeros((largest, n)), V=np.zeros((largest, n)), D=np.zeros((largest, n)), x=np.zeros((largest, q)),
             BS=np.zeros((largest, q)), R=np.zeros((n, q)), s=np.zeros(n), r2=np.zeros(n), inside=np.zeros(n, np.int8),
@@ -170,7 +170,7 @@ class SeveralSearcher:
                 columns = np.hstack([columns, np.diag(np.sqrt(self._form.penalty))])
                 targets = np.vstack([targets, np.zeros((self._n, targets.shape[1]))])
             if targets.shape[0] > 2 * (self._n + targets.shape[1]):
-                triangle = np.linalg.qr(np.column_stack([columns.T, targets]), mode="r")
+                triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, targets]), mode="r"))
                 columns, targets = np.ascontiguousarray(triangle[:, : self._n].T), triangle[:, self._n :].copy()
             self._columns = columns, targets
         return self._columns
