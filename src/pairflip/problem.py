@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.gram import Gram
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, target_names
 from pairflip.least_squares import Floats
-from pairflip.losses import LOSSES, RIDGE, Fit, Loss
+from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets
 from pairflip.losses.loo import LooGram
-from pairflip.losses.several import SeveralTargets
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
 from pairflip.text import numbered
 
@@ -166,7 +165,8 @@ class SubsetProblem:
     def hash(self) -> str:
         """Identity of the data, see `inputs.data_hash`."""
         weights = self.sample_weight if self.offset is None else np.concatenate([self.sample_weight, self.offset])
-        return data_hash(self.column_names, self.X, self.y, weights)
+        names = [*self.column_names, *self.target_names]
+        return data_hash(names if self.target_names else self.column_names, self.X, self.y, weights)
 
     @property
     def n_columns(self) -> int:

@@ -108,7 +108,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     from pairflip.present.proof import proof_record
     from pairflip.text import label_text
 
-    best, quadratic = problem.fit(trace.best_support), problem.loss.quadratic
+    best, quadratic = problem.fit(trace.best_support), problem.loss.squared
     classes = [] if problem.classes is None else [label_text(label) for label in problem.classes.tolist()]
     forced = [problem.names[j] for j in problem.always]
     proof = getattr(trace, "proof", None)

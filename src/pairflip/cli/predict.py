@@ -190,7 +190,7 @@ def _predicted(
         lower=lower,
         upper=upper,
         comparison=compared,
-        why_not=why_not if curve.loss.quadratic else None,
+        why_not=why_not if curve.loss.squared else None,
         given=size is not None,
         classes=labels,
     )

@@ -120,9 +120,12 @@ class SeveralTargets:
     name = "several"
     words = Words(
         error="RMSE",
-        cv_error="half the mean squared error of held-out rows, targets in units of their standard deviations",
+        cv_error="half the mean squared error, over all targets, of held-out rows",
+        meaning="RMSE over all targets, each in units of its standard deviation; R2, one minus the squared error over "
+        "that of the means",
     )
     quadratic = False
+    squared = True
 
     def __init__(self, scaled: bool = True) -> None:
         self.scaled = scaled
@@ -177,9 +180,9 @@ class SeveralTargets:
         problem.forced, problem.forced_basis = whole.forced, whole.basis
         problem.candidates, problem.scale = whole.candidates, whole.scale
         form = Gram(whole.columns, np.zeros(problem.n_rows), whole.penalty, whole.candidates, dense=True)
-        return SeveralForm(form, left, self._scale(left, problem.sample_weight))
+        return SeveralForm(form, left, self.spread(left, problem.sample_weight))
 
-    def _scale(self, targets: Floats, weights: Floats) -> Floats:
+    def spread(self, targets: Floats, weights: Floats) -> Floats:
         """Standard deviations (q,) of projected targets; 1 for one that does not vary."""
         if not self.scaled:
             return np.ones(targets.shape[1])
@@ -210,11 +213,7 @@ class SeveralTargets:
             basis = inside.basis
         else:
             basis = orthonormal_basis(problem.forced[rest])
-        left = _targets(problem, rest, basis)
-        weights = problem.sample_weight[rest]
-        raw = weights @ problem.y[rest] ** 2
-        left[:, np.einsum("mq,mq->q", left, left) <= CONSTANT**2 * raw] = 0.0
-        return SeveralForm(form, left, self._scale(left, weights))
+        return SeveralForm(form, *left_of_targets(self, problem, rest, basis))
 
     def fit(self, problem: SubsetProblem, support: Rows) -> Fit:
         """Coefficients (k, q), intercepts (q,) and energy, by QR on the columns of X, in the units of the targets."""
@@ -228,16 +227,7 @@ class SeveralTargets:
             )
         x, energies = found
         coef = x / problem.scale[at][:, None] * form.target_scale
-        means, forced = problem.means, problem.forced
-        rest = problem.y - problem.target_means - (problem.X[:, support] - means[support]) @ coef
-        norms = np.linalg.norm(forced, axis=0)
-        norms[norms == 0] = 1.0
-        z = np.linalg.lstsq(forced / norms, np.sqrt(problem.sample_weight)[:, None] * rest, rcond=None)[0]
-        z /= norms[:, None]
-        first = int(problem.center == "fold")
-        always_coef = z[first:] / problem.powers[:, None]
-        intercept = z[0] if first else np.zeros(problem.y.shape[1])
-        intercept = intercept + problem.target_means - means[support] @ coef - means[problem.always] @ always_coef
+        always_coef, intercept = constants(problem, np.arange(problem.n_rows), support, coef)
         return Fit(support, coef, intercept, always_coef, float(energies.sum()))
 
     def standard_errors(self, problem: SubsetProblem, support: Rows) -> Floats:
@@ -245,14 +235,62 @@ class SeveralTargets:
         raise NotImplementedError
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
-        """The judge of held-out rows."""
-        raise ValueError(NO_SELECTION)
+        """Every support is fitted again on the training rows of its fold."""
+        from pairflip.losses.several_held_out import HeldOutSeveral
+
+        return HeldOutSeveral(self, problem, folds)
 
 
-NO_SELECTION = (
-    "y has several targets, and the number of columns is chosen for one target at a time; expected y of shape (rows,), "
-    "or a size: anneal(problem, k)."
-)
+def left_of_targets(loss: SeveralTargets, problem: SubsetProblem, rows: Rows, basis: Floats) -> tuple[Floats, Floats]:
+    """What the forced columns leave of the targets (m, q) on some rows, zero where that is nothing; its scale (q,).
+
+    Parameters
+    ----------
+    loss, problem : SeveralTargets, SubsetProblem
+        Whether targets are scaled; table and targets.
+    rows : indices
+        The rows that are fitted.
+    basis : (m, f)
+        Orthonormal basis of the forced columns on these rows.
+    """
+    left, weights = _targets(problem, rows, basis), problem.sample_weight[rows]
+    raw = weights @ problem.y[rows] ** 2
+    left[:, np.einsum("mq,mq->q", left, left) <= CONSTANT**2 * raw] = 0.0
+    return left, loss.spread(left, weights)
+
+
+def constants(
+    problem: SubsetProblem, rows: Rows, support: Rows, coef: Floats, inside: Projected | None = None
+) -> tuple[Floats, Floats]:
+    """Coefficients of the forced columns (a, q) and intercepts (q,), given those of the chosen ones.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and targets.
+    rows, support : indices
+        What was fitted.
+    coef : (k, q)
+        Chosen coefficients, in the units of the table.
+    inside : Projected, optional
+        Forced and chosen columns on these rows; without it, the rows are those of the problem.
+    """
+    a, weights, y = problem.always.size, problem.sample_weight[rows], problem.y[rows]
+    if inside is None:
+        forced, powers, of_always, of_chosen = (
+            problem.forced, problem.powers, problem.means[problem.always], problem.means[support],
+        )  # fmt: skip
+    else:
+        forced, powers, of_always, of_chosen = inside.forced, inside.powers[:a], inside.means[:a], inside.means[a:]
+    middle = weights @ y / float(weights.sum()) if problem.center == "fold" else problem.target_means
+    rest = y - middle - (problem.X[np.ix_(rows, support)] - of_chosen) @ coef
+    norms = np.linalg.norm(forced, axis=0)
+    norms[norms == 0] = 1.0
+    z: Floats = np.linalg.lstsq(forced / norms, np.sqrt(weights)[:, None] * rest, rcond=None)[0] / norms[:, None]
+    first = int(problem.center == "fold")
+    always_coef = z[first:] / powers[:, None]
+    constant = z[0] if first else np.zeros(y.shape[1])
+    return always_coef, constant + middle - of_chosen @ coef - of_always @ always_coef
 
 
 def _projected(problem: SubsetProblem, rows: Rows, given: bool) -> Projected:

@@ -73,7 +73,7 @@ class Answer:
             "p_value": curve.facts.get("p_value"),
             "outer": _outer_errors(curve),
             "corrected": None if curve.chosen is None else curve.chosen.to_json(),
-            **({"rmse_without_columns": _without_columns(curve)} if curve.loss.quadratic else {}),
+            **({"rmse_without_columns": _without_columns(curve)} if curve.loss.squared else {}),
             "headline": plain(self.headline),
             "details": plain(self.details),
             "cautions": list(self.cautions),
@@ -82,7 +82,7 @@ class Answer:
 
 def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
     """The errors of held-out rows that make sense for the target."""
-    if curve.loss.quadratic:
+    if curve.loss.squared:
         return {"rmse": now.rmse, "r2": now.r2}
     at, classes = curve.at(size), curve.classes
     more: dict[str, Any] = {"rmse": now.rmse}
@@ -95,7 +95,7 @@ def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
 def _outer_errors(curve: SizeCurve) -> dict[str, Any] | None:
     if curve.outer is None:
         return None
-    if curve.loss.quadratic:
+    if curve.loss.squared:
         return {"rmse": curve.outer.rmse, "r2": curve.outer.r2}
     return {"deviance": 2.0 * curve.outer.error, "explained_deviance": curve.outer.r2}
 
@@ -142,7 +142,7 @@ def _nothing(curve: SizeCurve) -> Answer:
         *_names(curve, best),
         (f"), but {how}", False),
     ]
-    if curve.loss.quadratic:
+    if curve.loss.squared:
         details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
     else:
         beside = f", against {class_words.short(curve, 0)} with the {baseline(curve)}"
@@ -156,7 +156,7 @@ def _nothing(curve: SizeCurve) -> Answer:
 
 def _how_well(curve: SizeCurve, size: int) -> str:
     """How well the chosen columns predict new rows, allowing for their number having been chosen."""
-    if not curve.loss.quadratic:
+    if not curve.loss.squared:
         return class_words.how_well(curve, size, _explains(curve, size))
     chosen = curve.chosen
     if chosen is None:
@@ -182,7 +182,7 @@ def _outer_words(curve: SizeCurve) -> str:
     if outer is None:
         return ""
     sizes = ", ".join(str(size) for size in outer.sizes.tolist())
-    if not curve.loss.quadratic:
+    if not curve.loss.squared:
         return (
             f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, "
             f"half the mean deviance is {number(outer.error, 3)}; sizes chosen there: {sizes}."
@@ -223,7 +223,7 @@ def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     # Both without the correction, which is there for the chosen size only.
     there, here = held_out(curve, other).rmse, held_out(curve, size).rmse
     how = f"RMSE {number(there, 3)} against {number(here, 3)} on held-out rows"
-    if not curve.loss.quadratic:
+    if not curve.loss.squared:
         how = f"{class_words.short(curve, other)}, against {class_words.short(curve, size)} on held-out rows"
     if other > size:
         return [(f" {plural(other, 'column')} had the lowest error ({how}), but not clearly.", False)]

@@ -50,7 +50,7 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
     # The mean itself (of the other rows) is not compared with the mean.
     words = how_good(curve, size, compared=bool(size or curve.always.size)).partition(", ")
     error = f"{curve.loss.words.long_error} {words[0]} on held-out rows{''.join(words[1:])}."
-    if curve.chosen is not None and curve.chosen.size == size and curve.loss.quadratic:
+    if curve.chosen is not None and curve.chosen.size == size and curve.loss.squared:
         rmse = [number(value, 3) for value in curve.chosen.rmse]
         error += f" Corrected for having chosen this size: {rmse[0]} ({rmse[1]} to {rmse[2]})."
     if not size:

@@ -18,6 +18,7 @@ from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import loo_stack, mean_and_error
+from pairflip.losses.several_held_out import HeldOutSeveral
 from pairflip.problem import SubsetProblem
 from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.double_flip import improve
@@ -30,8 +31,9 @@ from pairflip.selection.curve import SizeCurve, unchanged_in
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
-from pairflip.selection.records import AnnealCurves, Proved, StandIns
+from pairflip.selection.records import AnnealCurves, Proved, StandIns, TargetErrors
 from pairflip.selection.tasks import ALL_ROWS, Work
+from pairflip.selection.verdict import explained_fraction
 from pairflip.selection.walks import temperatures
 from pairflip.text import label_text
 
@@ -71,7 +73,8 @@ def assemble(
     """
     problem, folds = work.problem, work.folds
     errors = problem.loss.held_out(problem, folds)
-    row, unit = folds.row, folds.unit
+    q = max(1, len(problem.target_names))  # predictions of a row, those of each target
+    row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
     weights = problem.sample_weight[row]
 
     def one(size: int) -> tuple[_Folds, Fit, float]:
@@ -95,13 +98,15 @@ def assemble(
         n_candidates=int(problem.candidates.size),
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
-        likelihood=not problem.loss.quadratic,
+        likelihood=not problem.loss.squared,
+        n_targets=q,
     )
     facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
     separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
     if separated:
         facts["separated"] = separated
-    predictions = problem.y[row] - residuals
+    observed = errors.observed if isinstance(errors, HeldOutSeveral) else problem.y[row]
+    predictions = observed - residuals
     curve = SizeCurve(
         sizes=sizes,
         names=problem.names,
@@ -120,9 +125,9 @@ def assemble(
         ),
         fold_supports=tuple(of_size.supports for of_size in inside),
         held_out_rows=row,
-        held_out_fold=folds.fold,
+        held_out_fold=np.repeat(folds.fold, q),
         held_out_unit=unit,
-        observed=problem.y[row],
+        observed=observed,
         weights=weights,
         predictions=predictions,
         supports=tuple(fit.support for fit in fits),
@@ -142,15 +147,45 @@ def assemble(
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
-        standard_errors=standard_errors(problem, fits),
+        standard_errors=None if problem.target_names else standard_errors(problem, fits),
         exact=np.array([True] + [size == problem.gram.n_columns or work.solves(size) for size in work.sizes]),
         proved=proved,
         classes=None if problem.classes is None else class_errors(
             problem.y[row], predictions, weights, [label_text(label) for label in problem.classes.tolist()],
             constant=problem.always.size == 0,
         ),
+        targets=target_errors(problem, errors, folds.row, residuals) if isinstance(errors, HeldOutSeveral) else None,
     )  # fmt: skip
+    if problem.target_names:
+        return curve
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
+
+
+def target_errors(
+    problem: SubsetProblem, errors: HeldOutSeveral, row: NDArray[np.int64], residuals: Floats
+) -> TargetErrors:
+    """Errors of held-out rows, target by target.
+
+    Parameters
+    ----------
+    problem, errors
+        Targets, and the judge of their held-out rows.
+    row : (P,)
+        Which rows are predicted.
+    residuals : (S, P q)
+        What is left of them, in units of the training rows.
+    """
+    q, w = problem.y.shape[1], problem.sample_weight[row]
+    left = residuals.reshape(len(residuals), -1, q)
+    plain = left * errors.scale  # in the units of the targets
+    r2 = [[explained_fraction(problem.y[row, t], each[:, t], w) for t in range(q)] for each in plain]
+    return TargetErrors(
+        names=list(problem.target_names),
+        cv_error=0.5 * np.einsum("spq,p->sq", left**2, w) / w.sum(),
+        rmse=np.sqrt(np.einsum("spq,p->sq", plain**2, w) / w.sum()),
+        r2=np.array(r2),
+        scaled=bool(np.any(errors.scale != 1.0)),
+    )
 
 
 @dataclass(frozen=True)
@@ -174,7 +209,7 @@ def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Fold
     best = first_bests(energies, errors.yy)
     chosen, low = supports[folds, best], energies[folds, best]
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
-    fold = work.folds.fold
+    fold = np.repeat(work.folds.fold, by_chain.shape[1] // work.folds.fold.size)
     residuals = by_chain[best[fold], np.arange(fold.size)]
     return _Folds(chosen, residuals, by_chain, float(np.mean(low / _training_rows(work))), float(np.mean(agreed)))
 

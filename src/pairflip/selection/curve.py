@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.losses import LOSSES, Loss
+from pairflip.losses import Loss, loss_named
 from pairflip.selection.records import (
     AnnealCurves,
     ClassErrors,
@@ -21,6 +21,7 @@ from pairflip.selection.records import (
     RidgeSurface,
     StandardErrors,
     StandIns,
+    TargetErrors,
 )
 from pairflip.selection.stability import Stability
 
@@ -108,6 +109,11 @@ class SizeCurve:
     classes : ClassErrors or None
         Misclassification and AUC, where the target is one of two classes; cv_error is then half the mean deviance
         (the log loss), and predictions are probabilities of the second class.
+    targets : TargetErrors or None
+        Errors of each target, where there are q of them. There is then a held-out prediction for each row and target,
+        those of a row together; `observed` and `predictions` are in units of the target's standard deviation on the
+        training rows, from its mean there, and cv_error is the mean over targets. Coefficients are (k, q), intercepts
+        (S, q), coefficients of forced columns (S, A, q).
     """
 
     sizes: Ints
@@ -154,6 +160,7 @@ class SizeCurve:
     exact: NDArray[np.bool_] | None = None
     proved: Proved | None = None
     classes: ClassErrors | None = None
+    targets: TargetErrors | None = None
 
     @property
     def best_size(self) -> int:
@@ -209,7 +216,7 @@ class SizeCurve:
     @property
     def loss(self) -> Loss:
         """What was minimized."""
-        return LOSSES[self.settings.get("loss", "squares")]
+        return loss_named(self.settings.get("loss", "squares"))
 
     def row_errors(self, predictions: Floats) -> Floats:
         """What each held-out row adds to twice cv_error (..., P), when it is predicted so (..., P)."""
@@ -227,9 +234,12 @@ class SizeCurve:
         return [self.names[j] for j in self.supports[self.at(self.best_size if size is None else size)]]
 
     def coef(self, size: int | None = None) -> Floats:
-        """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included."""
+        """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included.
+
+        Those of q targets are (N, q).
+        """
         at = self.at(self.best_size if size is None else size)
-        dense = np.zeros(len(self.names))
+        dense = np.zeros((len(self.names), *self.intercepts.shape[1:]))
         dense[self.always] = self.always_coefs[at]
         dense[self.supports[at]] = self.coefs[at]
         return dense
@@ -253,7 +263,7 @@ class SizeCurve:
 
         Returns
         -------
-        (M,) or Prediction
+        (M,), (M, q) with several targets, or Prediction
             The predictions; with `interval` a record of `prediction`, `lower` and `upper`, each (M,).
         """
         from pairflip.selection.prediction import predict

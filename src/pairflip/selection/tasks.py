@@ -13,7 +13,7 @@ from pairflip.engines import Engine, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
-from pairflip.losses.several import NO_SELECTION
+from pairflip.losses.several import SeveralTargets
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, as_descent, check_engine, check_size, count_chains
 from pairflip.search.certain import is_solved
@@ -142,6 +142,8 @@ def _of_loss(problem: SubsetProblem) -> dict[str, Any]:
     if problem.loss.quadratic:
         return {}
     classes = {} if problem.classes is None else {"classes": [label_text(label) for label in problem.classes.tolist()]}
+    if isinstance(problem.loss, SeveralTargets):
+        return {"loss": problem.loss.name, "targets": problem.target_names, "scale_targets": problem.loss.scaled}
     return {"loss": problem.loss.name, **classes}
 
 
@@ -257,10 +259,9 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    if problem.target_names:
-        raise ValueError(NO_SELECTION)
     if not problem.loss.quadratic:
-        selection, engine = _for_likelihood(problem, selection), check_engine(problem, engine)
+        selection = (_for_several if problem.target_names else _for_likelihood)(problem, selection)
+        engine = check_engine(problem, engine)
     walker, notes = get_engine(engine), tuple[str, ...]()
     if walker.prefers_many and not selection.anneals:
         engine, notes = "numba", (ON_THE_CPU,)
@@ -290,6 +291,17 @@ def _for_likelihood(problem: SubsetProblem, selection: Selection) -> Selection:
             f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
             "for squared error (the p-value in the answer is there for all)."
         )
+    return replace(selection, method=as_descent(problem, selection.method))
+
+
+def _for_several(problem: SubsetProblem, selection: Selection) -> Selection:
+    """The selection with the one method that there is for several targets."""
+    for name in ("stability", "null", "outer"):
+        if getattr(selection, name):
+            raise ValueError(
+                f"{name} (--{name}) is {getattr(selection, name)} and there are {len(problem.target_names)} targets; "
+                "expected 0: it is there for one target only."
+            )
     return replace(selection, method=as_descent(problem, selection.method))
 
 
@@ -340,7 +352,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     room = fewest_rows - problem.forced.shape[1]
     if sizes is None:
         return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
-    ridged = problem.ridge > 0 and problem.loss.quadratic
+    ridged = problem.ridge > 0 and problem.loss.squared
     allowed = f"from 1 to {max(1, n if ridged else min(n, room))}"
     for size in sizes:
         if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
