@@ -251,7 +251,7 @@ def n_targets(y: Any) -> int:
 
 def as_targets(y: Any, n_rows: int) -> Floats:
     """Several targets as a finite (M, q) float64 array."""
-    names = target_names(y)
+    names = names_of_targets(y)
     raw = np.asarray(y)
     if raw.shape[0] != n_rows:
         raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one row of targets per row of X.")
@@ -264,8 +264,14 @@ def as_targets(y: Any, n_rows: int) -> Floats:
     return np.column_stack(found)
 
 
-def target_names(y: Any) -> list[str]:
-    """Names of several targets: those of a data frame, else ``y0, y1, ...``."""
+def names_of_targets(y: Any, given: Sequence[str] | None = None) -> list[str]:
+    """Names of several targets: those given, those of a data frame, else ``y0, y1, ...``."""
+    if given is not None:
+        if len(given) != n_targets(y):
+            raise ValueError(
+                f"target_names has {len(given)} entries but y has {n_targets(y)} columns; expected one name per target."
+            )
+        return [str(name) for name in given]
     if hasattr(y, "columns"):
         return [str(name) for name in y.columns]
     return [f"y{t}" for t in range(n_targets(y))]

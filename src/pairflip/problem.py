@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.gram import Gram
-from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, target_names
+from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
 from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets
 from pairflip.losses.loo import LooGram
@@ -62,6 +62,8 @@ class SubsetProblem:
     scale_targets : bool
         Whether several targets are divided by their standard deviations (beside what is always in the model, on the
         rows that are fitted), so that each counts alike; one target is never scaled.
+    target_names : sequence of str, optional
+        Names of several targets; taken from a data frame, else ``y0, y1, ...``.
     memory_budget : int
         Bytes the N x N matrix of inner products may take; beyond it engines work from the columns, and X is kept as
         it is if it holds float32 or float64 (also one mapped from a file by ``np.load(..., mmap_mode="r")``).
@@ -116,6 +118,7 @@ class SubsetProblem:
         loss: str = "squares",
         offset: ArrayLike | None = None,
         scale_targets: bool = True,
+        target_names: Sequence[str] | None = None,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         if not (isinstance(loss, str) and loss in LOSSES):
@@ -127,7 +130,7 @@ class SubsetProblem:
             ridge = 0.0 if self.loss.quadratic else RIDGE
         self.target_names: list[str] = []
         if n_targets(y) > 1 and loss == "squares":
-            self.loss, self.target_names = SeveralTargets(bool(scale_targets)), target_names(y)
+            self.loss, self.target_names = SeveralTargets(bool(scale_targets)), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):

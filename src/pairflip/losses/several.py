@@ -107,6 +107,13 @@ class SeveralForm(Gram):
         found = qr_several(self.columns_of(support).T, self.targets, self.penalty[support])
         return float("inf") if found is None else float(found[1].sum())
 
+    def explained(self, support: Rows) -> Floats:
+        """The fraction (q,) of each target, beside what is always in the model, that a support explains."""
+        found = qr_several(self.columns_of(support).T, self.targets, self.penalty[support])
+        total = np.einsum("mq,mq->q", self.targets, self.targets)
+        left = np.full(total.size, np.inf) if found is None else 2.0 * found[1]
+        return 1.0 - left / np.where(total > 0, total, 1.0)
+
 
 class SeveralTargets:
     """Squared error of several targets.

@@ -1,6 +1,6 @@
 r"""Held-out rows of several targets, every support fitted again on the training rows of its fold.
 
-Errors are in units of the targets' standard deviations on the training rows, so that a prediction of row :math:`\mu` and
+Errors are in units of the targets' standard deviations on the training rows: a prediction of row :math:`\mu` and
 target t adds :math:`((y_{\mu t} - \hat y_{\mu t}) / \sigma_t)^2`. Predictions of one row stand together, target by
 target; nothing here knows of the held-out rows before they are predicted.
 """
@@ -36,8 +36,8 @@ class _Fold:
 class HeldOutSeveral:
     """Errors of held-out rows; predictions are (row, target) pairs, P q of them.
 
-    `observed` (P q,) are the targets less their mean and divided by their scale, both of the training rows; `scale`
-    (P, q) is what they were divided by.
+    `observed` (P q,) are the targets less their mean and divided by their scale, both of the training rows; `means`
+    and `scales` (F, q) are these.
     """
 
     def __init__(self, loss: SeveralTargets, problem: SubsetProblem, folds: Folds) -> None:
@@ -49,9 +49,8 @@ class HeldOutSeveral:
         self._places = [slice(end - q * size, end) for end, size in zip(ends, sizes, strict=True)]
         parts = zip(self._training, folds.rows, strict=True)
         self.observed = np.concatenate([((problem.y[rows] - f.mean) / f.scale).ravel() for f, rows in parts])
-        self.scale = np.concatenate(
-            [np.tile(f.scale, (size, 1)) for f, size in zip(self._training, sizes, strict=True)]
-        )
+        self.means = np.stack([fold.mean for fold in self._training])
+        self.scales = np.stack([fold.scale for fold in self._training])
 
     def _of_fold(self, loss: SeveralTargets, left_out: NDArray[np.int64]) -> _Fold:
         problem = self._problem
@@ -84,12 +83,14 @@ class HeldOutSeveral:
         inside = self._project(own.kept, support)
         found = qr_several(inside.columns.T, own.targets, inside.penalty)
         if found is None:  # singular by the rounding of another factorization
-            x = np.linalg.lstsq(inside.columns.T, own.targets, rcond=None)[0]
-            found = x, 0.5 * np.sum((own.targets - inside.columns.T @ x) ** 2, axis=0)
+            x: Floats = np.asarray(np.linalg.lstsq(inside.columns.T, own.targets, rcond=None)[0], dtype=np.float64)
+            energies: Floats = 0.5 * np.sum((own.targets - inside.columns.T @ x) ** 2, axis=0)
+        else:
+            x, energies = found
         coef = np.zeros((support.size, own.scale.size))
-        coef[inside.candidates - a] = found[0] / inside.scale[:, None] * own.scale
+        coef[inside.candidates - a] = x / inside.scale[:, None] * own.scale
         always_coef, intercept = constants(problem, own.kept, support, coef, inside)
-        return coef, always_coef, intercept, float(found[1].sum())
+        return coef, always_coef, intercept, float(energies.sum())
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """Observed minus predicted (C, P q) when fold f is predicted by supports[f, c] of (F, C, k)."""
@@ -120,7 +121,9 @@ class HeldOutSeveral:
         """Observed minus predicted on the rows of a fold, and the energy of the support on the others."""
         problem, rows = self._problem, self._folds.rows[fold]
         coef, always_coef, intercept, energy = self._fit(fold, support)
-        told = intercept + problem.X[np.ix_(rows, support)] @ coef + problem.X[np.ix_(rows, problem.always)] @ always_coef
+        told = (
+            intercept + problem.X[np.ix_(rows, support)] @ coef + problem.X[np.ix_(rows, problem.always)] @ always_coef
+        )
         return ((problem.y[rows] - told) / self._training[fold].scale).ravel(), energy
 
     def without_columns(self, *, quick: bool = False) -> Floats:

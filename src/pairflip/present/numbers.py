@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.present.scores import error_texts
 from pairflip.selection.stability import THRESHOLD
-from pairflip.selection.verdict import baseline, recommended_size, size_to_show
+from pairflip.selection.verdict import baseline, recommended_size, single_rows, size_to_show
 from pairflip.selection.verdict import held_out as errors_of
 from pairflip.text import clean, column_labels, plural, row_numbers, shorten
 
@@ -176,8 +176,7 @@ def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBar
 
 def left_out(curve: SizeCurve) -> str:
     """What a fold leaves out."""
-    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
-    return "one row is left out" if alone else "a fold is left out"
+    return "one row is left out" if single_rows(curve) else "a fold is left out"
 
 
 def size_words(curve: SizeCurve, size: int) -> list[str]:
@@ -307,6 +306,8 @@ def coefficient_paths(
     first : int, optional
         The size whose columns come first, before those that are in the most sizes; None: the size to show.
     """
+    if curve.targets is not None:
+        raise ValueError("coefficients against size are drawn for one target, and this result has several.")
     order = by_size(curve)
     used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)
     here = np.isin(used, curve.supports[curve.at(size_to_show(curve) if first is None else first)])
@@ -359,6 +360,15 @@ def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
     return labels
 
 
+def _called(curve: SizeCurve, at: Ints, names: Sequence[str]) -> list[str]:
+    """What held-out predictions are called: their rows, and their targets where there are several."""
+    rows = [names[row] for row in curve.held_out_rows[at].tolist()]
+    if curve.targets is None:
+        return rows
+    which = [clean(curve.targets.names[t]) for t in (at % len(curve.targets.names)).tolist()]
+    return [f"{row} ({name})" for row, name in zip(rows, which, strict=True)]
+
+
 def held_out(
     curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
 ) -> Scatter:
@@ -388,7 +398,7 @@ def held_out(
     return Scatter(
         size=size,
         rows=curve.held_out_rows[at],
-        names=[names[row] for row in curve.held_out_rows[at].tolist()],
+        names=_called(curve, at, names),
         observed=x,
         predicted=y,
         residual=residual,

@@ -31,9 +31,9 @@ from pairflip.selection.curve import SizeCurve, unchanged_in
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
-from pairflip.selection.records import AnnealCurves, Proved, StandIns, TargetErrors
+from pairflip.selection.records import AnnealCurves, Proved, StandIns
+from pairflip.selection.target_errors import target_errors
 from pairflip.selection.tasks import ALL_ROWS, Work
-from pairflip.selection.verdict import explained_fraction
 from pairflip.selection.walks import temperatures
 from pairflip.text import label_text
 
@@ -114,7 +114,7 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array([of_size.energy_per_row for of_size in inside]),
+        energy_per_row=np.array([of_size.energy_per_row for of_size in inside]) / q,
         selection_counts=counts,
         unchanged=np.array(
             [unchanged_in(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]
@@ -154,38 +154,11 @@ def assemble(
             problem.y[row], predictions, weights, [label_text(label) for label in problem.classes.tolist()],
             constant=problem.always.size == 0,
         ),
-        targets=target_errors(problem, errors, folds.row, residuals) if isinstance(errors, HeldOutSeveral) else None,
+        targets=target_errors(problem, errors, folds, residuals) if isinstance(errors, HeldOutSeveral) else None,
     )  # fmt: skip
     if problem.target_names:
         return curve
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
-
-
-def target_errors(
-    problem: SubsetProblem, errors: HeldOutSeveral, row: NDArray[np.int64], residuals: Floats
-) -> TargetErrors:
-    """Errors of held-out rows, target by target.
-
-    Parameters
-    ----------
-    problem, errors
-        Targets, and the judge of their held-out rows.
-    row : (P,)
-        Which rows are predicted.
-    residuals : (S, P q)
-        What is left of them, in units of the training rows.
-    """
-    q, w = problem.y.shape[1], problem.sample_weight[row]
-    left = residuals.reshape(len(residuals), -1, q)
-    plain = left * errors.scale  # in the units of the targets
-    r2 = [[explained_fraction(problem.y[row, t], each[:, t], w) for t in range(q)] for each in plain]
-    return TargetErrors(
-        names=list(problem.target_names),
-        cv_error=0.5 * np.einsum("spq,p->sq", left**2, w) / w.sum(),
-        rmse=np.sqrt(np.einsum("spq,p->sq", plain**2, w) / w.sum()),
-        r2=np.array(r2),
-        scaled=bool(np.any(errors.scale != 1.0)),
-    )
 
 
 @dataclass(frozen=True)

@@ -284,14 +284,21 @@ class SizeCurve:
         """The final fit of a size (None: the recommended one) with standard errors and the spread over half-samples.
 
         Standard errors hold for columns that were fixed beforehand. These were chosen because they fit, so true errors
-        are larger; `coef_5` and `coef_95` are quantiles over the half-samples that selected the column.
+        are larger; `coef_5` and `coef_95` are quantiles over the half-samples that selected the column. Several targets
+        have a column of coefficients each, and no standard errors.
         """
         import pandas as pd
 
         from pairflip.selection.coefficients import coefficient_rows
         from pairflip.selection.verdict import size_to_show
 
-        rows = coefficient_rows(self, size_to_show(self) if size is None else size)
+        shown = size_to_show(self) if size is None else size
+        if self.targets is not None:
+            from pairflip.selection.target_errors import target_coefficients
+
+            lines = [(row.column, row.kind, *row.coefficients) for row in target_coefficients(self, shown)]
+            return pd.DataFrame(lines, columns=["column", "kind", *self.targets.names])
+        rows = coefficient_rows(self, shown)
         return pd.DataFrame([row._asdict() for row in rows]).drop(columns="place")
 
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:

@@ -259,7 +259,7 @@ def _classes(value: dict[str, Any]) -> ClassErrors:
 
 
 def _targets(value: dict[str, Any]) -> TargetErrors:
-    arrays = {name: np.array(value[name], dtype=float) for name in ("cv_error", "rmse", "r2")}
+    arrays = {name: np.array(value[name], dtype=float) for name in ("cv_error", "rmse", "r2", "means", "scales")}
     return TargetErrors(**{**value, **arrays})
 
 

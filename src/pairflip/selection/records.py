@@ -185,11 +185,12 @@ class TargetErrors:
 
     `names` (q); `cv_error` (S, q) in units of the targets' standard deviations on the training rows, whose mean is the
     curve's cv_error; `rmse` (S, q) in the units of the targets; `r2` (S, q), one minus the squared error over that of
-    the mean. `scaled` says whether targets were divided by their standard deviations.
+    the mean. `means` and `scales` (F, q) are those of each fold's training rows (scales of 1: not scaled).
     """
 
     names: list[str]
     cv_error: Floats
     rmse: Floats
     r2: Floats
-    scaled: bool
+    means: Floats
+    scales: Floats
