@@ -49,8 +49,8 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     ----------
     columns : (M, k)
         The chosen columns.
-    target : (M,)
-        The target.
+    target : (M,) or (M, q)
+        The target, or several; their energies are added.
     penalty : (k,)
         Ridge term of each column.
     """
@@ -60,7 +60,8 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     _, t, q, _ = factors
     residual = t - q @ (q.T @ t)
     residual -= q @ (q.T @ residual)
-    return 0.5 * float(residual @ residual)
+    every = residual.ravel()
+    return 0.5 * float(every @ every)
 
 
 def qr_loo_energy(columns: Floats, target: Floats, penalty: Floats, leverage: Floats) -> float:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.inputs import as_targets
-from pairflip.least_squares import Floats, orthonormal_basis, qr_several
+from pairflip.least_squares import Floats, orthonormal_basis, qr_energy, qr_several
 from pairflip.losses.base import Fit, HeldOutJudge, Words
 from pairflip.losses.squares import TRUSTED
 from pairflip.projection import CONSTANT, Projected, check_range, is_nothing, project, take_out
@@ -104,8 +104,7 @@ class SeveralForm(Gram):
 
     def energy(self, support: Rows) -> float:
         """E(S) by QR on the columns, infinite when S is singular."""
-        found = qr_several(self.columns_of(support).T, self.targets, self.penalty[support])
-        return float("inf") if found is None else float(found[1].sum())
+        return qr_energy(self.columns_of(support).T, self.targets, self.penalty[support])
 
     def explained(self, support: Rows) -> Floats:
         """The fraction (q,) of each target, beside what is always in the model, that a support explains."""
