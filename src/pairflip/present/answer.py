@@ -24,7 +24,7 @@ from pairflip.selection.verdict import (
     recommended_size,
     uncertain,
 )
-from pairflip.text import explained, number, percent, plural, r2_text
+from pairflip.text import clean, explained, number, percent, plural, r2_text, shorten
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _by_target(curve: SizeCurve, size: int) -> list[Piece]:
     ]
     pieces.append(("; R2 on held-out rows: " if _scaled(curve) else " R2 on held-out rows: ", False))
     for t, name in enumerate(curve.targets.names):
-        pieces += [(", " if t else "", False), (name, True)]
+        pieces += [(", " if t else "", False), (shorten(clean(name), 60), True)]
         pieces.append((f" {r2_text(float(curve.targets.r2[curve.at(size), t]))}", False))
     return [*pieces, (".", False)]
 
