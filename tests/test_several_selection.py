@@ -1,4 +1,4 @@
-"""The number of columns for several targets: held-out errors against literal refits, estimators and the command line."""
+"""The number of columns for several targets: held-out errors against literal refits, estimators, command line."""
 
 from __future__ import annotations
 

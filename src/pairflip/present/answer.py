@@ -176,8 +176,8 @@ def _how_well(curve: SizeCurve, size: int) -> str:
         now = held_out(curve, size)
         return (
             f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the variance "
-            f"{_of_target(curve)}: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is somewhat too good, because "
-            "the number of columns was chosen by it."
+            f"{_of_target(curve)}: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is "
+            "somewhat too good, because the number of columns was chosen by it."
         )
     r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
     share = (
@@ -195,10 +195,8 @@ def _by_target(curve: SizeCurve, size: int) -> list[Piece]:
     """How well each of several targets is predicted."""
     if curve.targets is None:
         return []
-    pieces: list[Piece] = [
-        (" Errors are in units of each target's standard deviation" if _scaled(curve) else "", False)
-    ]
-    pieces.append(("; R2 on held-out rows: " if _scaled(curve) else " R2 on held-out rows: ", False))
+    units = " Errors are in units of each target's standard deviation;" if _scaled(curve) else ""
+    pieces: list[Piece] = [(f"{units} R2 on held-out rows: ", False)]
     for t, name in enumerate(curve.targets.names):
         pieces += [(", " if t else "", False), (shorten(clean(name), 60), True)]
         pieces.append((f" {r2_text(float(curve.targets.r2[curve.at(size), t]))}", False))
