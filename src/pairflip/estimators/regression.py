@@ -28,6 +28,10 @@ from pairflip.selection.folds import DEFAULT_CV
 class _SubsetRegressor(RegressorMixin, SubsetModel):
     """Both regressors: numbers in, numbers out."""
 
+    schedule: Schedule | Literal["auto", "paper"]
+    chains: int | None
+    method: Literal["auto", "descend", "anneal"] | None
+
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
         refuse_date_target(y)
         labels = getattr(y, "columns", None)
@@ -61,9 +65,10 @@ class _SubsetRegressor(RegressorMixin, SubsetModel):
         return np.asarray(X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
-        """Several targets may be given as the columns of y."""
+        """Several targets may be given as the columns of y, unless simulated annealing is asked for."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        plain = isinstance(self.schedule, str) and self.schedule == "auto" and self.chains is None
+        tags.target_tags.multi_output = plain and self.method != "anneal"
         return tags
 
 
