@@ -11,7 +11,7 @@ from pairflip.present.stand_ins import STRONG, stand_ins
 from pairflip.selection.coefficients import coefficient_rows
 from pairflip.selection.target_errors import target_coefficients
 from pairflip.selection.verdict import baseline, uncertain
-from pairflip.text import NOTHING, aligned, clean, column_labels, number, percent, plural
+from pairflip.text import NOTHING, aligned, clean, column_labels, number, percent, plural, r2_text
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -54,6 +54,9 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
     if curve.chosen is not None and curve.chosen.size == size and curve.loss.squared:
         rmse = [number(value, 3) for value in curve.chosen.rmse]
         error += f" Corrected for having chosen this size: {rmse[0]} ({rmse[1]} to {rmse[2]})."
+    if curve.targets is not None and size:
+        own = zip(curve.targets.names, curve.targets.r2[at].tolist(), strict=True)
+        error += f" R2 of each target: {', '.join(f'{clean(name)} {r2_text(r2)}' for name, r2 in own)}."
     if not size:
         return f"No columns ({baseline(curve)}). {error}"
     same = round(curve.unchanged[at] * curve.n_folds)

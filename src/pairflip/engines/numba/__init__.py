@@ -86,6 +86,12 @@ class NumbaEngine:
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
+        if gram.objective == "several":
+            from pairflip.engines.numba.several import walk_down
+            from pairflip.engines.numba.several_search import several_path
+
+            _announce_compilation(walk_down)
+            return several_path(gram, largest, passes, tick)
         from pairflip.engines.numba.path import advance_path
         from pairflip.engines.numba.searching import Searcher
 
@@ -95,10 +101,6 @@ class NumbaEngine:
 
             guesses, _ = self.path(gram.working, min(largest, gram.n_columns), tick=tick)
             return deviance_path(gram, largest, guesses, passes > 2, tick)
-        if gram.objective == "several":
-            from pairflip.engines.numba.several_search import several_path
-
-            return several_path(gram, largest, passes, tick)
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
