@@ -73,7 +73,7 @@ DATA = {
     "three-dimensional X": ({"X": X[None]}, "shape (1, 20, 8)", "expected a table"),
     "sparse X": ({"X": csr_array(X)}, "sparse", "expected a dense table", "toarray()"),
     "y too short": ({"y": y[:-1]}, "(19,)", "20 rows", "expected one target value per row"),
-    "two targets": ({"y": np.column_stack([y, y])}, "(20, 2)", "20 rows", "expected one target value"),
+    "a constant target": ({"y": np.column_stack([y, 0 * y])}, "target 'y1' is constant", "leave it out"),
 }
 
 

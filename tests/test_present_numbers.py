@@ -11,6 +11,7 @@ from pairflip import SubsetProblem, anneal
 from pairflip import text as labels
 from pairflip.present import numbers, size_tables
 from pairflip.present.cooling_numbers import cooling
+from pairflip.present.held_out_numbers import held_out as held_out_points
 from pairflip.selection.verdict import held_out
 
 CURVE = make_curve()
@@ -123,7 +124,7 @@ def test_paths_are_relative_where_units_differ_too_much():
 
 
 def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
-    full, thin = numbers.held_out(CURVE), numbers.held_out(CURVE, limit=30)
+    full, thin = held_out_points(CURVE), held_out_points(CURVE, limit=30)
     assert (full.rows.size, thin.rows.size) == (60, 30)
     now = held_out(CURVE, 4)
     assert (full.size, full.rmse, full.r2) == (4, now.rmse, now.r2)
@@ -146,13 +147,13 @@ def test_wild_predictions_of_a_size_are_outside_its_axes_and_counted():
     predictions = CURVE.predictions.copy()
     predictions[4, 7] = 1e6
     predictions[8, 9] = -1e9
-    points = numbers.held_out(dataclasses.replace(CURVE, predictions=predictions), 4)
+    points = held_out_points(dataclasses.replace(CURVE, predictions=predictions), 4)
     low, high = CURVE.observed.min(), CURVE.observed.max()
     assert points.beyond == 1
     assert low - (high - low) <= points.axis[0] <= low
     assert high <= points.axis[1] <= high + (high - low)
     assert points.residual_axis[0] > -100
-    assert numbers.held_out(CURVE, 4).beyond == 0
+    assert held_out_points(CURVE, 4).beyond == 0
 
 
 def test_energies_are_drawn_above_the_best_and_their_ends_stay_apart():

@@ -242,6 +242,41 @@ def as_target(y: ArrayLike, n_rows: int) -> Floats:
     return target
 
 
+def n_targets(y: Any) -> int:
+    """How many targets y has: the columns of a table of at least two, otherwise one."""
+    array = y if hasattr(y, "shape") else _as_array(y)
+    shape = () if array is None else array.shape
+    return int(shape[1]) if len(shape) == 2 and shape[1] > 1 else 1
+
+
+def as_targets(y: Any, n_rows: int) -> Floats:
+    """Several targets as a finite (M, q) float64 array."""
+    names = names_of_targets(y)
+    raw = np.asarray(y)
+    if raw.shape[0] != n_rows:
+        raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one row of targets per row of X.")
+    found = []
+    for name, column in zip(names, raw.T, strict=True):
+        try:
+            found.append(as_target(column, n_rows))
+        except ValueError as error:
+            raise ValueError(f"target {name!r}: {error}") from None
+    return np.column_stack(found)
+
+
+def names_of_targets(y: Any, given: Sequence[str] | None = None) -> list[str]:
+    """Names of several targets: those given, those of a data frame, else ``y0, y1, ...``."""
+    if given is not None:
+        if len(given) != n_targets(y):
+            raise ValueError(
+                f"target_names has {len(given)} entries but y has {n_targets(y)} columns; expected one name per target."
+            )
+        return [str(name) for name in given]
+    if hasattr(y, "columns"):
+        return [str(name) for name in y.columns]
+    return [f"y{t}" for t in range(n_targets(y))]
+
+
 def as_labels(y: Any, n_rows: int) -> tuple[Floats, NDArray[Any]]:
     """Two kinds of labels, of any type, as 0 and 1 (M,), and the labels themselves, sorted: the second one is 1."""
     raw = np.asarray(y)

@@ -32,7 +32,7 @@ def _factor(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, F
     """(design, target, Q, R) with the ridge penalty as extra rows, or None when the support is singular."""
     if penalty.any():
         columns = np.vstack([columns, np.diag(np.sqrt(penalty))])
-        target = np.concatenate([target, np.zeros(penalty.size)])
+        target = np.concatenate([target, np.zeros((penalty.size, *target.shape[1:]))])
     q, r = np.linalg.qr(columns)
     if r.shape[0] < r.shape[1] or np.min(np.abs(np.diag(r)), initial=1.0) ** 2 <= SINGULAR:
         return None
@@ -49,8 +49,8 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     ----------
     columns : (M, k)
         The chosen columns.
-    target : (M,)
-        The target.
+    target : (M,) or (M, q)
+        The target, or several; their energies are added.
     penalty : (k,)
         Ridge term of each column.
     """
@@ -60,7 +60,8 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     _, t, q, _ = factors
     residual = t - q @ (q.T @ t)
     residual -= q @ (q.T @ residual)
-    return 0.5 * float(residual @ residual)
+    every = residual.ravel()
+    return 0.5 * float(every @ every)
 
 
 def qr_loo_energy(columns: Floats, target: Floats, penalty: Floats, leverage: Floats) -> float:
@@ -111,3 +112,27 @@ def qr_solve(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, 
     x += solve_triangular(r, q.T @ (t - design @ x))
     residual = t - design @ x
     return x, 0.5 * float(residual @ residual)
+
+
+def qr_several(columns: Floats, targets: Floats, penalty: Floats) -> tuple[Floats, Floats] | None:
+    """Coefficients (k, q) and energies (q,) of several targets, with one step of refinement; None if singular.
+
+    Parameters
+    ----------
+    columns, penalty
+        As in `qr_energy`.
+    targets : (M, q)
+        The targets.
+    """
+    from scipy.linalg import solve_triangular
+
+    factors = _factor(columns, targets, penalty)
+    if factors is None:
+        return None
+    design, t, q, r = factors
+    x: Floats = np.zeros((penalty.size, targets.shape[1]))
+    if penalty.size:
+        x = solve_triangular(r, q.T @ t)
+        x += solve_triangular(r, q.T @ (t - design @ x))
+    residual = t - design @ x
+    return x, 0.5 * np.einsum("mq,mq->q", residual, residual)

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.gram import Gram
-from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns
+from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
-from pairflip.losses import LOSSES, RIDGE, Fit, Loss
+from pairflip.limits import read_limits
+from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets, limited
 from pairflip.losses.loo import LooGram
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
 from pairflip.text import numbered
@@ -40,8 +41,9 @@ class SubsetProblem:
     ----------
     X : (M, N) array or data frame
         Table of candidates.
-    y : (M,)
-        Target: numbers; labels of two classes, of any kind; or counts.
+    y : (M,) or (M, q)
+        Target: numbers; labels of two classes, of any kind; or counts. Several targets, as columns, are predicted from
+        one set of columns (`pairflip.losses.several`).
     names : sequence of str, optional
         Column names; taken from a data frame, else ``x0, x1, ...``.
     center : {"fold", "global", None}
@@ -58,6 +60,22 @@ class SubsetProblem:
         What is minimized.
     offset : (M,), optional
         For counts: what is added to the linear predictor, such as the logarithm of the time of observation.
+    scale_targets : bool
+        Whether several targets are divided by their standard deviations (beside what is always in the model, on the
+        rows that are fitted), so that each counts alike; one target is never scaled.
+    target_names : sequence of str, optional
+        Names of several targets; taken from a data frame, else ``y0, y1, ...``.
+    groups : dict of columns by name, table with the columns "column" and "group", or (N,) labels, optional
+        Columns that are chosen as a whole; sizes then count groups (columns of no group stand for themselves).
+    one_per_group : bool
+        Choose at most one column of each group instead.
+    min_distance : float, optional
+        For ordered columns such as wavelengths: no two chosen ones closer than this, in units of the names if those
+        are numbers, otherwise in places.
+    hierarchy : True or dict of columns by column, optional
+        A product only with its factors: by names such as ``a:b`` (also ``a*b``, ``a b``, ``a^2``), or as given.
+    positive : True, (N,) signs, or dict of signs by column, optional
+        Coefficients that must not be negative (1, "+") or positive (-1, "-"); 0: free.
     memory_budget : int
         Bytes the N x N matrix of inner products may take; beyond it engines work from the columns, and X is kept as
         it is if it holds float32 or float64 (also one mapped from a file by ``np.load(..., mmap_mode="r")``).
@@ -65,7 +83,11 @@ class SubsetProblem:
     Attributes
     ----------
     X, y, sample_weight : (M, N), (M,), (M,)
-        The table, float64 unless it is wide; the target; the weights.
+        The table, float64 unless it is wide; the target, (M, q) where there are several; the weights.
+    target_names : list of q names
+        Of several targets: those of a data frame, else ``y0, y1, ...``; empty for one.
+    target_means : (q,)
+        Of several targets: what was subtracted from each.
     wide : bool
         Whether X was kept as it is.
     gram : Gram
@@ -74,6 +96,8 @@ class SubsetProblem:
         Columns of X that can be chosen, and the norms by which they were divided.
     forced, forced_basis : (M, f), (M, rank)
         What is always in the model, rows times the root of their weights, and an orthonormal basis of it.
+    limits : Limits
+        What may be chosen together, and with which signs.
     classes : (2,) or None
         Labels of the two classes, sorted; `y` is 1 for the second one, the event.
     offset : (M,) or None
@@ -93,6 +117,7 @@ class SubsetProblem:
     means: Floats
     y_mean: float
     powers: Floats
+    target_means: Floats
 
     def __init__(
         self,
@@ -106,6 +131,13 @@ class SubsetProblem:
         ridge: float | None = None,
         loss: str = "squares",
         offset: ArrayLike | None = None,
+        scale_targets: bool = True,
+        target_names: Sequence[str] | None = None,
+        groups: Any = None,
+        one_per_group: bool = False,
+        min_distance: float | None = None,
+        hierarchy: Any = None,
+        positive: Any = None,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         if not (isinstance(loss, str) and loss in LOSSES):
@@ -115,6 +147,9 @@ class SubsetProblem:
         self.loss = LOSSES[loss]
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
+        self.target_names: list[str] = []
+        if n_targets(y) > 1 and loss == "squares":
+            self.loss, self.target_names = SeveralTargets(bool(scale_targets)), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
@@ -131,6 +166,11 @@ class SubsetProblem:
         self.center = center
         self.ridge = float(ridge)
         self.always = find_columns(always, self.column_names)
+        self.limits = read_limits(
+            self.column_names, self.always, groups, one_per_group, min_distance, hierarchy, positive
+        )
+        if self.limits.any:
+            self.loss = limited(self.loss, self.limits)
         self.gram: Gram = self.loss.prepare(self)
 
     @cached_property
@@ -152,7 +192,8 @@ class SubsetProblem:
     def hash(self) -> str:
         """Identity of the data, see `inputs.data_hash`."""
         weights = self.sample_weight if self.offset is None else np.concatenate([self.sample_weight, self.offset])
-        return data_hash(self.column_names, self.X, self.y, weights)
+        names = [*self.column_names, *self.target_names]
+        return data_hash(names if self.target_names else self.column_names, self.X, self.y, weights)
 
     @property
     def n_columns(self) -> int:
@@ -161,7 +202,10 @@ class SubsetProblem:
 
     def __repr__(self) -> str:
         shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
-        shrunken += "" if self.loss.quadratic else f", loss={self.loss.name!r}"
+        if self.target_names:
+            shrunken += f", targets={self.target_names}"
+        elif not self.loss.quadratic:
+            shrunken += f", loss={self.loss.name!r}"
         return (
             f"SubsetProblem({self.n_rows} rows, {self.candidates.size} candidate columns of {self.n_columns}, "
             f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{shrunken})"
@@ -192,6 +236,16 @@ class SubsetProblem:
         classes and counts it is added to their small ridge.
         """
         ridge = check_shrinkage(ridge)
+        if self.limits.any and ridge:
+            raise ValueError(
+                f"a relative ridge of {ridge:g} was asked for together with groups, bands, hierarchy or signs; "
+                "expected ridge of SubsetProblem, a penalty in the units of the table."
+            )
+        if self.target_names:
+            raise ValueError(
+                f"a relative ridge of {ridge:g} was asked for with {len(self.target_names)} targets; expected one "
+                "target, or ridge of SubsetProblem, a penalty in the units of the table."
+            )
         if self.ridge and self.loss.quadratic:
             raise ValueError(
                 f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "
@@ -212,6 +266,8 @@ class SubsetProblem:
     @cached_property
     def loo_gram(self) -> LooGram:
         """The problem with the fixed-support leave-one-out error as its energy, which falls with k."""
+        if not self.loss.quadratic:
+            raise ValueError("the leave-one-out error as an energy is for one target and squared error.")
         return LooGram(self.gram, self.forced_basis)
 
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,9 +55,12 @@ class Loaded:
     offset: Floats | None = field(default=None)
     loss: LossName = field(default=LossName.SQUARES)
     groups: list[str] | None = field(default=None)
+    more_targets: Floats | None = field(default=None)
 
     def problem(self, model: ModelOptions, quiet: bool = False) -> SubsetProblem:
         """The problem that the model options define; unless `quiet`, says what was left out of the table."""
+        import numpy as np
+
         from pairflip.problem import SubsetProblem
         from pairflip.tables.errors import perhaps
         from pairflip.text import quoted
@@ -68,9 +72,12 @@ class Loaded:
                 raise ValueError(
                     f"--always {quoted(name)} is not a column to choose from; expected one of them: {hint}"
                 )
+        y: Any = table.y if table.classes is None else _labels(table.classes)[table.y.astype(int)]
+        if self.more_targets is not None:
+            y = np.column_stack([table.y, self.more_targets])
         problem = SubsetProblem(
             table.X,
-            table.y if table.classes is None else _labels(table.classes)[table.y.astype(int)],
+            y,
             names=table.names,
             center=model.center.value_for_api,
             always=model.always,
@@ -78,6 +85,7 @@ class Loaded:
             ridge=model.ridge,
             loss=self.loss.value,
             offset=self.offset,
+            target_names=None if self.more_targets is None else split_names(table.target),
         )
         if not quiet:
             for item in (*table.dropped, *table.notes):
@@ -87,10 +95,15 @@ class Loaded:
 
 def load(options: TableOptions) -> Loaded:
     """Read the table."""
+    import numpy as np
+
     from pairflip.text import quoted
 
     if options.data is None:
         raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
+    targets = _several(options)
+    if targets:
+        options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else ())
     labels = None if options.groups is None else _group_labels(options)
     table = _read(options)
     if labels is not None and "" in labels:
@@ -105,7 +118,36 @@ def load(options: TableOptions) -> Loaded:
                 f"--offset is given with --loss {options.loss.value}; expected it with --loss poisson only."
             )
         table, offset = _take_out(table, options.offset, "--offset")
-    return Loaded(table, weights, offset, options.loss, labels)
+    if not targets:
+        return Loaded(table, weights, offset, options.loss, labels)
+    columns = []
+    for name in targets[1:]:
+        table, values = _take_out(table, name, "--target")
+        columns.append(values)
+    table = replace(table, target=",".join(targets), notes=[note for note in table.notes if note.what != "target"])
+    return Loaded(table, weights, offset, options.loss, labels, np.column_stack(columns))
+
+
+def split_names(text: str) -> list[str]:
+    """``a,b,c`` as three names."""
+    return [name.strip() for name in text.split(",")]
+
+
+def _several(options: TableOptions) -> list[str]:
+    """The names in ``--target a,b,c``; none where that is the name of one column."""
+    from pairflip.tables import TableError
+
+    if options.target is None or "," not in options.target:
+        return []
+    with suppress(TableError):
+        _read(options)
+        return []
+    names = split_names(options.target)
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"--target is {options.target!r}; expected different names of columns, such as a,b,c.")
+    if options.loss is not LossName.SQUARES:
+        raise ValueError(f"--target names {len(names)} columns with --loss {options.loss.value}; expected one column.")
+    return names
 
 
 def _labels(classes: list[str]) -> Any:

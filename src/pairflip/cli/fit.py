@@ -108,7 +108,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     from pairflip.present.proof import proof_record
     from pairflip.text import label_text
 
-    best, quadratic = problem.fit(trace.best_support), problem.loss.quadratic
+    best, quadratic = problem.fit(trace.best_support), problem.loss.squared
     classes = [] if problem.classes is None else [label_text(label) for label in problem.classes.tolist()]
     forced = [problem.names[j] for j in problem.always]
     proof = trace.proof
@@ -117,8 +117,9 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         "columns": trace.best_names,
         "coefficients": best.coef.tolist(),
         "always": dict(zip(forced, best.always_coef.tolist(), strict=True)),
-        "intercept": best.intercept,
+        "intercept": best.intercept.tolist() if problem.target_names else best.intercept,
         "energy": best.energy,
+        **_of_targets(problem, trace),
         "r_squared" if quadratic else "explained_deviance": 1.0 - 2.0 * best.energy / problem.gram.yy,
         **({} if quadratic else {"loss": problem.loss.name}),
         **({"classes": classes} if classes else {}),
@@ -132,8 +133,18 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     }
 
 
-def _rows(record: dict[str, Any]) -> list[tuple[float, str, str]]:
-    """(coefficient, column, kind), the intercept first."""
+def _of_targets(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
+    """R^2 of each of several targets."""
+    if not problem.target_names:
+        return {}
+    form: Any = problem.gram
+    shares = form.explained(problem.slots(trace.best_support)).tolist()
+    pairs = zip(problem.target_names, shares, strict=True)
+    return {"targets": [{"target": name, "r_squared": share} for name, share in pairs]}
+
+
+def _rows(record: dict[str, Any]) -> list[tuple[Any, str, str]]:
+    """(coefficient, column, kind), the intercept first; with several targets, a list of coefficients."""
     chosen = zip(record["coefficients"], record["columns"], strict=True)
     return [
         (record["intercept"], "", "intercept"),
@@ -143,8 +154,17 @@ def _rows(record: dict[str, Any]) -> list[tuple[float, str, str]]:
 
 
 def _write_coefficients(record: dict[str, Any], out: Path) -> None:
-    lines = [(name, kind, value) for value, name, kind in _rows(record)]
-    write_lines(out, ["column", "kind", "coefficient"], lines, "the coefficients")
+    lines: list[list[str | float | None]] = [[name, kind, *_each(value)] for value, name, kind in _rows(record)]
+    write_lines(out, ["column", "kind", *_heads(record)], lines, "the coefficients")
+
+
+def _each(value: Any) -> list[float]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _heads(record: dict[str, Any]) -> list[str]:
+    """Headings of the coefficients: the targets, where there are several."""
+    return [each["target"] for each in record["targets"]] if "targets" in record else ["coefficient"]
 
 
 def _show(record: dict[str, Any], as_json: bool) -> None:
@@ -158,6 +178,9 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
     how = f"R^2 {record['r_squared']:.4f}" if "r_squared" in record else ""
     if not how:
         how = f"explained {100 * record['explained_deviance']:.1f} % of the deviance"
+    if "targets" in record:
+        own = ", ".join(f"{short(each['target'])} {each['r_squared']:.4f}" for each in record["targets"])
+        how = f"{how} ({own})"
     if "classes" in record:
         how = f"{how} (coefficients are log odds of {short(record['classes'][1])!r})"
     typer.echo(
@@ -167,10 +190,10 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
     typer.echo()
     labels = {"intercept": "(intercept)", "always": " (always)", "selected": ""}
     rows = [
-        (f"{value:.6g}", (short(name) if kind != "intercept" else "") + labels[kind])
+        (*(f"{each:.6g}" for each in _each(value)), (short(name) if kind != "intercept" else "") + labels[kind])
         for value, name, kind in _rows(record)
     ]
-    print_rows(("coefficient", "column"), rows)
+    print_rows((*map(short, _heads(record)), "column"), rows)
     if "proof" in record:
         typer.echo()
         typer.echo(record["proof"]["sentence"])

@@ -55,7 +55,8 @@ Data = Annotated[
     typer.Argument(help="Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz, .npy or .xlsx."),
 ]
 Target = Annotated[
-    str | None, typer.Option("--target", "-t", metavar="NAME", help="Column to predict.", rich_help_panel=_TABLE)
+    str | None,
+    typer.Option("--target", "-t", metavar="NAME", help="Column to predict; several: a,b,c.", rich_help_panel=_TABLE),
 ]
 Drop = Annotated[
     list[str] | None,

@@ -85,6 +85,11 @@ def predict(
         from pairflip.selection.curve_file import load_curve
 
         curve = load_curve(file)
+        if curve.targets is not None:
+            raise ValueError(
+                f"the result has {len(curve.targets.names)} targets, and this command predicts one; expected a result "
+                "with one target, or in Python: SizeCurve.load(file).predict(rows)."
+            )
         known = _Known.of(json.loads(file.read_text(encoding="utf-8")))
         how = {"index": index, "usual_index": known.index, "sheet": sheet, "decimal": decimal, "thousands": thousands}
         found = _predicted(curve, known, data, size, None if no_interval else interval, not no_interval, how)
@@ -190,7 +195,7 @@ def _predicted(
         lower=lower,
         upper=upper,
         comparison=compared,
-        why_not=why_not if curve.loss.quadratic else None,
+        why_not=why_not if curve.loss.squared else None,
         given=size is not None,
         classes=labels,
     )

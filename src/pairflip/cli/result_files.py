@@ -103,6 +103,8 @@ def write_files(result: Result, folder: Path) -> None:
     sized = curve.to_pandas()
     sized["columns"] = [json.dumps(names, ensure_ascii=False) for names in sized["columns"]]
     _write_csv(sized, folder / "curve.csv")
+    if curve.targets is not None:
+        _write_csv(target_table(curve), folder / "targets.csv")
     _write_csv(selection_counts(curve), folder / "selection_counts.csv")
     _write_csv(coefficients(curve), folder / "coefficients.csv")
     if curve.stability is not None:
@@ -157,6 +159,24 @@ def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
     )
 
 
+def target_table(curve: SizeCurve) -> pd.DataFrame:
+    """One row for each size and target: R2, RMSE in its unit, and cv_error in units of its standard deviation."""
+    import numpy as np
+    import pandas as pd
+
+    found = curve.targets
+    assert found is not None
+    return pd.DataFrame(
+        {
+            "size": np.repeat(curve.sizes, len(found.names)),
+            "target": np.tile(np.array(found.names, dtype=object), curve.sizes.size),
+            "r2": found.r2.ravel(),
+            "rmse": found.rmse.ravel(),
+            "cv_error": found.cv_error.ravel(),
+        }
+    )
+
+
 def selection_counts(curve: SizeCurve) -> pd.DataFrame:
     """One row for each size and column selected at least once: in how many folds, the most frequent first."""
     import pandas as pd
@@ -180,7 +200,7 @@ def coefficients(curve: SizeCurve) -> pd.DataFrame:
 
 
 def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
-    """One row for each size and held-out row: its prediction by columns that were chosen without it.
+    """One row for each size and held-out row (and target): its prediction by columns that were chosen without it.
 
     Folds are counted from 1; rows have their names, or numbers from 1.
     """
@@ -189,6 +209,20 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
 
     sizes, places = curve.predictions.shape
     rows = np.array(row_names, dtype=object)[curve.held_out_rows]
+    if curve.targets is not None:
+        from pairflip.selection.target_errors import in_units
+
+        q = len(curve.targets.names)
+        return pd.DataFrame(
+            {
+                "size": np.repeat(curve.sizes, places),
+                "row": np.tile(rows, sizes),
+                "fold": np.tile(curve.held_out_fold + 1, sizes),
+                "target": np.tile(np.array(curve.targets.names, dtype=object), sizes * places // q),
+                "observed": np.tile(in_units(curve, curve.observed), sizes),
+                "predicted": in_units(curve, curve.predictions).ravel(),
+            }
+        )
     return pd.DataFrame(
         {
             "size": np.repeat(curve.sizes, places),

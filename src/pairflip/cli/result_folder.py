@@ -16,6 +16,7 @@ FILES = frozenset(
         "figures",
         "half_samples.csv",
         "predictions.csv",
+        "targets.csv",
         "report.html",
         "result.json",
         "run.toml",

@@ -139,6 +139,8 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
     if gram.objective == "deviance" and plan.betas.size:
         return "Annealing is for squared error; for classes and counts there are descents (method='descend')."
+    if gram.objective == "several" and plan.betas.size:
+        return "Annealing is for one target; for several there are descents (method='descend')."
     if plan.descent is not None and gram.objective == "loo":
         return "Descents are defined for the energy, not for the leave-one-out error."
     if plan.starts is not None and plan.betas.size:

@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import Engine
-from pairflip.estimators.shared import SizeChooser, SubsetModel
+from pairflip.estimators.shared import SizeChooser, SubsetModel, as_column
 from pairflip.inputs import refuse_date_target
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
@@ -25,9 +25,15 @@ from pairflip.search.trace import Trace
 class _SubsetRegressor(RegressorMixin, SubsetModel):
     """Both regressors: numbers in, numbers out."""
 
+    schedule: Schedule | Literal["auto", "paper"]
+    chains: int | None
+    method: Literal["auto", "descend", "anneal"] | None
+
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
         refuse_date_target(y)
-        X, y = self._checked(X, y, least_rows, y_numeric=True)
+        labels = getattr(y, "columns", None)
+        X, y = self._checked(X, y, least_rows, y_numeric=True, multi_output=True)
+        y = as_column(y)
         return SubsetProblem(
             X,
             y,
@@ -36,6 +42,7 @@ class _SubsetRegressor(RegressorMixin, SubsetModel):
             always=self.always,
             sample_weight=sample_weight,
             ridge=self._penalty(),
+            target_names=None if labels is None else list(labels),
         )
 
     def _penalty(self) -> Any:
@@ -44,14 +51,22 @@ class _SubsetRegressor(RegressorMixin, SubsetModel):
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it."""
-        self.coef_, self.intercept_ = self._kept(problem, support)
+        coef, self.intercept_ = self._kept(problem, support)
+        self.coef_ = coef.T
         return self
 
     def predict(self, X: Any) -> Floats:
         r"""Predict the target of new rows, :math:`\hat y = X x + z`, for X of shape (n_samples, n_features)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X[:, self.support_] @ self.coef_[self.support_] + self.intercept_)
+        return np.asarray(X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        """Several targets may be given as the columns of y, unless simulated annealing is asked for."""
+        tags = super().__sklearn_tags__()
+        plain = isinstance(self.schedule, str) and self.schedule == "auto" and self.chains is None
+        tags.target_tags.multi_output = plain and self.method != "anneal"
+        return tags
 
 
 class AnnealedSubset(_SubsetRegressor):
@@ -92,9 +107,9 @@ class AnnealedSubset(_SubsetRegressor):
 
     Attributes
     ----------
-    coef_ : (n_features,)
+    coef_ : (n_features,) or (n_targets, n_features)
         Coefficients, zero outside the support.
-    intercept_ : float
+    intercept_ : float or (n_targets,)
     support_ : (k + forced,)
         Indices of the chosen and the forced columns, sorted: always whole numbers, as `supports` are in the whole
         package. ``get_support()`` gives the same columns as a boolean mask, as scikit-learn's selectors do, and
@@ -144,8 +159,8 @@ class AnnealedSubset(_SubsetRegressor):
         ----------
         X : (n_samples, n_features)
             Table of candidates: an array, or a data frame of pandas or polars.
-        y : (n_samples,)
-            Target.
+        y : (n_samples,) or (n_samples, n_targets)
+            Target; several targets are predicted from one set of columns, each scaled to unit variance.
         sample_weight : (n_samples,), optional
             Weight of each squared residual; a row of weight zero counts as absent.
 
@@ -226,8 +241,8 @@ class AnnealedSubsetCV(_SubsetRegressor, SizeChooser):
     ----------
     n_nonzero_coefs_ : int
         The number of columns chosen.
-    coef_ : (n_features,)
-    intercept_ : float
+    coef_ : (n_features,) or (n_targets, n_features)
+    intercept_ : float or (n_targets,)
     support_ : (n_nonzero_coefs_ + forced,)
         Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
     ridge_ : float
@@ -307,8 +322,8 @@ class AnnealedSubsetCV(_SubsetRegressor, SizeChooser):
         ----------
         X : (n_samples, n_features)
             Table of candidates: an array, or a data frame of pandas or polars.
-        y : (n_samples,)
-            Target.
+        y : (n_samples,) or (n_samples, n_targets)
+            Target; several targets are predicted from one set of columns, each scaled to unit variance.
         sample_weight : (n_samples,), optional
             Weight of each squared residual, in training and in held-out errors; zero counts as an absent row.
         groups : (n_samples,), optional

@@ -13,7 +13,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pairflip.engines import RankTooSmall
 from pairflip.inputs import as_table, refuse_dates
@@ -43,11 +43,11 @@ class SubsetModel(SelectorMixin, BaseEstimator):
             raise
         return checked
 
-    def _kept(self, problem: SubsetProblem, support: NDArray[np.int64]) -> tuple[Floats, float]:
-        """Fit one support and keep it: coefficients (n_features,) and the constant."""
+    def _kept(self, problem: SubsetProblem, support: NDArray[np.int64]) -> tuple[Floats, Any]:
+        """Fit one support and keep it: coefficients (n_features,) and the constant; (n_features, q) of q targets."""
         best = problem.fit(support)
         self.support_ = np.sort(np.concatenate([best.support, problem.always]))
-        coef = np.zeros(problem.n_columns)
+        coef = np.zeros((problem.n_columns, *best.coef.shape[1:]))
         coef[best.support] = best.coef
         coef[problem.always] = best.always_coef
         self.energy_ = best.energy
@@ -78,6 +78,11 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         if size == n and not np.isfinite(problem.energy(problem.candidates)):
             raise RankTooSmall(n, problem.gram.rank())
         return size
+
+
+def as_column(y: Any) -> Any:
+    """y as it is, but (n_samples, 1) as (n_samples,), with scikit-learn's warning."""
+    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 class SizeChooser(SubsetModel):

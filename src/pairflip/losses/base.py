@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit:
-    """The model of one support, in the units of the table, computed from X."""
+    """The model of one support, in the units of the table, computed from X.
+
+    With several targets `coef` is (k, q), `intercept` (q,) and `always_coef` (a, q).
+    """
 
     support: NDArray[np.int64]
     coef: Floats
-    intercept: float
+    intercept: Any
     always_coef: Floats
     energy: float
 
@@ -81,11 +84,14 @@ class Loss(Protocol):
         What its errors are called.
     quadratic : bool
         Whether the form it prepares is the whole truth; otherwise the form's `energy` is, and engines descend in that.
+    squared : bool
+        Whether errors are squared errors of numbers (RMSE, R2), of one target or of several.
     """
 
     name: str
     words: Words
     quadratic: bool
+    squared: bool
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """The target as numbers (M,), and the labels of its classes if it has classes."""

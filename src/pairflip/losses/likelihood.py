@@ -44,6 +44,7 @@ class Likelihood:
     words: Words
     family: int
     quadratic = False
+    squared = False
 
     def prepare(self, problem: SubsetProblem) -> Gram:
         """Standardize the columns of all rows, and fit what is always in the model."""

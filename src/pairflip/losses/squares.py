@@ -35,6 +35,7 @@ class SquaredError:
     name = "squares"
     words = Words(error="RMSE", cv_error="half the mean squared error of held-out rows")
     quadratic = True
+    squared = True
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """Numbers."""

@@ -6,6 +6,7 @@ It is written here and nowhere else: `print(curve)`, the command line, the page 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Literal
 
 from pairflip.present import class_words
@@ -23,7 +24,7 @@ from pairflip.selection.verdict import (
     recommended_size,
     uncertain,
 )
-from pairflip.text import explained, number, percent, plural
+from pairflip.text import clean, explained, number, percent, plural, r2_text, shorten
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Answer:
             "p_value": curve.facts.get("p_value"),
             "outer": _outer_errors(curve),
             "corrected": None if curve.chosen is None else curve.chosen.to_json(),
-            **({"rmse_without_columns": _without_columns(curve)} if curve.loss.quadratic else {}),
+            **({"rmse_without_columns": _without_columns(curve)} if curve.loss.squared else {}),
             "headline": plain(self.headline),
             "details": plain(self.details),
             "cautions": list(self.cautions),
@@ -82,7 +83,13 @@ class Answer:
 
 def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
     """The errors of held-out rows that make sense for the target."""
-    if curve.loss.quadratic:
+    if curve.targets is not None:
+        own = zip(
+            curve.targets.names, curve.targets.r2[curve.at(size)], curve.targets.rmse[curve.at(size)], strict=True
+        )
+        each = [{"target": name, "r2": _finite(r2), "rmse": float(rmse)} for name, r2, rmse in own]
+        return {"rmse": now.rmse, "r2": now.r2, "targets": each}
+    if curve.loss.squared:
         return {"rmse": now.rmse, "r2": now.r2}
     at, classes = curve.at(size), curve.classes
     more: dict[str, Any] = {"rmse": now.rmse}
@@ -92,10 +99,14 @@ def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
     return {"loss": curve.loss.name, "deviance": 2.0 * float(curve.cv_error[at]), "explained_deviance": now.r2, **more}
 
 
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
 def _outer_errors(curve: SizeCurve) -> dict[str, Any] | None:
     if curve.outer is None:
         return None
-    if curve.loss.quadratic:
+    if curve.loss.squared:
         return {"rmse": curve.outer.rmse, "r2": curve.outer.r2}
     return {"deviance": 2.0 * curve.outer.error, "explained_deviance": curve.outer.r2}
 
@@ -112,7 +123,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
     headline = [(f"Keep {plural(size, 'column')}{_besides(curve)}", False), *_forced(curve), (": ", False)]
     headline += [*_names(curve, size), (".", False)]
-    details: list[Piece] = [(_how_well(curve, size), False), (_outer_words(curve), False)]
+    details: list[Piece] = [(_how_well(curve, size), False), *_by_target(curve, size), (_outer_words(curve), False)]
     if other is not None:
         details += _other(curve, size, other)
     if words := shrinkage_words(curve):
@@ -127,6 +138,8 @@ def _nothing(curve: SizeCurve) -> Answer:
     """The answer where no set of columns predicts better than none."""
     forced = curve.always.size > 0
     than = "the columns that are always in the model do alone" if forced else "the mean of the target does"
+    if curve.targets is not None and not forced:
+        than = "the means of the targets do"
     if curve.classes is not None and not forced:
         than = "the shares of the classes do"
     headline: tuple[Piece, ...] = ((f"Nothing here predicts better than {than}.", False),)
@@ -142,7 +155,7 @@ def _nothing(curve: SizeCurve) -> Answer:
         *_names(curve, best),
         (f"), but {how}", False),
     ]
-    if curve.loss.quadratic:
+    if curve.loss.squared:
         details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
     else:
         beside = f", against {class_words.short(curve, 0)} with the {baseline(curve)}"
@@ -156,18 +169,20 @@ def _nothing(curve: SizeCurve) -> Answer:
 
 def _how_well(curve: SizeCurve, size: int) -> str:
     """How well the chosen columns predict new rows, allowing for their number having been chosen."""
-    if not curve.loss.quadratic:
+    if not curve.loss.squared:
         return class_words.how_well(curve, size, _explains(curve, size))
     chosen = curve.chosen
     if chosen is None:
         now = held_out(curve, size)
         return (
-            f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the variance of the target: "
-            f"the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is somewhat too good, because "
-            "the number of columns was chosen by it."
+            f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the variance "
+            f"{_of_target(curve)}: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is "
+            "somewhat too good, because the number of columns was chosen by it."
         )
     r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
-    share = f"about {percent(r2[0])} of the variance of the target ({percent(max(0.0, r2[1]))} to {percent(r2[2])})"
+    share = (
+        f"about {percent(r2[0])} of the variance {_of_target(curve)} ({percent(max(0.0, r2[1]))} to {percent(r2[2])})"
+    )
     what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
     return (
         f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"
@@ -176,13 +191,33 @@ def _how_well(curve: SizeCurve, size: int) -> str:
     )
 
 
+def _by_target(curve: SizeCurve, size: int) -> list[Piece]:
+    """How well each of several targets is predicted."""
+    if curve.targets is None:
+        return []
+    units = " Errors are in units of each target's standard deviation;" if _scaled(curve) else ""
+    pieces: list[Piece] = [(f"{units} R2 on held-out rows: ", False)]
+    for t, name in enumerate(curve.targets.names):
+        pieces += [(", " if t else "", False), (shorten(clean(name), 60), True)]
+        pieces.append((f" {r2_text(float(curve.targets.r2[curve.at(size), t]))}", False))
+    return [*pieces, (".", False)]
+
+
+def _scaled(curve: SizeCurve) -> bool:
+    return bool(curve.settings.get("scale_targets", False))
+
+
+def _of_target(curve: SizeCurve) -> str:
+    return "of the target" if curve.targets is None else "of the targets"
+
+
 def _outer_words(curve: SizeCurve) -> str:
     """What the cross validation around the whole selection found, if there was one."""
     outer = curve.outer
     if outer is None:
         return ""
     sizes = ", ".join(str(size) for size in outer.sizes.tolist())
-    if not curve.loss.quadratic:
+    if not curve.loss.squared:
         return (
             f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, "
             f"half the mean deviance is {number(outer.error, 3)}; sizes chosen there: {sizes}."
@@ -223,7 +258,7 @@ def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     # Both without the correction, which is there for the chosen size only.
     there, here = held_out(curve, other).rmse, held_out(curve, size).rmse
     how = f"RMSE {number(there, 3)} against {number(here, 3)} on held-out rows"
-    if not curve.loss.quadratic:
+    if not curve.loss.squared:
         how = f"{class_words.short(curve, other)}, against {class_words.short(curve, size)} on held-out rows"
     if other > size:
         return [(f" {plural(other, 'column')} had the lowest error ({how}), but not clearly.", False)]

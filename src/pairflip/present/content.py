@@ -12,7 +12,7 @@ from markupsafe import Markup
 from pairflip.present import done, size_tables
 from pairflip.present.answer import answer_of
 from pairflip.present.embed import TipBook, page_svgs
-from pairflip.present.numbers import row_labels
+from pairflip.present.held_out_numbers import row_labels
 from pairflip.present.per_size import column_about, column_heads, of_size
 from pairflip.present.proof import next_best
 from pairflip.present.registry import FigureTable, PageFigure, Room, figures_of

@@ -106,7 +106,7 @@ def _caption(curve: SizeCurve, bars: FrequencyBars) -> str:
         f"a search of its own selected a column; {bars.cut}. The two halves of a pair have no row in common; "
         f"on average they share {shared} of their columns. {bound_words(halves, bars.size)} Columns that are alike "
         "share their frequency: each may be selected seldom although one of them is selected always."
-        f"{null_words(curve) or (_UNKNOWN if curve.loss.quadratic else '')}"
+        f"{null_words(curve) or (_UNKNOWN if curve.loss.squared else '')}"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from pairflip.present.answer import answer_of
@@ -94,8 +95,13 @@ def trace_html(trace: Trace) -> str:
     columns = trace.best_support.tolist()
     names = _names(trace.names, columns)
     more = len(columns) - len(names)
-    values = aligned([*trace.best_coef[: len(names)], trace.best_intercept], least=4)
-    rows = [list(row) for row in zip([*names, "(constant)"], values, strict=True)]
+    # One column of coefficients, or one for each of several targets.
+    table = np.vstack(
+        [np.reshape(trace.best_coef, (len(columns), -1))[: len(names)], np.atleast_1d(trace.best_intercept)]
+    )
+    values = [aligned(list(of_target), least=4) for of_target in table.T]
+    rows = [list(row) for row in zip([*names, "(constant)"], *values, strict=True)]
+    heads = ["Coefficient"] if len(values) == 1 else [f"Target {t + 1}" for t in range(len(values))]
     parts = [
         _tag(
             "p",
@@ -103,7 +109,7 @@ def trace_html(trace: Trace) -> str:
             f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
         ),
         *_proof_line(trace),
-        _table(["Column", "Coefficient"], rows, {0}),
+        _table(["Column", *heads], rows, {0}),
         _tag("p", _tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
         _tag("p", _tag("small", f"Note: {clean(trace.note)}.")) if trace.note else Markup(""),
     ]

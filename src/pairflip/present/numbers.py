@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,7 @@ from pairflip.least_squares import Floats
 from pairflip.present.scores import error_texts
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import baseline, size_to_show
-from pairflip.selection.verdict import held_out as errors_of
-from pairflip.text import clean, column_labels, plural, row_numbers, shorten
+from pairflip.text import column_labels, plural
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_LARGEST_KEPT = 20  # residuals that thinning never removes: outliers are what a reader looks for
 _UNLIKE_UNITS = 1000.0  # columns whose coefficients differ by more are drawn relative to their own largest one
 _NAMED = 7  # columns that a figure has colours for
 _TOO_UNLIKE = 20.0  # errors that differ by more need a logarithmic axis
@@ -108,31 +105,6 @@ class Paths:
     coefs: Floats
     values: Floats
     relative: bool
-    cut: str
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown.
-
-    `rows` count from 0, `names` are what a reader is shown. `rmse` and `r2` (a fraction of the variance, or `of` what)
-    are those of all rows, each by its weight.
-    `axis` holds the observed values and those predictions that are not further outside than their range is wide;
-    `beyond` says how many of those shown are outside.
-    """
-
-    size: int
-    rows: Ints
-    names: list[str]
-    observed: Floats
-    predicted: Floats
-    residual: Floats
-    rmse: float
-    of: str
-    r2: float
-    axis: tuple[float, float]
-    residual_axis: tuple[float, float]
-    beyond: int
     cut: str
 
 
@@ -294,6 +266,8 @@ def coefficient_paths(
     first : int, optional
         The size whose columns come first, before those that are in the most sizes; None: the size to show.
     """
+    if curve.targets is not None:
+        raise ValueError("coefficients against size are drawn for one target, and this result has several.")
     order = by_size(curve)
     used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)
     here = np.isin(used, curve.supports[curve.at(size_to_show(curve) if first is None else first)])
@@ -317,75 +291,4 @@ def coefficient_paths(
         values=values,
         relative=relative,
         cut=f"{shown.size} of {plural(used.size, 'column')}" if some else f"all {plural(used.size, 'column')}",
-    )
-
-
-def shown_rows(curve: SizeCurve, limit: int) -> Ints:
-    """Places of at most `limit` held-out predictions: evenly spread over the observed values, outliers kept."""
-    total = curve.observed.size
-    if total <= limit:
-        return np.arange(total)
-    residual = np.abs(curve.observed - curve.predictions[curve.at(size_to_show(curve))])
-    largest = np.argsort(-residual, kind="stable")[: min(_LARGEST_KEPT, limit // 2)]
-    others = np.setdiff1d(np.argsort(curve.observed, kind="stable"), largest, assume_unique=True)
-    others = others[np.argsort(curve.observed[others], kind="stable")]
-    spread = np.linspace(0, others.size - 1, limit - largest.size).round().astype(np.int64)
-    return np.sort(np.concatenate([largest, others[spread]]))
-
-
-def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
-    """Names of the rows where they are given, otherwise numbers from 1."""
-    if names is None:
-        return row_numbers(curve.n_rows)
-    labels = [shorten(clean(name), 60) for name in names]
-    if len(labels) != curve.n_rows:
-        raise ValueError(
-            f"row_names has {len(labels)} names for a table of {curve.n_rows} rows; expected one for each row, in the "
-            "order of the table."
-        )
-    return labels
-
-
-def held_out(
-    curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
-) -> Scatter:
-    """Held-out prediction against truth at a size (None: the size to show), thinned to `limit` rows.
-
-    Parameters
-    ----------
-    curve, size
-        What is shown.
-    limit
-        Most rows to show; the largest residuals are among them.
-    names
-        What the rows of the table are called, as `row_labels` gives it.
-    """
-    names = row_labels(curve, None) if names is None else names
-    size = size_to_show(curve) if size is None else int(size)
-    predicted = curve.predictions[curve.at(size)]
-    at = shown_rows(curve, limit)
-    now = errors_of(curve, size)
-    total = curve.observed.size
-    x, y = curve.observed[at], predicted[at]
-    residual = x - y
-    low, high = float(curve.observed.min()), float(curve.observed.max())
-    room = high - low if high > low else np.inf
-    inside = (y >= low - room) & (y <= high + room)
-    kept = y[inside]
-    return Scatter(
-        size=size,
-        rows=curve.held_out_rows[at],
-        names=[names[row] for row in curve.held_out_rows[at].tolist()],
-        observed=x,
-        predicted=y,
-        residual=residual,
-        rmse=now.rmse,
-        of=curve.loss.words.explained,
-        r2=now.r2,
-        axis=(min(low, float(np.min(kept, initial=low))), max(high, float(np.max(kept, initial=high)))),
-        residual_axis=(float(np.min(residual[inside], initial=0.0)), float(np.max(residual[inside], initial=0.0))),
-        beyond=int(np.count_nonzero(np.isfinite(y) & ~inside)),
-        cut=f"{at.size:,} of {total:,} held-out predictions"
-        if at.size < total
-        else f"all {total:,} held-out predictions",
     )

@@ -9,8 +9,9 @@ from pairflip.present.scores import how_good
 from pairflip.present.size_tables import left_out, size_words
 from pairflip.present.stand_ins import STRONG, stand_ins
 from pairflip.selection.coefficients import coefficient_rows
+from pairflip.selection.target_errors import target_coefficients
 from pairflip.selection.verdict import baseline, uncertain
-from pairflip.text import NOTHING, aligned, column_labels, number, percent, plural
+from pairflip.text import NOTHING, aligned, clean, column_labels, number, percent, plural, r2_text
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -50,9 +51,12 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
     # The mean itself (of the other rows) is not compared with the mean.
     words = how_good(curve, size, compared=bool(size or curve.always.size)).partition(", ")
     error = f"{curve.loss.words.long_error} {words[0]} on held-out rows{''.join(words[1:])}."
-    if curve.chosen is not None and curve.chosen.size == size and curve.loss.quadratic:
+    if curve.chosen is not None and curve.chosen.size == size and curve.loss.squared:
         rmse = [number(value, 3) for value in curve.chosen.rmse]
         error += f" Corrected for having chosen this size: {rmse[0]} ({rmse[1]} to {rmse[2]})."
+    if curve.targets is not None and size:
+        own = zip(curve.targets.names, curve.targets.r2[at].tolist(), strict=True)
+        error += f" R2 of each target: {', '.join(f'{clean(name)} {r2_text(r2)}' for name, r2 in own)}."
     if not size:
         return f"No columns ({baseline(curve)}). {error}"
     same = round(curve.unchanged[at] * curve.n_folds)
@@ -66,6 +70,8 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
 
 def column_heads(curve: SizeCurve) -> list[str]:
     """Headings of the table of columns: what is known of this curve."""
+    if curve.targets is not None:
+        return ["Column", *map(clean, curve.targets.names), "Selected in folds"]
     halves = ["In halves: 5 %", "95 %", "Selected in halves"] if curve.stability is not None else []
     errors = ["Standard error"] if curve.standard_errors is not None else []
     return ["Column", "Coefficient", *errors, *halves, "Selected in folds"]
@@ -74,6 +80,8 @@ def column_heads(curve: SizeCurve) -> list[str]:
 def column_about(curve: SizeCurve) -> str:
     """What the columns of that table mean."""
     text = "Columns and coefficients of the final fit on all rows, in the units of the table."
+    if curve.targets is not None:
+        text = text.replace("coefficients", "coefficients for each target")
     if curve.standard_errors is not None:
         text += (
             " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
@@ -90,10 +98,17 @@ def column_about(curve: SizeCurve) -> str:
 def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
     """Selected columns, the most often selected first, then forced ones and the constant."""
     counts = curve.selection_counts[curve.at(size)]
-    every = {row.place: row for row in coefficient_rows(curve, size)}
-    shown = [every[j] for j in (*columns, *curve.always.tolist(), -1)]
+    order = (*columns, *curve.always.tolist(), -1)
     labels = [*column_labels(curve.names, columns), *column_labels(curve.names, curve.always.tolist()), "(constant)"]
     kinds = {"selected": "", "always": "always in", "intercept": NOTHING}
+    if curve.targets is not None:
+        several = {row.place: row for row in target_coefficients(curve, size)}
+        values = zip(*(several[j].coefficients for j in order), strict=True)
+        kept = [kinds[several[j].kind] or f"{counts[j]:,} of {curve.n_folds:,}" for j in order]
+        own = [aligned(list(of_target), least=4) for of_target in values]
+        return [list(row) for row in zip(labels, *own, kept, strict=True)]
+    every = {row.place: row for row in coefficient_rows(curve, size)}
+    shown = [every[j] for j in order]
     folds = [kinds[row.kind] or f"{counts[row.place]:,} of {curve.n_folds:,}" for row in shown]
     cells = [labels, aligned([row.coefficient for row in shown], least=4)]
     if curve.standard_errors is not None:

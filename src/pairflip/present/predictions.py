@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.present.numbers import Scatter, held_out, row_labels
+from pairflip.present.held_out_numbers import Scatter, held_out, row_labels
 from pairflip.present.registry import FigureTable, PageFigure, Room
 from pairflip.present.style import COLOURS, QUIET, grid, label_axes, new_axes, set_title, tell
 from pairflip.text import aligned, explained, number, plural
@@ -139,16 +139,27 @@ def _caption(curve: SizeCurve, points: Scatter) -> str:
     return (
         f"Each row was predicted by columns and coefficients chosen without it{times} ({points.cut}). On the diagonal "
         "the prediction is right; residuals should show no pattern. Axes fit the size shown. Root mean square error "
-        f"{how_good(curve, points)}.{beyond}"
+        f"{how_good(curve, points)}.{beyond}{_units(curve)}"
     )
 
 
+def _units(curve: SizeCurve) -> str:
+    return "" if curve.targets is None else " All targets are shown, each from its mean in units of its spread."
+
+
 def _repeats(curve: SizeCurve) -> int:
+    if curve.targets is not None:
+        return round(curve.held_out_rows.size / np.unique(curve.held_out_rows).size / len(curve.targets.names))
     return round(curve.held_out_rows.size / np.unique(curve.held_out_rows).size)
 
 
-def _table(curve: SizeCurve, points: Scatter, room: Room) -> FigureTable:
-    """Rows with the largest residuals, each once: where a row was predicted several times, the mean prediction."""
+def _table(curve: SizeCurve, points: Scatter, room: Room) -> FigureTable | None:
+    """Rows with the largest residuals, each once: where a row was predicted several times, the mean prediction.
+
+    None for several targets, of which predictions.csv has the numbers.
+    """
+    if curve.targets is not None:
+        return None
     names = row_labels(curve, None) if room.rows is None else room.rows
     times = np.bincount(curve.held_out_rows, minlength=curve.n_rows)
     total = np.bincount(curve.held_out_rows, curve.predictions[curve.at(points.size)], curve.n_rows)

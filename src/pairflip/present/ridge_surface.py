@@ -74,10 +74,10 @@ def shrinkage_words(curve: SizeCurve) -> str:
     text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
     if 0 in surface.ridges:
         lowest = [float(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
-        if curve.loss.quadratic:
+        if curve.loss.squared:
             lowest = [float(np.sqrt(2.0 * error)) for error in lowest]
         plain, shrunken = (number(error, 3) for error in lowest)
-        error = "RMSE" if curve.loss.quadratic else "cv_error"
+        error = "RMSE" if curve.loss.squared else "cv_error"
         text += f"; the lowest {error} on held-out rows was {shrunken} with it and {plain} without"
     return f"{text}."
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.least_squares import Floats
 from pairflip.present.scores import error_cells, heads, share_cells, what_errors_are
-from pairflip.selection.verdict import baseline, recommended_size, uncertain
+from pairflip.selection.verdict import baseline, recommended_size, single_rows, uncertain
 from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ def size_heads(curve: SizeCurve) -> tuple[str, ...]:
 
 def left_out(curve: SizeCurve) -> str:
     """What a fold leaves out."""
-    alone = curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size
-    return "one row is left out" if alone else "a fold is left out"
+    return "one row is left out" if single_rows(curve) else "a fold is left out"
 
 
 def size_words(curve: SizeCurve, size: int) -> list[str]:

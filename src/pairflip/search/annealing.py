@@ -111,8 +111,8 @@ def anneal(
         takes the place of the energy everywhere, in the trace too; a flip costs O(M k), and nothing is polished. Its
         minimum falls with k far beyond the columns that matter, so it must not choose k.
     method
-        ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only; the one for classes and counts) or
-        ``"anneal"``. None: ``"anneal"`` if a
+        ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only; the one for classes, counts and several
+        targets) or ``"anneal"``. None: ``"anneal"`` if a
         schedule, a number of chains or the other objective is given, else ``"auto"``.
     effort
         For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (about a second on one core where chains do not
@@ -218,7 +218,7 @@ def _certain(
 def as_descent(
     problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None, objective: str = "energy"
 ) -> Method:
-    """The one method for classes and counts; what asks for annealing is refused.
+    """The one method for classes, counts and several targets; what asks for annealing is refused.
 
     Parameters
     ----------
@@ -234,6 +234,11 @@ def as_descent(
         "objective": objective != "energy",
     }
     for name, given in asked.items():
+        if given and problem.target_names:
+            raise ValueError(
+                f"{name} asks for what there is for one target only, and y has {len(problem.target_names)}; expected "
+                "method='descend' (--method descend), which is the default for several targets."
+            )
         if given:
             raise ValueError(
                 f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; expected "
@@ -243,9 +248,11 @@ def as_descent(
 
 
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
-    """The engine for classes and counts: "numba", also where "auto" would be a device."""
+    """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
     name = engine if isinstance(engine, str) else engine.name
     if name not in ("auto", "numba"):
+        if problem.target_names:
+            raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
         raise ValueError(
             f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba' for classes and counts."
         )
@@ -273,7 +280,7 @@ def _search(
     def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
         agree, of = found.agree
-        quadratic = problem.loss.quadratic  # what follows is for squared error
+        quadratic = problem.loss.quadratic  # what follows is for squared error of one target
         if polish and quadratic and not note and agree < of:
             from pairflip.search.double_flip import improve
 
@@ -281,7 +288,7 @@ def _search(
             if improved is not None:
                 best = improved[0]
                 notes.append("double flips found a better support than any chain")
-        if polish and quadratic and not note:
+        if polish and (quadratic or problem.target_names) and not note:
             best = refine(gram, best)
         proof, chosen = None, problem.candidates[best]
         if certain and quadratic and not note:

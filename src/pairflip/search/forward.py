@@ -52,3 +52,34 @@ def scale_of(energies: list[float]) -> float:
 def greedy_scale(gram: Gram, k: int) -> float:
     """Energy that forward selection leaves at size k, never zero."""
     return scale_of(forward_energies(gram, k))
+
+
+def forward_several(gram: Gram, B: Floats, yy: float, k: int) -> list[float]:
+    """What forward selection leaves of several targets together with 1, ..., k columns, as fractions of `yy`.
+
+    Parameters
+    ----------
+    gram : Gram
+        The columns, with a matrix.
+    B, yy : (N, q), float
+        Products of the columns with the targets, and the sum of the squares of these.
+    k : int
+        How many columns are selected; where none is left, the energy stays as it is.
+    """
+    r, s, Q, left = B.copy(), gram.diagonal.copy(), np.empty((0, len(B))), [max(yy, 1e-300)]
+    usable = s > SINGULAR
+    for _ in range(k):
+        usable &= s > SINGULAR
+        if not usable.any():
+            left.append(left[-1])
+            continue
+        gain = np.where(usable, np.einsum("nq,nq->n", r, r) / np.where(usable, s, 1.0), -1.0)
+        j = int(np.argmax(gain))
+        root = np.sqrt(s[j])
+        q = (gram.matrix[j] - Q[:, j] @ Q) / root
+        Q = np.vstack([Q, q])
+        usable[j] = False
+        r -= np.outer(q, r[j] / root)
+        s -= q**2
+        left.append(max(left[-1] - float(gain[j]), 0.0))
+    return [energy / left[0] for energy in left[1:]]

@@ -85,6 +85,10 @@ def prove(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     """
+    if problem.target_names:
+        raise ValueError(
+            f"y has {len(problem.target_names)} targets; expected one: there are no proofs for several together."
+        )
     if not problem.loss.quadratic:
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,8 @@ class Trace:
     energies : (chain,)
         Their energies, recomputed from X by QR.
     best_support, best_energy, best_coef, best_intercept
-        The best of them all, in the units of the table, recomputed from X by QR.
+        The best of them all, in the units of the table, recomputed from X by QR. With several targets the coefficients
+        are (k, q), the intercepts (q,).
     refreshes : (chain,)
         How often the engine recomputed its running inverse to stay exact.
     note : str
@@ -66,7 +67,7 @@ class Trace:
     best_support: NDArray[np.int64]
     best_energy: float
     best_coef: Floats
-    best_intercept: float
+    best_intercept: Any
     refreshes: NDArray[np.int64]
     seconds: float
     note: str = ""

@@ -18,6 +18,7 @@ from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import loo_stack, mean_and_error
+from pairflip.losses.several_held_out import HeldOutSeveral
 from pairflip.problem import SubsetProblem
 from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.double_flip import improve
@@ -31,6 +32,7 @@ from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
 from pairflip.selection.records import AnnealCurves, Proved, StandIns
+from pairflip.selection.target_errors import target_errors
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
 from pairflip.text import label_text
@@ -71,7 +73,8 @@ def assemble(
     """
     problem, folds = work.problem, work.folds
     errors = problem.loss.held_out(problem, folds)
-    row, unit = folds.row, folds.unit
+    q = max(1, len(problem.target_names))  # predictions of a row, those of each target
+    row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
     weights = problem.sample_weight[row]
 
     def one(size: int) -> tuple[_Folds, Fit, float]:
@@ -95,13 +98,15 @@ def assemble(
         n_candidates=int(problem.candidates.size),
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
-        likelihood=not problem.loss.quadratic,
+        likelihood=not problem.loss.squared,
+        n_targets=q,
     )
     facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
     separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
     if separated:
         facts["separated"] = separated
-    predictions = problem.y[row] - residuals
+    observed = errors.observed if isinstance(errors, HeldOutSeveral) else problem.y[row]
+    predictions = observed - residuals
     curve = SizeCurve(
         sizes=sizes,
         names=problem.names,
@@ -109,7 +114,7 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array([of_size.energy_per_row for of_size in inside]),
+        energy_per_row=np.array([of_size.energy_per_row for of_size in inside]) / q,
         selection_counts=counts,
         unchanged=np.array(
             [unchanged_in(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]
@@ -120,9 +125,9 @@ def assemble(
         ),
         fold_supports=tuple(of_size.supports for of_size in inside),
         held_out_rows=row,
-        held_out_fold=folds.fold,
+        held_out_fold=np.repeat(folds.fold, q),
         held_out_unit=unit,
-        observed=problem.y[row],
+        observed=observed,
         weights=weights,
         predictions=predictions,
         supports=tuple(fit.support for fit in fits),
@@ -142,14 +147,17 @@ def assemble(
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
-        standard_errors=standard_errors(problem, fits),
+        standard_errors=None if problem.target_names else standard_errors(problem, fits),
         exact=np.array([True] + [size == problem.gram.n_columns or work.solves(size) for size in work.sizes]),
         proved=proved,
         classes=None if problem.classes is None else class_errors(
             problem.y[row], predictions, weights, [label_text(label) for label in problem.classes.tolist()],
             constant=problem.always.size == 0,
         ),
+        targets=target_errors(problem, errors, folds, residuals) if isinstance(errors, HeldOutSeveral) else None,
     )  # fmt: skip
+    if problem.target_names:
+        return curve
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
 
@@ -174,7 +182,7 @@ def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Fold
     best = first_bests(energies, errors.yy)
     chosen, low = supports[folds, best], energies[folds, best]
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
-    fold = work.folds.fold
+    fold = np.repeat(work.folds.fold, by_chain.shape[1] // work.folds.fold.size)
     residuals = by_chain[best[fold], np.arange(fold.size)]
     return _Folds(chosen, residuals, by_chain, float(np.mean(low / _training_rows(work))), float(np.mean(agreed)))
 

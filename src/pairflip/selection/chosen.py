@@ -126,7 +126,7 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
         factor = float(np.exp(ndtri(0.5 + level / 2.0) * spread))
     ends = error / factor, error * factor
     about = 0.5 * variance_of_target(curve)
-    return ChosenError(size, error, *ends, uncorrected, about, level, curve.loss.quadratic)
+    return ChosenError(size, error, *ends, uncorrected, about, level, curve.loss.squared)
 
 
 def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:

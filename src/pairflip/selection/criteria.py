@@ -39,6 +39,8 @@ class FinalFits:
     yy: float
     likelihood: bool = False
     """Whether E is half the deviance of a likelihood without a scale: classes and counts."""
+    n_targets: int = 1
+    """With q targets there are M q residuals and q coefficients for each column."""
 
     @property
     def deviance(self) -> Floats:
@@ -48,12 +50,13 @@ class FinalFits:
         """
         if self.likelihood:
             return 2.0 * self.energy
-        return np.asarray(self.n_rows * np.log(np.maximum(2.0 * self.energy, NOTHING * self.yy) / self.n_rows))
+        rows = self.n_rows * self.n_targets
+        return np.asarray(rows * np.log(np.maximum(2.0 * self.energy, NOTHING * self.yy) / rows))
 
     @property
     def fitted(self) -> Floats:
         """Number d of fitted coefficients."""
-        return self.sizes + self.n_forced
+        return self.n_targets * (self.sizes + self.n_forced)
 
 
 Criterion = Callable[[FinalFits], Floats]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.losses import LOSSES, Loss
+from pairflip.losses import Loss, loss_named
 from pairflip.selection.records import (
     AnnealCurves,
     ClassErrors,
@@ -21,6 +21,7 @@ from pairflip.selection.records import (
     RidgeSurface,
     StandardErrors,
     StandIns,
+    TargetErrors,
 )
 from pairflip.selection.stability import Stability
 
@@ -108,6 +109,11 @@ class SizeCurve:
     classes : ClassErrors or None
         Misclassification and AUC, where the target is one of two classes; cv_error is then half the mean deviance
         (the log loss), and predictions are probabilities of the second class.
+    targets : TargetErrors or None
+        Errors of each target, where there are q of them. There is then a held-out prediction for each row and target,
+        those of a row together; `observed` and `predictions` are in units of the target's standard deviation on the
+        training rows, from its mean there, and cv_error is the mean over targets. Coefficients are (k, q), intercepts
+        (S, q), coefficients of forced columns (S, A, q).
     """
 
     sizes: Ints
@@ -154,6 +160,7 @@ class SizeCurve:
     exact: NDArray[np.bool_] | None = None
     proved: Proved | None = None
     classes: ClassErrors | None = None
+    targets: TargetErrors | None = None
 
     @property
     def best_size(self) -> int:
@@ -209,7 +216,7 @@ class SizeCurve:
     @property
     def loss(self) -> Loss:
         """What was minimized."""
-        return LOSSES[self.settings.get("loss", "squares")]
+        return loss_named(self.settings.get("loss", "squares"))
 
     def row_errors(self, predictions: Floats) -> Floats:
         """What each held-out row adds to twice cv_error (..., P), when it is predicted so (..., P)."""
@@ -227,9 +234,12 @@ class SizeCurve:
         return [self.names[j] for j in self.supports[self.at(self.best_size if size is None else size)]]
 
     def coef(self, size: int | None = None) -> Floats:
-        """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included."""
+        """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included.
+
+        Those of q targets are (N, q).
+        """
         at = self.at(self.best_size if size is None else size)
-        dense = np.zeros(len(self.names))
+        dense = np.zeros((len(self.names), *self.intercepts.shape[1:]))
         dense[self.always] = self.always_coefs[at]
         dense[self.supports[at]] = self.coefs[at]
         return dense
@@ -253,7 +263,7 @@ class SizeCurve:
 
         Returns
         -------
-        (M,) or Prediction
+        (M,), (M, q) with several targets, or Prediction
             The predictions; with `interval` a record of `prediction`, `lower` and `upper`, each (M,).
         """
         from pairflip.selection.prediction import predict
@@ -274,14 +284,21 @@ class SizeCurve:
         """The final fit of a size (None: the recommended one) with standard errors and the spread over half-samples.
 
         Standard errors hold for columns that were fixed beforehand. These were chosen because they fit, so true errors
-        are larger; `coef_5` and `coef_95` are quantiles over the half-samples that selected the column.
+        are larger; `coef_5` and `coef_95` are quantiles over the half-samples that selected the column. Several targets
+        have a column of coefficients each, and no standard errors.
         """
         import pandas as pd
 
         from pairflip.selection.coefficients import coefficient_rows
         from pairflip.selection.verdict import size_to_show
 
-        rows = coefficient_rows(self, size_to_show(self) if size is None else size)
+        shown = size_to_show(self) if size is None else size
+        if self.targets is not None:
+            from pairflip.selection.target_errors import target_coefficients
+
+            lines = [(row.column, row.kind, *row.coefficients) for row in target_coefficients(self, shown)]
+            return pd.DataFrame(lines, columns=["column", "kind", *self.targets.names])
+        rows = coefficient_rows(self, shown)
         return pd.DataFrame([row._asdict() for row in rows]).drop(columns="place")
 
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:

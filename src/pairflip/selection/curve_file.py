@@ -25,6 +25,7 @@ from pairflip.selection.records import (
     RidgeSurface,
     StandardErrors,
     StandIns,
+    TargetErrors,
 )
 from pairflip.selection.stability import Stability
 
@@ -41,6 +42,7 @@ _OPTIONAL = (
     "exact",
     "proved",
     "classes",
+    "targets",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
@@ -105,7 +107,13 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         values[field.name] = value
     if values["proved"] is not None:
         values["proved"] = _with_names(values["proved"], values["names"])
-    values["always_coefs"] = values["always_coefs"].reshape(values["sizes"].size, -1)
+    shape = values["sizes"].size, values["always"].size
+    if values["targets"] is not None:
+        q = len(values["targets"].names)
+        values["coefs"] = tuple(coef.reshape(-1, q) for coef in values["coefs"])
+        values["always_coefs"] = values["always_coefs"].reshape(*shape, q)
+    else:
+        values["always_coefs"] = values["always_coefs"].reshape(shape[0], -1)
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
     _check_surface(curve)
@@ -250,6 +258,11 @@ def _classes(value: dict[str, Any]) -> ClassErrors:
     return ClassErrors(**{**value, **arrays})
 
 
+def _targets(value: dict[str, Any]) -> TargetErrors:
+    arrays = {name: np.array(value[name], dtype=float) for name in ("cv_error", "rmse", "r2", "means", "scales")}
+    return TargetErrors(**{**value, **arrays})
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "stability": _stability,
     "null": _null,
@@ -260,6 +273,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "exact": lambda value: np.array(value, dtype=bool),
     "proved": _proved,
     "classes": _classes,
+    "targets": _targets,
 }
 
 
@@ -300,6 +314,8 @@ def to_datatree(curve: SizeCurve) -> xr.DataTree:
         import xarray as xr
     except ImportError:
         raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
+    if curve.targets is not None:
+        raise ValueError("to_datatree is for one target, and this result has several; use to_pandas, or save.")
     by_size = ("cv_error", "cv_error_se", "energy_per_row", "unchanged", "agreement", "intercepts", "energies")
     mask = np.zeros((curve.sizes.size, len(curve.names)), dtype=bool)
     coef = np.zeros(mask.shape)

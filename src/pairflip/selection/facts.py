@@ -14,8 +14,9 @@ import numpy as np
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
-from pairflip.search.forward import forward_energies
+from pairflip.search.forward import forward_energies, forward_several
 
 _CLEAR = 3.0  # standard errors from zero: one table in a thousand whose rows are in no order
 _STRONG = 0.3
@@ -31,6 +32,9 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     """
     present = problem.sample_weight > 0
     y = problem.y[present]
+    if problem.target_names:
+        same = identical_rows(problem.X[present], y)
+        return {"identical_rows": same} if same else {}
     facts: dict[str, Any] = {}
     r = autocorrelation(y)
     if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not _is_sorted(y):
@@ -60,7 +64,7 @@ def identical_rows(X: Floats, y: Floats) -> int:
     seen: set[bytes] = set()
     for row, target in zip(X, y, strict=True):
         seen.add(np.append(row, target).tobytes())
-    return int(y.size - len(seen))
+    return int(len(y) - len(seen))
 
 
 SHUFFLES = 199
@@ -83,6 +87,8 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     seed : int
         Of the shuffles.
     """
+    if isinstance(gram, SeveralForm):
+        return _shuffled_rows(gram, min(_MOST_STEPS, largest, gram.n_columns, gram.n_rows - 1), seed)
     n, m = gram.n_columns, gram.target.size
     steps = min(_MOST_STEPS, largest, n, m - 1)
     while steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if gram.dense else m)) > _BUDGET:
@@ -96,6 +102,24 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
         yy = np.einsum("tm,tm->t", part, part)
         left.append((_paths if gram.dense else _paths_by_rows)(gram, gram.products(part), yy, steps))
     return _rank(np.concatenate(left))
+
+
+def _shuffled_rows(form: SeveralForm, steps: int, seed: int) -> float:
+    """The same for several targets, which are shuffled together.
+
+    Parameters
+    ----------
+    form : SeveralForm
+        The problem of all rows.
+    steps : int
+        How many columns are selected.
+    seed : int
+        Of the shuffles.
+    """
+    rng = np.random.default_rng(seed)
+    orders = [np.arange(form.n_rows), *(rng.permutation(form.n_rows) for _ in range(SHUFFLES))]
+    products = [form.products(form.targets[order].T).T for order in orders]
+    return _rank(np.array([forward_several(form, B, form.yy, steps) for B in products]))
 
 
 def _paths_by_rows(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:

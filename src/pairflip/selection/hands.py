@@ -83,7 +83,7 @@ def run_all(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[l
     """
     if not tasks:
         return
-    if work.problem.gram.dense and work.problem.loss.quadratic:
+    if work.problem.gram.dense and work.problem.loss.squared:
         with one_blas_thread():
             _ = work.problem.gram.matrix  # formed once, before threads or other machines ask for it
     try:

@@ -184,6 +184,8 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     """
     if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
+    if curve.targets is not None:
+        return f"interval is {interval:g}, and there are none for several targets; leave the interval out."
     if not curve.loss.quadratic:
         return (
             f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a "

@@ -177,3 +177,20 @@ class RidgeSurface:
     errors: Floats
     predictions: Floats | None
     ridge: float
+
+
+@dataclass(frozen=True)
+class TargetErrors:
+    """Errors of held-out rows, target by target, where there are several.
+
+    `names` (q); `cv_error` (S, q) in units of the targets' standard deviations on the training rows, whose mean is the
+    curve's cv_error; `rmse` (S, q) in the units of the targets; `r2` (S, q), one minus the squared error over that of
+    the mean. `means` and `scales` (F, q) are those of each fold's training rows (scales of 1: not scaled).
+    """
+
+    names: list[str]
+    cv_error: Floats
+    rmse: Floats
+    r2: Floats
+    means: Floats
+    scales: Floats

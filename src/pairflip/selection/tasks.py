@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +14,13 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import ON_THE_CPU, as_descent, check_engine, check_size, count_chains
+from pairflip.search.annealing import ON_THE_CPU, check_engine, check_size, count_chains
 from pairflip.search.certain import is_solved
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
 from pairflip.search.schedule import Schedule
+from pairflip.selection.by_loss import by_descents, check_learnable, loss_settings
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
-from pairflip.text import label_text, numbered
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -94,7 +94,7 @@ class Work:
             "center": problem.center,
             "always": [problem.names[j] for j in problem.always],
             "ridge": chosen["ridge"] or problem.ridge,
-            **_of_loss(problem),
+            **loss_settings(problem),
         }
 
     @property
@@ -134,14 +134,6 @@ class Work:
             return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky=0.0) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
-
-
-def _of_loss(problem: SubsetProblem) -> dict[str, Any]:
-    """What the settings say about another loss than squared error."""
-    if problem.loss.quadratic:
-        return {}
-    classes = {} if problem.classes is None else {"classes": [label_text(label) for label in problem.classes.tolist()]}
-    return {"loss": problem.loss.name, **classes}
 
 
 Job = tuple[Work, Sequence[Task]]
@@ -257,7 +249,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if not problem.loss.quadratic:
-        selection, engine = _for_likelihood(problem, selection), check_engine(problem, engine)
+        selection, engine = by_descents(problem, selection), check_engine(problem, engine)
     walker, notes = get_engine(engine), tuple[str, ...]()
     if walker.prefers_many and not selection.anneals:
         engine, notes = "numba", (ON_THE_CPU,)
@@ -278,30 +270,6 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         final_chains=tuple(count_chains(selection.chains, gram, k, flips) for k in wanted),
         engine=engine,
     )
-
-
-def _for_likelihood(problem: SubsetProblem, selection: Selection) -> Selection:
-    """The selection with the one method that there is for classes and counts."""
-    if selection.null:
-        raise ValueError(
-            f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
-            "for squared error (the p-value in the answer is there for all)."
-        )
-    return replace(selection, method=as_descent(problem, selection.method))
-
-
-def check_learnable(problem: SubsetProblem, folds: Folds) -> None:
-    """Refuse folds whose training rows lack a class, or all counts above 0."""
-    if problem.loss.quadratic:
-        return
-    everything = np.arange(problem.n_rows)
-    for f, left in enumerate(folds.left_out):
-        why = problem.loss.lacking(problem, np.setdiff1d(everything, left))
-        if why is not None:
-            raise ValueError(
-                f"the training rows of {numbered('fold', f)} have {why}; expected folds that leave rows of both kinds "
-                "to learn from: fewer folds, or more rows."
-            )
 
 
 def fold_chains(gram: Gram, k: int, flips: int) -> int:
@@ -337,7 +305,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     room = fewest_rows - problem.forced.shape[1]
     if sizes is None:
         return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
-    ridged = problem.ridge > 0 and problem.loss.quadratic
+    ridged = problem.ridge > 0 and problem.loss.squared
     allowed = f"from 1 to {max(1, n if ridged else min(n, room))}"
     for size in sizes:
         if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):

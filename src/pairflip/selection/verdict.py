@@ -127,7 +127,8 @@ def recommended_size(curve: SizeCurve) -> int:
 
 def single_rows(curve: SizeCurve) -> bool:
     """Whether every row was left out alone, once."""
-    return bool(curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size)
+    times = 1 if curve.targets is None else len(curve.targets.names)
+    return bool(curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size // times)
 
 
 def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) -> Any:

@@ -76,8 +76,8 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective == "deviance":
-                results.append(self._walk_deviance(gram, plan, n_jobs, tick))
+            if gram.objective in ("deviance", "several"):
+                results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
                 memory = _Memory(gram, largest)
@@ -86,6 +86,12 @@ class NumbaEngine:
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
+        if gram.objective == "several":
+            from pairflip.engines.numba.several import walk_down
+            from pairflip.engines.numba.several_search import several_path
+
+            _announce_compilation(walk_down)
+            return several_path(gram, largest, passes, tick)
         from pairflip.engines.numba.path import advance_path
         from pairflip.engines.numba.searching import Searcher
 
@@ -98,14 +104,18 @@ class NumbaEngine:
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
-    def _walk_deviance(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        from pairflip.engines.numba.deviance import search
-        from pairflip.engines.numba.deviance_search import walk_deviance
-
+    def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
+        """Descents in an energy that has kernels of its own: a deviance, or that of several targets."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
-        _announce_compilation(search)
+        if gram.objective == "deviance":
+            from pairflip.engines.numba.deviance import search as first
+            from pairflip.engines.numba.deviance_search import walk_deviance as walk
+        else:
+            from pairflip.engines.numba.several import walk_down as first
+            from pairflip.engines.numba.several_search import walk_several as walk
+        _announce_compilation(first)
         stop: list[bool] = []
 
         def go_on(done: int) -> None:
@@ -114,7 +124,7 @@ class NumbaEngine:
             if tick is not None:
                 tick(done)
 
-        return walk_deviance(gram, plan, go_on, lambda work: _in_threads(work, plan.chains, n_jobs, stop))
+        return walk(gram, plan, go_on, lambda work: _in_threads(work, plan.chains, n_jobs, stop))
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)

@@ -25,6 +25,7 @@ def _digest() -> str:
     files = [
         home / "philox.py",
         home / "least_squares.py",
+        home / "limits.py",
         home / "losses" / "likelihood.py",
         home / "losses" / "newton.py",
         home / "engines" / "base.py",

@@ -1,0 +1,285 @@
+"""Chains and paths with several targets: kernels where the Gram matrix can decide, the columns where it cannot.
+
+A chain descends from where it starts (a given support, or its random one), then is kicked: some columns of its lowest
+support are replaced and it descends again; every few rounds it starts anew at random. Random numbers are addressed by
+(key, round, place), as everywhere. Every energy that is compared or reported comes from QR on the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba.several import (
+    MINIMUM,
+    Several,
+    Spot,
+    begin_at_random,
+    find_addition,
+    kick,
+    walk_down,
+)
+from pairflip.gram import Gram
+from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.several import SeveralForm
+from pairflip.philox import philox4x32
+
+ANEW = 4
+"""Every so many rounds a chain starts at random instead of being kicked."""
+_FLIPS = 1000  # of a descent in one call, far more than it takes
+_CHECKED = 200  # flips that are judged one by one, at most
+_OWN_ROUND = 0x73657665
+
+Support = NDArray[np.int64]
+Found = tuple[Support, float]
+_NONE = np.zeros(0, np.int64)
+
+
+class SeveralSearcher:
+    """Searches supports of up to `largest` columns of one form; not for two threads at a time."""
+
+    def __init__(self, form: SeveralForm, largest: int, tick: Tick) -> None:
+        n, q = form.B.shape
+        self._form, self._n, self._tick = form, n, tick
+        self._several = Several(form.matrix, form.B, form.yy)
+        self._place = Spot(
+            support=np.zeros(largest, np.int64), L=np.zeros((largest, largest)), P=np.zeros((largest, largest)),
+            rows=np.zeros((largest, n)), V=np.zeros((largest, n)), D=np.zeros((largest, n)), x=np.zeros((largest, q)),
+            BS=np.zeros((largest, q)), R=np.zeros((n, q)), s=np.zeros(n), r2=np.zeros(n), inside=np.zeros(n, np.int8),
+            order=np.zeros(n, np.int64),
+        )  # fmt: skip
+        self._columns: tuple[Floats, Floats] | None = None
+
+    def down(self, support: Support) -> Found:
+        """The minimum that is reached from a support (not a singular one), and its energy."""
+        k, place = support.size, self._place
+        place.support[:k] = support
+        while walk_down(self._several, place, k, _FLIPS) != MINIMUM:
+            at, now = place.support[:k], self._form.energy(np.sort(place.support[:k]))
+            better = self._flip_by_columns(at.copy(), now)
+            self._tick(k)
+            if better is None:
+                break
+            place.support[:k] = better
+        self._tick(k)
+        best = np.sort(place.support[:k])
+        return best, self._form.energy(best)
+
+    def larger(self, support: Support, barred: Support = _NONE) -> Support | None:
+        """One column more, the best one beside those `barred`; None where all others depend on the support."""
+        k = support.size
+        self._place.support[:k] = support
+        column = int(find_addition(self._several, self._place, k, barred))
+        if column >= 0:
+            return np.append(support, column)
+        return self._add_by_columns(support, barred)
+
+    def smaller(self, support: Support) -> Support:
+        """One column less: the one that is missed least."""
+        _, c = self._directions(support)
+        return np.delete(support, int(np.argmin(np.einsum("kq,kq->k", c, c))))
+
+    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Found:
+        """The lowest support of a chain, and its energy.
+
+        Parameters
+        ----------
+        k, key
+            Size, and the key of the chain.
+        descent : Descent
+            How many kicks.
+        start : (k,), optional
+            Where it begins; by default its random support.
+        """
+        best, low = self.down(self._random(k, key) if start is None else start)
+        least, most = descent.columns(k)
+        most = max(1, min(most, self._n - k, k))
+        least = min(least, most)
+        for round_ in range(1, descent.kicks + 1):
+            if round_ % ANEW == 0:
+                words = philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)
+                begin = self._random(k, words[:2].copy())
+            else:
+                begin = self._kicked(best, key, round_, least, most)
+            other = self.down(begin)
+            if is_lower(other[1], low, self._form.yy):
+                best, low = other
+        return best, low
+
+    def path(self, largest: int, passes: int) -> Steps:
+        """Supports of sizes 1 to `largest` (fewer where no more columns are independent) and their energies.
+
+        The first pass goes up, the next ones down and up in turn, until nothing changes or `passes` are over.
+        """
+        found: list[Found] = []
+        for k in range(1, largest + 1):
+            begin = self.larger(found[-1][0] if found else _NONE)
+            if begin is None:
+                break
+            found.append(self.down(begin) if k < self._n else (np.sort(begin), self._form.energy(np.sort(begin))))
+        for round_ in range(1, passes):
+            changed, up = False, round_ % 2 == 0
+            sizes = range(1, len(found)) if up else range(len(found) - 1, 0, -1)
+            for k in sizes:  # from size k to k + 1, or from k + 1 to k
+                begin = self.larger(found[k - 1][0]) if up else self.smaller(found[k][0])
+                at = k if up else k - 1
+                if begin is None or begin.size == self._n:
+                    continue
+                other = self.down(begin)
+                if is_lower(other[1], found[at][1], self._form.yy):
+                    found[at], changed = other, True
+            if not changed:
+                break
+        return [support for support, _ in found], np.array([energy for _, energy in found])
+
+    def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
+        """The first columns of the random order of a key, and the best ones where too few are independent."""
+        seated = int(begin_at_random(self._several, self._place, k, key))
+        return self._filled(self._place.support[:seated].copy(), k, _NONE)
+
+    def _kicked(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
+        """The support after some of its columns were replaced."""
+        k, place = best.size, self._place
+        place.support[:k] = best
+        seated = int(kick(self._several, place, k, key, round_, least, most))
+        gone = np.setdiff1d(best, place.support[:seated])
+        return self._filled(place.support[:seated].copy(), k, gone)
+
+    def _filled(self, support: Support, k: int, barred: Support) -> Support:
+        """The support with the best columns added until there are k; `barred` ones where there is no other choice."""
+        while support.size < k:
+            more = self.larger(support, barred)
+            if more is None and barred.size:
+                more, barred = self.larger(support), _NONE
+            if more is None:
+                raise RankTooSmall(k, int(support.size))
+            support = more
+        if not np.isfinite(self._form.energy(np.sort(support))):  # many small dependences add up
+            return self._filled(_NONE, k, _NONE)
+        return support
+
+    def _rows(self) -> tuple[Floats, Floats]:
+        """Columns (n, m) and targets (m, q), ridge terms among the rows; no more rows than carry all products."""
+        if self._columns is None:
+            columns, targets = self._form.columns, self._form.targets
+            if self._form.penalty.any():
+                columns = np.hstack([columns, np.diag(np.sqrt(self._form.penalty))])
+                targets = np.vstack([targets, np.zeros((self._n, targets.shape[1]))])
+            if targets.shape[0] > 2 * (self._n + targets.shape[1]):
+                triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, targets]), mode="r"))
+                columns, targets = np.ascontiguousarray(triangle[:, : self._n].T), triangle[:, self._n :].copy()
+            self._columns = columns, targets
+        return self._columns
+
+    def _directions(self, support: Support) -> tuple[Floats, Floats]:
+        """For each slot the unit vector (k, m) of the support orthogonal to its other columns; its products (k, q)."""
+        columns, targets = self._rows()
+        q, r = np.linalg.qr(columns[support].T)
+        u = np.linalg.solve(r, q.T)
+        u /= np.sqrt(np.einsum("km,km->k", u, u))[:, None]
+        return u, u @ targets
+
+    def _beside(self, support: Support) -> tuple[Floats, Floats]:
+        """What of every column is orthogonal to a support: s (n,), and its products R (n, q) with the targets."""
+        columns, targets = self._rows()
+        if support.size:
+            q = np.linalg.qr(columns[support].T)[0]
+            for _ in range(2):  # a second projection removes what rounding left of the first
+                columns = columns - (columns @ q) @ q.T
+        return np.einsum("nm,nm->n", columns, columns), columns @ targets
+
+    def _flip_by_columns(self, support: Support, now: float) -> Support | None:
+        """The support after the best flip that lowers the energy `now`, by QR; None where there is none."""
+        s, R = self._beside(support)
+        u, c = self._directions(support)
+        V = u @ self._rows()[0].T
+        gains = np.full((support.size, self._n), -np.inf)
+        for i in range(support.size):
+            s_i, R_i = s + V[i] ** 2, R + V[i][:, None] * c[i]
+            may = s_i > 0.5 * SINGULAR
+            gains[i, may] = np.einsum("nq,nq->n", R_i[may], R_i[may]) / s_i[may] - float(c[i] @ c[i])
+        gains[:, support] = -np.inf
+        # Only what may be lower by more than rounding.
+        worth = np.flatnonzero(gains.ravel() > EQUAL * now)
+        for at in worth[np.argsort(-gains.ravel()[worth], kind="stable")][:_CHECKED]:
+            other = support.copy()
+            other[at // self._n] = at % self._n
+            if is_lower(self._form.energy(np.sort(other)), now, self._form.yy):
+                return other
+        return None
+
+    def _add_by_columns(self, support: Support, barred: Support) -> Support | None:
+        """The support with the best column that leaves it regular, by QR; None where there is none."""
+        s, R = self._beside(support)
+        may = s > 0.5 * SINGULAR
+        may[support], may[barred] = False, False
+        which = np.flatnonzero(may)
+        gains = np.einsum("nq,nq->n", R[which], R[which]) / s[which]
+        for j in which[np.argsort(-gains, kind="stable")]:
+            other = np.append(support, j)
+            if np.isfinite(self._form.energy(np.sort(other))):
+                return other
+        return None
+
+
+def walk_several(
+    form: Gram, plan: WalkPlan, tick: Tick, in_threads: Callable[[Callable[[int, int], None]], None]
+) -> WalkResult:
+    """The chains of one plan, each from its start or from its random support.
+
+    Parameters
+    ----------
+    form : SeveralForm
+        What is searched.
+    plan : WalkPlan
+        Its chains.
+    tick : callable
+        Hears of descents as they are done.
+    in_threads : callable
+        Calls a function with (first, last) for parts of all chains.
+    """
+    assert isinstance(form, SeveralForm)
+    descent, k = Descent() if plan.descent is None else plan.descent, plan.k
+    if k > form.n_columns:
+        raise RankTooSmall(k, form.n_columns)
+    supports, energies = np.zeros((plan.chains, k), np.int64), np.zeros(plan.chains)
+    form.matrix  # noqa: B018 - formed before there are threads
+
+    def work(first: int, last: int) -> None:
+        searcher = SeveralSearcher(form, k, tick)
+        for c in range(first, last):
+            start = None if plan.starts is None else plan.starts[c]
+            supports[c], energies[c] = searcher.chain(k, plan.keys[c], descent, start)
+
+    in_threads(work)
+    none = np.zeros((plan.chains, 0))
+    counts = np.zeros(plan.chains, np.int64)
+    return WalkResult(none, none.astype(np.int64), supports, supports.copy(), energies, counts)
+
+
+def several_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> Steps:
+    """Supports of sizes 1 to `largest`, and their energies.
+
+    Parameters
+    ----------
+    form : SeveralForm
+        What is searched.
+    largest : int
+        Largest size.
+    passes : int
+        As in `Engine.path`.
+    tick : callable or None
+        Hears of descents as they are done.
+    """
+    assert isinstance(form, SeveralForm)
+    largest = min(largest, form.n_columns)
+    with one_blas_thread():
+        return SeveralSearcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
+
+
+def _ignore(_: int) -> None:
+    pass

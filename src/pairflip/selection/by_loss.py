@@ -1,0 +1,67 @@
+"""What a selection is for another loss than squared error of one target: what is refused, what is written down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pairflip.losses.several import SeveralTargets
+from pairflip.problem import SubsetProblem
+from pairflip.search.annealing import as_descent
+from pairflip.selection.folds import Folds
+from pairflip.selection.settings import Selection
+from pairflip.text import label_text, numbered
+
+
+def loss_settings(problem: SubsetProblem) -> dict[str, Any]:
+    """What the settings of a run say about another loss than squared error, and about what may be chosen."""
+    if problem.limits.any:
+        return problem.limits.settings(problem.names)
+    if problem.loss.quadratic:
+        return {}
+    classes = {} if problem.classes is None else {"classes": [label_text(label) for label in problem.classes.tolist()]}
+    if isinstance(problem.loss, SeveralTargets):
+        return {"loss": problem.loss.name, "targets": problem.target_names, "scale_targets": problem.loss.scaled}
+    return {"loss": problem.loss.name, **classes}
+
+
+def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
+    """The selection with the one method that there is for classes, counts and several targets."""
+    if not problem.limits.any:
+        (_check_several if problem.target_names else _check_likelihood)(problem, selection)
+    return replace(selection, method=as_descent(problem, selection.method))
+
+
+def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
+    """Refuse what there is not for classes and counts."""
+    if selection.null:
+        raise ValueError(
+            f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
+            "for squared error (the p-value in the answer is there for all)."
+        )
+
+
+def _check_several(problem: SubsetProblem, selection: Selection) -> None:
+    """Refuse what there is not for several targets."""
+    for name in ("stability", "null", "outer"):
+        if getattr(selection, name):
+            raise ValueError(
+                f"{name} (--{name}) is {getattr(selection, name)} and there are {len(problem.target_names)} targets; "
+                "expected 0: it is there for one target only."
+            )
+
+
+def check_learnable(problem: SubsetProblem, folds: Folds) -> None:
+    """Refuse folds whose training rows lack a class, or all counts above 0."""
+    if problem.loss.quadratic:
+        return
+    everything = np.arange(problem.n_rows)
+    for f, left in enumerate(folds.left_out):
+        why = problem.loss.lacking(problem, np.setdiff1d(everything, left))
+        if why is not None:
+            raise ValueError(
+                f"the training rows of {numbered('fold', f)} have {why}; expected folds that leave rows of both kinds "
+                "to learn from: fewer folds, or more rows."
+            )
