@@ -15,7 +15,7 @@ import typer
 
 from pairflip.cli.usage import annotation, expected_words
 
-_PATHS = ("data", "journal", "merge", "out", "result")
+_PATHS = ("data", "journal", "merge", "out", "result", "column-groups")
 
 
 def use_config(context: typer.Context, value: Path | None) -> Path | None:
@@ -78,7 +78,8 @@ def _unknown(path: Path, key: str, known: list[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(key.replace("_", "-"), known, 2, 0.6)
-    hint = f"perhaps {' or '.join(near)}" if near else f"expected some of {', '.join(known)}"
+    some = f"expected some of {', '.join(known[:12])} and so on (the options that --help lists)"
+    hint = f"perhaps {' or '.join(near)}" if near else some
     return f"--config {str(path)!r} has the unknown key {key!r}; {hint}."
 
 

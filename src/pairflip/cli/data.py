@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairflip.cli.errors import say
+from pairflip.cli.limits import LimitOptions
 from pairflip.cli.options import Center, LossName, Missing
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class ModelOptions:
     center: Center = Center.FOLD
     always: Sequence[str] = ()
     ridge: float | None = None
+    limits: LimitOptions = field(default_factory=LimitOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,7 @@ class Loaded:
             loss=self.loss.value,
             offset=self.offset,
             target_names=None if self.more_targets is None else split_names(table.target),
+            **model.limits.arguments(table, model.always),
         )
         if not quiet:
             for item in (*table.dropped, *table.notes):

@@ -10,6 +10,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_folder import refuse_input
 from pairflip.cli.table_file import check_out, write_lines
 
@@ -38,6 +39,12 @@ def fit(
     weights: o.Weights = None,
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
+    column_groups: o.ColumnGroups = None,
+    one_per_group: o.OnePerGroup = False,
+    min_distance: o.MinDistance = None,
+    hierarchy: o.Hierarchy = False,
+    positive: o.Positive = None,
+    negative: o.Negative = None,
     loss: o.LossOption = o.LossName.SQUARES,
     offset: o.Offset = None,
     ridge: o.Ridge = None,
@@ -72,7 +79,8 @@ def fit(
             offset=offset, loss=loss,
         )  # fmt: skip
         loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
+        limits = LimitOptions(column_groups, one_per_group, min_distance, hierarchy, positive or (), negative or ())
+        problem = loaded.problem(ModelOptions(center, always or (), ridge, limits), quiet)
         size, threads = check_size(problem, k), o.check_jobs(jobs)
         if chains is not None or schedule is not o.ScheduleName.AUTO or method is o.MethodName.ANNEAL:
             seconds = model_seconds(problem, size, as_schedule(schedule.value_for_api), chains, threads)

@@ -100,6 +100,35 @@ Always = Annotated[
     typer.Option(metavar="NAME", help="Column that is in every model. Repeat for more.", rich_help_panel=_MODEL),
 ]
 
+ColumnGroups = Annotated[
+    Path | None,
+    typer.Option("--column-groups", metavar="FILE", help="Table with the columns column and group: whole groups of "
+                 "columns are chosen, and sizes count groups.", rich_help_panel=_MODEL),
+]  # fmt: skip
+OnePerGroup = Annotated[
+    bool, typer.Option("--one-per-group", help="At most one column of each group instead.", rich_help_panel=_MODEL)
+]
+MinDistance = Annotated[
+    float | None,
+    typer.Option("--min-distance", metavar="D", min=0.0, help="No two chosen columns closer than this: in units of "
+                 "their names if those are numbers, such as wavelengths, otherwise in places.", rich_help_panel=_MODEL),
+]  # fmt: skip
+Hierarchy = Annotated[
+    bool,
+    typer.Option("--hierarchy", help="A product such as a:b, a*b or a^2 only together with its factors.",
+                 rich_help_panel=_MODEL),
+]  # fmt: skip
+Positive = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Column whose coefficient must not be negative; all: every column. Repeat for "
+                 "more.", rich_help_panel=_MODEL),
+]  # fmt: skip
+Negative = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Column whose coefficient must not be positive; all: every column. Repeat for "
+                 "more.", rich_help_panel=_MODEL),
+]  # fmt: skip
+
 
 class LossName(StrEnum):
     """What is minimized."""

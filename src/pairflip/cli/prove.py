@@ -13,6 +13,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_folder import refuse_input
 from pairflip.cli.table_file import check_out, write_lines
 
@@ -55,6 +56,12 @@ def prove(
     weights: o.Weights = None,
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
+    column_groups: o.ColumnGroups = None,
+    one_per_group: o.OnePerGroup = False,
+    min_distance: o.MinDistance = None,
+    hierarchy: o.Hierarchy = False,
+    positive: o.Positive = None,
+    negative: o.Negative = None,
     ridge: o.Ridge = 0.0,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
@@ -82,7 +89,8 @@ def prove(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
         )
         loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
+        limits = LimitOptions(column_groups, one_per_group, min_distance, hierarchy, positive or (), negative or ())
+        problem = loaded.problem(ModelOptions(center, always or (), ridge, limits), quiet)
         alone = k == problem.gram.n_columns  # a table's only set needs no search
         check_engine(engine)
         first = None if alone else first_support(problem, k, seed, seconds)

@@ -14,6 +14,7 @@ from pairflip.cli import options as o
 from pairflip.cli.config import path_from
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
+from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_files import finish
 from pairflip.cli.result_folder import refuse_folder_of, refuse_journal
 from pairflip.interrupt import interrupted
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pairflip.selection import Selection, SizeCurve
 
 _NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
-_INPUTS = ("data", "journal")
+_INPUTS = ("data", "journal", "column_groups")
 
 
 def select(
@@ -42,6 +43,12 @@ def select(
     groups: o.Groups = None,
     center: o.CenterOption = o.Center.FOLD,
     always: o.Always = None,
+    column_groups: o.ColumnGroups = None,
+    one_per_group: o.OnePerGroup = False,
+    min_distance: o.MinDistance = None,
+    hierarchy: o.Hierarchy = False,
+    positive: o.Positive = None,
+    negative: o.Negative = None,
     loss: o.LossOption = o.LossName.SQUARES,
     offset: o.Offset = None,
     ridge: o.RidgeOrAuto = None,
@@ -83,7 +90,8 @@ def select(
         )  # fmt: skip
         penalty = o.parse_ridge(ridge)
         chooses = isinstance(penalty, (str, list))
-        model = ModelOptions(center, always or (), penalty if isinstance(penalty, float) else None)
+        limits = LimitOptions(column_groups, one_per_group, min_distance, hierarchy, positive or (), negative or ())
+        model = ModelOptions(center, always or (), penalty if isinstance(penalty, float) else None, limits)
         run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
         o.check_cv(cv)
         from pairflip.search.effort import as_method

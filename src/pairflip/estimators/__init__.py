@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pairflip.estimators.classification import AnnealedSubsetClassifier, AnnealedSubsetClassifierCV
-from pairflip.estimators.regression import AnnealedSubset, AnnealedSubsetCV
+from pairflip.estimators.regression import AnnealedSubset
+from pairflip.estimators.regression_cv import AnnealedSubsetCV
 
 __all__ = ["AnnealedSubset", "AnnealedSubsetCV", "AnnealedSubsetClassifier", "AnnealedSubsetClassifierCV"]

@@ -1,0 +1,213 @@
+"""`AnnealedSubsetCV`: linear regression on the best columns, their number chosen by cross validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairflip.engines import Engine
+from pairflip.estimators.regression import SubsetRegressor
+from pairflip.estimators.shared import SizeChooser
+from pairflip.least_squares import Floats
+from pairflip.search.schedule import Schedule
+
+
+class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
+    r"""Linear regression on the best columns, their number chosen by cross validation.
+
+    Every fold of every size gets its own search, so the held-out error
+
+    .. math:: \epsilon(k) = \frac{1}{2M} \sum_\mu \left(y_\mu - \hat y_\mu^{\setminus\mu}(k)\right)^2
+
+    does not depend on the rows it is measured on. Use it when you do not know how many columns to keep.
+
+    Parameters
+    ----------
+    sizes : iterable of int or None
+        Numbers of columns to try; None: 1 to 10, or as many as the table allows.
+    cv : int, str, splitter, iterable of splits or None
+        None means ``"5x10"``: ten folds, five times with other random folds (with groups, groups stay together).
+        ``"loo"`` leaves one row (or group) out, as in the paper; ``"blocks:5"`` leaves out blocks of neighbouring rows,
+        for tables in the order of time.
+    choose : {"auto", "best", "one_se"}
+        ``"auto"``: the size that `print(model.curve_)` recommends, which is 0 (the mean) when nothing predicts clearly
+        better than that. Or the size with the lowest error, or the smallest one within one standard error of it.
+    effort : {"quick", "normal", "thorough"}
+        How long folds and final fits are searched.
+    method : {"auto", "descend", "anneal"} or None
+        None: "anneal" if a schedule or a number of chains is given, else "auto"; see `Selection`.
+    schedule : {"auto", "paper"} or Schedule
+        How walks of simulated annealing are cooled down.
+    chains : int or None
+        Walks of simulated annealing for each size and fold.
+    polish : bool
+        Whether final fits are improved by what the folds found and by exchanging two columns at once.
+    prove : bool
+        Whether final fits are proved to be the best, and folds solved exactly, where that is cheap; see `Selection`.
+    stability : int
+        Pairs of random half-samples in which columns are selected again (0: none; the command line makes 50): how
+        stable the choice is, in ``curve_.stability``. It changes neither the choice nor predictions.
+    fit_intercept : bool
+        Whether to fit a constant in addition to the chosen columns (inside every fold).
+    always : names or indices of columns
+        Columns that are in the model whatever is chosen; they are not counted in the size.
+    ridge : float, "auto" or list of float
+        A number: penalty on the squares of the chosen coefficients, in the units of X. ``"auto"``: shrinkage chosen
+        together with the size, from a short grid in units of the scaled columns; or from the values of a list. Each is
+        searched by itself, so that this takes as many times longer.
+    groups : dict of columns by name, table, or labels of the columns, or None
+        Columns that are chosen as a whole, so that sizes count groups; see `SubsetProblem`, also for the next four.
+    one_per_group : bool
+        At most one column of each group instead.
+    min_distance : float or None
+        No two chosen columns closer than this.
+    hierarchy : True, dict of columns by column, or None
+        Products only together with their factors.
+    positive : True, signs of all columns, dict of signs by column, or None
+        Signs that coefficients must have.
+    random_state : int, RandomState or None
+        Seed; an int gives the same result every time, for any number of workers.
+    n_jobs : int or None
+        Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores.
+    engine : {"auto", "numba", "cuda", "reference"}
+        What walks the chains.
+    journal : path or None
+        Folder in which finished work is kept; fitting the same again resumes.
+    verbose : int
+        1: say how long it will take, and show progress on standard error.
+
+    Attributes
+    ----------
+    n_nonzero_coefs_ : int
+        The number of columns chosen.
+    coef_ : (n_features,) or (n_targets, n_features)
+    intercept_ : float or (n_targets,)
+    support_ : (n_nonzero_coefs_ + forced,)
+        Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
+    ridge_ : float
+        The relative ridge term that was chosen with the size; 0 where none was to be chosen.
+    energy_ : float
+        Half the residual sum of squares on the training rows (weighted).
+    proof_ : Proof or None
+        That no other columns of that number fit better on all rows; None where proving that would have taken too long.
+    curve_ : SizeCurve
+        Errors, selection counts, final fits of all sizes, and half-samples if asked for.
+    cv_results_ : dict of arrays, one entry per size
+        The curve in the words of scikit-learn's searches, ready for ``pandas.DataFrame(model.cv_results_)``.
+
+        ``params``, ``param_n_nonzero_coefs``
+            The sizes; 0, the mean of the other rows, is always among them.
+        ``mean_test_score``
+            Negative mean squared error of all held-out predictions, ``-2 * curve_.cv_error``.
+        ``std_test_score``
+            Standard deviation over the folds (not over the rows) of the mean squared error of a fold, divided by the
+            number of folds F and not by F - 1, as scikit-learn does; with ``cv="loo"`` a fold is a row.
+        ``se_test_score``
+            Standard error of ``mean_test_score`` from the spread between independent units: rows, or groups of rows.
+        ``rank_test_score``
+            1 for the best score; equal scores have the same rank.
+
+        The other entries are those of ``curve_.to_dict()``, such as ``unchanged`` and ``agreement``.
+    n_features_in_, feature_names_in_
+    """
+
+    def __init__(
+        self,
+        sizes: Iterable[int] | None = None,
+        *,
+        cv: Any = None,
+        choose: Literal["auto", "best", "one_se"] = "auto",
+        schedule: Schedule | Literal["auto", "paper"] = "auto",
+        chains: int | None = None,
+        effort: Literal["quick", "normal", "thorough"] = "normal",
+        method: Literal["auto", "descend", "anneal"] | None = None,
+        polish: bool = True,
+        prove: bool = True,
+        stability: int = 0,
+        fit_intercept: bool = True,
+        always: Iterable[str | int] = (),
+        ridge: float | Literal["auto"] | Iterable[float] = 0.0,
+        groups: Any = None,
+        one_per_group: bool = False,
+        min_distance: float | None = None,
+        hierarchy: Any = None,
+        positive: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        engine: str | Engine = "auto",
+        journal: str | PathLike[str] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sizes = sizes
+        self.cv = cv
+        self.choose = choose
+        self.schedule = schedule
+        self.chains = chains
+        self.effort = effort
+        self.method = method
+        self.polish = polish
+        self.prove = prove
+        self.stability = stability
+        self.fit_intercept = fit_intercept
+        self.always = always
+        self.ridge = ridge
+        self.groups = groups
+        self.one_per_group = one_per_group
+        self.min_distance = min_distance
+        self.hierarchy = hierarchy
+        self.positive = positive
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.engine = engine
+        self.journal = journal
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> AnnealedSubsetCV:
+        """Choose the size and the columns of X for y, and fit them on all rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, or a data frame of pandas or polars.
+        y : (n_samples,) or (n_samples, n_targets)
+            Target; several targets are predicted from one set of columns, each scaled to unit variance.
+        sample_weight : (n_samples,), optional
+            Weight of each squared residual, in training and in held-out errors; zero counts as an absent row.
+        groups : (n_samples,), optional
+            Label of the group of each row, for instance the patient; the rows of a group are held out together.
+
+        Returns
+        -------
+        self
+        """
+        labels = self._groups(groups)
+        problem = self._problem(X, y, sample_weight, least_rows=4)
+        self._select(
+            problem, labels,
+            schedule=self.schedule, chains=self.chains, polish=self.polish, method=self.method, prove=self.prove,
+        )  # fmt: skip
+        proved = self.curve_.proved
+        self.proof_ = None if proved is None else proved[self.curve_.at(self.n_nonzero_coefs_)]
+        return self
+
+    def _penalty(self) -> Any:
+        return self.ridge if isinstance(self.ridge, Real) else 0.0
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Lower and upper bounds (n_samples, 2) around the predictions of new rows, from the folds' own fits.
+
+        X has the shape (n_samples, n_features). `coverage` is the fraction of new rows that the intervals are to cover;
+        docs/predicting.md says what holds, and how often it was true.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        found = self.curve_.predict(X, self.n_nonzero_coefs_, interval=coverage)
+        return np.column_stack([found.lower, found.upper])
