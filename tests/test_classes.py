@@ -191,6 +191,9 @@ def test_counts_with_an_offset_and_a_forced_column():
     assert curve.columns(2) == ["x2", "x5"]
     assert "deviance" in answer_of(curve).text
     assert curve.classes is None
+    rate = time[curve.held_out_rows] * y.sum() / time.sum()
+    about = mean_poisson_deviance(curve.observed, rate)
+    assert held_out(curve, 2).r2 == pytest.approx(1 - 2 * curve.cv_error[at] / about)
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,8 @@ class PoissonLoss(Likelihood):
         cv_error="half the mean Poisson deviance of held-out rows",
         share="D2",
         explained="deviance",
-        meaning="RMSE of the counts; D2, one minus the deviance over that of the mean",
+        meaning="RMSE of the counts; D2, one minus the deviance over that of the mean (with an offset, of the mean "
+        "rate)",
     )
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:

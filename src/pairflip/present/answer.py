@@ -180,9 +180,8 @@ def _how_well(curve: SizeCurve, size: int) -> str:
             "somewhat too good, because the number of columns was chosen by it."
         )
     r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
-    share = (
-        f"about {percent(r2[0])} of the variance {_of_target(curve)} ({percent(max(0.0, r2[1]))} to {percent(r2[2])})"
-    )
+    low = max(r2[1], min(0.0, r2[0]))  # what is below 0 is as good as the mean, unless all of it is
+    share = f"about {percent(r2[0])} of the variance {_of_target(curve)} ({percent(low)} to {percent(r2[2])})"
     what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
     return (
         f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"

@@ -28,8 +28,9 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
     share = f"{percent(held_out(curve, size).r2)} of the deviance on rows that were held out"
     allowed = " That is somewhat too good, because the number of columns was chosen by it."
     if chosen is not None:
-        low, high = max(0.0, chosen.r2[1]), chosen.r2[2]
-        share = f"about {percent(chosen.r2[0])} of the deviance on new rows ({percent(low)} to {percent(high)})"
+        middle, low, high = chosen.r2
+        low = max(low, min(0.0, middle))
+        share = f"about {percent(middle)} of the deviance on new rows ({percent(low)} to {percent(high)})"
         what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
         allowed = f" The deviance allows for the {what} having been chosen, with a {percent(chosen.level)} interval."
     return f"{_told(curve, at)} On the whole, {explains} {share}.{allowed}"

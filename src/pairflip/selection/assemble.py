@@ -28,7 +28,7 @@ from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import SizeCurve, unchanged_in
-from pairflip.selection.facts import shuffled_targets, table_facts
+from pairflip.selection.facts import error_of_the_mean, shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
 from pairflip.selection.records import AnnealCurves, Proved, StandIns
@@ -105,6 +105,8 @@ def assemble(
     separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
     if separated:
         facts["separated"] = separated
+    if problem.offset is not None:
+        facts["error_of_the_mean"] = error_of_the_mean(problem, row)
     observed = errors.observed if isinstance(errors, HeldOutSeveral) else problem.y[row]
     predictions = observed - residuals
     curve = SizeCurve(

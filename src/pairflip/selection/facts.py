@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
@@ -28,7 +29,7 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
     merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
     ``two_values``: the two values of a target that has no others and is treated as a number. (``p_value``, see
-    `shuffled_targets`, is added to them in a curve.)
+    `shuffled_targets`, and for counts with an offset ``error_of_the_mean`` are added to them in a curve.)
     """
     present = problem.sample_weight > 0
     y = problem.y[present]
@@ -46,6 +47,14 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     if values.size == 2 and problem.loss.quadratic:
         facts["two_values"] = values.tolist()
     return facts
+
+
+def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> float:
+    """Mean error (twice cv_error) of rows predicted by their own mean, or with an offset by their mean rate."""
+    y, w = problem.y[row], problem.sample_weight[row]
+    at_risk = np.ones(row.size) if problem.offset is None else np.exp(problem.offset[row])
+    told = at_risk * (w @ y / (w @ at_risk))
+    return float(np.average(problem.loss.row_errors(y, told), weights=w))
 
 
 def autocorrelation(y: Floats) -> float:

@@ -18,6 +18,7 @@ from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.problem import SubsetProblem
 from pairflip.selection.curve import SizeCurve
+from pairflip.selection.facts import error_of_the_mean
 from pairflip.selection.folds import Blocks, Folds, as_folds
 from pairflip.selection.records import OuterError
 from pairflip.selection.settings import Selection
@@ -121,7 +122,6 @@ def _summary(
     row = folds.row
     observed, weights = problem.y[row], problem.sample_weight[row]
     error, spread = mean_and_error(problem.loss.row_errors(observed, predictions)[None, :], weights, folds.unit)
-    mean = np.full(observed.size, np.average(observed, weights=weights))
-    total = 0.5 * float(np.average(problem.loss.row_errors(observed, mean), weights=weights))
+    total = 0.5 * error_of_the_mean(problem, row)
     r2 = 1.0 - float(error[0]) / total if total > 0 else float("nan")
     return OuterError(float(error[0]), float(spread[0]), r2, sizes, supports, row, folds.fold, predictions)

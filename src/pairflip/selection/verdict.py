@@ -152,7 +152,12 @@ def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) 
 
 
 def variance_of_target(curve: SizeCurve) -> float:
-    """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance."""
+    """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance.
+
+    With an offset, that of the mean rate.
+    """
+    if "error_of_the_mean" in curve.facts:
+        return float(curve.facts["error_of_the_mean"])
     y, w = curve.observed, curve.weights
     if not curve.loss.quadratic:
         mean = np.full(y.size, np.average(y, weights=w))
