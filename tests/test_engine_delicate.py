@@ -10,7 +10,7 @@ from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.algebra import rounding
 from pairflip.engines.numba.clock import OK, SQUARE, TABLE, Output, Plan, new_clock
 from pairflip.engines.numba.walk import advance
-from pairflip.engines.numba.wiring import system_of
+from pairflip.engines.numba.wiring import new_memory, system_of
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.testing import Case, delicate_cases
 
@@ -80,7 +80,7 @@ def true_changes(gram, order, k):
 
 def small_steps(gram, plan, way, flips=400):
     """The chain's memory and clock after every `flips` flips, up to its first delicate one."""
-    chain, clock = NumbaEngine(way)._memory(gram, plan.k), new_clock(0, 1)
+    chain, clock = new_memory(gram, plan.k), new_clock(0, 1)
     coldest = np.minimum.accumulate(plan.betas[::-1])[::-1].copy()
     number = TABLE if way == "table" else SQUARE
     kernel_plan = Plan(plan.betas, np.cumsum(plan.flips), coldest, plan.keys, number, 1.0, 512)

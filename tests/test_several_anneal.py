@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pairflip import SubsetProblem
+from pairflip import AnnealedSubset, AnnealedSubsetCV, Schedule, SubsetProblem, anneal, select_size
 from pairflip.engines.base import Descent, RankTooSmall
 from pairflip.engines.first_support import first_order
 from pairflip.engines.numba import NumbaEngine
@@ -15,6 +16,7 @@ from pairflip.engines.reference import ReferenceEngine
 from pairflip.limits import NOWHERE, Rules, no_rules
 from pairflip.losses.several import SeveralForm
 from pairflip.philox import chain_keys
+from pairflip.search.forward import forward_energies
 from pairflip.testing import Case
 from pairflip.testing.exact import balance_error, boltzmann, states, stationarity_error, transition_matrix
 from pairflip.testing.walks import compare, make_plan, walk_one
@@ -132,3 +134,47 @@ def test_threads_and_a_descent_afterwards() -> None:
     np.testing.assert_array_equal(then.accepted, one.accepted)
     for low, start in zip(then.support, one.best_support, strict=True):
         assert form.energy(low) <= form.energy(start)
+
+
+def table(seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 15))
+    return X, X[:, [2, 5, 11]] @ rng.normal(size=(3, 3)) + 0.5 * rng.normal(size=(40, 3))
+
+
+def test_annealing_is_what_a_schedule_a_number_of_chains_or_the_method_asks_for() -> None:
+    problem = SubsetProblem(*table())
+    lowest = min(problem.energy(list(support)) for support in combinations(range(15), 3))
+    assert anneal(problem, 3).method == "descend"
+    for options in ({"method": "anneal"}, {"chains": 4}, {"schedule": "paper", "chains": 4}):
+        trace = anneal(problem, 3, **options)
+        assert trace.method == "anneal"
+        assert trace.betas.size
+        assert trace.best_energy == pytest.approx(lowest)
+        assert trace.best_coef.shape == (3, 3)
+        assert trace.proof is None
+    again = anneal(problem, 3, chains=4, n_jobs=2)
+    np.testing.assert_array_equal(again.energy, anneal(problem, 3, chains=4).energy)
+    assert anneal(problem, 3, method="auto").best_energy == pytest.approx(lowest)
+
+
+def test_temperatures_come_from_all_targets() -> None:
+    problem = SubsetProblem(*table())
+    form: Any = problem.gram
+    energies = forward_energies(form, 3)
+    assert energies[0] == 0.5 * form.yy
+    chosen: list[int] = []
+    for energy in energies[1:]:
+        chosen.append(min(set(range(15)) - set(chosen), key=lambda j: form.energy(np.array([*chosen, j]))))
+        assert energy == pytest.approx(form.energy(np.array(chosen)))
+
+
+def test_folds_are_annealed_where_that_is_asked_for() -> None:
+    X, Y = table()
+    model = AnnealedSubsetCV(sizes=[2, 3], cv=4, method="anneal", chains=2, random_state=0).fit(X, Y)
+    assert model.curve_.settings["method"] == "anneal"
+    assert model.support_.tolist() == [2, 5, 11]
+    one = AnnealedSubset(3, schedule=Schedule.auto(), chains=3, random_state=0).fit(X, Y)
+    assert one.support_.tolist() == [2, 5, 11]
+    plain = select_size(SubsetProblem(X, Y), sizes=[2, 3], cv=4, method="auto")
+    assert plain.settings["method"] == "descend"

@@ -28,10 +28,11 @@ def loss_settings(problem: SubsetProblem) -> dict[str, Any]:
 
 
 def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
-    """The selection with the one method that there is for classes, counts and several targets."""
+    """The selection with a method that there is for classes, counts and several targets; "auto" is descents here."""
     if not problem.limits.any:
         (_check_several if problem.target_names else _check_likelihood)(problem, selection)
-    return replace(selection, method=as_descent(problem, selection.method))
+    method = as_descent(problem, selection.method)
+    return replace(selection, method="descend" if method == "auto" else method)
 
 
 def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
