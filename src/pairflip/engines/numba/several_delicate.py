@@ -61,20 +61,24 @@ class SeveralBasis(NamedTuple):
     met_R: Any
 
 
-def for_judging_several(form: SeveralForm, k: int) -> tuple[ExactSeveral, SeveralBasis]:
-    """The columns and memory for supports of k; of many rows, one QR leaves those that carry all products."""
-    columns, targets, n, q = form.columns, form.targets, form.n_columns, form.B.shape[1]
-    if targets.shape[0] > 2 * (n + q):
+def few_rows(form: SeveralForm) -> tuple[Floats, Floats]:
+    """Columns (N, M) and targets (M, q); N + q rows carry all products, so that of many more one QR leaves these."""
+    columns, targets, n = form.columns, form.targets, form.n_columns
+    if targets.shape[0] > 2 * (n + targets.shape[1]):
         triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, targets]), mode="r"))
         columns, targets = triangle[:, :n].T, triangle[:, n:]
+    return np.ascontiguousarray(columns), targets
+
+
+def for_judging_several(form: SeveralForm, k: int) -> tuple[ExactSeveral, SeveralBasis]:
+    """The columns, and memory for supports of k."""
+    (columns, targets), (n, q) = few_rows(form), form.B.shape
     ridge = bool(form.penalty.any())
     root = np.sqrt(form.penalty) if ridge else np.empty(0)
     basis = new_basis(k, n, targets.shape[0], ridge=ridge)
     basis.Qy[:], basis.e[:] = 0.0, 0.0
     across = np.ascontiguousarray(targets.T)
-    exact = ExactSeveral(
-        np.ascontiguousarray(columns), across[0], root, np.empty(0), across, form.rules, form.rules.any
-    )
+    exact = ExactSeveral(columns, across[0], root, np.empty(0), across, form.rules, form.rules.any)
     return exact, SeveralBasis(*basis, np.empty((q, k)), np.empty((q, basis.e.size)), np.empty((n, q)))
 
 
