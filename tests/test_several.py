@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairflip import SubsetProblem, anneal, prove
+from pairflip import SubsetProblem, anneal
 from pairflip.engines.base import RankTooSmall
 from pairflip.least_squares import SINGULAR
 
@@ -187,8 +187,6 @@ def test_what_there_is_not_for_several_targets_is_refused() -> None:
         anneal(problem, 2, objective="loo")
     with pytest.raises(ValueError, match="several targets"):
         anneal(problem, 2, engine="reference")
-    with pytest.raises(ValueError, match="no proofs"):
-        prove(problem, 2)
     with pytest.raises(ValueError, match="one target"):
         problem.with_shrinkage(0.1)
     with pytest.raises(ValueError, match="one target"):

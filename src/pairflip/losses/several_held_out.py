@@ -92,6 +92,11 @@ class HeldOutSeveral:
         always_coef, intercept = constants(problem, own.kept, support, coef, inside)
         return coef, always_coef, intercept, float(energies.sum())
 
+    def fitted(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
+        """Coefficients (k, q) of a support on the training rows of a fold, in the units of the table; its energy."""
+        coef, _, _, energy = self._fit(fold, support)
+        return coef, energy
+
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """Observed minus predicted (C, P q) when fold f is predicted by supports[f, c] of (F, C, k)."""
         return self.judged(supports)[0]

@@ -103,7 +103,7 @@ def null_words(curve: SizeCurve) -> str:
         again = f"on average {same} of the random halves selected that column again"
     middle, highest = _r2(float(np.median(null.r2))), _r2(float(null.r2.max()))
     return (
-        f" With the target shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
+        f" With the target{'' if curve.targets is None else 's'} shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
         f"{highest}), and {again}."
     )
 

@@ -223,6 +223,8 @@ def _outer(value: dict[str, Any]) -> OuterError:
     supports = tuple(np.array(v, dtype=np.int64) for v in value["supports"])
     predictions = np.array(value["predictions"], dtype=float)
     r2 = float("nan") if value["r2"] is None else value["r2"]
+    own = {name: value.get(name) for name in ("target_rmse", "target_r2")}
+    whole |= {name: np.array(each, dtype=float) for name, each in own.items() if each is not None}
     return OuterError(**{**value, **whole, "supports": supports, "predictions": predictions, "r2": r2})
 
 
