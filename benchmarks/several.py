@@ -81,9 +81,9 @@ def report():
     """Half the sum of squared errors of all targets (each of unit variance) at one size, and seconds."""
     if MultiTaskRegression is None:
         print("abess is not installed (pip install abess): its lines are missing")
-    warm = SubsetProblem(*planted(50, 10, 2, 2, 0))
-    anneal(warm, 2)  # compiles
-    anneal(warm, 2, chains=2)
+    warm = SubsetProblem(*spectra(30, 40, 2, 2, 0))
+    anneal(warm, 3)  # compiles
+    anneal(warm, 3, chains=2)
     table = tecator()
     for k in (4, 6, 8) if table is not None else ():
         compare("tecator, 3 targets", [table], k)

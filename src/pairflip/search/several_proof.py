@@ -17,7 +17,7 @@ from pairflip.search.exhaustive import Lowest, Question, Rooms, run_pieces, whol
 
 def several_seconds(form: SeveralForm, k: int) -> float:
     """Time to look at every support of k columns on one core, by a cost model: supports, rows and nodes."""
-    n, q = form.B.shape
+    n, q = form.n_columns, form.target_scale.size
     if k < 2:
         return 5e-5 * n
     rows = comb(n, k - 1) * 350.0 + (comb(n, k - 2) * n * n / (k * 4.0) if k > 2 else 0.0)
