@@ -52,11 +52,13 @@ def form_of(
         X[:, 1], X[:, n - 1] = -2.0 * X[:, 0], X[:, 2] + X[:, 3]
     Y = X[:, rng.choice(n, 3, replace=False)] @ rng.normal(size=(3, q)) + 0.7 * rng.normal(size=(m, q))
     form: Any = SubsetProblem(X, Y, ridge=ridge).gram
+    if q == 1:  # one target under rules has the same form
+        return SeveralForm(form, form.target[:, None], np.ones(1), rules_of(rules, n))
     return SeveralForm(form.form, form.targets * form.target_scale, form.target_scale, rules_of(rules, n))
 
 
 @pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("q", [2, 3, 5])
+@pytest.mark.parametrize("q", [1, 2, 3, 5])
 def test_chains_are_those_of_the_reference(q: int, rules: str) -> None:
     for seed, ridge in ((0, 0.0), (1, 0.5)):
         form = form_of(10 * q + seed, 20, 15, q, correlation=0.5, ridge=ridge, rules=rules)

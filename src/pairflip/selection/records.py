@@ -51,7 +51,7 @@ class FoldFits:
     """What the folds predict with, for some `sizes` (T,): each fold's own columns, fitted on its training rows.
 
     Coefficients of `SizeCurve.fold_supports` are T arrays (F, k), those of forced columns T arrays (F, A), in the units
-    of the table; `intercepts` is (T, F).
+    of the table; `intercepts` is (T, F). With q targets each has one more axis, of q.
     """
 
     sizes: Ints
