@@ -183,7 +183,7 @@ def test_bad_targets_are_refused_in_one_sentence(change: Any, says: str) -> None
 
 def test_what_there_is_not_for_several_targets_is_refused() -> None:
     problem = problem_of(small(2))
-    with pytest.raises(ValueError, match="for one target only"):
+    with pytest.raises(ValueError, match="objective asks for what there is for one target"):
         anneal(problem, 2, objective="loo")
     with pytest.raises(ValueError, match="several targets"):
         anneal(problem, 2, engine="reference")

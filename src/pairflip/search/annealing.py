@@ -234,8 +234,8 @@ def as_descent(
     if isinstance(problem.gram, SeveralForm):
         if objective != "energy":
             raise ValueError(
-                f"objective is {objective!r}, which there is for one target only, and y has "
-                f"{len(problem.target_names)}; expected 'energy'."
+                f"objective asks for what there is for one target without limits on the columns only, {objective!r}; "
+                "expected objective='energy'."
             )
         if method is None:
             return "descend" if schedule == "auto" and chains is None else "anneal"

@@ -72,7 +72,7 @@ class NumbaEngine:
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
             if gram.objective in ("deviance", "several"):
-                results.append(self._walk_alone(gram, plan, n_jobs, tick))
+                results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
                 memory = _Memory(gram, largest)
@@ -99,13 +99,8 @@ class NumbaEngine:
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
-    def _walk_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Annealing and descents in an energy that has kernels of its own: a deviance, or that of several targets."""
-        reason = self.refuses(gram, plan)
-        if reason is not None:
-            raise Refused(reason)
-        if not plan.betas.size:
-            return self._descend_alone(gram, plan, n_jobs, tick)
+    def _anneal_several(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
+        """Annealing with several targets, and descents from what it found."""
         walked = self._anneal_pair(gram, plan, n_jobs, tick)
         if plan.descent is None:
             return walked
@@ -114,7 +109,12 @@ class NumbaEngine:
         return replace(down, energy=walked.energy, accepted=walked.accepted, refreshes=walked.refreshes)
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Descents in such an energy."""
+        """Descents in an energy that has kernels of its own: a deviance, or that of several targets."""
+        reason = self.refuses(gram, plan)
+        if reason is not None:
+            raise Refused(reason)
+        if gram.objective == "several" and plan.betas.size:
+            return self._anneal_several(gram, plan, n_jobs, tick)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
             from pairflip.engines.numba.deviance_search import walk_deviance as walk
