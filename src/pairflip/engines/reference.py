@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ class ReferenceEngine:
 
     def start(self, gram: Gram, k: int, key: NDArray[np.uint32]) -> NDArray[np.int64]:
         """First order of the columns: ONES are the first k that stay independent, in random order."""
-        return first_order(gram, k, key)
+        return first_order(gram, k, key, partial(self.energy, gram))
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour by QR; see `LiteralSearch.path`."""
