@@ -19,6 +19,7 @@ from benchmarks import (
     optimality,
     prove,
     ridge_bound,
+    several,
     shrinkage,
     speed,
     stability,
@@ -50,6 +51,7 @@ PARTS = {
     "shrinkage": shrinkage.report,
     "shrinkage-simulated": shrinkage.report_simulated,
     "ridge-bound": ridge_bound.report,
+    "several": several.report,
 }
 NAMED = (
     "honesty",
@@ -68,6 +70,7 @@ NAMED = (
     "shrinkage",
     "shrinkage-simulated",
     "ridge-bound",
+    "several",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

@@ -6,10 +6,11 @@ import pytest
 
 import pairflip.testing as suite
 from pairflip import Schedule, SubsetProblem, anneal, datasets
-from pairflip.engines.numba import NumbaEngine, _system
+from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.algebra import rounding
 from pairflip.engines.numba.clock import OK, SQUARE, TABLE, Output, Plan, new_clock
 from pairflip.engines.numba.walk import advance
+from pairflip.engines.numba.wiring import new_memory, system_of
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.testing import Case, delicate_cases
 
@@ -79,14 +80,14 @@ def true_changes(gram, order, k):
 
 def small_steps(gram, plan, way, flips=400):
     """The chain's memory and clock after every `flips` flips, up to its first delicate one."""
-    chain, clock = NumbaEngine(way)._memory(gram, plan.k), new_clock(0, 1)
+    chain, clock = new_memory(gram, plan.k), new_clock(0, 1)
     coldest = np.minimum.accumulate(plan.betas[::-1])[::-1].copy()
     number = TABLE if way == "table" else SQUARE
     kernel_plan = Plan(plan.betas, np.cumsum(plan.flips), coldest, plan.keys, number, 1.0, 512)
     shape, ends = (1, plan.betas.size), np.zeros((1, plan.k), np.int64)
     counts = np.zeros(shape, np.int64)
     output = Output(np.zeros(shape), counts, ends, ends.copy(), np.zeros(1), np.zeros(1, np.int64))
-    while advance(_system(gram), chain, clock, kernel_plan, output, flips)[0] == OK and clock["chain"][0] == 0:
+    while advance(system_of(gram), chain, clock, kernel_plan, output, flips)[0] == OK and clock["chain"][0] == 0:
         yield chain, clock
 
 

@@ -17,6 +17,7 @@ PAGES = [
     "predicting.md",
     "proof.md",
     "searching.md",
+    "several-targets.md",
     "stability.md",
 ]
 BLOCKS = [

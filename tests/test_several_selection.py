@@ -58,8 +58,6 @@ def test_the_columns_that_made_the_targets_are_found(curve: SizeCurve) -> None:
     text = str(curve)
     assert "variance of the targets" in text
     assert "“y2” 0." in text
-    with pytest.raises(ValueError, match="several targets"):
-        curve.predict(X, 3, interval=0.9)
 
 
 def test_what_a_held_out_row_says_changes_nothing_in_its_fold(curve: SizeCurve) -> None:
@@ -128,10 +126,7 @@ def test_threads_and_leaving_single_rows_out() -> None:
     assert "one row is left out" in one._repr_html_()
 
 
-@pytest.mark.parametrize("name", ["stability", "null", "outer"])
-def test_what_there_is_for_one_target_only_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}.*3 targets"):
-        select_size(SubsetProblem(*table()), [1], cv=3, **{name: 3})
+def test_a_ridge_chosen_with_the_size_is_there_for_one_target_only() -> None:
     with pytest.raises(ValueError, match="3 targets"):
         select_size(SubsetProblem(*table()), [1], cv=3, ridge="auto")
 
@@ -149,8 +144,9 @@ def test_estimators_have_a_row_of_coefficients_for_each_target() -> None:
     assert chosen.predict(X).shape == Y.shape
     assert chosen.n_nonzero_coefs_ == 3
     assert chosen.curve_.targets.names == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="several targets"):
-        chosen.predict_interval(X)
+    bounds = chosen.predict_interval(X, 0.8)
+    assert bounds.shape == (40, 2, 3)
+    assert np.all(bounds[:, 0] < bounds[:, 1])
 
 
 def write(folder: Path) -> Path:
@@ -166,6 +162,8 @@ def test_command_line(tmp_path: Path) -> None:
     several = ["--target", "fat,water,protein", "--quiet"]
     done = run.invoke(app, ["select", str(data), *several, "--sizes", "1-4", "--cv", "4", "--out", str(out)])
     assert done.exit_code == 0, done.output
+    assert "Selected in halves" in (out / "report.html").read_text()
+    assert (out / "half_samples.csv").read_text().startswith('"size","column","chosen","frequency"')
     assert "R2 on held-out rows: “fat”" in done.output
     record = json.loads((out / "result.json").read_text())
     assert [each["target"] for each in record["verdict"]["targets"]] == ["fat", "water", "protein"]
@@ -179,10 +177,13 @@ def test_command_line(tmp_path: Path) -> None:
     assert json.loads(fitted.stdout)["columns"] == ["c1", "c4", "c7"]
     shown = run.invoke(app, ["fit", str(data), *several, "-k", "3", "--out", str(tmp_path / "coef.csv")])
     assert "(fat 0." in shown.output
+    proved = run.invoke(app, ["prove", str(data), *several, "-k", "3", "--json"])
+    assert proved.exit_code == 0, proved.output
+    assert json.loads(proved.stdout)["proved"] is True
+    told = run.invoke(app, ["prove", str(data), *several, "-k", "3", "--n-best", "2"])
+    assert "c1, c4, c7" in told.output
     for bad, says in (
         (["predict", str(out), str(data)], "3 targets"),
-        (["prove", str(data), *several, "-k", "2"], "no proofs"),
-        (["select", str(data), *several, "--stability", "5"], "one target only"),
         (["fit", str(data), "--target", "fat,fat", "-k", "2"], "different names"),
         (["fit", str(data), "--target", "fat,oil", "-k", "2"], "oil"),
         (["fit", str(data), "--target", "fat,c1", "--loss", "poisson", "-k", "2"], "expected one column"),

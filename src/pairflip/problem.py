@@ -270,6 +270,12 @@ class SubsetProblem:
             raise ValueError("the leave-one-out error as an energy is for one target and squared error.")
         return LooGram(self.gram, self.forced_basis)
 
+    def target_options(self) -> dict[str, Any]:
+        """What `SubsetProblem` is told about several targets, for another table with these; nothing for one."""
+        if not isinstance(self.loss, SeveralTargets):
+            return {}
+        return {"scale_targets": self.loss.scaled, "target_names": self.target_names}
+
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:
         """Positions among the candidates of the columns of `support` (any order, no repeats)."""
         given = np.asarray(support, dtype=np.int64).ravel()

@@ -143,11 +143,11 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
 
     from pairflip.jobs import local_threads
     from pairflip.present.proof import seconds_text
-    from pairflip.search.exhaustive import enumeration_seconds
+    from pairflip.search.exhaustive import all_seconds
     from pairflip.text import plural
 
     n, workers = problem.gram.n_columns, local_threads(threads)
-    seconds = enumeration_seconds(n, k) / workers
+    seconds = all_seconds(problem.gram, k) / workers
     if seconds < _LONG_S:
         return
     every = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "

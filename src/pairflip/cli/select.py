@@ -111,14 +111,12 @@ def select(
             assert journal is not None
             loaded = load(given)
             problem = loaded.problem(model, quiet)
-            chosen = _for_targets(context, problem, chosen)
             _one_part(problem, chosen, journal, shard, groups=loaded.groups, **run)
             return
         check_folder(folder, force)
         refuse_folder_of(folder, data)
         loaded = load(given)
         problem = loaded.problem(model, quiet)
-        chosen = _for_targets(context, problem, chosen)
         curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **run)
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
@@ -128,14 +126,6 @@ def select(
         if loss is o.LossName.SQUARES:
             del used["loss"]
         finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
-
-
-def _for_targets(context: typer.Context, problem: SubsetProblem, chosen: Selection) -> Selection:
-    """Half-samples are there for one target: with several there are none unless asked for, which is refused."""
-    asked = context.get_parameter_source("stability")
-    if problem.target_names and (asked is None or asked.name == "DEFAULT"):
-        return replace(chosen, stability=0)
-    return chosen
 
 
 def default_folder(data: Path | None) -> Path:

@@ -139,8 +139,6 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
     if gram.objective == "deviance" and plan.betas.size:
         return "Annealing is for squared error; for classes and counts there are descents (method='descend')."
-    if gram.objective == "several" and plan.betas.size:
-        return "Annealing is for one target; for several there are descents (method='descend')."
     if plan.descent is not None and gram.objective == "loo":
         return "Descents are defined for the energy, not for the leave-one-out error."
     if plan.starts is not None and plan.betas.size:
@@ -152,6 +150,8 @@ def flip_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
     if gram.objective == "loo":
         return 60.0 + int(gram.target.size) * (2.0 + k / 5.0)
+    if gram.objective == "several":
+        return 40.0 + 4.0 * k + k * k / 5.0
     n_rows = 0 if gram.dense else gram.n_rows
     return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
 

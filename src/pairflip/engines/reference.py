@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, TIE, Pair, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import BETTER, TIE, Pair, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.first_support import first_order
 from pairflip.engines.reference_descent import LiteralSearch
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.philox import flip_draws, start_order
+from pairflip.philox import flip_draws
 
 _BLOCK = 256
 
@@ -62,16 +64,7 @@ class ReferenceEngine:
 
     def start(self, gram: Gram, k: int, key: NDArray[np.uint32]) -> NDArray[np.int64]:
         """First order of the columns: ONES are the first k that stay independent, in random order."""
-        ones: list[int] = []
-        zeros: list[int] = []
-        for column in start_order(key, gram.n_columns):
-            if len(ones) < k and np.isfinite(self.energy(gram, np.array([*ones, column]))):
-                ones.append(int(column))
-            else:
-                zeros.append(int(column))
-        if len(ones) < k:
-            raise RankTooSmall(k, len(ones), gram.objective)
-        return np.array(ones + zeros)
+        return first_order(gram, k, key, partial(self.energy, gram))
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour by QR; see `LiteralSearch.path`."""

@@ -70,10 +70,9 @@ class SubsetRegressor(RegressorMixin, SubsetModel):
         return np.asarray(X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
-        """Several targets may be given as the columns of y, unless simulated annealing is asked for."""
+        """Several targets may be given as the columns of y."""
         tags = super().__sklearn_tags__()
-        plain = isinstance(self.schedule, str) and self.schedule == "auto" and self.chains is None
-        tags.target_tags.multi_output = plain and self.method != "anneal"
+        tags.target_tags.multi_output = True
         return tags
 
 
@@ -97,7 +96,8 @@ class AnnealedSubset(SubsetRegressor):
         How much to spend where chains do not agree: the names count work, so results are the same everywhere; a number
         is seconds by the clock.
     method : {"auto", "descend", "anneal"} or None
-        See `anneal`; None: "anneal" if a schedule or a number of chains is given, else "auto".
+        See `anneal`; None: "anneal" if a schedule or a number of chains is given, else "auto" ("descend" with several
+        targets).
     prove : bool
         Whether to prove that no other k columns fit better, where that takes at most half a second: `proof_`.
     fit_intercept : bool

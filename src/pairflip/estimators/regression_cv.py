@@ -205,9 +205,9 @@ class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
         """Lower and upper bounds (n_samples, 2) around the predictions of new rows, from the folds' own fits.
 
         X has the shape (n_samples, n_features). `coverage` is the fraction of new rows that the intervals are to cover;
-        docs/predicting.md says what holds, and how often it was true.
+        docs/predicting.md says what holds, and how often it was true. With several targets (n_samples, 2, n_targets).
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         found = self.curve_.predict(X, self.n_nonzero_coefs_, interval=coverage)
-        return np.column_stack([found.lower, found.upper])
+        return np.stack([found.lower, found.upper], axis=1)

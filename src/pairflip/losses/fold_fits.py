@@ -31,7 +31,10 @@ _TRUSTED = 0.05  # of the variation of the target must remain in the training ro
 
 @dataclass(frozen=True)
 class FoldCoefficients:
-    """What F folds predict with: coefficients (F, k) of their columns, (F, A) of forced ones, intercepts (F,)."""
+    """What F folds predict with: coefficients (F, k) of their columns, (F, A) of forced ones, intercepts (F,).
+
+    With q targets these are (F, k, q), (F, A, q) and (F, q).
+    """
 
     coefs: Floats
     always_coefs: Floats

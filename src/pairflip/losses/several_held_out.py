@@ -92,6 +92,11 @@ class HeldOutSeveral:
         always_coef, intercept = constants(problem, own.kept, support, coef, inside)
         return coef, always_coef, intercept, float(energies.sum())
 
+    def fitted(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
+        """Coefficients (k, q) of a support on the training rows of a fold, in the units of the table; its energy."""
+        coef, _, _, energy = self._fit(fold, support)
+        return coef, energy
+
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """Observed minus predicted (C, P q) when fold f is predicted by supports[f, c] of (F, C, k)."""
         return self.judged(supports)[0]
@@ -132,8 +137,18 @@ class HeldOutSeveral:
         return np.asarray(self.judged(nothing)[0][0])
 
     def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
-        """They are not kept for several targets."""
-        raise NotImplementedError
+        """What each fold predicts with its own columns (F, k): coefficients (F, k, q), (F, a, q) and constants (F, q).
+
+        Parameters
+        ----------
+        supports : (F, k)
+            Columns chosen in each fold.
+        quick
+            Nothing here: there is one way only.
+        """
+        every = [self._fit(fold, support) for fold, support in enumerate(supports)]
+        coefs, always_coefs, intercepts, _ = zip(*every, strict=True)
+        return FoldCoefficients(np.stack(coefs), np.stack(always_coefs), np.stack(intercepts))
 
     def row_errors(self, residuals: Floats) -> Floats:
         """Squared errors."""

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
 
+from pairflip.least_squares import Floats
 from pairflip.present import class_words
 from pairflip.present.halves import Piece, listed, null_words, plain, stability_words, unstable_names
 from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.selection.curve import SizeCurve
+from pairflip.selection.records import TargetErrors
 from pairflip.selection.verdict import (
     CLEAR,
     HeldOut,
@@ -84,11 +86,12 @@ class Answer:
 def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
     """The errors of held-out rows that make sense for the target."""
     if curve.targets is not None:
-        own = zip(
-            curve.targets.names, curve.targets.r2[curve.at(size)], curve.targets.rmse[curve.at(size)], strict=True
-        )
-        each = [{"target": name, "r2": _finite(r2), "rmse": float(rmse)} for name, r2, rmse in own]
-        return {"rmse": now.rmse, "r2": now.r2, "targets": each}
+        at = curve.at(size)
+        return {
+            "rmse": now.rmse,
+            "r2": now.r2,
+            **_target_record(curve.targets, curve.targets.r2[at], curve.targets.rmse[at]),
+        }
     if curve.loss.squared:
         return {"rmse": now.rmse, "r2": now.r2}
     at, classes = curve.at(size), curve.classes
@@ -99,6 +102,14 @@ def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
     return {"loss": curve.loss.name, "deviance": 2.0 * float(curve.cv_error[at]), "explained_deviance": now.r2, **more}
 
 
+def _target_record(targets: TargetErrors | None, r2: Floats | None, rmse: Floats | None) -> dict[str, Any]:
+    """R2 and RMSE of each of several targets; nothing for one."""
+    if targets is None or r2 is None or rmse is None:
+        return {}
+    own = zip(targets.names, r2.tolist(), rmse.tolist(), strict=True)
+    return {"targets": [{"target": name, "r2": _finite(share), "rmse": error} for name, share, error in own]}
+
+
 def _finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
@@ -107,7 +118,8 @@ def _outer_errors(curve: SizeCurve) -> dict[str, Any] | None:
     if curve.outer is None:
         return None
     if curve.loss.squared:
-        return {"rmse": curve.outer.rmse, "r2": curve.outer.r2}
+        of_targets = _target_record(curve.targets, curve.outer.target_r2, curve.outer.target_rmse)
+        return {"rmse": curve.outer.rmse, "r2": curve.outer.r2, **of_targets}
     return {"deviance": 2.0 * curve.outer.error, "explained_deviance": curve.outer.r2}
 
 
@@ -123,7 +135,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
     headline = [(f"Keep {plural(size, 'column')}{_besides(curve)}", False), *_forced(curve), (": ", False)]
     headline += [*_names(curve, size), (".", False)]
-    details: list[Piece] = [(_how_well(curve, size), False), *_by_target(curve, size), (_outer_words(curve), False)]
+    details: list[Piece] = [(_how_well(curve, size), False), *_by_target(curve, size), *_outer_words(curve)]
     if other is not None:
         details += _other(curve, size, other)
     if words := shrinkage_words(curve):
@@ -161,7 +173,7 @@ def _nothing(curve: SizeCurve) -> Answer:
         beside = f", against {class_words.short(curve, 0)} with the {baseline(curve)}"
         details.append((f": {class_words.short(curve, best)}{beside}", False))
     details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
-    details += [(_outer_words(curve), False), *stability_words(curve, best), (null_words(curve), False)]
+    details += [*_outer_words(curve), *stability_words(curve, best), (null_words(curve), False)]
     cautions = (*class_words.separated(curve, 0), *_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
@@ -195,11 +207,17 @@ def _by_target(curve: SizeCurve, size: int) -> list[Piece]:
     if curve.targets is None:
         return []
     units = " Errors are in units of each target's standard deviation;" if _scaled(curve) else ""
-    pieces: list[Piece] = [(f"{units} R2 on held-out rows: ", False)]
-    for t, name in enumerate(curve.targets.names):
+    own = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
+    return [(f"{units} R2 on held-out rows: ", False), *own, (".", False)]
+
+
+def _r2_of_targets(names: list[str], shares: Floats) -> list[Piece]:
+    """Targets, each with its R2."""
+    pieces: list[Piece] = []
+    for t, name in enumerate(names):
         pieces += [(", " if t else "", False), (shorten(clean(name), 60), True)]
-        pieces.append((f" {r2_text(float(curve.targets.r2[curve.at(size), t]))}", False))
-    return [*pieces, (".", False)]
+        pieces.append((f" {r2_text(float(shares[t]))}", False))
+    return pieces
 
 
 def _scaled(curve: SizeCurve) -> bool:
@@ -210,21 +228,23 @@ def _of_target(curve: SizeCurve) -> str:
     return "of the target" if curve.targets is None else "of the targets"
 
 
-def _outer_words(curve: SizeCurve) -> str:
+def _outer_words(curve: SizeCurve) -> list[Piece]:
     """What the cross validation around the whole selection found, if there was one."""
     outer = curve.outer
     if outer is None:
-        return ""
+        return []
     sizes = ", ".join(str(size) for size in outer.sizes.tolist())
     if not curve.loss.squared:
-        return (
-            f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, "
-            f"half the mean deviance is {number(outer.error, 3)}; sizes chosen there: {sizes}."
-        )
-    return (
-        f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, the "
-        f"RMSE is {number(outer.rmse, 3)} ({explained(outer.r2)}); sizes chosen there: {sizes}."
+        said = f"half the mean deviance is {number(outer.error, 3)}"
+    else:
+        said = f"the RMSE is {number(outer.rmse, 3)} ({explained(outer.r2)})"
+    text = (
+        f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, "
+        f"{said}; sizes chosen there: {sizes}."
     )
+    if curve.targets is None or outer.target_r2 is None:
+        return [(text, False)]
+    return [(f"{text} R2 there: ", False), *_r2_of_targets(curve.targets.names, outer.target_r2), (".", False)]
 
 
 def _explains(curve: SizeCurve, size: int) -> str:

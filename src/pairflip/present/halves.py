@@ -95,6 +95,7 @@ def null_words(curve: SizeCurve) -> str:
     null = curve.null
     if null is None:
         return ""
+    what = "target" if curve.targets is None else "targets"
     times = "once" if null.r2.size == 1 else f"{null.r2.size} times"
     columns = "the best column" if null.size == 1 else f"the best {null.size} columns"
     overlap, same = percent(float(null.overlap.mean())), percent(float(null.set_frequency.mean()))
@@ -103,7 +104,7 @@ def null_words(curve: SizeCurve) -> str:
         again = f"on average {same} of the random halves selected that column again"
     middle, highest = _r2(float(np.median(null.r2))), _r2(float(null.r2.max()))
     return (
-        f" With the target shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
+        f" With the {what} shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
         f"{highest}), and {again}."
     )
 

@@ -15,6 +15,7 @@ from pairflip.text import NOTHING, aligned, clean, column_labels, number, percen
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
+    from pairflip.selection.stability import Stability
 
 Rows = list[list[str]]
 
@@ -71,7 +72,8 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
 def column_heads(curve: SizeCurve) -> list[str]:
     """Headings of the table of columns: what is known of this curve."""
     if curve.targets is not None:
-        return ["Column", *map(clean, curve.targets.names), "Selected in folds"]
+        seen = ["Selected in halves"] if curve.stability is not None else []
+        return ["Column", *map(clean, curve.targets.names), *seen, "Selected in folds"]
     halves = ["In halves: 5 %", "95 %", "Selected in halves"] if curve.stability is not None else []
     errors = ["Standard error"] if curve.standard_errors is not None else []
     return ["Column", "Coefficient", *errors, *halves, "Selected in folds"]
@@ -87,7 +89,9 @@ def column_about(curve: SizeCurve) -> str:
             " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
             "coefficients tend to be too large and these errors too small."
         )
-    if curve.stability is not None:
+    if curve.stability is not None and curve.targets is not None:
+        text += f" Selected in halves: how many of {2 * curve.stability.pairs} {curve.stability.how} did."
+    elif curve.stability is not None:
         text += (
             f" In halves: quantiles of the coefficient over those of {2 * curve.stability.pairs} "
             f"{curve.stability.how} that selected the column (where at least ten did), and how many did."
@@ -106,6 +110,8 @@ def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
         values = zip(*(several[j].coefficients for j in order), strict=True)
         kept = [kinds[several[j].kind] or f"{counts[j]:,} of {curve.n_folds:,}" for j in order]
         own = [aligned(list(of_target), least=4) for of_target in values]
+        if curve.stability is not None:
+            own.append([percent(_frequency(curve.stability, j, size)) for j in order])
         return [list(row) for row in zip(labels, *own, kept, strict=True)]
     every = {row.place: row for row in coefficient_rows(curve, size)}
     shown = [every[j] for j in order]
@@ -117,6 +123,12 @@ def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
         cells += [aligned([row.coef_5 for row in shown], 3), aligned([row.coef_95 for row in shown], 3)]
         cells.append([percent(row.frequency) for row in shown])
     return [list(row) for row in zip(*cells, folds, strict=True)]
+
+
+def _frequency(halves: Stability, column: int, size: int) -> float:
+    """Fraction of the half-samples that selected a chosen column; not-a-number for others, and where none are known."""
+    known = size in halves.sizes and column in halves.chosen[halves.at(size)]
+    return halves.frequency(column, size) if known else float("nan")
 
 
 def _stand_in_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:

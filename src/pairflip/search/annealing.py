@@ -12,6 +12,7 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.losses.loo import LooGram
+from pairflip.losses.several import SeveralForm
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
@@ -111,9 +112,9 @@ def anneal(
         takes the place of the energy everywhere, in the trace too; a flip costs O(M k), and nothing is polished. Its
         minimum falls with k far beyond the columns that matter, so it must not choose k.
     method
-        ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only; the one for classes, counts and several
-        targets) or ``"anneal"``. None: ``"anneal"`` if a
-        schedule, a number of chains or the other objective is given, else ``"auto"``.
+        ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only; the one for classes and counts) or
+        ``"anneal"``. None: ``"anneal"`` if a schedule, a number of chains or the other objective is given, else
+        ``"auto"``, or ``"descend"`` with several targets.
     effort
         For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (about a second on one core where chains do not
         agree earlier) or ``"thorough"``, counted in work, so that the result is the same everywhere; or a number of
@@ -166,7 +167,10 @@ def anneal(
     first = first_best(energies, gram.yy)
     found = supports[first]
     notes = [] if problem.gram.dense else [BY_COLUMNS]
-    if polish and objective == "energy":
+    quadratic = problem.loss.quadratic
+    if polish and not quadratic:
+        found = refine(gram, found)
+    elif polish and objective == "energy":
         from pairflip.search.double_flip import improve
 
         improved = improve(problem.gram, supports, energies)
@@ -174,7 +178,7 @@ def anneal(
             found = improved[0]
             notes.append("double flips found a better support than any chain")
     proof, chosen = None, problem.candidates[found]
-    if prove and polish and objective == "energy":
+    if prove and polish and quadratic and objective == "energy":
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
     return Trace(
@@ -218,7 +222,7 @@ def _certain(
 def as_descent(
     problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None, objective: str = "energy"
 ) -> Method:
-    """The one method for classes, counts and several targets; what asks for annealing is refused.
+    """The method for classes, counts and several targets: descents, unless annealing is asked for and there is one.
 
     Parameters
     ----------
@@ -227,6 +231,15 @@ def as_descent(
     method, schedule, chains, objective
         As in `anneal`.
     """
+    if isinstance(problem.gram, SeveralForm):
+        if objective != "energy":
+            raise ValueError(
+                f"objective asks for what there is for one target without limits on the columns only, {objective!r}; "
+                "expected objective='energy'."
+            )
+        if method is None:
+            return "descend" if schedule == "auto" and chains is None else "anneal"
+        return as_method(method)
     asked = {
         "method": method == "anneal",
         "schedule": schedule != "auto",
@@ -234,11 +247,6 @@ def as_descent(
         "objective": objective != "energy",
     }
     for name, given in asked.items():
-        if given and problem.target_names:
-            raise ValueError(
-                f"{name} asks for what there is for one target only, and y has {len(problem.target_names)}; expected "
-                "method='descend' (--method descend), which is the default for several targets."
-            )
         if given:
             raise ValueError(
                 f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; expected "

@@ -15,7 +15,8 @@ from pairflip.engines.base import EPSILON, EQUAL, INFLATION
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.search.exhaustive import Lowest, Question, Rooms, run_pieces, table_of
+from pairflip.losses.several import SeveralForm
+from pairflip.search.exhaustive import Lowest, Question, rooms_of, run_pieces, table_of
 
 _PARTS = 64  # open nodes that are handed out
 _FIRST_BRANCHES = 20_000.0  # a tree of fewer branches is walked by one thread
@@ -31,7 +32,7 @@ class Node(NamedTuple):
 
 
 class _Factor(NamedTuple):
-    """Inverse factor T (n, n) of some columns together, y in its coordinates z (n,), and 2E with all of them."""
+    """Inverse factor T (n, n) of some columns together, y in its coordinates z (n,) or (n, q), 2E with all of them."""
 
     T: Floats
     z: Floats
@@ -72,12 +73,15 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
         return None
     trace = float(np.sum(whole.T**2))
     errors = 64.0 * EPSILON * gram.n_columns * (1.0 + trace) ** 0.5, 512.0 * k * EPSILON * (1.0 + trace)
-    room = Rooms(asked)
+    room = rooms_of(asked)
     _ = gram.matrix  # formed once, before threads ask for it
 
     def walk(nodes: list[Node], most: float, *, tell: bool) -> tuple[list[bool], int]:
         """Which of some nodes could be finished with so many branches altogether, and supports looked at."""
-        from pairflip.engines.numba.branching import branch
+        if isinstance(gram, SeveralForm):
+            from pairflip.engines.numba.several_branching import branch_several as branch
+        else:
+            from pairflip.engines.numba.branching import branch
 
         looked = np.zeros((len(nodes), 2))
 
@@ -86,14 +90,15 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
             factor = _factor(gram, table, inside + free)
             assert factor is not None  # all columns together are not singular
             with room.piece() as (exact, basis, chosen, _, kept):
-                tree, columns, dimensions = room.tree(), len(free), factor.z.size
+                tree, columns, dimensions = room.tree(), len(free), len(factor.z)
                 tree.T[0, :columns], tree.z[0] = 0.0, 0.0
                 # The columns that are in stand first, and only the rows of the others are needed.
                 tree.T[0, :columns, :dimensions], tree.z[0, :dimensions] = factor.T[len(inside) :], factor.z
                 tree.columns[0, :columns], tree.n[0] = free, columns
                 tree.doubled[0], tree.taken[0] = factor.doubled, len(inside)
                 chosen.at[: len(inside)] = np.array(inside, dtype=np.int64)
-                form = gram.matrix, gram.b, exact, basis, chosen, kept, tree
+                b = gram.B if isinstance(gram, SeveralForm) else gram.b
+                form = gram.matrix, b, exact, basis, chosen, kept, tree
                 return bool(branch(*form, gram.yy, *errors, most / len(nodes), looked[at], room.stop))
 
         finished = run_pieces(asked, list(range(len(nodes))), one, room.stop, tell=tell)
@@ -137,7 +142,8 @@ def open_nodes(gram: Gram, table: tuple[Floats, Floats], k: int, root: Node, rea
             closed.append(node)
             continue
         T = factor.T[len(node.inside) :]
-        cost = (T @ factor.z) ** 2 / np.einsum("jd,jd->j", T, T)
+        along = (T @ factor.z).reshape(len(T), -1)  # for each target
+        cost = np.sum(along**2, axis=1) / np.einsum("jd,jd->j", T, T)
         order = np.array(node.free)[np.argsort(-cost, kind="stable")].tolist()
         cost = np.sort(cost)[::-1]
         for m in range(missing - 1):
@@ -153,7 +159,7 @@ def _factor(gram: Gram, table: tuple[Floats, Floats], which: list[int]) -> _Fact
     columns, target = table[0][which], table[1]
     if gram.penalty.any():
         columns = np.hstack([columns, np.diag(np.sqrt(gram.penalty[which]))])
-        target = np.concatenate([target, np.zeros(len(which))])
+        target = np.concatenate([target, np.zeros((len(which), *target.shape[1:]))])
     q, r = np.linalg.qr(columns.T)
     if r.shape[0] < r.shape[1] or np.min(np.abs(np.diag(r))) ** 2 * INFLATION <= 1.0:
         return None
@@ -162,4 +168,4 @@ def _factor(gram: Gram, table: tuple[Floats, Floats], which: list[int]) -> _Fact
         return None
     z = q.T @ target
     rest = target - q @ z
-    return _Factor(T, z, float(rest @ rest))
+    return _Factor(T, z, float(np.vdot(rest, rest)))

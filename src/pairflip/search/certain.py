@@ -16,7 +16,7 @@ from pairflip.gram import Gram
 from pairflip.problem import SubsetProblem
 from pairflip.search.branch_and_bound import branch_seconds, can_branch
 from pairflip.search.effort import Effort
-from pairflip.search.exhaustive import Question, enumerate_supports, enumeration_seconds
+from pairflip.search.exhaustive import Question, all_seconds, enumerate_supports
 from pairflip.search.proof import Proof
 
 RUNNERS_UP = 5
@@ -114,4 +114,4 @@ def enumeration_cost(gram: Gram, k: int) -> float:
     n, rows = gram.n_columns, gram.target.size
     if k > 2 and not gram.dense:
         return float("inf")
-    return enumeration_seconds(n, k) + (0.0 if gram.dense or k == 1 else 1e-10 * n * n * rows)
+    return all_seconds(gram, k) + (0.0 if gram.dense or k == 1 else 1e-10 * n * n * rows)

@@ -18,6 +18,7 @@ from pairflip.engines.base import EQUAL, NOTHING, Tick
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
+from pairflip.losses.several import SeveralForm
 from pairflip.losses.shrunken import ShrunkenGram
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
@@ -99,10 +100,23 @@ def enumeration_seconds(n: int, k: int) -> float:
     return 1e-9 * (0.45 * comb(n, k) + 8.0 * comb(n, k - 1) + 700.0 * comb(n, k - 2))
 
 
+def all_seconds(gram: Gram, k: int) -> float:
+    """The same for a problem, which may have several targets."""
+    if isinstance(gram, SeveralForm):
+        from pairflip.search.several_proof import several_seconds
+
+        return several_seconds(gram, k)
+    return enumeration_seconds(gram.n_columns, k)
+
+
 def enumerate_supports(asked: Question) -> Lowest:
     """All supports, from the largest first column down."""
     gram, k = asked.gram, asked.k
     n = gram.n_columns
+    if isinstance(gram, SeveralForm):
+        from pairflip.search.several_proof import enumerate_several_supports
+
+        return enumerate_several_supports(asked)
     if k == 1:
         return _single(asked)
     room = Rooms(asked)
@@ -147,23 +161,32 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     ridge = bool(gram.penalty.any())
     if n >= gram.target.size and not ridge:
         return 0.0
-    columns, target = gram.columns_of(np.arange(n)), gram.target
-    if n > target.size and np.all(gram.penalty[:n] >= LEAST):
+    columns, target = gram.columns_of(np.arange(n)), targets_of(gram)
+    if n > len(target) and np.all(gram.penalty[:n] >= LEAST):
         # For every r, 2 y'r - r'r - sum (X_j r)^2 / penalty_j is a bound, and this r gives the largest one.
-        r = np.linalg.solve(np.eye(target.size) + (columns.T / gram.penalty[:n]) @ columns, target)
-        along = float(np.sum((columns @ r) ** 2 / gram.penalty[:n]))
-        return max(float(2.0 * target @ r - r @ r) - along - 1e-12 * gram.yy, 0.0)
+        r = np.linalg.solve(np.eye(len(target)) + (columns.T / gram.penalty[:n]) @ columns, target)
+        along = float(np.sum(((columns @ r) ** 2).T / gram.penalty[:n]))
+        return max(float(2.0 * np.vdot(target, r) - np.vdot(r, r)) - along - 1e-12 * gram.yy, 0.0)
     if ridge:
         columns = np.hstack([columns, np.diag(np.sqrt(gram.penalty[:n]))])
-        target = np.concatenate([target, np.zeros(n)])
+        target = np.concatenate([target, np.zeros((n, *target.shape[1:]))])
     u, s, _ = np.linalg.svd(columns.T, full_matrices=False)
     basis = u[:, s > 1e-13 * s[0]]  # what is called dependent here lowers the bound, if anything
     rest = target - basis @ (basis.T @ target)
-    return max(float(rest @ rest) - 1e-12 * gram.yy, 0.0)
+    return max(float(np.vdot(rest, rest)) - 1e-12 * gram.yy, 0.0)
+
+
+def targets_of(gram: Gram) -> Floats:
+    """The target (M,), or several (M, q)."""
+    return gram.targets if isinstance(gram, SeveralForm) else gram.target
 
 
 def table_of(gram: Gram) -> tuple[Floats, Floats]:
     """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
+    if isinstance(gram, SeveralForm):
+        from pairflip.engines.numba.several_delicate import few_rows
+
+        return few_rows(gram)
     from pairflip.engines.numba.judging import Judge
 
     return Judge(gram).table
@@ -173,35 +196,48 @@ class Rooms:
     """Memory of the threads that work on a question, and what they have found."""
 
     def __init__(self, asked: Question) -> None:
+        self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
+        self._prepare(asked.gram)
+
+    def _prepare(self, gram: Gram) -> None:
+        """What all threads read."""
         from pairflip.engines.numba.enumeration import ROUNDING
         from pairflip.engines.numba.orthogonal import Exact
 
-        gram = asked.gram
-        self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
         self.ridge = bool(gram.penalty.any())
-        many = comb(gram.n_columns, asked.k) > _MANY
+        many = comb(gram.n_columns, self.asked.k) > _MANY
         columns, target = table_of(gram) if many else (np.ascontiguousarray(gram.columns), gram.target)
         root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
-        self._exact = Exact(columns, target, root, np.empty(0))
+        self._exact: Any = Exact(columns, target, root, np.empty(0))
         # What was subtracted for a fold left its rounding in what remains.
         inner = gram.base if isinstance(gram, ShrunkenGram) else gram
         self.rounding = ROUNDING / (inner.trust if isinstance(inner, HeldOutGram) else 1.0)
 
+    def _memory(self) -> tuple[Any, ...]:
+        """(basis, chosen, levels) for one thread."""
+        from pairflip.engines.numba.enumeration import new_levels
+        from pairflip.engines.numba.lowest import new_chosen
+        from pairflip.engines.numba.orthogonal import new_basis
+
+        k, n, rows = self.asked.k, self.asked.gram.n_columns, self._exact.target.size
+        basis = new_basis(k, n, rows, ridge=self.ridge)
+        return basis, new_chosen(k, n), new_levels(k, n, rows + k * self.ridge)
+
+    def _branches(self) -> Any:
+        """Memory for the branches of one thread."""
+        from pairflip.engines.numba.branching import new_branches
+
+        n = self.asked.gram.n_columns
+        return new_branches(self.asked.k, n, n)
+
     @contextmanager
     def piece(self) -> Iterator[tuple[Any, ...]]:
         """(exact, basis, chosen, levels, kept) for a piece of work; what it found is taken at the end."""
-        from pairflip.engines.numba.enumeration import new_levels
-        from pairflip.engines.numba.lowest import new_chosen, new_kept
-        from pairflip.engines.numba.orthogonal import new_basis
+        from pairflip.engines.numba.lowest import new_kept
 
-        own, k, n = self._own, self.asked.k, self.asked.gram.n_columns
+        own, k = self._own, self.asked.k
         if not hasattr(own, "room"):
-            rows = self._exact.target.size
-            own.room = (
-                new_basis(k, n, rows, ridge=self.ridge),
-                new_chosen(k, n),
-                new_levels(k, n, rows + k * self.ridge),
-            )
+            own.room = self._memory()
         # Every piece of work begins with the same bounds, so that nothing depends on who did what before.
         kept = new_kept(k, self.asked.wanted, self.asked.limit, self.asked.levels)
         yield self._exact, *own.room, kept
@@ -210,11 +246,8 @@ class Rooms:
 
     def tree(self) -> Any:
         """Memory of this thread for branches."""
-        from pairflip.engines.numba.branching import new_branches
-
         if not hasattr(self._own, "branches"):
-            n = self.asked.gram.n_columns
-            self._own.branches = new_branches(self.asked.k, n, n)
+            self._own.branches = self._branches()
         return self._own.branches
 
     def forget(self) -> None:
@@ -245,6 +278,15 @@ class Rooms:
         joined, energies = np.sort(np.concatenate(supports), axis=1), np.concatenate(doubled)
         order = np.lexsort((*joined.T[::-1], energies))
         return Lowest(joined[order], energies[order], sum(counts, none[2]), looked, complete, bound, any(overflow))
+
+
+def rooms_of(asked: Question) -> Rooms:
+    """Memory for a question, as its targets need it."""
+    if isinstance(asked.gram, SeveralForm):
+        from pairflip.search.several_proof import SeveralRooms
+
+        return SeveralRooms(asked)
+    return Rooms(asked)
 
 
 def _single(asked: Question) -> Lowest:

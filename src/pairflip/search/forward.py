@@ -6,6 +6,7 @@ import numpy as np
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.several import SeveralForm
 
 
 def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
@@ -16,8 +17,10 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
 
     .. math:: q = (G_j - Q_{:j}^T Q) / \sqrt{s_j}, \quad r \to r - q r_j / \sqrt{s_j}, \quad s \to s - q^2 .
 
-    `b` (N,) and `yy` stand for another target than that of the problem.
+    `b` (N,) and `yy` stand for another target than that of the problem. With several targets, all of them together.
     """
+    if b is None and isinstance(gram, SeveralForm):
+        return [0.5 * gram.yy * left for left in (1.0, *forward_several(gram, gram.B, gram.yy, k))]
     r, s = (gram.b if b is None else b).copy(), gram.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, r.size))

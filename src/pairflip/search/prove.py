@@ -17,16 +17,18 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
+from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.annealing import anneal, check_size
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
 from pairflip.search.certain import best_support, enumeration_cost
-from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, enumeration_seconds, whole_bound
+from pairflip.search.exhaustive import Lowest, Question, all_seconds, enumerate_supports, whole_bound
 from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
 from pairflip.search.proof import Proof
 from pairflip.search.ridge_bound import can_bound
 from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
+from pairflip.search.several_proof import first_of_flips
 
 BUDGET = 60.0
 """Seconds that a proof may take unless told otherwise."""
@@ -85,11 +87,7 @@ def prove(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     """
-    if problem.target_names:
-        raise ValueError(
-            f"y has {len(problem.target_names)} targets; expected one: there are no proofs for several together."
-        )
-    if not problem.loss.quadratic:
+    if not (problem.loss.quadratic or isinstance(problem.gram, SeveralForm)):
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."
         )
@@ -185,7 +183,7 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     gram, k, n = asked.gram, asked.k, asked.gram.n_columns
     possible = k <= 2 or gram.dense
     threads = max(1.0, _THREADED * asked.threads)
-    seconds = enumeration_seconds(n, k) / threads if possible else np.inf
+    seconds = all_seconds(gram, k) / threads if possible else np.inf
     on_device = _device_pays(asked, seconds)
     if on_device:
         seconds = device_seconds(n, k)
@@ -194,6 +192,7 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
         worthwhile = False  # what was asked for comes first
     # What is done unasked goes by cost models alone, and this method by the clock.
     ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(gram)
+    ridge = ridge and not isinstance(gram, SeveralForm)
     ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
     if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
         each = branch_seconds(n, 1.0)
@@ -226,7 +225,7 @@ def _device_pays(asked: Question, seconds: float) -> bool:
     if asked.engine == "numba" or (asked.engine == "auto" and seconds < WORTH_SECONDS):
         return False
     faster = asked.engine == "cuda" or device_seconds(asked.gram.n_columns, asked.k) < seconds
-    return faster and can_enumerate(asked)
+    return faster and can_enumerate(asked) and not isinstance(asked.gram, SeveralForm)
 
 
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
@@ -234,6 +233,8 @@ def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: in
     outside = np.setdiff1d(np.arange(gram.n_columns), first)
     if wanted == 1:
         return 2.0 * energy
+    if isinstance(gram, SeveralForm):
+        return first_of_flips(gram, first, energy, wanted)
     if not gram.dense or wanted - 1 > min(outside.size * first.size, 1000):
         return float("inf")
     G = gram.matrix

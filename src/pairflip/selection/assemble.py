@@ -158,8 +158,6 @@ def assemble(
         ),
         targets=target_errors(problem, errors, folds, residuals) if isinstance(errors, HeldOutSeveral) else None,
     )  # fmt: skip
-    if problem.target_names:
-        return curve
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
 

@@ -28,10 +28,11 @@ def loss_settings(problem: SubsetProblem) -> dict[str, Any]:
 
 
 def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
-    """The selection with the one method that there is for classes, counts and several targets."""
-    if not problem.limits.any:
-        (_check_several if problem.target_names else _check_likelihood)(problem, selection)
-    return replace(selection, method=as_descent(problem, selection.method))
+    """The selection with a method that there is for classes, counts and several targets; "auto" is descents here."""
+    if not (problem.limits.any or problem.target_names):
+        _check_likelihood(problem, selection)
+    method = as_descent(problem, selection.method)
+    return replace(selection, method="descend" if method == "auto" else method)
 
 
 def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
@@ -41,16 +42,6 @@ def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
             f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
             "for squared error (the p-value in the answer is there for all)."
         )
-
-
-def _check_several(problem: SubsetProblem, selection: Selection) -> None:
-    """Refuse what there is not for several targets."""
-    for name in ("stability", "null", "outer"):
-        if getattr(selection, name):
-            raise ValueError(
-                f"{name} (--{name}) is {getattr(selection, name)} and there are {len(problem.target_names)} targets; "
-                "expected 0: it is there for one target only."
-            )
 
 
 def check_learnable(problem: SubsetProblem, folds: Folds) -> None:

@@ -264,7 +264,7 @@ class SizeCurve:
         Returns
         -------
         (M,), (M, q) with several targets, or Prediction
-            The predictions; with `interval` a record of `prediction`, `lower` and `upper`, each (M,).
+            The predictions; with `interval` a record of `prediction`, `lower` and `upper`, each of that shape.
         """
         from pairflip.selection.prediction import predict
 

@@ -112,6 +112,8 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         q = len(values["targets"].names)
         values["coefs"] = tuple(coef.reshape(-1, q) for coef in values["coefs"])
         values["always_coefs"] = values["always_coefs"].reshape(*shape, q)
+        if values["fold_fits"] is not None:  # empty lists have lost their shape
+            values["fold_fits"] = _with_targets(values["fold_fits"], int(values["n_folds"]), q)
     else:
         values["always_coefs"] = values["always_coefs"].reshape(shape[0], -1)
     curve = SizeCurve(**values)
@@ -218,11 +220,31 @@ def _fold_fits(record: dict[str, Any] | None) -> FoldFits | None:
     return FoldFits(_array("sizes", record["sizes"]), **floats, intercepts=_array("intercepts", record["intercepts"]))
 
 
+def _with_targets(fits: FoldFits, folds: int, q: int) -> FoldFits:
+    """Fits of folds for q targets: (F, k, q), (F, A, q) and (T, F, q).
+
+    Parameters
+    ----------
+    fits : FoldFits
+        As they were read.
+    folds, q : int
+        Numbers of folds and targets.
+    """
+    return FoldFits(
+        fits.sizes,
+        tuple(each.reshape(folds, each.size // (folds * q), q) for each in fits.coefs),
+        tuple(each.reshape(folds, each.size // (folds * q), q) for each in fits.always_coefs),
+        fits.intercepts.reshape(-1, folds, q),
+    )
+
+
 def _outer(value: dict[str, Any]) -> OuterError:
     whole = {name: np.array(value[name], dtype=np.int64) for name in ("sizes", "rows", "fold")}
     supports = tuple(np.array(v, dtype=np.int64) for v in value["supports"])
     predictions = np.array(value["predictions"], dtype=float)
     r2 = float("nan") if value["r2"] is None else value["r2"]
+    own = {name: value.get(name) for name in ("target_rmse", "target_r2")}
+    whole |= {name: np.array(each, dtype=float) for name, each in own.items() if each is not None}
     return OuterError(**{**value, **whole, "supports": supports, "predictions": predictions, "r2": r2})
 
 
@@ -233,10 +255,11 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         return
     folds, forced = curve.n_folds, curve.always.size
     wanted = [curve.fold_supports[curve.at(size)].shape for size in fits.sizes.tolist()]
+    several = () if curve.targets is None else (len(curve.targets.names),)
     if (
-        [each.shape for each in fits.coefs] != wanted
-        or [each.shape for each in fits.always_coefs] != [(folds, forced)] * len(wanted)
-        or fits.intercepts.shape != (len(wanted), folds)
+        [each.shape for each in fits.coefs] != [(*each, *several) for each in wanted]
+        or [each.shape for each in fits.always_coefs] != [(folds, forced, *several)] * len(wanted)
+        or fits.intercepts.shape != (len(wanted), folds, *several)
     ):
         raise ValueError("fold_fits do not fit the columns of the folds")
 

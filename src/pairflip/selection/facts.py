@@ -49,12 +49,17 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     return facts
 
 
-def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> float:
-    """Mean error (twice cv_error) of rows predicted by their own mean, or with an offset by their mean rate."""
+def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats:
+    """What the mean of some rows (with an offset, their mean rate) predicts for each of them; (P, q) of q targets."""
     y, w = problem.y[row], problem.sample_weight[row]
     at_risk = np.ones(row.size) if problem.offset is None else np.exp(problem.offset[row])
-    told = at_risk * (w @ y / (w @ at_risk))
-    return float(np.average(problem.loss.row_errors(y, told), weights=w))
+    return np.asarray(np.multiply.outer(at_risk, w @ y / (w @ at_risk)))
+
+
+def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> float:
+    """Mean error (twice cv_error) of rows that are predicted so."""
+    errors = problem.loss.row_errors(problem.y[row], told_by_the_mean(problem, row))
+    return float(np.average(errors, weights=problem.sample_weight[row]))
 
 
 def autocorrelation(y: Floats) -> float:

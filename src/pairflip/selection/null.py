@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.least_squares import Floats
+from pairflip.losses.several import SeveralForm, SeveralTargets
+from pairflip.losses.several_held_out import HeldOutSeveral
 from pairflip.philox import address_keys, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.search.settle import first_best
@@ -49,7 +50,12 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
     """
     present = np.flatnonzero(problem.sample_weight > 0)
     (key,) = address_keys(seed, 0, _SHUFFLES, [number])
-    left = problem.gram.target[present] / np.sqrt(problem.sample_weight[present])
+    form, root = problem.gram, np.sqrt(problem.sample_weight[present])
+    several = isinstance(problem.loss, SeveralTargets)
+    if isinstance(form, SeveralForm) and several:  # targets stay together
+        left = form.targets[present] * form.target_scale / root[:, None]
+    else:
+        left = form.target[present] / root
     y = problem.y.copy()
     y[present] += left[start_order(key, present.size)] - left
     other = SubsetProblem(
@@ -61,6 +67,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
         sample_weight=problem.sample_weight,
         ridge=problem.ridge,
         memory_budget=problem.memory_budget,
+        **problem.target_options(),
     )
     if other.gram.n_columns > FORMED:
         other.gram.dense = False
@@ -101,9 +108,7 @@ def null_check(
         folder = None if journal is None else Path(journal) / f"{number:04d}"
         whose = half_identity(grid, both.first(len(folds) + 2))
         found = search_all(grid, whose, folder, n_jobs, progress)
-        residuals = _held_out(problem, folds, supports_of(grid, found, range(len(folds))))
-        row = folds.row
-        r2 = explained_fraction(problem.y[row], residuals, problem.sample_weight[row])
+        r2 = _explained(problem, folds, supports_of(grid, found, range(len(folds))))
         supports = supports_of(grid, found, range(len(folds), len(both)))
         halved = summarize(problem, halves, (size,), [best_of_all_rows(grid, found)], [supports])
         rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
@@ -111,9 +116,13 @@ def null_check(
     return NullCheck(size, pairs, r2s, sets, overlaps, highest)
 
 
-def _held_out(problem: SubsetProblem, folds: Folds, supports: NDArray[np.int64]) -> Floats:
-    """Residuals (P,) of held-out rows by the chain of each fold that has the lowest energy; supports (F, C, k)."""
+def _explained(problem: SubsetProblem, folds: Folds, supports: NDArray[np.int64]) -> float:
+    """R2 of held-out rows by the chain of each fold that has the lowest energy; supports (F, C, k)."""
     errors = problem.loss.held_out(problem, folds)
     by_chain, energies = errors.judged(supports)
     best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
-    return np.asarray(by_chain[best[folds.fold], np.arange(folds.fold.size)])
+    q = max(1, len(problem.target_names))  # predictions of a row, those of each target
+    fold, observed, weights = folds.fold.repeat(q), problem.y[folds.row], problem.sample_weight[folds.row].repeat(q)
+    if isinstance(errors, HeldOutSeveral):
+        observed = errors.observed  # in units of the training rows, as the errors are
+    return explained_fraction(observed, by_chain[best[fold], np.arange(fold.size)], weights)

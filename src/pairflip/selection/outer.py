@@ -18,11 +18,11 @@ from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.problem import SubsetProblem
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.facts import error_of_the_mean
+from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Blocks, Folds, as_folds
 from pairflip.selection.records import OuterError
 from pairflip.selection.settings import Selection
-from pairflip.selection.verdict import recommended_size
+from pairflip.selection.verdict import explained_fraction, recommended_size
 from pairflip.text import numbered
 
 OUTER_FOLDER = "outer"
@@ -67,13 +67,14 @@ def outer_error(
     folds = outer_folds(problem, selection, groups)
     inner = replace(selection, outer=0, stability=0, null=0)
     labels = None if groups is None else np.asarray(groups)
-    predictions, sizes, supports = [], [], []
+    predictions, sizes, supports, scales = [], [], [], []
     for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
         kept = np.setdiff1d(np.arange(problem.n_rows), left_out)
         folder = None if journal is None else journal / OUTER_FOLDER / f"{number + 1:02d}"
         try:
             own = None if labels is None else labels[kept]
-            curve = select(_rows_of(problem, kept), inner, own, folder)
+            part = _rows_of(problem, kept)
+            curve = select(part, inner, own, folder)
         except ValueError as error:
             raise ValueError(f"outer {numbered('fold', number)}: {error}") from None
         size = recommended_size(curve)
@@ -81,7 +82,9 @@ def outer_error(
         predictions.append(told if problem.offset is None else told * np.exp(problem.offset[rows]))
         sizes.append(size)
         supports.append(curve.supports[curve.at(size)])
-    return _summary(problem, folds, np.concatenate(predictions), np.array(sizes, dtype=np.int64), tuple(supports))
+        scales.append(np.broadcast_to(getattr(part.gram, "target_scale", 1.0), told.shape))
+    told, scale = np.concatenate(predictions), np.concatenate(scales)
+    return _summary(problem, folds, told, scale, np.array(sizes, dtype=np.int64), tuple(supports))
 
 
 def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
@@ -94,9 +97,10 @@ def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
         always=[int(j) for j in problem.always],
         sample_weight=problem.sample_weight[rows],
         ridge=problem.ridge,
-        loss=problem.loss.name,
+        loss="squares" if problem.target_names else problem.loss.name,
         offset=None if problem.offset is None else problem.offset[rows],
         memory_budget=problem.memory_budget,
+        **problem.target_options(),
     )
     return part.with_shrinkage(problem.shrinkage) if problem.shrinkage else part
 
@@ -105,6 +109,7 @@ def _summary(
     problem: SubsetProblem,
     folds: Folds,
     predictions: Floats,
+    scale: Floats,
     sizes: NDArray[np.int64],
     supports: tuple[NDArray[np.int64], ...],
 ) -> OuterError:
@@ -114,14 +119,27 @@ def _summary(
     ----------
     problem, folds
         The table, and which rows were set aside together.
-    predictions : (P,)
+    predictions : (P,) or (P, q)
         Of these rows, fold by fold.
+    scale : (P,) or (P, q)
+        What each of several targets was divided by where it was predicted; 1 for one target.
     sizes, supports
         What was chosen in each fold.
     """
     row = folds.row
     observed, weights = problem.y[row], problem.sample_weight[row]
-    error, spread = mean_and_error(problem.loss.row_errors(observed, predictions)[None, :], weights, folds.unit)
-    total = 0.5 * error_of_the_mean(problem, row)
+
+    def half_of(told: Floats) -> Floats:
+        """Errors (P,) of the rows, the mean over their targets."""
+        each = problem.loss.row_errors(observed / scale, told / scale)
+        return np.asarray(each.reshape(len(each), -1).mean(axis=1))
+
+    error, spread = mean_and_error(half_of(predictions)[None, :], weights, folds.unit)
+    total = 0.5 * float(np.average(half_of(told_by_the_mean(problem, row)), weights=weights))
     r2 = 1.0 - float(error[0]) / total if total > 0 else float("nan")
-    return OuterError(float(error[0]), float(spread[0]), r2, sizes, supports, row, folds.fold, predictions)
+    found = OuterError(float(error[0]), float(spread[0]), r2, sizes, supports, row, folds.fold, predictions)
+    if not problem.target_names:
+        return found
+    left = observed - predictions
+    shares = [explained_fraction(y, rest, weights) for y, rest in zip(observed.T, left.T, strict=True)]
+    return replace(found, target_rmse=np.sqrt(np.average(left**2, axis=0, weights=weights)), target_r2=np.array(shares))

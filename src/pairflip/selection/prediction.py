@@ -43,7 +43,8 @@ _AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memor
 class Prediction:
     """Predictions (M,) of new rows by the final fit of a size, and the interval from `lower` to `upper` of each.
 
-    `coverage` is the fraction of new rows that the intervals are made to cover.
+    `coverage` is the fraction of new rows that the intervals are made to cover. With several `targets`, by name, all
+    are (M, q), and the intervals of each target cover so many of its values.
     """
 
     prediction: Floats
@@ -51,12 +52,18 @@ class Prediction:
     upper: Floats
     size: int
     coverage: float
+    targets: list[str] | None = None
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row for each new row: prediction, lower, upper."""
+        """One row for each new row: prediction, lower, upper; with several targets, for each new row and target."""
         import pandas as pd
 
-        return pd.DataFrame({"prediction": self.prediction, "lower": self.lower, "upper": self.upper})
+        values = {"prediction": self.prediction, "lower": self.lower, "upper": self.upper}
+        table = pd.DataFrame({name: each.ravel() for name, each in values.items()})
+        if self.targets is not None:
+            table.insert(0, "row", np.arange(self.prediction.size) // len(self.targets))
+            table.insert(1, "target", self.targets * len(self.prediction))
+        return table
 
 
 @dataclass(frozen=True)
@@ -138,7 +145,8 @@ def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | No
     if refusal is not None:
         raise ValueError(refusal)
     lower, upper = _bounds(curve, X, used, size, interval)
-    return Prediction(point, lower, upper, size, float(interval))
+    targets = None if curve.targets is None else list(curve.targets.names)
+    return Prediction(point, lower, upper, size, float(interval), targets)
 
 
 def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:
@@ -184,9 +192,7 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     """
     if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
-    if curve.targets is not None:
-        return f"interval is {interval:g}, and there are none for several targets; leave the interval out."
-    if not curve.loss.quadratic:
+    if not curve.loss.squared:
         return (
             f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a "
             "class, or means of counts, have no such interval; leave the interval out."
@@ -227,7 +233,7 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge, *, quick: bool = Fals
         Whether well-conditioned supports may be fitted by the Gram matrix.
     """
     sizes: list[int] = curve.sizes.tolist()
-    if sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
+    if n_targets(curve) * sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
         named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
         sizes = [size for size in sizes if size in named]
     fits = [errors.fits(curve.fold_supports[curve.at(size)], quick=quick) for size in sizes]
@@ -280,26 +286,64 @@ def _needed(interval: float, n: int) -> float:
 
 
 def _bounds(curve: SizeCurve, X: Floats, used: NDArray[np.int64], size: int, interval: float) -> tuple[Floats, Floats]:
-    """Lower and upper bounds (M,) of new rows."""
+    """Lower and upper bounds (M,) of new rows; (M, q) of several targets, each by its own errors."""
     assert curve.fold_fits is not None
     coefs, intercepts = _dense(curve, curve.fold_fits, used, size)
     error = np.abs(curve.observed - curve.predictions[curve.at(size)])
+    if curve.targets is None:
+        return _of_errors(curve, X, coefs, intercepts, error, interval)
+    fold = curve.held_out_fold[:: len(curve.targets.names)]
+    error = error.reshape(fold.size, -1) * curve.targets.scales[fold]  # in the units of the targets
+    each = [
+        _of_errors(curve, X, coefs[..., t], intercepts[..., t], error[:, t].copy(), interval)
+        for t in range(len(curve.targets.names))
+    ]
+    return np.column_stack([lower for lower, _ in each]), np.column_stack([upper for _, upper in each])
+
+
+def _of_errors(
+    curve: SizeCurve, X: Floats, coefs: Floats, intercepts: Floats, error: Floats, interval: float
+) -> tuple[Floats, Floats]:
+    """Lower and upper bounds (M,) of one target.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    X : (M, U)
+        New rows.
+    coefs, intercepts : (F, U), (F,)
+        What each fold predicts this target with.
+    error : (P,)
+        Of the held-out rows.
+    interval : float
+        Coverage.
+    """
     weight, n = _row_weights(curve)
+    fold = curve.held_out_fold[:: n_targets(curve)]
     lower, upper = np.empty(len(X)), np.empty(len(X))
     step = max(1, _AT_A_TIME // error.size)
     for first in range(0, len(X), step):
         part = slice(first, first + step)
         by_fold = X[part] @ coefs.T + intercepts
-        by_row = by_fold[:, curve.held_out_fold]
+        by_row = by_fold[:, fold]
         upper[part] = _reached(by_row + error, weight, _needed(interval, n))
         lower[part] = -_reached(error - by_row, weight, _needed(interval, n))
     return lower, upper
 
 
+def n_targets(curve: SizeCurve) -> int:
+    """How many predictions a held-out row has, one after the other."""
+    return 1 if curve.targets is None else len(curve.targets.names)
+
+
 def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
-    """Coefficients (F, U) of the used columns in every fold, zero where a fold did not choose them; intercepts (F,)."""
+    """Coefficients (F, U) of the used columns in every fold, zero where a fold did not choose them; intercepts (F,).
+
+    With several targets (F, U, q) and (F, q).
+    """
     at = int(np.flatnonzero(fits.sizes == size)[0])
-    coefs = np.zeros((curve.n_folds, used.size))
+    coefs = np.zeros((curve.n_folds, used.size, *fits.intercepts.shape[2:]))
     fold = np.arange(curve.n_folds)[:, None]
     coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs[at]
     coefs[fold, np.searchsorted(used, curve.fold_supports[curve.at(size)])] = fits.coefs[at]
@@ -308,8 +352,9 @@ def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int)
 
 def _row_weights(curve: SizeCurve) -> tuple[Floats, int]:
     """Weight (P,) of each held-out prediction, in rows, and the number n of rows; all weights together are n."""
-    _, row, times = np.unique(curve.held_out_rows, return_inverse=True, return_counts=True)
-    shared = curve.weights / times[row]
+    q = n_targets(curve)
+    _, row, times = np.unique(curve.held_out_rows[::q], return_inverse=True, return_counts=True)
+    shared = curve.weights[::q] / times[row]
     return np.asarray(shared * (times.size / shared.sum())), int(times.size)
 
 

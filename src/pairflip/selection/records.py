@@ -51,7 +51,7 @@ class FoldFits:
     """What the folds predict with, for some `sizes` (T,): each fold's own columns, fitted on its training rows.
 
     Coefficients of `SizeCurve.fold_supports` are T arrays (F, k), those of forced columns T arrays (F, A), in the units
-    of the table; `intercepts` is (T, F).
+    of the table; `intercepts` is (T, F). With q targets each has one more axis, of q.
     """
 
     sizes: Ints
@@ -147,7 +147,10 @@ class OuterError:
     sizes, supports : (F,), F arrays
         Numbers of columns and columns that were chosen without each of the F folds; size 0 where nothing predicted.
     rows, fold, predictions : (P,)
-        Rows that were set aside, the fold of each, and how they were predicted.
+        Rows that were set aside, the fold of each, and how they were predicted; predictions are (P, q) of q targets.
+    target_rmse, target_r2 : (q,) or None
+        Of each of several targets, in its own unit; the error above is then the mean over the targets, in units of
+        their standard deviations on the rows that were not set aside.
     """
 
     error: float
@@ -158,6 +161,8 @@ class OuterError:
     rows: Ints
     fold: Ints
     predictions: Floats
+    target_rmse: Floats | None = None
+    target_r2: Floats | None = None
 
     @property
     def rmse(self) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.engines import Engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
+from pairflip.losses.several_held_out import HeldOutSeveral
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.settle import first_best
@@ -68,7 +69,8 @@ class Stability:
     columns, names : (U,)
         Columns that are chosen, or were selected in some half-sample, by index and by name.
     supports, coefs : S arrays (2B, k)
-        What each half-sample selected, halves of a pair one after the other, and the coefficients there.
+        What each half-sample selected, halves of a pair one after the other, and the coefficients there: (2B, k, q) of
+        q targets.
     """
 
     sizes: Ints
@@ -132,11 +134,11 @@ class Stability:
     def spread(self, column: int, size: int | None = None) -> tuple[float, float]:
         """5 % and 95 % quantiles of a column's coefficient over the half-samples that selected it.
 
-        Not-a-number where these are fewer than `FEWEST_SPREAD`.
+        Not-a-number where these are fewer than `FEWEST_SPREAD`, and with several targets (see `coefs`).
         """
         at = self.at(size)
         values = self.coefs[at][self.supports[at] == column]
-        if values.size < FEWEST_SPREAD:
+        if values.size < FEWEST_SPREAD or values.ndim > 1:
             return float("nan"), float("nan")
         low, high = np.quantile(values, [0.05, 0.95])
         return float(low), float(high)
@@ -153,7 +155,9 @@ class Stability:
                 chosen = bool(np.isin(column, self.chosen[at]))
                 if frequency[place] > 0 or chosen:
                     rows.append((k, self.names[place], chosen, float(frequency[place]), *self.spread(column, k)))
-        return pd.DataFrame(rows, columns=["size", "column", "chosen", "frequency", "coef_5", "coef_95"])
+        table = pd.DataFrame(rows, columns=["size", "column", "chosen", "frequency", "coef_5", "coef_95"])
+        several = any(coefs.ndim > 2 for coefs in self.coefs)  # targets, each with quantiles of its own
+        return table.drop(columns=["coef_5", "coef_95"]) if several else table
 
 
 def half_sample_stability(
@@ -278,7 +282,7 @@ def _best_of(problem: SubsetProblem, rows: Ints, supports: Ints) -> tuple[Ints, 
 
 
 def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floats, float, float]:
-    """Coefficients (k,) of a support fitted without some rows, in the units of the table; its energy, and y'y there.
+    """Coefficients (k,) or (k, q) of a support fitted without some rows, in the units of the table; its energy, y'y.
 
     Parameters
     ----------
@@ -293,6 +297,8 @@ def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floa
     if not problem.loss.quadratic:
         only = Folds((rows,), (rows,), "without these rows", by_row=True)
         judge = problem.loss.held_out(problem, only)
+        if isinstance(judge, HeldOutSeveral):
+            return *judge.fitted(0, support), float(judge.yy[0])
         energy = judge.judged(support[None, None, :])[1]
         return judge.fits(support[None, :]).coefs[0], float(energy[0, 0]), float(judge.yy[0])
     which = np.concatenate([problem.always, support]).astype(np.int64)

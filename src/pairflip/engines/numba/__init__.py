@@ -27,9 +27,9 @@ from pairflip.engines.base import (
     undefined,
 )
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba.wiring import for_judging, judge_of, kernel_of, new_memory, survey_of, system_of
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.loo import LooGram
 
 Way = Literal["auto", "square", "table"]
 _WINDOW = 512
@@ -61,15 +61,10 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-        if gram.objective == "loo":
-            from pairflip.engines.numba.loo import survey
-        else:
-            from pairflip.engines.numba.survey import survey
-
-        chain = self._memory(gram, k)
+        chain = new_memory(gram, k)
         chain.order[:] = order
         delta = np.empty((k, gram.n_columns - k))
-        survey(_system(gram), chain, *_for_judging(gram, k), self.way == "table", delta)
+        survey_of(gram.objective)(system_of(gram), chain, *for_judging(gram, k), self.way == "table", delta)
         return delta
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
@@ -104,11 +99,22 @@ class NumbaEngine:
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
+    def _anneal_several(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
+        """Annealing with several targets, and descents from what it found."""
+        walked = self._anneal_pair(gram, plan, n_jobs, tick)
+        if plan.descent is None:
+            return walked
+        then = replace(plan, betas=plan.betas[:0], flips=plan.flips[:0], starts=walked.best_support)
+        down = self._descend_alone(gram, then, n_jobs, tick)
+        return replace(down, energy=walked.energy, accepted=walked.accepted, refreshes=walked.refreshes)
+
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         """Descents in an energy that has kernels of its own: a deviance, or that of several targets."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
+        if gram.objective == "several" and plan.betas.size:
+            return self._anneal_several(gram, plan, n_jobs, tick)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
             from pairflip.engines.numba.deviance_search import walk_deviance as walk
@@ -169,7 +175,7 @@ class NumbaEngine:
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
-        _announce_compilation(_kernel(gram.objective))
+        _announce_compilation(kernel_of(gram.objective))
         shape = plan.chains, plan.betas.size
         result = WalkResult(
             energy=np.zeros(shape),
@@ -193,7 +199,7 @@ class NumbaEngine:
         output = Output(
             result.energy, result.accepted, result.support, result.best_support, result.final_energy, result.refreshes
         )
-        system = _system(gram)
+        system = system_of(gram, plan)
         budget = int(_SLICE_NS / flip_ns) + 1
         stop: list[bool] = []
 
@@ -205,31 +211,22 @@ class NumbaEngine:
         result.best_support.sort(axis=1)
         return result
 
-    def _memory(self, gram: Gram, k: int) -> Any:
-        if gram.objective == "loo":
-            from pairflip.engines.numba.loo_chain import new_loo_chain
-
-            return new_loo_chain(k, gram.n_columns, gram.n_rows)
-        from pairflip.engines.numba.chain import new_chain
-
-        return new_chain(k, gram.n_columns, dense=gram.dense)
-
     def _advance_all(
         self, gram: Gram, system: Any, plan: Any, output: Any, first: int, last: int, budget: int,
         stop: list[bool], tick: Tick | None,
     ) -> None:  # fmt: skip
         from pairflip.engines.numba.clock import RANK_TOO_SMALL, TO_BE_JUDGED, new_clock
-        from pairflip.engines.numba.delicate import Memory, judge
+        from pairflip.engines.numba.delicate import Memory
 
-        advance, k = _kernel(gram.objective), output.support.shape[1]
-        chain, clocks, judging = self._memory(gram, k), new_clock(first, last), None
+        advance, judge, k = kernel_of(gram.objective), judge_of(gram.objective), output.support.shape[1]
+        chain, clocks, judging = new_memory(gram, k), new_clock(first, last), None
         now = clocks["chain"]
         while now[0] < last and not stop:
             status, flips = advance(system, chain, clocks, plan, output, budget)
             if status == TO_BE_JUDGED:
                 if judging is None:
                     _announce_compilation(judge)
-                    judging = _for_judging(gram, k)
+                    judging = for_judging(gram, k)
                 shared = Memory(chain.order, chain.best, chain.slot, chain.position, chain.uniform)
                 status, more = judge(*judging, shared, clocks, plan, output, gram.yy, budget)
                 flips += more
@@ -307,49 +304,6 @@ def table_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what an acceptance takes in the table, N columns at a time (a Gram row may have to be computed)."""
     n_rows = 0 if gram.dense else gram.n_rows
     return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
-
-
-def _for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
-    """What delicate flips need: the columns, and memory for an orthonormal basis.
-
-    N + 1 rows carry all inner products, so that of more rows one QR leaves these (unless each row's error counts).
-    """
-    from pairflip.engines.numba.orthogonal import Exact, new_basis
-
-    columns, target, leverage = gram.columns, gram.target, np.empty(0)
-    if isinstance(gram, LooGram):
-        leverage = gram.leverage
-    elif target.size > 2 * (gram.n_columns + 1):
-        triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
-        columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
-    ridge = bool(gram.penalty.any())
-    root = np.sqrt(gram.penalty) if ridge else np.empty(0)
-    return Exact(columns, target, root, leverage), new_basis(k, gram.n_columns, target.size, ridge=ridge)
-
-
-def _system(gram: Gram) -> Any:
-    from pairflip.engines.numba.chain import System
-
-    none = np.empty((0, 0))
-    if isinstance(gram, LooGram):
-        from pairflip.engines.numba.loo_chain import LooSystem
-
-        G = gram.matrix if gram.dense else none
-        rest = gram.diagonal, gram.yy, gram.target, gram.penalty, gram.leverage
-        return LooSystem(G, gram.columns, gram.b, *rest)
-    if gram.dense:
-        return System(gram.matrix, none, gram.b, gram.diagonal, gram.yy)
-    return System(none, gram.columns, gram.b, gram.diagonal, gram.yy)
-
-
-def _kernel(objective: str) -> Any:
-    """The kernel that advances chains on that objective."""
-    if objective == "loo":
-        from pairflip.engines.numba.loo import advance
-    else:
-        from pairflip.engines.numba.walk import advance
-
-    return advance
 
 
 _announced: set[str] = set()

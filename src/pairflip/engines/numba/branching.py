@@ -164,16 +164,26 @@ def judge_leaf(exact, basis, chosen, kept, tree, level, first, only, reach, erro
             chosen.seen[tree.columns[level, m]] = 0
 
 
-@entry
-def branch(G, b, exact, basis, chosen, kept, tree, yy, slack, error, most, looked, stop):
+@template
+def begin_tree(tree, b):
+    """Elimination before any column is in."""
+    for j in range(b.size):
+        tree.r[0, j], tree.s[0, j] = b[j], 1.0
+
+
+@template
+def walk_tree(
+    G, b, exact, basis, chosen, kept, tree, yy, slack, error, most, looked, stop,
+    begin, open_level, leave_out, take_in, judge_leaf,
+):  # fmt: skip
     """Walk down a tree (k >= 2 columns) whose root is in level 0 of `tree`; False if it was given up.
 
     `slack`: what rounding may add to a bound, `error`: that of what elimination explains, both relative to y'y. After
-    `most` branches it is given up. `looked` (2,): supports evaluated, branches entered.
+    `most` branches it is given up. `looked` (2,): supports evaluated, branches entered. What depends on the targets is
+    handed over as kernels (decision 017).
     """
     k, level = chosen.at.size, 0
-    for j in range(b.size):
-        tree.r[0, j], tree.s[0, j] = b[j], 1.0
+    begin(tree, b)
     tree.rest[0] = yy
     for a in range(tree.taken[0]):  # columns that are in from the start
         take_in(G, tree, chosen, a, chosen.at[a])
@@ -201,3 +211,12 @@ def branch(G, b, exact, basis, chosen, kept, tree, yy, slack, error, most, looke
         level += 1
         open_level(tree, level)
     return True
+
+
+@entry
+def branch(G, b, exact, basis, chosen, kept, tree, yy, slack, error, most, looked, stop):
+    """Walk down a tree for one target; see `walk_tree`."""
+    return walk_tree(
+        G, b, exact, basis, chosen, kept, tree, yy, slack, error, most, looked, stop,
+        begin_tree, open_level, leave_out, take_in, judge_leaf,
+    )  # fmt: skip

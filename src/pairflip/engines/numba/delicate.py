@@ -21,7 +21,7 @@ from pairflip.engines.numba.clock import (
     start_clock,
     write_ends,
 )
-from pairflip.engines.numba.compile import entry, kernel
+from pairflip.engines.numba.compile import entry, kernel, template
 from pairflip.engines.numba.draws import draw_flips, draw_start
 from pairflip.engines.numba.orthogonal import (
     TILT,
@@ -66,10 +66,16 @@ def is_delicate(u, beta, low, delta, tie, worst):
 
 
 @kernel
-def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
+def may_always(exact, order, k, i, j):
+    """Any column may take any place."""
+    return True
+
+
+@kernel
+def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy, may, meet, weigh, take):
     """Flips t, ..., t + n - 1 (drawn into the memory) from the columns, until the support is calm.
 
-    Returns how many were done.
+    Returns how many were done. The last four arguments are kernels, see `judge_by`.
     """
     order, slot, position, uniform = memory.order, memory.slot, memory.position, memory.uniform
     k, f = memory.best.size, 0
@@ -77,6 +83,9 @@ def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
     while f < n:
         i, place = slot[f], position[f]
         j = order[k + place]
+        if not may(exact, order, k, i, j):
+            f += 1
+            continue
         meet(exact, basis, i, j, anew)
         delta, alpha, s = weigh(exact, basis, i, j, clock.energy)
         # The inflations of all slots cost O(k^2), so they are asked for only where the flip would be made.
@@ -104,10 +113,14 @@ def walk_delicate(exact, basis, memory, clock, output, t, n, beta, yy):
     return f
 
 
-@entry
-def judge(exact, basis, memory, clocks, plan, output, yy, budget):
-    """Walk about `budget` flips on, or until the chain's support is calm; returns (status, flips done)."""
-    clock, order, k = clocks[0], memory.order, memory.best.size
+@template
+def judge_by(exact, basis, memory, clock, plan, output, yy, budget, build, energy_of, may, meet, weigh, take):
+    """Walk about `budget` flips on, or until the chain's support is calm; returns (status, flips done).
+
+    What depends on the targets is handed over as kernels, as in `drive`: `build`, `energy_of`, `meet`, `weigh` and
+    `take` do what those of `orthogonal` do for one target; `may` says whether a flip keeps the rules.
+    """
+    order, k = memory.order, memory.best.size
     c, done = clock.chain, 0
     key0, key1 = plan.keys[c, 0], plan.keys[c, 1]
     while done < budget and clock.judged:
@@ -132,10 +145,18 @@ def judge(exact, basis, memory, clocks, plan, output, yy, budget):
         t, a = clock.t, clock.step
         n = min(FEW, plan.ends[a] - t)
         draw_flips(t, n, key0, key1, k, order.size - k, memory.slot, memory.position, memory.uniform)
-        n = walk_delicate(exact, basis, memory, clock, output, t, n, plan.betas[a], yy)
+        n = walk_delicate(exact, basis, memory, clock, output, t, n, plan.betas[a], yy, may, meet, weigh, take)
         done += n
         if pass_flips(clock, plan, output, n):
             clock.energy = energy_of(exact, basis)
             write_ends(order, memory.best, clock, plan, output)
             clock.judged = 0
     return OK, done
+
+
+@entry
+def judge(exact, basis, memory, clocks, plan, output, yy, budget):
+    """Walk about `budget` flips on, or until the chain's support is calm; returns (status, flips done)."""
+    return judge_by(
+        exact, basis, memory, clocks[0], plan, output, yy, budget, build, energy_of, may_always, meet, weigh, take
+    )

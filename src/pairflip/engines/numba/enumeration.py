@@ -33,7 +33,8 @@ from pairflip.least_squares import SINGULAR
 ROUNDING = 32.0 * EPSILON
 """How far elements of G (unit-norm columns) are off, elimination included."""
 _DOUBT = 20.0  # a pivot is in doubt if it is less than so many times its error
-_SURELY = 1.0 - 1e-4  # of SINGULAR: surely singular
+SURELY = 1.0 - 1e-4
+"""Of SINGULAR: what is below is singular, whatever rounding did."""
 
 
 class Depths(NamedTuple):
@@ -102,7 +103,7 @@ def rebase(exact, basis, chosen, levels, depth, i, yy):
         total = 0.0
         for n in range(depth):
             total += basis.T[l, n] * basis.T[l, n]
-        if _SURELY * total > 1.0 / SINGULAR:
+        if SURELY * total > 1.0 / SINGULAR:
             return False
     R, rest, dead = levels.R[depth], levels.rest, levels.dead[depth]
     load_target(exact, basis.e)
@@ -111,7 +112,7 @@ def rebase(exact, basis, chosen, levels, depth, i, yy):
     for j in range(i):
         load(exact, j, depth, basis.q)
         s = take_out(basis, depth, basis.q)
-        dead[j] = s <= _SURELY * SINGULAR
+        dead[j] = s <= SURELY * SINGULAR
         scale = 0.0 if dead[j] else 1.0 / s**0.5
         for t in range(basis.q.size):
             rest[j, t] = scale * basis.q[t]
@@ -178,7 +179,7 @@ def bury(exact, basis, chosen, levels, depth, i, limit):
     """Columns that are singular beside those chosen are dead from here on: they explain nothing."""
     for j in range(i):
         if levels.s[depth, j] <= limit and not levels.dead[depth, j]:
-            levels.dead[depth, j] = pivot_of(exact, basis, chosen, depth, j) <= _SURELY * SINGULAR
+            levels.dead[depth, j] = pivot_of(exact, basis, chosen, depth, j) <= SURELY * SINGULAR
         if levels.dead[depth, j]:
             levels.s[depth, j], levels.r[depth, j] = 1.0, 0.0
 
