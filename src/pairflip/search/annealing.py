@@ -21,6 +21,7 @@ from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
 from pairflip.search.trace import Trace
+from pairflip.text import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,9 @@ BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budge
 
 def check_size(problem: SubsetProblem, k: Any) -> int:
     """Size k as an int with 1 <= k < number of candidate columns."""
-    n = int(problem.candidates.size)
+    n = problem.gram.n_columns
+    if problem.units is not None:
+        return _check_groups(problem, k)
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
         raise TypeError(f"k is {k!r}; expected a whole number of columns, at least 1 and below {n}.")
     if k < 1:
@@ -48,6 +51,20 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
         raise ValueError(
             f"k is {k}, but X has {n} candidate columns that vary; expected k below {n} (with all columns there is "
             "nothing to choose)."
+        )
+    return int(k)
+
+
+def _check_groups(problem: SubsetProblem, k: Any) -> int:
+    """The same where sizes count groups."""
+    n = problem.gram.n_columns
+    allowed = f"expected a whole number of groups, at least 1 and below {n}."
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k is {k!r}; {allowed}")
+    if not 1 <= k < n:
+        raise ValueError(
+            f"k is {k}, but the columns that vary make up {plural(n, 'group')} (columns of no group count as one each); "
+            f"{allowed}"
         )
     return int(k)
 
@@ -134,7 +151,11 @@ def anneal(
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
     spend = as_effort(effort)
-    if not problem.loss.quadratic:
+    if problem.units is not None:
+        method = for_groups(method, schedule != "auto" or chains is not None, objective)
+        engine = check_engine(problem, engine)
+        prove = False
+    elif not problem.loss.quadratic:
         method = as_descent(problem, method, schedule, chains, objective)
         engine = check_engine(problem, engine)
     if method is None:
@@ -166,14 +187,14 @@ def anneal(
     first = first_best(energies, gram.yy)
     found = supports[first]
     notes = [] if problem.gram.dense else [BY_COLUMNS]
-    if polish and objective == "energy":
+    if polish and objective == "energy" and problem.loss.quadratic:
         from pairflip.search.double_flip import improve
 
         improved = improve(problem.gram, supports, energies)
         if improved is not None:
             found = improved[0]
             notes.append("double flips found a better support than any chain")
-    proof, chosen = None, problem.candidates[found]
+    proof, chosen = None, problem.columns_of(gram.candidates[found])
     if prove and polish and objective == "energy":
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
@@ -187,7 +208,7 @@ def anneal(
         flips=plan.flips,
         energy=walked.energy,
         acceptance=walked.accepted / plan.flips,
-        supports=problem.candidates[supports],
+        supports=gram.candidates[supports],
         energies=energies,
         best_support=best.support,
         best_energy=best.energy if objective == "energy" else float(energies[first]),
@@ -213,6 +234,23 @@ def _certain(
         return proof, support
     notes.append("the proof found a better support than any chain")
     return proof, proof.support
+
+
+def for_groups(method: Any, annealing: bool = False, objective: str = "energy") -> Method:
+    """The method for whole groups of columns: descents, or annealing where that is asked for.
+
+    Parameters
+    ----------
+    method, objective
+        As in `anneal`.
+    annealing : bool
+        Whether something is given that only annealing has.
+    """
+    if objective != "energy":
+        raise ValueError(f"objective is {objective!r} and columns are chosen in groups; expected 'energy'.")
+    if method is None:
+        return "anneal" if annealing else "descend"
+    return "descend" if as_method(method) == "auto" else as_method(method)
 
 
 def as_descent(
@@ -250,7 +288,11 @@ def as_descent(
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
     """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
     name = engine if isinstance(engine, str) else engine.name
+    if problem.units is not None and name == "reference":
+        return engine
     if name not in ("auto", "numba"):
+        if problem.units is not None:
+            raise ValueError(f"engine is {name!r} and columns are chosen in groups; expected 'auto' or 'numba'.")
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
         raise ValueError(
@@ -288,9 +330,9 @@ def _search(
             if improved is not None:
                 best = improved[0]
                 notes.append("double flips found a better support than any chain")
-        if polish and (quadratic or problem.target_names) and not note:
+        if polish and problem.loss.squared and not note:
             best = refine(gram, best)
-        proof, chosen = None, problem.candidates[best]
+        proof, chosen = None, problem.columns_of(gram.candidates[best])
         if certain and quadratic and not note:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
@@ -300,7 +342,7 @@ def _search(
         return Trace(
             k=k, schedule=schedule, seed=seed, engine=walker.name, names=problem.names,
             betas=np.zeros(0), flips=np.zeros(0, dtype=np.int64), energy=np.zeros((chains, 0)),
-            acceptance=np.zeros((chains, 0)), supports=problem.candidates[found.supports], energies=found.energies,
+            acceptance=np.zeros((chains, 0)), supports=gram.candidates[found.supports], energies=found.energies,
             best_support=fit.support, best_energy=fit.energy, best_coef=fit.coef, best_intercept=fit.intercept,
             refreshes=np.zeros(chains, dtype=np.int64), seconds=time.perf_counter() - began,
             note="; ".join([*notes, note] if note else notes), yy=float(gram.yy), method=method, effort=effort.name,

@@ -6,6 +6,7 @@ import numpy as np
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.grouped import GroupedForm
 
 
 def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
@@ -18,6 +19,8 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
 
     `b` (N,) and `yy` stand for another target than that of the problem.
     """
+    if isinstance(gram, GroupedForm):
+        return gram.forward_energies(k)
     r, s = (gram.b if b is None else b).copy(), gram.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, r.size))

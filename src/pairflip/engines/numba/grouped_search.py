@@ -1,0 +1,226 @@
+"""Chains and paths in whole groups of columns: kernels where the Gram matrix can decide, the columns where it cannot.
+
+What a chain and a path are is said in `several_search`; here units take the place of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba.grouped import (
+    MINIMUM,
+    Grouped,
+    begin_at_random,
+    find_addition,
+    kick,
+    new_place,
+    walk_down,
+)
+from pairflip.engines.numba.several_search import SeveralSearcher
+from pairflip.gram import Gram
+from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.grouped import GroupedForm
+
+_FLIPS = 1000  # of a descent in one call, far more than it takes
+_CHECKED = 200  # flips that are judged one by one, at most
+
+Support = NDArray[np.int64]
+Found = tuple[Support, float]
+_NONE = np.zeros(0, np.int64)
+
+
+def kernel_form(form: GroupedForm) -> Grouped:
+    """The form as kernels see it."""
+    return Grouped(form.matrix, form.b, form.start, form.yy)
+
+
+class GroupedSearcher(SeveralSearcher):
+    """Searches supports of up to `largest` units of one form; not for two threads at a time."""
+
+    def __init__(self, form: GroupedForm, largest: int, tick: Tick) -> None:
+        self._form, self._n, self._tick = form, form.n_columns, tick  # type: ignore[assignment]
+        self._grouped: GroupedForm = form
+        self._kernels = kernel_form(form)
+        self._room = new_place(self._kernels, largest)
+        self._every: tuple[Floats, Floats] | None = None
+
+    def down(self, support: Support) -> Found:
+        """The minimum that is reached from a support (not a singular one), and its energy."""
+        k, place = support.size, self._room
+        place.support[:k] = support
+        while walk_down(self._kernels, place, k, _FLIPS) != MINIMUM:
+            at = place.support[:k].copy()
+            better = self._flip_by_columns(at, self._grouped.energy(np.sort(at)))
+            self._tick(k)
+            if better is None:
+                break
+            place.support[:k] = better
+        self._tick(k)
+        best = np.sort(place.support[:k])
+        return best, self._grouped.energy(best)
+
+    def larger(self, support: Support, barred: Support = _NONE) -> Support | None:
+        """One unit more, the best one beside those `barred`; None where no support is that large.
+
+        A wide unit may leave no room for others: where all depend on the support, narrow ones take its place.
+        """
+        k = support.size
+        self._room.support[:k] = support
+        unit = int(find_addition(self._kernels, self._room, k, barred))
+        if unit >= 0 and np.isfinite(self._grouped.energy(np.append(support, unit))):
+            return np.append(support, unit)
+        found = self._add_by_columns(support, barred)
+        narrow = self._grouped.narrowest if found is None else _NONE
+        return narrow[: k + 1].copy() if narrow.size > k else found
+
+    def smaller(self, support: Support) -> Support:
+        """One unit less: the one that is missed least."""
+        without = [np.delete(support, i) for i in range(support.size)]
+        return without[int(np.argmin([self._grouped.energy(other) for other in without]))]
+
+    def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
+        """The first units of the random order of a key, and the best ones where too few are independent."""
+        seated = int(begin_at_random(self._kernels, self._room, k, key))
+        return self._filled(self._room.support[:seated].copy(), k, _NONE)
+
+    def _kicked(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
+        """The support after some of its units were replaced."""
+        k, place = best.size, self._room
+        place.support[:k] = best
+        seated = int(kick(self._kernels, place, k, key, round_, least, most))
+        gone = np.setdiff1d(best, place.support[:seated])
+        return self._filled(place.support[:seated].copy(), k, gone)
+
+    def _filled(self, support: Support, k: int, barred: Support) -> Support:
+        """The support with the best units added until there are k."""
+        try:
+            return super()._filled(support, k, barred)
+        except RankTooSmall:
+            raise RankTooSmall(k, self._grouped.rank(), self._grouped.objective) from None
+
+    def _all_rows(self) -> tuple[Floats, Floats]:
+        """All bases (D, m) and the target (m,), ridge terms among the rows; no more rows than carry all products."""
+        if self._every is None:
+            columns, target = self._grouped.design(np.arange(self._n))
+            if target.size > 2 * (columns.shape[1] + 1):
+                triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns, target]), mode="r"))
+                columns, target = triangle[:, :-1], triangle[:, -1]
+            self._every = np.ascontiguousarray(columns.T), np.ascontiguousarray(target)
+        return self._every
+
+    def _gains(self, support: Support) -> Floats:
+        """What each unit (U,) lowers twice the energy of a support by; minus infinity where it depends on it."""
+        columns, target = self._all_rows()
+        own = self._grouped.places(support)
+        if own.size:
+            q = np.linalg.qr(columns[own].T)[0]
+            for _ in range(2):  # a second projection removes what rounding left of the first
+                columns = columns - (columns @ q) @ q.T
+        gains, widths = np.full(self._n, -np.inf), self._grouped.widths
+        for width in np.unique(widths):  # units of one width together
+            units = np.flatnonzero(widths == width)
+            rest = columns[self._grouped.places(units)].reshape(units.size, width, -1)
+            values, vectors = np.linalg.eigh(rest @ rest.transpose(0, 2, 1))
+            along = np.einsum("uab,ua->ub", vectors, rest @ target)
+            may = values[:, 0] > 0.5 * SINGULAR
+            gains[units[may]] = np.sum(along[may] ** 2 / values[may], axis=1)
+        gains[support] = -np.inf
+        return gains
+
+    def _flip_by_columns(self, support: Support, now: float) -> Support | None:
+        """The support after the best flip that lowers the energy `now`, by QR; None where there is none."""
+        gains = np.empty((support.size, self._n))
+        for i in range(support.size):
+            others = np.delete(support, i)
+            gains[i] = self._gains(others) - 2.0 * (self._grouped.energy(others) - now)
+            gains[i, support] = -np.inf
+        worth = np.flatnonzero(gains.ravel() > EQUAL * now)  # only what may be lower by more than rounding
+        for at in worth[np.argsort(-gains.ravel()[worth], kind="stable")][:_CHECKED]:
+            other = support.copy()
+            other[at // self._n] = at % self._n
+            if is_lower(self._grouped.energy(np.sort(other)), now, self._grouped.yy):
+                return other
+        return None
+
+    def _add_by_columns(self, support: Support, barred: Support) -> Support | None:
+        """The support with the best unit that leaves it regular, by QR; None where there is none."""
+        gains = self._gains(support)
+        gains[barred] = -np.inf
+        which = np.flatnonzero(np.isfinite(gains))
+        for h in which[np.argsort(-gains[which], kind="stable")]:
+            other = np.append(support, h)
+            if np.isfinite(self._grouped.energy(np.sort(other))):
+                return other
+        return None
+
+
+def walk_grouped(
+    form: Gram, plan: WalkPlan, tick: Tick, in_threads: Callable[[Callable[[int, int], None]], None]
+) -> WalkResult:
+    """The chains of one plan: annealing, then (or instead) descents.
+
+    Parameters
+    ----------
+    form : GroupedForm
+        What is searched.
+    plan : WalkPlan
+        Its chains.
+    tick : callable
+        Hears of flips and descents as they are done.
+    in_threads : callable
+        Calls a function with (first, last) for parts of all chains.
+    """
+    assert isinstance(form, GroupedForm)
+    grouped, k = form, plan.k
+    if k > form.n_columns:
+        raise RankTooSmall(k, form.n_columns, form.objective)
+    form.matrix  # noqa: B018 - formed before there are threads
+    walked, starts = None, plan.starts
+    if plan.betas.size:
+        from pairflip.engines.numba.grouped_chain import anneal_grouped
+
+        walked = anneal_grouped(form, plan, tick, in_threads)
+        if plan.descent is None:
+            return walked
+        starts = walked.best_support
+    descent = Descent() if plan.descent is None else plan.descent
+    supports, energies = np.zeros((plan.chains, k), np.int64), np.zeros(plan.chains)
+
+    def work(first: int, last: int) -> None:
+        searcher = GroupedSearcher(grouped, k, tick)
+        for c in range(first, last):
+            start = None if starts is None else starts[c]
+            supports[c], energies[c] = searcher.chain(k, plan.keys[c], descent, start)
+
+    in_threads(work)
+    if walked is not None:
+        return replace(walked, support=supports, best_support=supports.copy(), final_energy=energies)
+    none = np.zeros((plan.chains, 0))
+    counts = np.zeros(plan.chains, np.int64)
+    return WalkResult(none, none.astype(np.int64), supports, supports.copy(), energies, counts)
+
+
+def grouped_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> Steps:
+    """Supports of sizes 1 to `largest`, and their energies.
+
+    Parameters
+    ----------
+    form : GroupedForm
+        What is searched.
+    largest : int
+        Largest number of units.
+    passes : int
+        As in `Engine.path`.
+    tick : callable or None
+        Hears of descents as they are done.
+    """
+    assert isinstance(form, GroupedForm)
+    largest = min(largest, form.n_columns)
+    with one_blas_thread():
+        return GroupedSearcher(form, largest, (lambda _: None) if tick is None else tick).path(largest, passes)

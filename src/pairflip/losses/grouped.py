@@ -1,0 +1,296 @@
+r"""Whole groups of columns: a support is k units (`losses.units`), and its energy is that of all their columns,
+
+.. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - \sum_{u \in S} X_u x_u - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2 .
+
+Columns of one unit may depend on each other (dummies beside a constant do). Each unit is therefore replaced by an
+orthonormal basis of its columns, forced ones projected out and ridge terms among the rows: G then has identity blocks,
+a unit is no candidate only if nothing of it is left, and units are singular together if these bases are.
+
+Coefficients that the rows do not determine are those of the smallest norm in the units of the table, the limit of a
+vanishing ridge: dummies of one category then add up to zero, and a level that was never seen is predicted by the mean
+of the others.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag, solve_triangular
+
+from pairflip.gram import Gram
+from pairflip.least_squares import SINGULAR, Floats, qr_energy, qr_several
+from pairflip.losses.base import Fit, HeldOutJudge
+from pairflip.losses.several import constants
+from pairflip.losses.squares import SquaredError
+from pairflip.losses.units import Units
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+    from pairflip.selection.folds import Folds
+
+Ints = NDArray[np.int64]
+_DEPENDENT = 1e-24
+"""A column of which less than this (of its squared norm) is independent of its unit may take any coefficient."""
+
+
+class Unit(NamedTuple):
+    """The columns of one unit on some rows.
+
+    `members` (d,): positions among the columns of the form, of which `kept` (r,) are independent. `basis` (r, m) and
+    `tail` (r, d): an orthonormal basis of these, on the rows and on the rows of the ridge; `triangle` (r, r) and
+    `others` (r, d - r): kept columns and the rest in terms of it; `free` (d - r,): which of the rest depend exactly.
+    """
+
+    members: Ints
+    kept: Ints
+    basis: Floats
+    tail: Floats
+    triangle: Floats
+    others: Floats
+    free: NDArray[np.bool_]
+
+    def coefficients(self, z: Floats, scale: Floats) -> Floats:
+        """Coefficients (d,) in the units of the table of what has the coordinates z (r,); `scale` (d,) leads there."""
+        x = np.zeros(self.members.size)
+        kept, rest = np.isin(self.members, self.kept), np.flatnonzero(~np.isin(self.members, self.kept))
+        x[kept] = solve_triangular(self.triangle, z)
+        x /= scale
+        rest = rest[self.free]
+        if rest.size:  # along these directions nothing that is fitted changes
+            null = np.zeros((self.members.size, rest.size))
+            null[kept] = -solve_triangular(self.triangle, self.others[:, self.free])
+            null[rest, np.arange(rest.size)] = 1.0
+            null /= scale[:, None]
+            null /= np.linalg.norm(null, axis=0)
+            x -= null @ np.linalg.lstsq(null, x, rcond=None)[0]
+        return x
+
+
+def reduced(columns: Floats, penalty: Floats, members: Ints) -> Unit:
+    """An orthonormal basis of the columns of one unit, built in their order; a dependent column adds nothing.
+
+    Parameters
+    ----------
+    columns : (d, m)
+        Columns that have unit norm together with their ridge terms.
+    penalty : (d,)
+        These terms.
+    members : (d,)
+        Which columns they are.
+    """
+    (d, m), ridge = columns.shape, bool(penalty.any())
+    rows = np.hstack([columns, np.diag(np.sqrt(penalty))]) if ridge else columns
+    basis, kept, left = np.empty((0, rows.shape[1])), [], np.zeros(d)
+    for j, row in enumerate(rows):
+        rest = row
+        for _ in range(2 if kept else 0):  # a second projection removes what rounding left of the first
+            rest = rest - (basis @ rest) @ basis
+        left[j] = float(rest @ rest)
+        if left[j] > SINGULAR:
+            basis = np.vstack([basis, rest / np.sqrt(left[j])])
+            kept.append(j)
+    triangle = np.triu(basis @ rows[kept].T)
+    rest = np.setdiff1d(np.arange(d), kept)
+    return Unit(
+        members, members[kept], basis[:, :m], basis[:, m:], triangle, basis @ rows[rest].T, left[rest] <= _DEPENDENT
+    )
+
+
+class GroupedForm(Gram):
+    """The units of a table on some rows; positions in a support are those of units.
+
+    Attributes
+    ----------
+    form : Gram
+        The columns as they are.
+    units : U units
+        Their columns on these rows.
+    candidates : (U,)
+        The first column of each.
+    start : (U + 1,)
+        Where the basis of each unit begins among all `columns` (D, M) of the bases.
+    """
+
+    objective = "grouped"
+
+    def __init__(self, form: Gram, groups: Units) -> None:
+        self.form = form
+        self.candidates, place = np.unique(groups.first[form.candidates], return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        edges = np.searchsorted(place[order], np.arange(self.candidates.size + 1))
+        every = [order[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        self.units = [reduced(form.columns[own], form.penalty[own], own) for own in every]
+        self.start: Ints = np.concatenate([[0], np.cumsum([unit.kept.size for unit in self.units])]).astype(np.int64)
+        self.columns: Floats = np.vstack([np.empty((0, form.n_rows)), *(unit.basis for unit in self.units)])
+        self.ridged = bool(form.penalty.any())
+        self.target, self.yy, self.dense = form.target, form.yy, True
+        self.b: Floats = self.columns @ self.target
+        self.diagonal, self.penalty = np.ones(self.b.size), np.zeros(self.b.size)
+
+    @property
+    def working(self) -> Gram:
+        """The form of the columns, without their groups."""
+        return self.form
+
+    @property
+    def n_columns(self) -> int:
+        """U, the number of units."""
+        return int(self.candidates.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table, without the matrix."""
+        return int(self.form.nbytes + self.columns.nbytes)
+
+    @property
+    def widths(self) -> Ints:
+        """How many independent columns each unit has (U,)."""
+        return np.diff(self.start)
+
+    def places(self, support: Ints) -> Ints:
+        """Where the bases of some units are among all columns, one unit after the other."""
+        return np.concatenate([np.arange(self.start[u], self.start[u + 1]) for u in support] or [np.zeros(0, np.int64)])
+
+    def design(self, support: Ints) -> tuple[Floats, Floats]:
+        """The bases of some units (m, n), and the target (m,), rows of the ridge included."""
+        columns = self.columns[self.places(support)].T
+        if not self.ridged:
+            return columns, self.target
+        tails = block_diag(*(self.units[u].tail for u in support)).T
+        return np.vstack([columns, tails]), np.concatenate([self.target, np.zeros(tails.shape[0])])
+
+    def energy(self, support: Ints) -> float:
+        """E(S) by QR on all columns of the units, infinite when they are singular together."""
+        if not len(support):
+            return 0.5 * self.yy
+        columns, target = self.design(support)
+        return qr_energy(columns, target, np.zeros(columns.shape[1]))
+
+    def solve(self, support: Ints, scale: Floats) -> tuple[Ints, Floats, float]:
+        """Positions among the columns of the form, their coefficients in the units of the table, and the energy.
+
+        Parameters
+        ----------
+        support : (k,)
+            Positions of units.
+        scale : (n,)
+            What each column of the form was divided by.
+        """
+        columns, target = self.design(support)
+        found = qr_several(columns, target[:, None], np.zeros(columns.shape[1]))
+        if found is None:
+            raise ValueError(
+                "the columns of these groups are linearly dependent, so their coefficients are not determined; "
+                "leave one of the groups out."
+            )
+        z, energy = found
+        parts = np.split(z[:, 0], np.cumsum(self.widths[support])[:-1])
+        own = [self.units[u] for u in support]
+        coefs = [unit.coefficients(part, scale[unit.members]) for unit, part in zip(own, parts, strict=True)]
+        at = np.concatenate([unit.members for unit in own])
+        order = np.argsort(at)
+        return at[order], np.concatenate(coefs)[order], float(energy[0])
+
+    @cached_property
+    def narrowest(self) -> Ints:
+        """Units that are independent together, taken from the narrowest on: about as many as there can be."""
+        taken: list[int] = []
+        for u in np.argsort(self.widths, kind="stable").tolist():
+            if np.isfinite(self.energy(np.array([*taken, u]))):
+                taken.append(u)
+        return np.array(taken, dtype=np.int64)
+
+    def rank(self) -> int:
+        """How many units are independent together."""
+        return int(self.narrowest.size)
+
+    def forward_energies(self, k: int) -> list[float]:
+        """Energies that forward selection leaves with 0, 1, ..., k units (fewer if no more are independent)."""
+        energies, taken = [0.5 * self.yy], list[int]()
+        for _ in range(min(k, self.n_columns)):
+            left = [u for u in range(self.n_columns) if u not in taken]
+            others = [self.energy(np.array([*taken, u])) for u in left]
+            best = int(np.argmin(others))
+            if not np.isfinite(others[best]):
+                break
+            taken.append(left[best])
+            energies.append(others[best])
+        return energies
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (D, D) of the bases, formed at first use: identity blocks for units."""
+        gram: Floats = self.columns @ self.columns.T
+        for a, b in zip(self.start[:-1], self.start[1:], strict=True):
+            gram[a:b, a:b] = np.eye(b - a)
+        return gram
+
+
+class GroupedError(SquaredError):
+    """Squared error of whole groups of columns."""
+
+    quadratic = False
+
+    def prepare(self, problem: SubsetProblem) -> Gram:
+        """Project the forced columns out of all rows, and reduce units to independent columns."""
+        n = problem.n_columns
+        if problem.wide or 8 * n**2 > problem.memory_budget:
+            raise ValueError(
+                f"the matrix of {n:,} columns takes more than the memory budget of {problem.memory_budget:,} bytes, and "
+                f"groups of columns cannot be searched without it; expected fewer columns, or memory_budget={8 * n**2}."
+            )
+        problem.units = Units.of(problem.limits.groups, n)
+        return GroupedForm(super().prepare(problem), problem.units)
+
+    def without_rows(self, problem: SubsetProblem, rows: Ints, anew: bool = False) -> Gram:
+        """The remaining rows as a problem of their own, with units of what varies there.
+
+        Parameters
+        ----------
+        problem, rows
+            The problem, and the rows left out.
+        anew
+            Of no importance here.
+        """
+        assert problem.units is not None
+        return GroupedForm(super().without_rows(problem, rows, anew=True), problem.units)
+
+    def fit(self, problem: SubsetProblem, support: Ints) -> Fit:
+        """Coefficients and energy by QR on the columns of X; the support consists of whole units."""
+        form: Any = problem.gram
+        at, coef, energy = form.solve(problem.slots(support), problem.scale)
+        chosen = problem.candidates[at]
+        always_coef, intercept = forced_part(problem, np.arange(problem.n_rows), chosen, coef)
+        return Fit(chosen, coef, float(intercept), always_coef, energy)
+
+    def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
+        """Every support is fitted again on the training rows of its fold."""
+        from pairflip.losses.grouped_held_out import HeldOutGroups
+
+        return HeldOutGroups(problem, folds)
+
+
+def forced_part(
+    problem: SubsetProblem, rows: Ints, columns: Ints, coef: Floats, inside: Any = None
+) -> tuple[Floats, float]:
+    """Coefficients of the forced columns (a,) and the intercept, given those of the chosen ones.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and target.
+    rows, columns : indices
+        What was fitted.
+    coef : (n,)
+        Chosen coefficients, in the units of the table.
+    inside : Projected, optional
+        Forced and chosen columns on these rows; without it, the rows are those of the problem.
+    """
+    one = copy(problem)  # one target as several
+    one.y, one.target_means = problem.y[:, None], np.array([problem.y_mean])
+    always_coef, intercept = constants(one, rows, columns, coef[:, None], inside)
+    return always_coef[:, 0], float(intercept[0])

@@ -1,0 +1,63 @@
+"""What is chosen as a whole: groups of columns, and every column of no group by itself.
+
+A unit is known by the first of its columns. Supports inside searches, journals and half-samples are sorted first
+columns, k of them; `columns_of` leads from there to all columns, and is the only place that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+ABSENT = -1
+"""Fills up rows of columns that are shorter than others; it comes first, so that rows stay sorted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Groups of the columns of a table.
+
+    Attributes
+    ----------
+    groups : dict of columns (n,) by name
+        Disjoint groups, as the user named them.
+    first : (N,)
+        The first column of the unit that each column belongs to.
+    """
+
+    groups: Mapping[str, Ints]
+    first: Ints
+
+    @classmethod
+    def of(cls, groups: Mapping[str, Ints], n_columns: int) -> Units:
+        """Units of a table with so many columns."""
+        first = np.arange(n_columns)
+        for columns in groups.values():
+            first[columns] = columns.min()
+        return cls({name: np.sort(columns) for name, columns in groups.items()}, first)
+
+    def columns_of(self, units: Sequence[int] | Ints, varying: Ints | None = None) -> Ints:
+        """All columns of some units, sorted; with `varying`, only those among these (sorted) columns."""
+        columns = np.flatnonzero(np.isin(self.first, np.asarray(units, dtype=np.int64)))
+        return columns if varying is None else columns[np.isin(columns, varying)]
+
+    def units_of(self, columns: Sequence[int] | Ints) -> Ints:
+        """The units that some columns belong to, sorted."""
+        return np.unique(self.first[np.asarray(columns, dtype=np.int64)])
+
+    def name(self, unit: int, names: Sequence[str]) -> str:
+        """What a unit is called: its group, or its one column, of these `names`."""
+        return next((group for group, columns in self.groups.items() if columns[0] == unit), names[unit])
+
+
+def filled_up(rows: Sequence[Ints]) -> Ints:
+    """Sorted columns of different numbers as one array, `ABSENT` in front of the shorter ones."""
+    width = max((row.size for row in rows), default=0)
+    table = np.full((len(rows), width), ABSENT, dtype=np.int64)
+    for at, row in enumerate(rows):
+        table[at, width - row.size :] = row
+    return table
