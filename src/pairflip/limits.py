@@ -122,6 +122,16 @@ class Limits:
             group, position, self.min_distance, start, np.array(list(chain.from_iterable(needed)), dtype=np.int64)
         )
 
+    def arguments(self) -> dict[str, Any]:
+        """The same as arguments of a `SubsetProblem` with these columns."""
+        return {
+            "groups": {name: own.tolist() for name, own in self.groups.items()} or None,
+            "one_per_group": self.one_per_group,
+            "min_distance": self.min_distance or None,
+            "hierarchy": {j: own.tolist() for j, own in self.needs.items()} or None,
+            "positive": None if self.signs is None else self.signs.tolist(),
+        }
+
     def settings(self, names: Sequence[str]) -> dict[str, Any]:
         """What the settings of a run say about it; nothing where nothing was asked for."""
         said: dict[str, Any] = {}

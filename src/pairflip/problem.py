@@ -279,7 +279,7 @@ class SubsetProblem:
     def columns_of(self, support: ArrayLike) -> NDArray[np.int64]:
         """The columns of a support that a search found: itself, or all varying columns of its units, sorted."""
         found = np.asarray(support, dtype=np.int64)
-        return found if self.units is None else self.units.columns_of(found, self.candidates)
+        return found if self.units is None else self.units.columns_of(found)
 
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:
         """Positions among the candidates of the columns of `support` (any order, no repeats).

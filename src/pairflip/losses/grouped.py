@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pairflip.selection.folds import Folds
 
 Ints = NDArray[np.int64]
+_LOOKS = 2000
 _DEPENDENT = 1e-24
 """A column of which less than this (of its squared norm) is independent of its unit may take any coefficient."""
 
@@ -151,6 +152,10 @@ class GroupedForm(Gram):
         """How many independent columns each unit has (U,)."""
         return np.diff(self.start)
 
+    def least_columns(self, k: int) -> int:
+        """How many independent columns the k narrowest units have."""
+        return int(np.sort(self.widths)[:k].sum())
+
     def places(self, support: Ints) -> Ints:
         """Where the bases of some units are among all columns, one unit after the other."""
         return np.concatenate([np.arange(self.start[u], self.start[u + 1]) for u in support] or [np.zeros(0, np.int64)])
@@ -180,6 +185,8 @@ class GroupedForm(Gram):
         scale : (n,)
             What each column of the form was divided by.
         """
+        if not len(support):
+            return np.zeros(0, np.int64), np.zeros(0), 0.5 * self.yy
         columns, target = self.design(support)
         found = qr_several(columns, target[:, None], np.zeros(columns.shape[1]))
         if found is None:
@@ -195,18 +202,33 @@ class GroupedForm(Gram):
         order = np.argsort(at)
         return at[order], np.concatenate(coefs)[order], float(energy[0])
 
-    @cached_property
-    def narrowest(self) -> Ints:
-        """Units that are independent together, taken from the narrowest on: about as many as there can be."""
+    def regular(self, k: int) -> Ints | None:
+        """Some k units that are not singular together, narrow ones first; None if none were found.
+
+        Which units are independent depends on which others were taken before, so that one look at each is not enough:
+        choices are taken back, at most `_LOOKS` times.
+        """
+        order, looks = np.argsort(self.widths, kind="stable").tolist(), 0
         taken: list[int] = []
-        for u in np.argsort(self.widths, kind="stable").tolist():
-            if np.isfinite(self.energy(np.array([*taken, u]))):
-                taken.append(u)
-        return np.array(taken, dtype=np.int64)
+        at = 0
+        while len(taken) < k and looks < _LOOKS:
+            if at < len(order):
+                looks += 1
+                if np.isfinite(self.energy(np.array([*(order[i] for i in taken), order[at]]))):
+                    taken.append(at)
+            elif taken:
+                at = taken.pop()
+            else:
+                break
+            at += 1
+        return np.array([order[i] for i in taken], dtype=np.int64) if len(taken) == k else None
 
     def rank(self) -> int:
-        """How many units are independent together."""
-        return int(self.narrowest.size)
+        """How many units are independent together, as far as `regular` can tell."""
+        k = 0
+        while self.regular(k + 1) is not None:
+            k += 1
+        return k
 
     def forward_energies(self, k: int) -> list[float]:
         """Energies that forward selection leaves with 0, 1, ..., k units (fewer if no more are independent)."""
@@ -243,8 +265,10 @@ class GroupedError(SquaredError):
                 f"the matrix of {n:,} columns takes more than the memory budget of {problem.memory_budget:,} bytes, and "
                 f"groups of columns cannot be searched without it; expected fewer columns, or memory_budget={8 * n**2}."
             )
-        problem.units = Units.of(problem.limits.groups, n)
-        return GroupedForm(super().prepare(problem), problem.units)
+        form = super().prepare(problem)
+        varying = {name: np.intersect1d(own, form.candidates) for name, own in problem.limits.groups.items()}
+        problem.units = Units.of({name: own for name, own in varying.items() if own.size}, n)
+        return GroupedForm(form, problem.units)
 
     def without_rows(self, problem: SubsetProblem, rows: Ints, anew: bool = False) -> Gram:
         """The remaining rows as a problem of their own, with units of what varies there.
@@ -266,6 +290,42 @@ class GroupedError(SquaredError):
         chosen = problem.candidates[at]
         always_coef, intercept = forced_part(problem, np.arange(problem.n_rows), chosen, coef)
         return Fit(chosen, coef, float(intercept), always_coef, energy)
+
+    def standard_errors(self, problem: SubsetProblem, support: Ints) -> Floats:
+        r"""Of the constant, the forced and the chosen coefficients, as `selection.coefficients` defines them.
+
+        Coordinates z in the bases have the covariance :math:`s^2 A^{-1} D^T D A^{-1}` with D their columns and A the
+        same with ridge terms; coefficients are linear in them. What is always in the model is fitted to what they
+        leave.
+        """
+        form: Any = problem.gram
+        at, unknown = problem.slots(support), np.full(1 + problem.always.size + support.size, np.nan)
+        root, constant = np.sqrt(problem.sample_weight), problem.center is not None
+        forced = np.hstack([np.ones((problem.n_rows, int(constant))), problem.X[:, problem.always]]) * root[:, None]
+        norms = np.linalg.norm(forced, axis=0)
+        norms[norms == 0] = 1.0
+        inverse = np.linalg.pinv(forced / norms) / norms[:, None]
+        design = form.design(at)[0]
+        columns = design[: form.n_rows]
+        A = np.linalg.inv(design.T @ design)
+        z = A @ (columns.T @ form.target)
+        spread = A @ (columns.T @ columns) @ A
+        room = problem.rows_present - float(np.sum(A * (columns.T @ columns))) - np.linalg.matrix_rank(forced / norms)
+        if room <= 1e-9:
+            return unknown
+        noise = float(np.sum((form.target - columns @ z) ** 2)) / room
+        units = [form.units[u] for u in at]
+        maps = [
+            np.column_stack([unit.coefficients(e, problem.scale[unit.members]) for e in np.eye(unit.kept.size)])
+            for unit in units
+        ]
+        order = np.argsort(np.concatenate([unit.members for unit in units] or [np.zeros(0, np.int64)]))
+        to_table = block_diag(*maps)[order] if maps else np.zeros((0, 0))
+        chosen = to_table @ spread @ to_table.T
+        beside = inverse @ (root[:, None] * problem.X[:, support])
+        of_forced = np.diag(inverse @ inverse.T) + np.einsum("fi,ij,fj->f", beside, chosen, beside)
+        every = np.sqrt(noise * np.maximum(np.concatenate([of_forced, np.diag(chosen)]), 0.0))
+        return every if constant else np.append(np.nan, every)
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Every support is fitted again on the training rows of its fold."""

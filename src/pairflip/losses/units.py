@@ -19,12 +19,12 @@ ABSENT = -1
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Groups of the columns of a table.
+    """Groups of the columns of a table that vary.
 
     Attributes
     ----------
     groups : dict of columns (n,) by name
-        Disjoint groups, as the user named them.
+        Disjoint groups, as the user named them; those of which no column varies are not among them.
     first : (N,)
         The first column of the unit that each column belongs to.
     """
@@ -40,10 +40,9 @@ class Units:
             first[columns] = columns.min()
         return cls({name: np.sort(columns) for name, columns in groups.items()}, first)
 
-    def columns_of(self, units: Sequence[int] | Ints, varying: Ints | None = None) -> Ints:
-        """All columns of some units, sorted; with `varying`, only those among these (sorted) columns."""
-        columns = np.flatnonzero(np.isin(self.first, np.asarray(units, dtype=np.int64)))
-        return columns if varying is None else columns[np.isin(columns, varying)]
+    def columns_of(self, units: Sequence[int] | Ints) -> Ints:
+        """All columns of some units, sorted."""
+        return np.flatnonzero(np.isin(self.first, np.asarray(units, dtype=np.int64)))
 
     def units_of(self, columns: Sequence[int] | Ints) -> Ints:
         """The units that some columns belong to, sorted."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.losses.several import SeveralTargets
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import as_descent
+from pairflip.search.annealing import as_descent, for_groups
 from pairflip.selection.folds import Folds
 from pairflip.selection.settings import Selection
 from pairflip.text import label_text, numbered
@@ -28,7 +28,9 @@ def loss_settings(problem: SubsetProblem) -> dict[str, Any]:
 
 
 def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
-    """The selection with the one method that there is for classes, counts and several targets."""
+    """The selection with the one method that there is for classes, counts and several targets; groups have two."""
+    if problem.units is not None:
+        return replace(selection, method=for_groups(selection.method))
     if not problem.limits.any:
         (_check_several if problem.target_names else _check_likelihood)(problem, selection)
     return replace(selection, method=as_descent(problem, selection.method))

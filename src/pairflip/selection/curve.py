@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.losses import Loss, loss_named
+from pairflip.losses.units import ABSENT, Units
 from pairflip.selection.records import (
     AnnealCurves,
     ClassErrors,
@@ -41,7 +42,10 @@ Ints = NDArray[np.int64]
 
 def unchanged_in(fold_supports: Ints, support: Ints) -> float:
     """Fraction of the folds that selected exactly `support`; each support is sorted."""
-    return float(np.mean(np.all(fold_supports == support, axis=1)))
+    width = fold_supports.shape[1]
+    if width < support.size:
+        return 0.0
+    return float(np.mean(np.all(fold_supports == np.append([ABSENT] * (width - support.size), support), axis=1)))
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class SizeCurve:
     chain_cv_error : (S, C)
         cv_error if each fold had been searched by this chain only: how much results vary from run to run.
     fold_supports : S arrays (F, k)
-        Columns selected in each fold.
+        Columns selected in each fold. Groups have different numbers of columns: where a fold has fewer, -1 comes first.
     held_out_rows, held_out_fold, held_out_unit, observed, weights : (P,)
         Row and fold (indices from 0), the independent unit the row belongs to (itself, or its fold), target and weight.
     predictions : (S, P)
@@ -114,6 +118,9 @@ class SizeCurve:
         those of a row together; `observed` and `predictions` are in units of the target's standard deviation on the
         training rows, from its mean there, and cv_error is the mean over targets. Coefficients are (k, q), intercepts
         (S, q), coefficients of forced columns (S, A, q).
+    groups : dict of columns by name, or None
+        Groups of columns that were chosen as a whole: sizes then count groups (a column of no group is one by itself),
+        and supports have all their columns.
     """
 
     sizes: Ints
@@ -161,6 +168,7 @@ class SizeCurve:
     proved: Proved | None = None
     classes: ClassErrors | None = None
     targets: TargetErrors | None = None
+    groups: dict[str, Ints] | None = None
 
     @property
     def best_size(self) -> int:
@@ -212,6 +220,11 @@ class SizeCurve:
     def ridge_predictions(self) -> Floats | None:
         """Predictions (R, S, P) of held-out rows with every ridge and size; None where there was nothing to choose."""
         return None if self.surface is None else self.surface.predictions
+
+    @cached_property
+    def units(self) -> Units | None:
+        """What is chosen as a whole, where there are groups."""
+        return None if self.groups is None else Units.of(self.groups, len(self.names))
 
     @property
     def loss(self) -> Loss:

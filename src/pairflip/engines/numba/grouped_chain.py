@@ -363,9 +363,10 @@ def _start(form: GroupedForm, k: int, key: NDArray[np.uint32]) -> tuple[NDArray[
         if len(ones) < k and np.isfinite(form.energy(np.array([*ones, unit]))):
             ones.append(unit)
     if len(ones) < k:
-        if form.rank() < k:
+        found = form.regular(k)
+        if found is None:
             raise RankTooSmall(k, form.rank(), form.objective)
-        ones = form.narrowest[:k].tolist()
+        ones = found.tolist()
     return np.array(ones), order[~np.isin(order, ones)]
 
 

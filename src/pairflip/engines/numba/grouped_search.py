@@ -76,8 +76,7 @@ class GroupedSearcher(SeveralSearcher):
         if unit >= 0 and np.isfinite(self._grouped.energy(np.append(support, unit))):
             return np.append(support, unit)
         found = self._add_by_columns(support, barred)
-        narrow = self._grouped.narrowest if found is None else _NONE
-        return narrow[: k + 1].copy() if narrow.size > k else found
+        return self._grouped.regular(k + 1) if found is None else found
 
     def smaller(self, support: Support) -> Support:
         """One unit less: the one that is missed least."""
