@@ -89,6 +89,8 @@ def prove(
         raise ValueError(
             f"y has {len(problem.target_names)} targets; expected one: there are no proofs for several together."
         )
+    if problem.units is not None:
+        raise ValueError("columns are chosen in groups; expected a problem without: there are no proofs for groups.")
     if not problem.loss.quadratic:
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."

@@ -29,6 +29,7 @@ from pairflip.engines.base import (
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.loo import LooGram
 
 Way = Literal["auto", "square", "table"]
@@ -61,6 +62,10 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+        if isinstance(gram, GroupedForm):
+            from pairflip.engines.numba.grouped_chain import grouped_flip_energies
+
+            return grouped_flip_energies(gram, order, k)
         if gram.objective == "loo":
             from pairflip.engines.numba.loo import survey
         else:

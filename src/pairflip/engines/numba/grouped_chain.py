@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, DRIFT, EPSILON, TIE, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.numba.algebra import accepts
 from pairflip.engines.numba.compile import entry, kernel, template
 from pairflip.engines.numba.draws import draw_flips
 from pairflip.engines.numba.grouped import CALM, THIN, Grouped, add_pivot, invert, solve_small
@@ -287,7 +288,7 @@ def advance(form, chain, key, betas, ends, energy, accepted, budget):
         delta, least = evaluate(form, chain, i, chain.zeros[position])
         if least < THIN or abs(delta) <= CLOSE * form.yy:
             return TO_BE_JUDGED
-        if delta <= 0.0 or chain.uniform[at] <= np.exp(-betas[whole[STEP]] * delta):
+        if accepts(chain.uniform[at], betas[whole[STEP]] * delta):
             move(form, chain, i, position)
             real[NOW] += delta
             accepted[whole[STEP]] += 1
@@ -299,6 +300,18 @@ def advance(form, chain, key, betas, ends, energy, accepted, budget):
         energy[whole[STEP]] += real[NOW]
         whole[CLOCK] += 1
     return GO_ON
+
+
+@entry
+def survey(form, chain, delta, to_be_judged):
+    """Fill delta (k, U - k) with Delta E of every flip of the support; which of them the columns must judge."""
+    refresh(form, chain)
+    for i in range(delta.shape[0]):
+        for j in range(delta.shape[1]):
+            to_be_judged[i, j] = True
+            if chain.whole[IS_CALM] == 1:
+                delta[i, j], least = evaluate(form, chain, i, chain.zeros[j])
+                to_be_judged[i, j] = least < THIN or abs(delta[i, j]) <= CLOSE * form.yy
 
 
 @entry
@@ -355,6 +368,36 @@ def anneal_grouped(
     return WalkResult(energy, accepted, support, best, final, refreshes)
 
 
+def grouped_flip_energies(form: GroupedForm, order: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """Delta E (k, U - k) of every flip from the support order[:k] as a chain sees it; infinite where it is refused.
+
+    Parameters
+    ----------
+    form : GroupedForm
+        What is walked on.
+    order : (U,)
+        Units, those of the support first.
+    k : int
+        How many these are.
+    """
+    kernels = Grouped(form.matrix, form.b, form.start, form.yy)
+    chain = new_chain(kernels, k)
+    chain.ones[:], chain.zeros[:] = order[:k], order[k:]
+    delta, hard = np.zeros((k, order.size - k)), np.zeros((k, order.size - k), dtype=bool)
+    survey(kernels, chain, delta, hard)
+    now = form.energy(np.sort(order[:k]))
+    for i, j in zip(*np.nonzero(hard), strict=True):
+        flipped = order[:k].copy()
+        flipped[i] = order[k + j]
+        delta[i, j] = _change(form, now, form.energy(np.sort(flipped)))
+    return delta
+
+
+def _change(form: GroupedForm, now: float, then: float) -> float:
+    """Delta E, zero when the two energies are equal but for rounding."""
+    return 0.0 if abs(then - now) <= TIE * form.yy else then - now
+
+
 def _start(form: GroupedForm, k: int, key: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first units of the random order of a key that stay independent (the narrowest where these are too few)."""
     ones: list[int] = []
@@ -388,9 +431,7 @@ def _judge(
     flipped = chain.ones.copy()
     flipped[i] = chain.zeros[j]
     now, then = of(chain.ones), of(flipped)
-    delta = then - now
-    if abs(delta) <= TIE * form.yy:
-        delta = 0.0
+    delta = _change(form, now, then)
     accept = bool(np.isfinite(then)) and (delta <= 0.0 or chain.uniform[at] <= float(np.exp(-betas[step] * delta)))
     if accept:
         chain.ones[i], chain.zeros[j] = chain.zeros[j], chain.ones[i]
