@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -85,7 +86,7 @@ def reduced(columns: Floats, penalty: Floats, members: Ints) -> Unit:
     """
     (d, m), ridge = columns.shape, bool(penalty.any())
     rows = np.hstack([columns, np.diag(np.sqrt(penalty))]) if ridge else columns
-    basis, kept, left = np.empty((0, rows.shape[1])), [], np.zeros(d)
+    basis, kept, left = np.empty((0, rows.shape[1])), list[int](), np.zeros(d)
     for j, row in enumerate(rows):
         rest = row
         for _ in range(2 if kept else 0):  # a second projection removes what rounding left of the first
@@ -123,7 +124,7 @@ class GroupedForm(Gram):
         self.candidates, place = np.unique(groups.first[form.candidates], return_inverse=True)
         order = np.argsort(place, kind="stable")
         edges = np.searchsorted(place[order], np.arange(self.candidates.size + 1))
-        every = [order[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        every = [order[a:b] for a, b in pairwise(edges)]
         self.units = [reduced(form.columns[own], form.penalty[own], own) for own in every]
         self.start: Ints = np.concatenate([[0], np.cumsum([unit.kept.size for unit in self.units])]).astype(np.int64)
         self.columns: Floats = np.vstack([np.empty((0, form.n_rows)), *(unit.basis for unit in self.units)])
@@ -163,7 +164,7 @@ class GroupedForm(Gram):
     def design(self, support: Ints) -> tuple[Floats, Floats]:
         """The bases of some units (m, n), and the target (m,), rows of the ridge included."""
         columns = self.columns[self.places(support)].T
-        if not self.ridged:
+        if not (self.ridged and len(support)):
             return columns, self.target
         tails = block_diag(*(self.units[u].tail for u in support)).T
         return np.vstack([columns, tails]), np.concatenate([self.target, np.zeros(tails.shape[0])])
@@ -230,24 +231,51 @@ class GroupedForm(Gram):
             k += 1
         return k
 
+    @cached_property
+    def _every(self) -> tuple[Floats, Floats]:
+        """All bases (D, m) and the target (m,), ridge terms among the rows; no more rows than carry all products."""
+        columns, target = self.design(np.arange(self.n_columns))
+        if target.size > 2 * (columns.shape[1] + 1):
+            triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns, target]), mode="r"))
+            columns, target = triangle[:, :-1], triangle[:, -1]
+        return np.ascontiguousarray(columns.T), np.ascontiguousarray(target)
+
+    def gains(self, support: Ints) -> Floats:
+        """What each unit (U,) lowers twice the energy of a support by, from the columns; -inf if it depends on it."""
+        columns, target = self._every
+        own = self.places(support)
+        if own.size:
+            q = np.linalg.qr(columns[own].T)[0]
+            for _ in range(2):  # a second projection removes what rounding left of the first
+                columns = columns - (columns @ q) @ q.T
+        gains, widths = np.full(self.n_columns, -np.inf), self.widths
+        for width in np.unique(widths):  # units of one width together
+            units = np.flatnonzero(widths == width)
+            rest = columns[self.places(units)].reshape(units.size, width, -1)
+            values, vectors = np.linalg.eigh(rest @ rest.transpose(0, 2, 1))
+            along = np.einsum("uab,ua->ub", vectors, rest @ target)
+            may = values[:, 0] > 0.5 * SINGULAR
+            gains[units[may]] = np.sum(along[may] ** 2 / values[may], axis=1)
+        gains[support] = -np.inf
+        return gains
+
     def forward_energies(self, k: int) -> list[float]:
         """Energies that forward selection leaves with 0, 1, ..., k units (fewer if no more are independent)."""
-        energies, taken = [0.5 * self.yy], list[int]()
-        for _ in range(min(k, self.n_columns)):
-            left = [u for u in range(self.n_columns) if u not in taken]
-            others = [self.energy(np.array([*taken, u])) for u in left]
-            best = int(np.argmin(others))
-            if not np.isfinite(others[best]):
+        energies, taken = [0.5 * self.yy], np.zeros(0, np.int64)
+        for _ in range(k):
+            gains = self.gains(taken)
+            best = int(np.argmax(gains))
+            if not np.isfinite(gains[best]):
                 break
-            taken.append(left[best])
-            energies.append(others[best])
+            taken = np.append(taken, best)
+            energies.append(max(energies[-1] - 0.5 * float(gains[best]), 0.0))
         return energies
 
     @cached_property
     def matrix(self) -> Floats:
         """G (D, D) of the bases, formed at first use: identity blocks for units."""
         gram: Floats = self.columns @ self.columns.T
-        for a, b in zip(self.start[:-1], self.start[1:], strict=True):
+        for a, b in pairwise(self.start):
             gram[a:b, a:b] = np.eye(b - a)
         return gram
 
@@ -262,8 +290,9 @@ class GroupedError(SquaredError):
         n = problem.n_columns
         if problem.wide or 8 * n**2 > problem.memory_budget:
             raise ValueError(
-                f"the matrix of {n:,} columns takes more than the memory budget of {problem.memory_budget:,} bytes, and "
-                f"groups of columns cannot be searched without it; expected fewer columns, or memory_budget={8 * n**2}."
+                f"the matrix of {n:,} columns takes more than the memory budget of {problem.memory_budget:,} bytes, "
+                "and groups of columns cannot be searched without it; expected fewer columns, or "
+                f"memory_budget={8 * n**2}."
             )
         form = super().prepare(problem)
         varying = {name: np.intersect1d(own, form.candidates) for name, own in problem.limits.groups.items()}

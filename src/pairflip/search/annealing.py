@@ -63,8 +63,8 @@ def _check_groups(problem: SubsetProblem, k: Any) -> int:
         raise TypeError(f"k is {k!r}; {allowed}")
     if not 1 <= k < n:
         raise ValueError(
-            f"k is {k}, but the columns that vary make up {plural(n, 'group')} (columns of no group count as one each); "
-            f"{allowed}"
+            f"k is {k}, but the columns that vary make up {plural(n, 'group')} (columns of no group count as one "
+            f"each); {allowed}"
         )
     return int(k)
 

@@ -114,7 +114,7 @@ def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int6
     if folds:
         chosen.append(curve.fold_supports[at].ravel())
     used = np.unique(np.concatenate(chosen)).astype(np.int64)
-    return used[used != ABSENT]
+    return np.asarray(used[used != ABSENT])
 
 
 def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> Floats | Prediction:

@@ -63,7 +63,7 @@ class NumbaEngine:
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
         if isinstance(gram, GroupedForm):
-            from pairflip.engines.numba.grouped_chain import grouped_flip_energies
+            from pairflip.engines.numba.grouped_annealing import grouped_flip_energies
 
             return grouped_flip_energies(gram, order, k)
         if gram.objective == "loo":

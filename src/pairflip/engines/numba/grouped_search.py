@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.grouped import (
-    MINIMUM,
-    Grouped,
     begin_at_random,
     find_addition,
     kick,
     new_place,
     walk_down,
 )
+from pairflip.engines.numba.grouped_annealing import anneal_grouped, kernel_form
+from pairflip.engines.numba.several import MINIMUM
 from pairflip.engines.numba.several_search import SeveralSearcher
 from pairflip.gram import Gram
-from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.grouped import GroupedForm
 
 _FLIPS = 1000  # of a descent in one call, far more than it takes
@@ -35,11 +34,6 @@ Found = tuple[Support, float]
 _NONE = np.zeros(0, np.int64)
 
 
-def kernel_form(form: GroupedForm) -> Grouped:
-    """The form as kernels see it."""
-    return Grouped(form.matrix, form.b, form.start, form.yy)
-
-
 class GroupedSearcher(SeveralSearcher):
     """Searches supports of up to `largest` units of one form; not for two threads at a time."""
 
@@ -48,7 +42,6 @@ class GroupedSearcher(SeveralSearcher):
         self._grouped: GroupedForm = form
         self._kernels = kernel_form(form)
         self._room = new_place(self._kernels, largest)
-        self._every: tuple[Floats, Floats] | None = None
 
     def down(self, support: Support) -> Found:
         """The minimum that is reached from a support (not a singular one), and its energy."""
@@ -103,41 +96,12 @@ class GroupedSearcher(SeveralSearcher):
         except RankTooSmall:
             raise RankTooSmall(k, self._grouped.rank(), self._grouped.objective) from None
 
-    def _all_rows(self) -> tuple[Floats, Floats]:
-        """All bases (D, m) and the target (m,), ridge terms among the rows; no more rows than carry all products."""
-        if self._every is None:
-            columns, target = self._grouped.design(np.arange(self._n))
-            if target.size > 2 * (columns.shape[1] + 1):
-                triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns, target]), mode="r"))
-                columns, target = triangle[:, :-1], triangle[:, -1]
-            self._every = np.ascontiguousarray(columns.T), np.ascontiguousarray(target)
-        return self._every
-
-    def _gains(self, support: Support) -> Floats:
-        """What each unit (U,) lowers twice the energy of a support by; minus infinity where it depends on it."""
-        columns, target = self._all_rows()
-        own = self._grouped.places(support)
-        if own.size:
-            q = np.linalg.qr(columns[own].T)[0]
-            for _ in range(2):  # a second projection removes what rounding left of the first
-                columns = columns - (columns @ q) @ q.T
-        gains, widths = np.full(self._n, -np.inf), self._grouped.widths
-        for width in np.unique(widths):  # units of one width together
-            units = np.flatnonzero(widths == width)
-            rest = columns[self._grouped.places(units)].reshape(units.size, width, -1)
-            values, vectors = np.linalg.eigh(rest @ rest.transpose(0, 2, 1))
-            along = np.einsum("uab,ua->ub", vectors, rest @ target)
-            may = values[:, 0] > 0.5 * SINGULAR
-            gains[units[may]] = np.sum(along[may] ** 2 / values[may], axis=1)
-        gains[support] = -np.inf
-        return gains
-
     def _flip_by_columns(self, support: Support, now: float) -> Support | None:
         """The support after the best flip that lowers the energy `now`, by QR; None where there is none."""
         gains = np.empty((support.size, self._n))
         for i in range(support.size):
             others = np.delete(support, i)
-            gains[i] = self._gains(others) - 2.0 * (self._grouped.energy(others) - now)
+            gains[i] = self._grouped.gains(others) - 2.0 * (self._grouped.energy(others) - now)
             gains[i, support] = -np.inf
         worth = np.flatnonzero(gains.ravel() > EQUAL * now)  # only what may be lower by more than rounding
         for at in worth[np.argsort(-gains.ravel()[worth], kind="stable")][:_CHECKED]:
@@ -149,7 +113,7 @@ class GroupedSearcher(SeveralSearcher):
 
     def _add_by_columns(self, support: Support, barred: Support) -> Support | None:
         """The support with the best unit that leaves it regular, by QR; None where there is none."""
-        gains = self._gains(support)
+        gains = self._grouped.gains(support)
         gains[barred] = -np.inf
         which = np.flatnonzero(np.isfinite(gains))
         for h in which[np.argsort(-gains[which], kind="stable")]:
@@ -182,8 +146,6 @@ def walk_grouped(
     form.matrix  # noqa: B018 - formed before there are threads
     walked, starts = None, plan.starts
     if plan.betas.size:
-        from pairflip.engines.numba.grouped_chain import anneal_grouped
-
         walked = anneal_grouped(form, plan, tick, in_threads)
         if plan.descent is None:
             return walked
