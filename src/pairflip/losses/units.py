@@ -52,6 +52,19 @@ class Units:
         """What a unit is called: its group, or its one column, of these `names`."""
         return next((group for group, columns in self.groups.items() if columns[0] == unit), names[unit])
 
+    def names_of(self, columns: Sequence[int] | Ints, names: Sequence[str]) -> list[str]:
+        """What the units of some columns are called."""
+        return [self.name(unit, names) for unit in self.units_of(columns).tolist()]
+
+    def labels(self, names: Sequence[str]) -> list[str]:
+        """The names of all columns, with that of a group at its first column."""
+        first = {int(columns[0]): group for group, columns in self.groups.items()}
+        return [first.get(j, name) for j, name in enumerate(names)]
+
+    def once(self, counts: Ints) -> Ints:
+        """Counts (N,) of columns as those of units: zero but for the first column of each."""
+        return np.where(self.first == np.arange(counts.size), counts, 0)
+
 
 def filled_up(rows: Sequence[Ints]) -> Ints:
     """Sorted columns of different numbers as one array, `ABSENT` in front of the shorter ones."""
@@ -60,3 +73,11 @@ def filled_up(rows: Sequence[Ints]) -> Ints:
     for at, row in enumerate(rows):
         table[at, width - row.size :] = row
     return table
+
+
+def unchanged_in(fold_supports: Ints, support: Ints) -> float:
+    """Fraction of the folds (F, n) that selected exactly `support`; each is sorted, and may be filled up."""
+    width = fold_supports.shape[1]
+    if width < support.size:
+        return 0.0
+    return float(np.mean(np.all(fold_supports == np.append([ABSENT] * (width - support.size), support), axis=1)))

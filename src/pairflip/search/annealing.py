@@ -17,11 +17,11 @@ from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
+from pairflip.search.groups import check_groups, for_groups, groups_of
 from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
 from pairflip.search.trace import Trace
-from pairflip.text import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
     """Size k as an int with 1 <= k < number of candidate columns."""
     n = problem.gram.n_columns
     if problem.units is not None:
-        return _check_groups(problem, k)
+        return check_groups(problem, k)
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
         raise TypeError(f"k is {k!r}; expected a whole number of columns, at least 1 and below {n}.")
     if k < 1:
@@ -51,20 +51,6 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
         raise ValueError(
             f"k is {k}, but X has {n} candidate columns that vary; expected k below {n} (with all columns there is "
             "nothing to choose)."
-        )
-    return int(k)
-
-
-def _check_groups(problem: SubsetProblem, k: Any) -> int:
-    """The same where sizes count groups."""
-    n = problem.gram.n_columns
-    allowed = f"expected a whole number of groups, at least 1 and below {n}."
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
-        raise TypeError(f"k is {k!r}; {allowed}")
-    if not 1 <= k < n:
-        raise ValueError(
-            f"k is {k}, but the columns that vary make up {plural(n, 'group')} (columns of no group count as one "
-            f"each); {allowed}"
         )
     return int(k)
 
@@ -220,6 +206,7 @@ def anneal(
         objective=objective,
         yy=float(gram.yy),
         proof=proof,
+        groups=groups_of(problem),
     )
 
 
@@ -234,23 +221,6 @@ def _certain(
         return proof, support
     notes.append("the proof found a better support than any chain")
     return proof, proof.support
-
-
-def for_groups(method: Any, annealing: bool = False, objective: str = "energy") -> Method:
-    """The method for whole groups of columns: descents, or annealing where that is asked for.
-
-    Parameters
-    ----------
-    method, objective
-        As in `anneal`.
-    annealing : bool
-        Whether something is given that only annealing has.
-    """
-    if objective != "energy":
-        raise ValueError(f"objective is {objective!r} and columns are chosen in groups; expected 'energy'.")
-    if method is None:
-        return "anneal" if annealing else "descend"
-    return "descend" if as_method(method) == "auto" else as_method(method)
 
 
 def as_descent(
@@ -346,7 +316,7 @@ def _search(
             best_support=fit.support, best_energy=fit.energy, best_coef=fit.coef, best_intercept=fit.intercept,
             refreshes=np.zeros(chains, dtype=np.int64), seconds=time.perf_counter() - began,
             note="; ".join([*notes, note] if note else notes), yy=float(gram.yy), method=method, effort=effort.name,
-            proof=proof,
+            proof=proof, groups=groups_of(problem),
         )  # fmt: skip
 
     try:

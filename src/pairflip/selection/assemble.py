@@ -20,7 +20,7 @@ from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.held_out import loo_stack, mean_and_error
 from pairflip.losses.several_held_out import HeldOutSeveral
-from pairflip.losses.units import ABSENT, filled_up
+from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
 from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.double_flip import improve
@@ -29,7 +29,7 @@ from pairflip.search.settle import first_best, first_bests, is_lower, reaches
 from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
-from pairflip.selection.curve import SizeCurve, unchanged_in
+from pairflip.selection.curve import SizeCurve
 from pairflip.selection.facts import shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits

@@ -9,7 +9,8 @@ import numpy as np
 
 from pairflip.losses.several import SeveralTargets
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import as_descent, for_groups
+from pairflip.search.annealing import as_descent
+from pairflip.search.groups import for_groups
 from pairflip.selection.folds import Folds
 from pairflip.selection.settings import Selection
 from pairflip.text import label_text, numbered

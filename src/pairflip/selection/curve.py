@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.losses import Loss, loss_named
-from pairflip.losses.units import ABSENT, Units
+from pairflip.losses.units import Units
 from pairflip.selection.records import (
     AnnealCurves,
     ClassErrors,
@@ -38,14 +38,6 @@ if TYPE_CHECKING:
     from pairflip.selection.prediction import Prediction
 
 Ints = NDArray[np.int64]
-
-
-def unchanged_in(fold_supports: Ints, support: Ints) -> float:
-    """Fraction of the folds that selected exactly `support`; each support is sorted."""
-    width = fold_supports.shape[1]
-    if width < support.size:
-        return 0.0
-    return float(np.mean(np.all(fold_supports == np.append([ABSENT] * (width - support.size), support), axis=1)))
 
 
 @dataclass(frozen=True)
@@ -246,6 +238,11 @@ class SizeCurve:
         """Names of the columns of the final fit of a size (None: the best one)."""
         return [self.names[j] for j in self.supports[self.at(self.best_size if size is None else size)]]
 
+    def chosen_groups(self, size: int | None = None) -> list[str]:
+        """Names of the groups of the final fit of a size (None: the best one); columns of no group by their own."""
+        support = self.supports[self.at(self.best_size if size is None else size)]
+        return [] if self.units is None else self.units.names_of(support, self.names)
+
     def coef(self, size: int | None = None) -> Floats:
         """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included.
 
@@ -315,10 +312,12 @@ class SizeCurve:
         return pd.DataFrame([row._asdict() for row in rows]).drop(columns="place")
 
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:
-        """(name, folds) of the columns selected most often at a size."""
-        counts = self.selection_counts[self.at(size)]
+        """(name, folds) of the columns, or groups, selected most often at a size."""
+        counts, names = self.selection_counts[self.at(size)], self.names
+        if self.units is not None:
+            counts, names = self.units.once(counts), self.units.labels(names)
         order = np.argsort(-counts, kind="stable")[:count]
-        return [(self.names[j], int(counts[j])) for j in order if counts[j] > 0]
+        return [(names[j], int(counts[j])) for j in order if counts[j] > 0]
 
     def to_dict(self) -> dict[str, Any]:
         """Columns of the table of sizes, by name."""
@@ -335,6 +334,7 @@ class SizeCurve:
             "best": self.sizes == self.best_size,
             "one_se": self.sizes == self.one_se_size,
             "columns": [self.columns(k) for k in self.sizes.tolist()],
+            **({} if self.units is None else {"groups": [self.chosen_groups(k) for k in self.sizes.tolist()]}),
         }
 
     def to_pandas(self) -> pd.DataFrame:
