@@ -35,6 +35,7 @@ class TableOptions:
     groups: str | None = None
     offset: str | None = None
     loss: LossName = LossName.SQUARES
+    categories: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Loaded:
             loss=self.loss.value,
             offset=self.offset,
             target_names=None if self.more_targets is None else split_names(table.target),
+            groups=table.groups or None,
         )
         if not quiet:
             for item in (*table.dropped, *table.notes):
@@ -97,6 +99,7 @@ def load(options: TableOptions) -> Loaded:
     """Read the table."""
     import numpy as np
 
+    from pairflip.tables.categories import one_by_one
     from pairflip.text import quoted
 
     if options.data is None:
@@ -106,6 +109,8 @@ def load(options: TableOptions) -> Loaded:
         options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else ())
     labels = None if options.groups is None else _group_labels(options)
     table = _read(options)
+    if table.categories and (targets or options.loss is not LossName.SQUARES):
+        table = one_by_one(table)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])
         raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")
@@ -179,6 +184,7 @@ def _read(options: TableOptions, **changes: Any) -> Table:
         "decimal": options.decimal,
         "thousands": options.thousands,
         "classes": options.loss is LossName.LOGISTIC,
+        "categories": list(options.categories),
         **changes,
     }
     table = read_table(options.data, options.target, **settings)

@@ -92,6 +92,7 @@ def table_record(table: Table) -> dict[str, Any]:
         "row_names": list(table.row_names),
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
+        **({"categories": table.categories} if table.categories else {}),
     }
 
 

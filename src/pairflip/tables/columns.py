@@ -97,8 +97,8 @@ def select(
         raise TableError(f"--index and --target are both {quoted(target)}; expected two columns.")
     if target in drop:
         raise TableError(f"--drop names the target {quoted(target)}; expected other columns: leave it out of --drop.")
-    kept = _matching(keep, names, "--keep") if keep else set(range(len(names)))
-    gone = _matching(drop, names, "--drop")
+    kept = matching(keep, names, "--keep") if keep else set(range(len(names)))
+    gone = matching(drop, names, "--drop")
     others = [j for j in range(len(names)) if j not in (y, at)]
     candidates = [j for j in others if j in kept and j not in gone]
     _refuse_two_targets(y, candidates, names, names if originals is None else originals)
@@ -132,7 +132,18 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _matching(wanted: Iterable[str], names: Sequence[str], option: str) -> set[int]:
+def matching(wanted: Iterable[str], names: Sequence[str], option: str) -> set[int]:
+    """Positions of columns that are named, or that match an expression between slashes.
+
+    Parameters
+    ----------
+    wanted : names or expressions
+        As a user gives them.
+    names : N names
+        Of all columns.
+    option : str
+        What to call it in messages.
+    """
     found: set[int] = set()
     position = {name: j for j, name in enumerate(names)}
     for each in wanted:

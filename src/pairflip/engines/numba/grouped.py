@@ -47,7 +47,7 @@ class Grouped(NamedTuple):
     yy: float
 
 
-class Place(NamedTuple):
+class GroupedPlace(NamedTuple):
     """Memory of a search, for up to k units of K columns together.
 
     `support` (k,); `columns` (K,): those of the support, slot by slot from `slot` (k + 1,) on; `P`, `L` (K, K); `rows`,
@@ -75,14 +75,14 @@ class Place(NamedTuple):
     order: Any
 
 
-def new_place(form: Grouped, k: int) -> Place:
+def new_place(form: Grouped, k: int) -> GroupedPlace:
     """Memory for supports of up to k units."""
     widths = np.diff(form.start)
     n, d = widths.size, int(form.start[-1])
     most, wide = int(np.sort(widths)[::-1][:k].sum()), int(widths.max(initial=1))
     block = np.concatenate([[0], np.cumsum(widths**2)]).astype(np.int64)
     square, table = (most, most), (most, d)
-    return Place(
+    return GroupedPlace(
         support=np.zeros(k, np.int64), columns=np.zeros(most, np.int64), slot=np.zeros(k + 1, np.int64),
         P=np.zeros(square), L=np.zeros(square), rows=np.zeros(table), W=np.zeros(table), V=np.zeros(table),
         x=np.zeros(most), c=np.zeros(most), R=np.zeros(d), C=np.zeros(int(block[-1])), block=block,

@@ -23,7 +23,7 @@ from pairflip.engines.numba.grouped_chain import (
     REFRESHES,
     STEP,
     TO_BE_JUDGED,
-    Chain,
+    GroupedChain,
     advance,
     begin,
     go_on_from,
@@ -132,7 +132,7 @@ def _start(form: GroupedForm, k: int, key: NDArray[np.uint32]) -> tuple[NDArray[
 
 
 def _judge(
-    form: GroupedForm, kernels: Grouped, chain: Chain, betas: NDArray[np.float64], energy: NDArray[np.float64],
+    form: GroupedForm, kernels: Grouped, chain: GroupedChain, betas: NDArray[np.float64], energy: NDArray[np.float64],
     accepted: NDArray[np.int64], known: dict[tuple[int, ...], float],
 ) -> None:  # fmt: skip
     """Decide the next flip as the reference engine does, by QR on the columns."""

@@ -31,7 +31,7 @@ CLOCK, STEP, DRAWN, REFRESHES, IS_CALM, HOW_MANY = range(6)
 NOW, BEST, ROUNDING = range(3)
 
 
-class Chain(NamedTuple):
+class GroupedChain(NamedTuple):
     """Memory of one chain of k units, w columns in the widest.
 
     `ones` (k,), `zeros` (U - k,), `best` (k,); `column`, `x` (k w,), `P`, `factor` (k w, k w), `active`, `listed`
@@ -64,11 +64,11 @@ class Chain(NamedTuple):
     real: Any
 
 
-def new_chain(form: Grouped, k: int) -> Chain:
+def new_chain(form: Grouped, k: int) -> GroupedChain:
     """Memory for a chain of k units."""
     n, w = form.start.size - 1, int(np.diff(form.start).max(initial=1))
     kw = k * w
-    return Chain(
+    return GroupedChain(
         ones=np.zeros(k, np.int64), zeros=np.zeros(n - k, np.int64), best=np.zeros(k, np.int64),
         column=np.zeros(kw, np.int64), x=np.zeros(kw),
         P=np.zeros((kw, kw)), factor=np.zeros((kw, kw)), active=np.zeros(kw, np.int64),
