@@ -27,7 +27,8 @@ def test_categories_become_columns_of_one_group(write):
 
 
 def test_all_columns_of_text_that_can_be(write):
-    path = write(TABLE.replace("y\n", "y,id\n", 1).replace("3\n", "3,u\n").replace("7\n", "7,v\n"))
+    head, *rows = TABLE.splitlines()
+    path = write("\n".join([f"{head},id", *(f"{row},w{i}" for i, row in enumerate(rows))]))
     both = read_table(path, "y", categories=True, drop_text=True)
     assert list(both.groups) == ["race", "site"]
     assert [str(each) for each in both.dropped] == ["1 column of text dropped: 'id'"]
