@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 _LOOKS = 2000
+_REMEMBERED = 100_000  # energies; searches come back to the same supports again and again
 _DEPENDENT = 1e-24
 """A column of which less than this (of its squared norm) is independent of its unit may take any coefficient."""
 
@@ -55,14 +56,18 @@ class Unit(NamedTuple):
     others: Floats
     free: NDArray[np.bool_]
 
-    def coefficients(self, z: Floats, scale: Floats) -> Floats:
-        """Coefficients (d,) in the units of the table of what has the coordinates z (r,); `scale` (d,) leads there."""
-        x = np.zeros(self.members.size)
-        kept, rest = np.isin(self.members, self.kept), np.flatnonzero(~np.isin(self.members, self.kept))
-        x[kept] = solve_triangular(self.triangle, z)
-        x /= scale
-        rest = rest[self.free]
-        if rest.size:  # along these directions nothing that is fitted changes
+    def to_table(self, scale: Floats) -> Floats:
+        """What leads from coordinates in the basis to coefficients in the units of the table (d, r).
+
+        `scale` (d,) is what each column was divided by. Along directions in which nothing that is fitted changes,
+        coefficients are the smallest.
+        """
+        kept = np.isin(self.members, self.kept)
+        rest = np.flatnonzero(~kept)[self.free]
+        x = np.zeros((self.members.size, self.kept.size))
+        x[kept] = solve_triangular(self.triangle, np.eye(self.kept.size))
+        x /= scale[:, None]
+        if rest.size:
             null = np.zeros((self.members.size, rest.size))
             null[kept] = -solve_triangular(self.triangle, self.others[:, self.free])
             null[rest, np.arange(rest.size)] = 1.0
@@ -129,6 +134,7 @@ class GroupedForm(Gram):
         self.start: Ints = np.concatenate([[0], np.cumsum([unit.kept.size for unit in self.units])]).astype(np.int64)
         self.columns: Floats = np.vstack([np.empty((0, form.n_rows)), *(unit.basis for unit in self.units)])
         self.ridged = bool(form.penalty.any())
+        self._known: dict[bytes, float] = {}
         self.target, self.yy, self.dense = form.target, form.yy, True
         self.b: Floats = self.columns @ self.target
         self.diagonal, self.penalty = np.ones(self.b.size), np.zeros(self.b.size)
@@ -170,11 +176,15 @@ class GroupedForm(Gram):
         return np.vstack([columns, tails]), np.concatenate([self.target, np.zeros(tails.shape[0])])
 
     def energy(self, support: Ints) -> float:
-        """E(S) by QR on all columns of the units, infinite when they are singular together."""
-        if not len(support):
-            return 0.5 * self.yy
-        columns, target = self.design(support)
-        return qr_energy(columns, target, np.zeros(columns.shape[1]))
+        """E(S) by QR on all columns of the units, infinite when they are singular together; each support once."""
+        own = np.sort(support)
+        key = own.tobytes()
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            columns, target = self.design(own)
+            self._known[key] = qr_energy(columns, target, np.zeros(columns.shape[1])) if own.size else 0.5 * self.yy
+        return self._known[key]
 
     def solve(self, support: Ints, scale: Floats) -> tuple[Ints, Floats, float]:
         """Positions among the columns of the form, their coefficients in the units of the table, and the energy.
@@ -186,8 +196,6 @@ class GroupedForm(Gram):
         scale : (n,)
             What each column of the form was divided by.
         """
-        if not len(support):
-            return np.zeros(0, np.int64), np.zeros(0), 0.5 * self.yy
         columns, target = self.design(support)
         found = qr_several(columns, target[:, None], np.zeros(columns.shape[1]))
         if found is None:
@@ -196,12 +204,23 @@ class GroupedForm(Gram):
                 "leave one of the groups out."
             )
         z, energy = found
-        parts = np.split(z[:, 0], np.cumsum(self.widths[support])[:-1])
+        at, to_table = self.to_table(support, scale)
+        return at, to_table @ z[:, 0], float(energy[0])
+
+    def to_table(self, support: Ints, scale: Floats) -> tuple[Ints, Floats]:
+        """Columns of some units, as sorted positions (n,), and what leads from coordinates to their coefficients.
+
+        Parameters
+        ----------
+        support, scale
+            As in `solve`.
+        """
+        if not len(support):
+            return np.zeros(0, np.int64), np.zeros((0, 0))
         own = [self.units[u] for u in support]
-        coefs = [unit.coefficients(part, scale[unit.members]) for unit, part in zip(own, parts, strict=True)]
         at = np.concatenate([unit.members for unit in own])
         order = np.argsort(at)
-        return at[order], np.concatenate(coefs)[order], float(energy[0])
+        return at[order], block_diag(*(unit.to_table(scale[unit.members]) for unit in own))[order]
 
     def regular(self, k: int) -> Ints | None:
         """Some k units that are not singular together, narrow ones first; None if none were found.
@@ -343,13 +362,7 @@ class GroupedError(SquaredError):
         if room <= 1e-9:
             return unknown
         noise = float(np.sum((form.target - columns @ z) ** 2)) / room
-        units = [form.units[u] for u in at]
-        maps = [
-            np.column_stack([unit.coefficients(e, problem.scale[unit.members]) for e in np.eye(unit.kept.size)])
-            for unit in units
-        ]
-        order = np.argsort(np.concatenate([unit.members for unit in units] or [np.zeros(0, np.int64)]))
-        to_table = block_diag(*maps)[order] if maps else np.zeros((0, 0))
+        to_table = form.to_table(at, problem.scale)[1]
         chosen = to_table @ spread @ to_table.T
         beside = inverse @ (root[:, None] * problem.X[:, support])
         of_forced = np.diag(inverse @ inverse.T) + np.einsum("fi,ij,fj->f", beside, chosen, beside)
