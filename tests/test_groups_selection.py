@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from _groups import people
-from pairflip import SizeCurve, SubsetProblem, select_size
+from _groups import group_case, people
+from pairflip import SizeCurve, SubsetProblem, anneal, select_size
+from pairflip.losses.grouped_held_out import HeldOutGroups
+from pairflip.present import write_report
+from pairflip.present.answer import answer_of
+from pairflip.present.numbers import count_map
 from pairflip.selection.curve_file import curve_to_json
+from pairflip.selection.folds import as_folds
 
 
 def problem_of(X: Any, y: Any, **more: Any) -> SubsetProblem:
@@ -174,3 +179,49 @@ def test_sizes_that_cannot_be_are_refused() -> None:
     ):
         select_size(wide, [3], cv=few)
     assert select_size(problem, cv=5).sizes.tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7, 11, 19, 23])
+def test_single_rows_are_left_out_as_by_fitting_again(seed: int) -> None:
+    problem = group_case(seed).problem()
+    folds, units = as_folds("loo", problem, None), problem.gram.candidates[:2]
+    judge, again = (HeldOutGroups(problem, folds) for _ in range(2))
+    again._single[:] = False  # no identity
+    for k in (0, 1, 2):
+        supports = np.tile(units[:k], (len(folds), 1, 1))
+        if not np.isfinite(problem.gram.energy(np.arange(k))):
+            continue
+        (ours, low), (theirs, expected) = judge.judged(supports), again.judged(supports)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-8 * np.abs(problem.y).max())
+        np.testing.assert_allclose(low, expected, rtol=1e-7, atol=1e-9 * problem.gram.yy)
+        columns = np.tile(problem.columns_of(units[:k]), (len(folds), 1))
+        np.testing.assert_allclose(judge.fits(columns).coefs, again.fits(columns).coefs, rtol=1e-6, atol=1e-7)
+
+
+def test_a_reader_is_told_of_groups(curve: SizeCurve, tmp_path: Path) -> None:
+    size = int(curve.stability.sizes[0])  # type: ignore[union-attr]
+    text = " ".join(str(curve).split())
+    assert f"Keep {size} groups (" in text
+    assert "“pair” (“x0” and “x1”)" in text
+    assert "“race” (“race=a”, “race=b”, “race=c” and “race=d”)" in text
+    assert "This allows for the number of groups having been chosen" in text
+    assert f"the same {size} groups were selected" in text
+    assert "pair (2 columns), race (4 columns)" in text
+    assert curve.top_columns(2) == [("pair", 5), ("race", 5)]
+    assert curve.to_pandas().set_index("size").loc[2, "groups"] == ["pair", "race"]
+    assert answer_of(curve).to_json(curve)["groups"]["pair"] == ["x0", "x1"]
+    page = write_report(curve, tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in ("How many groups", "Which groups:", "size (number of groups)", "2 groups (6 columns", ">Group<"):
+        assert words in page
+    counts = count_map(curve)
+    assert counts.labels[:2] == ["pair", "race"]
+    assert counts.cut.endswith("groups selected in any fold")
+    trace = anneal(problem_of(*people()[:2]), 2)
+    assert "The best 2 groups found." in trace._repr_html_()
+    assert curve.to_datatree()["size_curve"]["mask"].sum("column").values[curve.at(2)] == 6
+
+
+def test_a_large_group_is_shown_by_its_ends() -> None:
+    X, y, _, _ = people(40)
+    curve = select_size(SubsetProblem(X, y, groups={"many": range(8), "race": range(8, 12)}), [1, 2], cv=3)
+    assert "“many” (8 columns, “x0” to “x7”)" in str(curve)

@@ -89,7 +89,7 @@ def anneal(
     problem
         Table and target.
     k
-        Number of columns, beside those that are always in the model.
+        Number of columns, beside those that are always in the model; of groups, where columns are chosen in groups.
     schedule
         ``"auto"`` (scale-free, made for finding the optimum), ``"paper"``, or a `Schedule`.
     chains
