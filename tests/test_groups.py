@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from _groups import group_case, people
@@ -168,3 +170,15 @@ def test_what_cannot_be_is_said() -> None:
         problem.with_shrinkage(0.1)
     X[:, 8:12] = 1.0
     assert SubsetProblem(X, y, groups=groups).gram.candidates.tolist() == [0, 2, 5, 6, 7]
+
+
+@pytest.mark.parametrize(("name", "wide", "k"), [("tecator", 5, 2), ("tecator", 5, 3), ("hitters", 2, 4)])
+def test_windows_of_real_tables(shared_data: Path, name: str, wide: int, k: int) -> None:
+    """Neighbouring wavelengths are all but equal, inside a window and between windows."""
+    table = pd.read_csv(shared_data / name / f"{name}.csv")
+    X = table[[column for column in table if not column.startswith("target")]]
+    target = next(column for column in table if column.startswith("target"))
+    groups = {f"w{j}": range(j, min(j + wide, X.shape[1])) for j in range(0, X.shape[1], wide)}
+    problem = SubsetProblem(X, table[target], groups=groups)
+    lowest = min(problem.gram.energy(np.array(own)) for own in combinations(range(problem.gram.n_columns), k))
+    assert anneal(problem, k, effort="quick").best_energy == pytest.approx(lowest, rel=1e-9)

@@ -123,13 +123,13 @@ class Limits:
         )
 
     def arguments(self) -> dict[str, Any]:
-        """The same as arguments of a `SubsetProblem` with these columns."""
+        """The same as `SubsetProblem` takes it, for another table with these columns."""
         return {
-            "groups": {name: own.tolist() for name, own in self.groups.items()} or None,
+            "groups": self.groups or None,
             "one_per_group": self.one_per_group,
-            "min_distance": self.min_distance or None,
-            "hierarchy": {j: own.tolist() for j, own in self.needs.items()} or None,
-            "positive": None if self.signs is None else self.signs.tolist(),
+            "min_distance": self.min_distance,
+            "hierarchy": self.needs or None,
+            "positive": self.signs,
         }
 
     def settings(self, names: Sequence[str]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Chains and paths in whole groups of columns: kernels where the Gram matrix can decide, the columns where it cannot.
 
-What a chain and a path are is said in `several_search`; here units take the place of columns.
+A chain descends from where it starts (a given support, or its random one), then is kicked: some units of its lowest
+support are replaced and it descends again; every few rounds it starts anew at random. Random numbers are addressed by
+(key, round, place), as everywhere. Every energy that is compared or told comes from QR on the columns.
 """
 
 from __future__ import annotations
@@ -22,24 +24,26 @@ from pairflip.engines.numba.grouped import (
 )
 from pairflip.engines.numba.grouped_annealing import anneal_grouped, kernel_form
 from pairflip.engines.numba.several import MINIMUM
-from pairflip.engines.numba.several_search import SeveralSearcher
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
+from pairflip.philox import philox4x32
 
+ANEW = 4
+"""Every so many rounds a chain starts at random instead of being kicked."""
 _FLIPS = 1000  # of a descent in one call, far more than it takes
 _CHECKED = 200  # flips that are judged one by one, at most
+_OWN_ROUND = 0x67726F75
 
 Support = NDArray[np.int64]
 Found = tuple[Support, float]
 _NONE = np.zeros(0, np.int64)
 
 
-class GroupedSearcher(SeveralSearcher):
+class GroupedSearcher:
     """Searches supports of up to `largest` units of one form; not for two threads at a time."""
 
     def __init__(self, form: GroupedForm, largest: int, tick: Tick) -> None:
-        self._form, self._n, self._tick = form, form.n_columns, tick  # type: ignore[assignment]
-        self._grouped: GroupedForm = form
+        self._form, self._n, self._tick = form, form.n_columns, tick
         self._kernels = kernel_form(form)
         self._room = new_place(self._kernels, largest)
 
@@ -49,14 +53,14 @@ class GroupedSearcher(SeveralSearcher):
         place.support[:k] = support
         while walk_down(self._kernels, place, k, _FLIPS) != MINIMUM:
             at = place.support[:k].copy()
-            better = self._flip_by_columns(at, self._grouped.energy(np.sort(at)))
+            better = self._flip_by_columns(at, self._form.energy(np.sort(at)))
             self._tick(k)
             if better is None:
                 break
             place.support[:k] = better
         self._tick(k)
         best = np.sort(place.support[:k])
-        return best, self._grouped.energy(best)
+        return best, self._form.energy(best)
 
     def larger(self, support: Support, barred: Support = _NONE) -> Support | None:
         """One unit more, the best one beside those `barred`; None where no support is that large.
@@ -66,15 +70,62 @@ class GroupedSearcher(SeveralSearcher):
         k = support.size
         self._room.support[:k] = support
         unit = int(find_addition(self._kernels, self._room, k, barred))
-        if unit >= 0 and np.isfinite(self._grouped.energy(np.append(support, unit))):
+        if unit >= 0 and np.isfinite(self._form.energy(np.append(support, unit))):  # small dependences add up
             return np.append(support, unit)
         found = self._add_by_columns(support, barred)
-        return self._grouped.regular(k + 1) if found is None else found
+        return self._form.regular(k + 1) if found is None else found
 
     def smaller(self, support: Support) -> Support:
         """One unit less: the one that is missed least."""
         without = [np.delete(support, i) for i in range(support.size)]
-        return without[int(np.argmin([self._grouped.energy(other) for other in without]))]
+        return without[int(np.argmin([self._form.energy(other) for other in without]))]
+
+    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Found:
+        """The lowest support of a chain, and its energy.
+
+        Parameters
+        ----------
+        k, key
+            Size, and the key of the chain.
+        descent : Descent
+            How many kicks.
+        start : (k,), optional
+            Where it begins; by default its random support.
+        """
+        best, low = self.down(self._random(k, key) if start is None else start)
+        least, most = descent.columns(k)
+        most = max(1, min(most, self._n - k, k))
+        for round_ in range(1, descent.kicks + 1):
+            if round_ % ANEW:
+                begin = self._kicked(best, key, round_, min(least, most), most)
+            else:
+                begin = self._random(k, philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)[:2].copy())
+            other = self.down(begin)
+            if is_lower(other[1], low, self._form.yy):
+                best, low = other
+        return best, low
+
+    def path(self, largest: int, passes: int) -> Steps:
+        """Supports of sizes 1 to `largest` (fewer where no more units are independent) and their energies.
+
+        The first pass goes up, the next ones down and up in turn, until nothing changes or `passes` are over.
+        """
+        found: list[Found] = []
+        for _ in range(largest):
+            begin = self.larger(found[-1][0] if found else _NONE)
+            if begin is None:
+                break
+            found.append(self.down(begin))
+        for turn in range(1, passes):
+            changed, up = False, turn % 2 == 0
+            for at in range(1, len(found)) if up else range(len(found) - 2, -1, -1):
+                begin = self.larger(found[at - 1][0]) if up else self.smaller(found[at + 1][0])
+                other = found[at] if begin is None else self.down(begin)
+                if is_lower(other[1], found[at][1], self._form.yy):
+                    found[at], changed = other, True
+            if not changed:
+                break
+        return [support for support, _ in found], np.array([energy for _, energy in found])
 
     def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
         """The first units of the random order of a key, and the best ones where too few are independent."""
@@ -90,35 +141,39 @@ class GroupedSearcher(SeveralSearcher):
         return self._filled(place.support[:seated].copy(), k, gone)
 
     def _filled(self, support: Support, k: int, barred: Support) -> Support:
-        """The support with the best units added until there are k."""
-        try:
-            return super()._filled(support, k, barred)
-        except RankTooSmall:
-            raise RankTooSmall(k, self._grouped.rank(), self._grouped.objective) from None
+        """The support with the best units added until there are k; `barred` ones where there is no other choice."""
+        while support.size < k:
+            more = self.larger(support, barred)
+            if more is None and barred.size:
+                more, barred = self.larger(support), _NONE
+            if more is None:
+                raise RankTooSmall(k, self._form.rank(), self._form.objective)
+            support = more
+        return support
 
     def _flip_by_columns(self, support: Support, now: float) -> Support | None:
         """The support after the best flip that lowers the energy `now`, by QR; None where there is none."""
         gains = np.empty((support.size, self._n))
         for i in range(support.size):
             others = np.delete(support, i)
-            gains[i] = self._grouped.gains(others) - 2.0 * (self._grouped.energy(others) - now)
+            gains[i] = self._form.gains(others) - 2.0 * (self._form.energy(others) - now)
             gains[i, support] = -np.inf
         worth = np.flatnonzero(gains.ravel() > EQUAL * now)  # only what may be lower by more than rounding
         for at in worth[np.argsort(-gains.ravel()[worth], kind="stable")][:_CHECKED]:
             other = support.copy()
             other[at // self._n] = at % self._n
-            if is_lower(self._grouped.energy(np.sort(other)), now, self._grouped.yy):
+            if is_lower(self._form.energy(np.sort(other)), now, self._form.yy):
                 return other
         return None
 
     def _add_by_columns(self, support: Support, barred: Support) -> Support | None:
         """The support with the best unit that leaves it regular, by QR; None where there is none."""
-        gains = self._grouped.gains(support)
+        gains = self._form.gains(support)
         gains[barred] = -np.inf
         which = np.flatnonzero(np.isfinite(gains))
         for h in which[np.argsort(-gains[which], kind="stable")]:
             other = np.append(support, h)
-            if np.isfinite(self._grouped.energy(np.sort(other))):
+            if np.isfinite(self._form.energy(np.sort(other))):
                 return other
         return None
 
