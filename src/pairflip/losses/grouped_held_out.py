@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pairflip.selection.folds import Folds
 
 Ints = NDArray[np.int64]
-_SHARED = 200  # supports whose fits without each row are kept
+_SHARED = 4_000_000  # coefficients without each row that are kept
 
 
 class Refit(NamedTuple):
@@ -105,17 +105,19 @@ class HeldOutGroups:
 
     def _fit(self, fold: int, units: Ints) -> Refit:
         """Some units on the training rows of a fold."""
+        found = self._without_row(fold, units) if self._single[fold] else None
+        if found is not None:
+            return found
         key = fold, units.tobytes()
         if key not in self._known:
-            found = self._without_row(fold, units) if self._single[fold] else None
-            self._known[key] = self._fit_anew(fold, units) if found is None else found
+            self._known[key] = self._fit_anew(fold, units)
         return self._known[key]
 
     def _without_row(self, fold: int, units: Ints) -> Refit | None:
         """The same by the identity for single rows; None where that would lose digits."""
         key, (row,) = units.tobytes(), self._folds.left_out[fold]
         if key not in self._shared:
-            if len(self._shared) >= _SHARED:
+            if sum(each.coefs.size for each in self._shared.values() if each is not None) > _SHARED:
                 self._shared.clear()
             self._shared[key] = _AllRows.of(self._problem, units)
         shared = self._shared[key]
