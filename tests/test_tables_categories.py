@@ -135,6 +135,15 @@ def test_the_command_line_chooses_them_together_and_predicts(folder):
     assert fitted.stdout.startswith("The best 2 groups (a, race) for y: R^2 0.99")
 
 
+def test_a_column_of_categories_may_always_be_in_the_model(folder):
+    options = ("-t", "y", "--categories", "race", "--always", "race", "-k", 1, "--json", "--quiet")
+    record = json.loads(invoke("fit", folder / "t.csv", *options).stdout)
+    assert record["columns"] == ["a"]
+    assert "groups" not in record
+    values = record["always"]
+    assert values["race=blue"] - values["race=red"] == pytest.approx(2.0, abs=0.1)
+
+
 def test_other_losses_choose_them_one_by_one(folder):
     done = invoke("fit", folder / "t.csv", "-t", "b,y", "--categories", "race", "-k", 2)
     assert "which are chosen one by one, since groups of columns are for the squared error of one target" in done.stderr

@@ -67,7 +67,8 @@ class Loaded:
         from pairflip.text import quoted
 
         table = self.table
-        for name in model.always:
+        always = [column for name in model.always for column in table.categories.get(name, (name,))]
+        for name in always:
             if name not in table.names:
                 hint = perhaps(name, table.names, "check the name.")
                 raise ValueError(
@@ -81,13 +82,13 @@ class Loaded:
             y,
             names=table.names,
             center=model.center.value_for_api,
-            always=model.always,
+            always=always,
             sample_weight=self.weights,
             ridge=model.ridge,
             loss=self.loss.value,
             offset=self.offset,
             target_names=None if self.more_targets is None else split_names(table.target),
-            groups=table.groups or None,
+            groups={name: own for name, own in table.groups.items() if name not in model.always} or None,
         )
         if not quiet:
             for item in (*table.dropped, *table.notes):
