@@ -122,6 +122,16 @@ class Limits:
             group, position, self.min_distance, start, np.array(list(chain.from_iterable(needed)), dtype=np.int64)
         )
 
+    def arguments(self) -> dict[str, Any]:
+        """The same as `SubsetProblem` takes it, for another table with these columns."""
+        return {
+            "groups": self.groups or None,
+            "one_per_group": self.one_per_group,
+            "min_distance": self.min_distance,
+            "hierarchy": self.needs or None,
+            "positive": self.signs,
+        }
+
     def settings(self, names: Sequence[str]) -> dict[str, Any]:
         """What the settings of a run say about it; nothing where nothing was asked for."""
         said: dict[str, Any] = {}

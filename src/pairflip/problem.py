@@ -18,6 +18,7 @@ from pairflip.limits import read_limits
 from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets, limited
 from pairflip.losses.loo import LooGram
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
+from pairflip.losses.units import Units
 from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
@@ -98,6 +99,8 @@ class SubsetProblem:
         What is always in the model, rows times the root of their weights, and an orthonormal basis of it.
     limits : Limits
         What may be chosen together, and with which signs.
+    units : Units or None
+        Groups of columns that are chosen as a whole, if there are any; sizes then count these units.
     classes : (2,) or None
         Labels of the two classes, sorted; `y` is 1 for the second one, the event.
     offset : (M,) or None
@@ -110,6 +113,7 @@ class SubsetProblem:
 
     loss: Loss
     shrinkage: float = 0.0
+    units: Units | None = None
     candidates: NDArray[np.int64]
     scale: Floats
     forced: Floats
@@ -202,7 +206,9 @@ class SubsetProblem:
 
     def __repr__(self) -> str:
         shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
-        if self.target_names:
+        if self.units is not None:
+            shrunken += f", {len(self.units.groups)} groups"
+        elif self.target_names:
             shrunken += f", targets={self.target_names}"
         elif not self.loss.quadratic:
             shrunken += f", loss={self.loss.name!r}"
@@ -276,8 +282,16 @@ class SubsetProblem:
             return {}
         return {"scale_targets": self.loss.scaled, "target_names": self.target_names}
 
+    def columns_of(self, support: ArrayLike) -> NDArray[np.int64]:
+        """The columns of a support that a search found: itself, or all varying columns of its units, sorted."""
+        found = np.asarray(support, dtype=np.int64)
+        return found if self.units is None else self.units.columns_of(found)
+
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:
-        """Positions among the candidates of the columns of `support` (any order, no repeats)."""
+        """Positions among the candidates of the columns of `support` (any order, no repeats).
+
+        Where groups are chosen as a whole, `support` has all their columns, and positions are those of units.
+        """
         given = np.asarray(support, dtype=np.int64).ravel()
         if np.unique(given).size != given.size:
             raise ValueError(f"support {given.tolist()} names a column twice; expected distinct column indices.")
@@ -290,7 +304,17 @@ class SubsetProblem:
                 why = "is always in the model" if column in self.always else "is constant"
             what = numbered("column", column, given=True)
             raise ValueError(f"{what} of the support {why}; expected indices of candidate columns.")
-        return at
+        if self.units is None:
+            return at
+        units = self.units.units_of(given)
+        missing = np.setdiff1d(self.columns_of(units), given)
+        if missing.size:
+            unit = int(self.units.first[missing[0]])
+            raise ValueError(
+                f"the support lacks the column {self.names[int(missing[0])]!r} of the group "
+                f"{self.units.name(unit, self.names)!r}; expected all columns of each group (problem.columns_of)."
+            )
+        return self.gram.positions(units)
 
     def fit(self, support: ArrayLike) -> Fit:
         """Coefficients and energy of one support, computed from the columns of X (by QR, or by Newton's method)."""

@@ -36,6 +36,7 @@ class TableOptions:
     groups: str | None = None
     offset: str | None = None
     loss: LossName = LossName.SQUARES
+    categories: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class Loaded:
         from pairflip.text import quoted
 
         table = self.table
-        for name in model.always:
+        always = [column for name in model.always for column in table.categories.get(name, (name,))]
+        for name in always:
             if name not in table.names:
                 hint = perhaps(name, table.names, "check the name.")
                 raise ValueError(
@@ -82,13 +84,13 @@ class Loaded:
             y,
             names=table.names,
             center=model.center.value_for_api,
-            always=model.always,
+            always=always,
             sample_weight=self.weights,
             ridge=model.ridge,
             loss=self.loss.value,
             offset=self.offset,
             target_names=None if self.more_targets is None else split_names(table.target),
-            **model.limits.arguments(table, model.always),
+            **_limits(table, model),
         )
         if not quiet:
             for item in (*table.dropped, *table.notes):
@@ -96,10 +98,18 @@ class Loaded:
         return problem
 
 
+def _limits(table: Table, model: ModelOptions) -> dict[str, Any]:
+    """Groups, bands and signs that were asked for, and the groups that columns of categories are."""
+    asked = model.limits.arguments(table, model.always)
+    own = {name: columns for name, columns in table.groups.items() if name not in model.always}
+    return asked | {"groups": own | asked.get("groups", {})} if own else asked
+
+
 def load(options: TableOptions) -> Loaded:
     """Read the table."""
     import numpy as np
 
+    from pairflip.tables.categories import one_by_one
     from pairflip.text import quoted
 
     if options.data is None:
@@ -109,6 +119,8 @@ def load(options: TableOptions) -> Loaded:
         options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else ())
     labels = None if options.groups is None else _group_labels(options)
     table = _read(options)
+    if table.categories and (targets or options.loss is not LossName.SQUARES):
+        table = one_by_one(table)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])
         raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")
@@ -182,6 +194,7 @@ def _read(options: TableOptions, **changes: Any) -> Table:
         "decimal": options.decimal,
         "thousands": options.thousands,
         "classes": options.loss is LossName.LOGISTIC,
+        "categories": list(options.categories),
         **changes,
     }
     table = read_table(options.data, options.target, **settings)

@@ -32,6 +32,7 @@ def fit(
     keep: o.Keep = None,
     index: o.Index = None,
     drop_text: o.DropText = False,
+    categories: o.Categories = None,
     missing: o.MissingValues = None,
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
@@ -76,7 +77,7 @@ def fit(
             refuse_input(out, data, "the table")
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights,
-            offset=offset, loss=loss,
+            offset=offset, loss=loss, categories=categories or (),
         )  # fmt: skip
         loaded = load(given)
         limits = LimitOptions(column_groups, one_per_group, min_distance, hierarchy, positive or (), negative or ())
@@ -123,6 +124,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     return {
         "k": trace.k,
         "columns": trace.best_names,
+        **({} if problem.units is None else {"groups": problem.units.names_of(best.support, problem.names)}),
         "coefficients": best.coef.tolist(),
         "always": dict(zip(forced, best.always_coef.tolist(), strict=True)),
         "intercept": best.intercept.tolist() if problem.target_names else best.intercept,
@@ -191,8 +193,10 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
         how = f"{how} ({own})"
     if "classes" in record:
         how = f"{how} (coefficients are log odds of {short(record['classes'][1])!r})"
+    what = "group" if "groups" in record else "column"
+    own = f" ({', '.join(map(short, record['groups']))})" if "groups" in record else ""
     typer.echo(
-        f"The best {count} column{'s' * (count != 1)} for {short(record['target'])}: {how}, "
+        f"The best {count} {what}{'s' * (count != 1)}{own} for {short(record['target'])}: {how}, "
         f"energy {record['energy']:.6g}; {record['agreement']:.0%} of {record['chains']} chains agree."
     )
     typer.echo()

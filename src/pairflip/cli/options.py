@@ -72,6 +72,11 @@ Index = Annotated[str | None, typer.Option(metavar="NAME", help="Column of row n
 DropText = Annotated[
     bool, typer.Option("--drop-text", help="Leave columns of text and dates out.", rich_help_panel=_TABLE)
 ]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Read the categories of this column as columns of 0 and 1, chosen together; "
+                 "/^ab/ is a regular expression. Repeat for more.", rich_help_panel=_TABLE),
+]  # fmt: skip
 MissingValues = Annotated[
     Missing | None, typer.Option("--missing", help="What to leave out if values are missing.", rich_help_panel=_TABLE)
 ]

@@ -91,7 +91,8 @@ def predict(
                 "with one target, or in Python: SizeCurve.load(file).predict(rows)."
             )
         known = _Known.of(json.loads(file.read_text(encoding="utf-8")))
-        how = {"index": index, "usual_index": known.index, "sheet": sheet, "decimal": decimal, "thousands": thousands}
+        how: dict[str, Any] = {"index": index, "usual_index": known.index, "categories": known.categories}
+        how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
         found = _predicted(curve, known, data, size, None if no_interval else interval, not no_interval, how)
         if not quiet:
             for remark in _remarks(found):
@@ -117,15 +118,17 @@ class _Known:
 
     target: str | None = None
     index: str | None = None
+    categories: dict[str, dict[str, str]] | None = None
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> _Known:
-        texts = []
+        texts: list[str | None] = []
         for part, key in (("table", "target"), ("run", "index")):
             found = record.get(part)
             text = found.get(key) if isinstance(found, dict) else None
             texts.append(text if isinstance(text, str) else None)
-        return cls(*texts)
+        table = record.get("table")
+        return cls(texts[0], texts[1], table.get("categories") if isinstance(table, dict) else None)
 
 
 @dataclass(frozen=True, eq=False)

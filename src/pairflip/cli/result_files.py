@@ -92,6 +92,7 @@ def table_record(table: Table) -> dict[str, Any]:
         "row_names": list(table.row_names),
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
+        **({"categories": table.categories} if table.categories else {}),
     }
 
 
@@ -102,6 +103,8 @@ def write_files(result: Result, folder: Path) -> None:
     curve = result.curve
     sized = curve.to_pandas()
     sized["columns"] = [json.dumps(names, ensure_ascii=False) for names in sized["columns"]]
+    if "groups" in sized:
+        sized["groups"] = [json.dumps(names, ensure_ascii=False) for names in sized["groups"]]
     _write_csv(sized, folder / "curve.csv")
     if curve.targets is not None:
         _write_csv(target_table(curve), folder / "targets.csv")
@@ -186,7 +189,8 @@ def selection_counts(curve: SizeCurve) -> pd.DataFrame:
         for size in curve.sizes.tolist()
         for name, count in curve.top_columns(size, len(curve.names))
     ]
-    return pd.DataFrame(rows, columns=["size", "column", "folds", "fraction"])
+    what = "column" if curve.groups is None else "group"
+    return pd.DataFrame(rows, columns=["size", what, "folds", "fraction"])
 
 
 def coefficients(curve: SizeCurve) -> pd.DataFrame:

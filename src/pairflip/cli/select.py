@@ -35,6 +35,7 @@ def select(
     keep: o.Keep = None,
     index: o.Index = None,
     drop_text: o.DropText = False,
+    categories: o.Categories = None,
     missing: o.MissingValues = None,
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
@@ -86,7 +87,7 @@ def select(
 
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups,
-            offset, loss,
+            offset, loss, categories or (),
         )  # fmt: skip
         penalty = o.parse_ridge(ridge)
         chooses = isinstance(penalty, (str, list))

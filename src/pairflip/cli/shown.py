@@ -32,7 +32,8 @@ def print_curve(curve: SizeCurve) -> None:
     from pairflip.present.answer import answer_of
     from pairflip.present.summary import header, legend, rows
 
-    shown = replace(curve, names=[short(name) for name in curve.names])
+    groups = None if curve.groups is None else {short(name): own for name, own in curve.groups.items()}
+    shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
     answer = answer_of(shown)
     for text in (answer.text, *answer.cautions):
         typer.echo(text)

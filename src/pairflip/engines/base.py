@@ -254,8 +254,9 @@ class RankTooSmall(ValueError):
 
     def __init__(self, k: int, rank: int, objective: str = "energy") -> None:
         more = " and leave every row a leave-one-out error" if objective == "loo" else ""
+        what = "groups" if objective == "grouped" else "columns"
         super().__init__(
-            f"k is {k}, but only {rank} of the candidate columns are linearly independent (to working precision)"
+            f"k is {k}, but only {rank} of the candidate {what} are linearly independent (to working precision)"
             f"{more}; expected k <= {rank}."
         )
         self.k, self.rank, self.objective = k, rank, objective

@@ -199,7 +199,7 @@ class AnnealedSubset(SubsetRegressor):
         problem = self._problem(X, y, sample_weight, least_rows=2)
         size = self._size(problem, self.n_nonzero_coefs)
         self.trace_: Trace | None = None
-        if size == problem.candidates.size:
+        if size == problem.gram.n_columns:
             support = problem.candidates
         else:
             self.trace_ = anneal(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
+from pairflip.losses.grouped import GroupedError
 from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
 from pairflip.losses.several import SeveralTargets
 from pairflip.losses.squares import SquaredError
@@ -35,4 +36,6 @@ def limited(loss: Loss, limits: Limits) -> Loss:
         raise ValueError(
             "groups are given together with min_distance or hierarchy; expected one of them (or one_per_group=True)."
         )
+    if limits.whole_groups:
+        return GroupedError()
     raise NotImplementedError

@@ -11,7 +11,17 @@ from typing import Any, Literal
 
 from pairflip.least_squares import Floats
 from pairflip.present import class_words
-from pairflip.present.halves import Piece, listed, null_words, plain, stability_words, unstable_names
+from pairflip.present.group_words import counted, how_many, kept, members, unit_labels, units_of, what_is_counted
+from pairflip.present.halves import (
+    NAME_LENGTH,
+    Piece,
+    joined,
+    listed,
+    null_words,
+    plain,
+    stability_words,
+    unstable_names,
+)
 from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.selection.curve import SizeCurve
@@ -27,6 +37,8 @@ from pairflip.selection.verdict import (
     uncertain,
 )
 from pairflip.text import clean, explained, number, percent, plural, r2_text, shorten
+
+_LISTED = 6  # columns of a group that are named one by one
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ class Answer:
             "size": self.size,
             "other_size": self.other_size,
             "columns": [curve.names[j] for j in curve.supports[at].tolist()],
+            **_groups(curve, self.size),
             "always": [curve.names[j] for j in curve.always.tolist()],
             **_errors(curve, self.size, now),
             "p_value": curve.facts.get("p_value"),
@@ -81,6 +94,18 @@ class Answer:
             "details": plain(self.details),
             "cautions": list(self.cautions),
         }
+
+
+def _groups(curve: SizeCurve, size: int) -> dict[str, Any]:
+    """The groups that were chosen and their columns, where columns are chosen in groups."""
+    if curve.units is None:
+        return {}
+    return {
+        "groups": {
+            curve.units.name(unit, curve.names): [curve.names[j] for j in members(curve, unit) or [unit]]
+            for unit in units_of(curve, size)
+        }
+    }
 
 
 def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
@@ -133,7 +158,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         return _nothing(curve)
     size = recommended_size(curve)
     other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
-    headline = [(f"Keep {plural(size, 'column')}{_besides(curve)}", False), *_forced(curve), (": ", False)]
+    headline = [(f"Keep {kept(curve, size)}{_besides(curve)}", False), *_forced(curve), (": ", False)]
     headline += [*_names(curve, size), (".", False)]
     details: list[Piece] = [(_how_well(curve, size), False), *_by_target(curve, size), *_outer_words(curve)]
     if other is not None:
@@ -163,7 +188,7 @@ def _nothing(curve: SizeCurve) -> Answer:
         how = "the error is hardly lower"
     details: list[Piece] = [
         (f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else "", False),
-        (f"{plural(best, 'column')} did best on rows that were held out (", False),
+        (f"{kept(curve, best)} did best on rows that were held out (", False),
         *_names(curve, best),
         (f"), but {how}", False),
     ]
@@ -189,12 +214,12 @@ def _how_well(curve: SizeCurve, size: int) -> str:
         return (
             f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the variance "
             f"{_of_target(curve)}: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is "
-            "somewhat too good, because the number of columns was chosen by it."
+            f"somewhat too good, because the number of {what_is_counted(curve)}s was chosen by it."
         )
     r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
     low = max(r2[1], min(0.0, r2[0]))  # what is below 0 is as good as the mean, unless all of it is
     share = f"about {percent(r2[0])} of the variance {_of_target(curve)} ({percent(low)} to {percent(r2[2])})"
-    what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
+    what = f"number of {what_is_counted(curve)}s" + (" and the ridge" if curve.ridge_predictions is not None else "")
     return (
         f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"
         f"{_against_nothing(curve)}. This allows for the {what} having been chosen; the ranges are "
@@ -250,7 +275,7 @@ def _outer_words(curve: SizeCurve) -> list[Piece]:
 def _explains(curve: SizeCurve, size: int) -> str:
     if curve.always.size:
         return "all these together explain"
-    return "it explains" if size == 1 else "they explain"
+    return "it explains" if curve.supports[curve.at(size)].size == 1 else "they explain"
 
 
 def _chance(curve: SizeCurve, best: int) -> str:
@@ -280,10 +305,10 @@ def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     if not curve.loss.squared:
         how = f"{class_words.short(curve, other)}, against {class_words.short(curve, size)} on held-out rows"
     if other > size:
-        return [(f" {plural(other, 'column')} had the lowest error ({how}), but not clearly.", False)]
+        return [(f" {kept(curve, other)} had the lowest error ({how}), but not clearly.", False)]
     verb = "is" if other == 1 else "are"
     return [
-        (f" {plural(other, 'column')} (", False),
+        (f" {counted(curve, other)} (", False),
         *_names(curve, other),
         (f") {verb} not clearly worse ({how}).", False),
     ]
@@ -302,7 +327,21 @@ def _forced(curve: SizeCurve) -> list[Piece]:
 
 
 def _names(curve: SizeCurve, size: int) -> list[Piece]:
-    return listed(curve, curve.supports[curve.at(size)].tolist())
+    """The chosen columns; of groups, each with its columns."""
+    if curve.units is None:
+        return listed(curve, curve.supports[curve.at(size)].tolist())
+    return joined([_group(curve, unit) for unit in units_of(curve, size)])
+
+
+def _group(curve: SizeCurve, unit: int) -> list[Piece]:
+    """A group and its columns, of many the first and the last."""
+    own, name = members(curve, unit), (unit_labels(curve, [unit], NAME_LENGTH)[0], True)
+    if not own:
+        return [name]
+    if len(own) <= _LISTED:
+        return [name, (" (", False), *listed(curve, own), (")", False)]
+    (first,), (last,) = listed(curve, own[:1]), listed(curve, own[-1:])
+    return [name, (f" ({plural(len(own), 'column')}, ", False), first, (" to ", False), last, (")", False)]
 
 
 def _more_search(curve: SizeCurve) -> str:
@@ -317,7 +356,7 @@ def _of_search(curve: SizeCurve, size: int) -> list[str]:
     if not uncertain(curve, size):
         return []
     return [
-        f"The search is uncertain at {plural(size, 'column')}: only {percent(curve.agreement[curve.at(size)])} of the "
+        f"The search is uncertain at {counted(curve, size)}: only {percent(curve.agreement[curve.at(size)])} of the "
         "chains reached the best set of their fold, so better columns may have been missed and the error may be too "
         f"high. {_more_search(curve)}"
     ]
@@ -326,11 +365,12 @@ def _of_search(curve: SizeCurve, size: int) -> list[str]:
 def _of_size(curve: SizeCurve) -> list[str]:
     """Doubts about the range of sizes."""
     best = curve.best_size
-    most = len(curve.names) - curve.always.size
+    most = how_many(curve) - curve.always.size
     if best < int(curve.sizes.max()) or curve.sizes.size <= 2 or best >= most:
         return []
     return [
-        f"The lowest error is at the largest size tried ({best}), so more columns may predict better: try larger sizes."
+        f"The lowest error is at the largest size tried ({best}), so more {what_is_counted(curve)}s may predict "
+        "better: try larger sizes."
     ]
 
 

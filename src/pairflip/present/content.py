@@ -12,6 +12,7 @@ from markupsafe import Markup
 from pairflip.present import done, size_tables
 from pairflip.present.answer import answer_of
 from pairflip.present.embed import TipBook, page_svgs
+from pairflip.present.group_words import what_is_counted
 from pairflip.present.held_out_numbers import row_labels
 from pairflip.present.per_size import column_about, column_heads, of_size
 from pairflip.present.proof import next_best
@@ -86,7 +87,7 @@ def page_content(
             for texts, variant in zip(per_size, part.variants, strict=True):
                 texts[part.name] = variant.table.rows if variant.table else []
     return {
-        "title": clean(title) if title else "Which columns, how many, how sure",
+        "title": clean(title) if title else f"Which {what_is_counted(curve)}s, how many, how sure",
         "target": clean(target) if target else None,
         "curve": curve,
         "n_columns": len(curve.names),
@@ -100,7 +101,10 @@ def page_content(
         "size_heads": size_tables.size_heads(curve),
         "size_rows": size_tables.size_rows(curve),
         "size_about": size_tables.explanation(curve),
-        "no_annealing": NOT_ANNEALED if curve.settings.get("method", "anneal") != "anneal" else NOTHING_TO_ANNEAL,
+        "no_annealing": NOT_ANNEALED.replace("column", what_is_counted(curve))
+        if curve.settings.get("method", "anneal") != "anneal"
+        else NOTHING_TO_ANNEAL,
+        "counted": what_is_counted(curve),
         "criteria_heads": size_tables.criteria_heads(curve),
         "criteria_rows": size_tables.criteria_rows(curve),
         "search_heads": size_tables.SEARCH_HEADS,
@@ -144,4 +148,5 @@ def _part(figure: PageFigure, curve: SizeCurve, sizes: Sequence[int], shown: int
         for each, svgs in zip(numbers, page_svgs(figure, numbers, book), strict=True)
     ]
     now = variants[shown if figure.follows else 0]
-    return Part(figure.name, figure.title, figure.place, figure.follows, variants, now)
+    title = figure.title.replace("column", what_is_counted(curve))
+    return Part(figure.name, title, figure.place, figure.follows, variants, now)

@@ -105,12 +105,12 @@ def _chains(curves: Cooling, values: np.ndarray, ax: Axes) -> None:
 
 
 def _titles(curves: Cooling) -> list[str]:
-    return [f"{plural(curves.size, 'column')}, {curves.cut}"] * 2
+    return [f"{plural(curves.size, curves.what)}, {curves.cut}"] * 2
 
 
 def _labels(curves: Cooling) -> list[str]:
     return [
-        f"Line chart of {what} against temperature while cooling, {plural(curves.size, 'column')}, {curves.cut}. "
+        f"Line chart of {what} against temperature while cooling, {plural(curves.size, curves.what)}, {curves.cut}. "
         "The table below the figure has the numbers."
         for what in _WHAT
     ]

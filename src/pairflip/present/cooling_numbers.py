@@ -34,6 +34,7 @@ class Cooling:
     above: Floats
     floor: float
     cut: str
+    what: str = "column"
 
 
 def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64, steps: int | None = None) -> Cooling:
@@ -91,6 +92,7 @@ def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64
         above=np.maximum(drawn - lowest, floor),
         floor=floor,
         cut=part if shown.size else "no annealing: nothing to choose at this size",
+        what="column" if source.groups is None else "group",
     )
 
 

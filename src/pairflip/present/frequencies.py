@@ -91,8 +91,8 @@ def _numbers(curve: SizeCurve, size: int, room: Room) -> FrequencyBars:
 
 def _labels(bars: FrequencyBars) -> list[str]:
     return [
-        f"Bar chart of how many of {bars.halves} half-samples selected each column at {plural(bars.size, 'column')}: "
-        f"{bars.cut}. The table below the figure has the numbers."
+        f"Bar chart of how many of {bars.halves} half-samples selected each {bars.what} at "
+        f"{plural(bars.size, bars.what)}: {bars.cut}. The table below the figure has the numbers."
     ]
 
 
@@ -102,9 +102,10 @@ def _caption(curve: SizeCurve, bars: FrequencyBars) -> str:
     rows = f"{halves.rows:,} rows each" if halves.how.endswith("rows") else f"at least {halves.rows:,} rows each"
     shared = percent(float(halves.pair_overlap[halves.at(bars.size)]))
     return (
-        f"At {plural(bars.size, 'column')}: in what fraction of {bars.halves} {halves.how} ({rows}) "
-        f"a search of its own selected a column; {bars.cut}. The two halves of a pair have no row in common; "
-        f"on average they share {shared} of their columns. {bound_words(halves, bars.size)} Columns that are alike "
+        f"At {plural(bars.size, bars.what)}: in what fraction of {bars.halves} {halves.how} ({rows}) "
+        f"a search of its own selected a {bars.what}; {bars.cut}. The two halves of a pair have no row in common; "
+        f"on average they share {shared} of their {bars.what}s. {bound_words(curve, halves, bars.size)} "
+        f"{bars.what.capitalize()}s that are alike "
         "share their frequency: each may be selected seldom although one of them is selected always."
         f"{null_words(curve) or (_UNKNOWN if curve.loss.squared else '')}"
     )
@@ -116,7 +117,7 @@ def _table(curve: SizeCurve, bars: FrequencyBars, room: Room) -> FigureTable:
         [label, "yes" if chosen else "no", f"{round(f * bars.halves):,} of {bars.halves:,}", *ends]
         for label, chosen, f, ends in zip(bars.labels, bars.chosen, bars.frequency, spread, strict=True)
     ]
-    heads = ["Column", "Chosen on all rows", "Selected in half-samples", "Coefficient, 5 %", "95 %"]
+    heads = [bars.what.capitalize(), "Chosen on all rows", "Selected in half-samples", "Coefficient, 5 %", "95 %"]
     caption = (
         "Selection frequencies, and quantiles of the coefficient over the half-samples that selected the column (where "
         "these are at least ten)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairflip.present.group_words import unit_labels, what_is_counted
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import column_labels, number, percent, plural, r2_text
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Piece = tuple[str, bool]
 """A text, and whether it is a name: names are set apart, so that they are never read as markup."""
 
-_NAME_LENGTH = 48
+NAME_LENGTH = 48
 _SINGLE = 6  # columns that are named one by one with their frequencies
 _SHAKY_NAMES = 0.5
 CONDITIONS = "if the size had been fixed beforehand and all columns without effect were equally likely to be selected"
@@ -26,7 +27,17 @@ CONDITIONS = "if the size had been fixed beforehand and all columns without effe
 
 def listed(curve: SizeCurve, columns: Sequence[int]) -> list[Piece]:
     """Names in a sentence: a, b and c."""
-    return joined([[(label, True)] for label in column_labels(curve.names, columns, _NAME_LENGTH)])
+    return joined([[(label, True)] for label in column_labels(curve.names, columns, NAME_LENGTH)])
+
+
+def _named(curve: SizeCurve, units: Sequence[int]) -> list[Piece]:
+    """The same for what is counted: columns, or groups by their first columns."""
+    return joined([[(label, True)] for label in unit_labels(curve, units, NAME_LENGTH)])
+
+
+def conditions(curve: SizeCurve) -> str:
+    """What the bounds on false columns, or groups, suppose."""
+    return CONDITIONS.replace("column", what_is_counted(curve))
 
 
 def joined(items: Sequence[list[Piece]]) -> list[Piece]:
@@ -58,7 +69,8 @@ def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
     chosen = halves.chosen[halves.at(size)].tolist()
     chosen.sort(key=lambda j: -halves.frequency(j, size))
     often = percent(float(halves.set_frequency[halves.at(size)]))
-    same = "the same column was" if size == 1 else f"the same {size} columns were"
+    what = what_is_counted(curve)
+    same = f"the same {what} was" if size == 1 else f"the same {size} {what}s were"
     pieces: list[Piece] = [(f" In {2 * halves.pairs} {halves.how}, {same} selected in {often}", False)]
     stable = [j for j in chosen if halves.frequency(j, size) >= THRESHOLD - 1e-9]
     if size > 1:
@@ -67,9 +79,9 @@ def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
     if stable:
         most = number(halves.bound(THRESHOLD, size).worst_case, 2)
         pieces.append(
-            (f" Of columns without effect, at most {most} would be expected to reach {percent(THRESHOLD)} ", False)
+            (f" Of {what}s without effect, at most {most} would be expected to reach {percent(THRESHOLD)} ", False)
         )
-        pieces.append((f"by chance, {CONDITIONS}.", False))
+        pieces.append((f"by chance, {conditions(curve)}.", False))
     return pieces
 
 
@@ -79,11 +91,11 @@ def _by_column(curve: SizeCurve, halves: Stability, size: int, chosen: list[int]
     top, rest = chosen[:stable], chosen[stable:]
     if top:
         each = "" if len(top) == 1 else "each "
-        parts += [*listed(curve, top), (f" {each}in at least {percent(THRESHOLD)}", False)]
+        parts += [*_named(curve, top), (f" {each}in at least {percent(THRESHOLD)}", False)]
     if rest:
         parts.append((", " if top else "", False))
         if len(rest) <= _SINGLE:
-            parts += joined([[*listed(curve, [j]), (f" in {percent(halves.frequency(j, size))}", False)] for j in rest])
+            parts += joined([[*_named(curve, [j]), (f" in {percent(halves.frequency(j, size))}", False)] for j in rest])
         else:
             most, least = halves.frequency(rest[0], size), halves.frequency(rest[-1], size)
             parts.append((f"the {'other ' if top else ''}{len(rest)} in {percent(least)} to {percent(most)}", False))
@@ -97,11 +109,12 @@ def null_words(curve: SizeCurve) -> str:
         return ""
     what = "target" if curve.targets is None else "targets"
     times = "once" if null.r2.size == 1 else f"{null.r2.size} times"
-    columns = "the best column" if null.size == 1 else f"the best {null.size} columns"
+    what = what_is_counted(curve)
+    columns = f"the best {what}" if null.size == 1 else f"the best {null.size} {what}s"
     overlap, same = percent(float(null.overlap.mean())), percent(float(null.set_frequency.mean()))
-    again = f"random halves selected {overlap} of these columns again on average, the same set in {same}"
+    again = f"random halves selected {overlap} of these {what}s again on average, the same set in {same}"
     if null.size == 1:
-        again = f"on average {same} of the random halves selected that column again"
+        again = f"on average {same} of the random halves selected that {what} again"
     middle, highest = _r2(float(np.median(null.r2))), _r2(float(null.r2.max()))
     return (
         f" With the {what} shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
@@ -118,10 +131,10 @@ def unstable_names(curve: SizeCurve, size: int) -> list[str]:
     halves = known(curve, size)
     if halves is None or halves.overlap[halves.at(size)] >= _SHAKY_NAMES:
         return []
-    again = percent(float(halves.overlap[halves.at(size)]))
+    again, what = percent(float(halves.overlap[halves.at(size)])), f"{what_is_counted(curve)}s"
     return [
-        f"Which columns is not certain: {halves.how} selected only {again} of these columns again, on average. Do not "
-        "read the names as a finding; other columns may predict as well."
+        f"Which {what} is not certain: {halves.how} selected only {again} of these {what} again, on average. Do not "
+        f"read the names as a finding; other {what} may predict as well."
     ]
 
 
@@ -148,11 +161,21 @@ def stability_record(curve: SizeCurve) -> dict[str, Any] | None:
     }
 
 
-def bound_words(halves: Stability, size: int) -> str:
-    """Both bounds, for the caption of the figure."""
-    bound, count = halves.bound(THRESHOLD, size), plural(halves.n_candidates, "candidate column")
+def bound_words(curve: SizeCurve, halves: Stability, size: int) -> str:
+    """Both bounds, for the caption of the figure.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    halves : Stability
+        Its half-samples.
+    size : int
+        Number of columns, or groups.
+    """
+    bound, count = halves.bound(THRESHOLD, size), plural(halves.n_candidates, f"candidate {what_is_counted(curve)}")
     return (
         f"Of {count}, at most {number(bound.worst_case, 2)} without effect would be expected to reach "
-        f"{percent(THRESHOLD)} (Meinshausen and Bühlmann), {CONDITIONS}; at most {number(bound.best, 2)} if their "
-        "frequencies are also r-concave (Shah and Samworth)."
+        f"{percent(THRESHOLD)} (Meinshausen and Bühlmann), {conditions(curve)}; at most {number(bound.best, 2)} if "
+        "their frequencies are also r-concave (Shah and Samworth)."
     )

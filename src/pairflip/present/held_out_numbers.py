@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.least_squares import Floats
+from pairflip.present.group_words import what_is_counted
 from pairflip.present.numbers import Ints
 from pairflip.selection.verdict import held_out as errors_of
 from pairflip.selection.verdict import size_to_show
@@ -43,6 +44,7 @@ class Scatter:
     residual_axis: tuple[float, float]
     beyond: int
     cut: str
+    what: str = "column"
 
 
 def shown_rows(curve: SizeCurve, limit: int) -> Ints:
@@ -122,4 +124,5 @@ def held_out(
         cut=f"{at.size:,} of {total:,} held-out predictions"
         if at.size < total
         else f"all {total:,} held-out predictions",
+        what=what_is_counted(curve),
     )

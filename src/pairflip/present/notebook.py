@@ -92,7 +92,7 @@ def trace_html(trace: Trace) -> str:
     chains = trace.supports.shape[0]
     agree = f"{percent(trace.agreement)} of {plural(chains, 'chain')} found these columns"
     doubt = ": more chains or a slower schedule may find better ones" if trace.agreement < UNCERTAIN else ""
-    columns = trace.best_support.tolist()
+    columns, counted = trace.best_support.tolist(), "column" if trace.groups is None else "group"
     names = _names(trace.names, columns)
     more = len(columns) - len(names)
     # One column of coefficients, or one for each of several targets.
@@ -105,7 +105,7 @@ def trace_html(trace: Trace) -> str:
     parts = [
         _tag(
             "p",
-            _tag("strong", f"The best {plural(trace.k, 'column')} found.") + f" {agree}{doubt}; {what} "
+            _tag("strong", f"The best {plural(trace.k, counted)} found.") + f" {agree}{doubt}; {what} "
             f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
         ),
         *_proof_line(trace),

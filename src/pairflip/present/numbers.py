@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.present.group_words import counted, unit_labels, units_of, what_is_counted
 from pairflip.present.scores import error_texts
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import baseline, size_to_show
@@ -55,6 +56,7 @@ class ErrorBars:
     limit: float
     log: bool
     axis: tuple[float, float]
+    what: str = "column"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class FrequencyBars:
     threshold: float
     shuffled: float
     cut: str
+    what: str = "column"
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class CountMap:
     n_folds: int
     marks: list[Mark]
     cut: str
+    what: str = "column"
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class Paths:
     values: Floats
     relative: bool
     cut: str
+    what: str = "column"
 
 
 def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBars:
@@ -134,7 +139,7 @@ def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBar
     some = at.size < ranked.size
     return FrequencyBars(
         size=size,
-        labels=column_labels(curve.names, columns, 28),
+        labels=unit_labels(curve, columns, 28),
         frequency=frequency[at],
         chosen=chosen[at],
         low=ends[:, 0],
@@ -142,7 +147,8 @@ def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBar
         halves=2 * halves.pairs,
         threshold=THRESHOLD,
         shuffled=float("nan") if curve.null is None else float(np.max(curve.null.highest)),
-        cut=f"{at.size} of {plural(ranked.size, 'column')}" if some else f"all {plural(ranked.size, 'column')}",
+        cut=f"{at.size} of {counted(curve, ranked.size)}" if some else f"all {counted(curve, ranked.size)}",
+        what=what_is_counted(curve),
     )
 
 
@@ -188,6 +194,7 @@ def error_bars(curve: SizeCurve) -> ErrorBars:
         limit=limit,
         log=log,
         axis=(float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0),
+        what=what_is_counted(curve),
     )
 
 
@@ -213,11 +220,12 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
     """
     order = by_size(curve)
     total = curve.selection_counts.sum(axis=0)
+    total = total if curve.units is None else curve.units.once(total)
     ranked = np.argsort(-total, kind="stable")
     ranked = ranked[: int(np.count_nonzero(total))]
     ever = ranked.size
     pointed = marks(curve)
-    chosen = np.unique(np.concatenate([curve.supports[curve.at(mark.size)] for mark in pointed]))
+    chosen = np.unique([unit for mark in pointed for unit in units_of(curve, mark.size)]).astype(np.int64)
     top = ranked[:limit]
     missing = chosen[~np.isin(chosen, top)]
     spare = top[~np.isin(top, chosen)]
@@ -230,23 +238,32 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
     return CountMap(
         sizes=curve.sizes[order],
         columns=shown,
-        labels=column_labels(curve.names, shown.tolist(), length),
+        labels=unit_labels(curve, shown.tolist(), length),
         counts=counts,
         fraction=counts / max(1, curve.n_folds),
         final=final.reshape(counts.shape),
         n_folds=curve.n_folds,
         marks=pointed,
-        cut=_cut_of_counts(shown.size, n_missing, ever),
+        cut=_cut_of_counts(shown.size, n_missing, counted(curve, ever), ever),
+        what=what_is_counted(curve),
     )
 
 
-def _cut_of_counts(shown: int, missing: int, ever: int) -> str:
-    """Which of the columns are shown; `missing` ones are not among the most selected but in a final fit."""
+def _cut_of_counts(shown: int, missing: int, many: str, ever: int) -> str:
+    """Which of the columns are shown.
+
+    Parameters
+    ----------
+    shown, missing : int
+        How many are shown; of these, how many are not among the most selected but in a final fit.
+    many, ever : str, int
+        How many were selected in any fold, in words and as a number.
+    """
     if shown - missing >= ever:
-        return f"all {plural(ever, 'column')} selected in any fold"
+        return f"all {many} selected in any fold"
     if missing:
-        return f"{shown - missing} most selected of {plural(ever, 'column')} and {missing} more of the final fits"
-    return f"{shown} most selected of {plural(ever, 'column')}"
+        return f"{shown - missing} most selected of {many} and {missing} more of the final fits"
+    return f"{shown} most selected of {many}"
 
 
 def coefficient_paths(
@@ -291,4 +308,5 @@ def coefficient_paths(
         values=values,
         relative=relative,
         cut=f"{shown.size} of {plural(used.size, 'column')}" if some else f"all {plural(used.size, 'column')}",
+        what=what_is_counted(curve),
     )

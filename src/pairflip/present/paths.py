@@ -68,8 +68,8 @@ def draw_paths(paths: Paths, ax: Axes) -> None:
         )
         has = np.isfinite(values)
         coefs = [number(c) for c in paths.coefs[has, i]]
-        tell(line, "{0}, {1}: {2}", paths.labels[i], [plural(int(k), "column") for k in paths.sizes[has]], coefs)
-    label_axes(ax, "size (number of columns)", "coefficient / its largest" if paths.relative else "coefficient")
+        tell(line, "{0}, {1}: {2}", paths.labels[i], [plural(int(k), paths.what) for k in paths.sizes[has]], coefs)
+    label_axes(ax, f"size (number of {paths.what}s)", "coefficient / its largest" if paths.relative else "coefficient")
     whole_ticks(ax)
     _legend(ax)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pairflip.present.group_words import group_of, kept
 from pairflip.present.scores import how_good
 from pairflip.present.size_tables import left_out, size_words
 from pairflip.present.stand_ins import STRONG, stand_ins
@@ -27,7 +28,8 @@ def of_size(curve: SizeCurve, size: int) -> dict[str, Any]:
     at = curve.at(size)
     counts = curve.selection_counts[at]
     support = curve.supports[at].tolist()
-    by_count = sorted(range(len(support)), key=lambda i: -int(counts[support[i]]))[:_ROWS]
+    unit = range(len(counts)) if curve.units is None else curve.units.first  # columns of a group stay together
+    by_count = sorted(range(len(support)), key=lambda i: (-int(counts[support[i]]), int(unit[support[i]])))[:_ROWS]
     columns = [support[i] for i in by_count]
     replacing = _stand_in_rows(curve, size, columns)
     return {
@@ -40,11 +42,14 @@ def of_size(curve: SizeCurve, size: int) -> dict[str, Any]:
 
 
 def size_name(curve: SizeCurve, size: int) -> str:
-    """``4 columns (recommended, lowest error)``, ``0 columns (mean alone)``."""
+    """``4 columns (recommended, lowest error)``, ``0 columns (mean alone)``, ``2 groups (5 columns; recommended)``."""
     words = [word for word in size_words(curve, size) if word != "one-SE size" or size != curve.best_size]
     if not size:
         words = [baseline(curve)]
-    return plural(size, "column") + (f" ({', '.join(words)})" if words else "")
+    name = kept(curve, size) if size else plural(size, "column")
+    if not words:
+        return name
+    return f"{name} ({', '.join(words)})" if not name.endswith(")") else f"{name[:-1]}; {', '.join(words)})"
 
 
 def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
@@ -76,12 +81,18 @@ def column_heads(curve: SizeCurve) -> list[str]:
         return ["Column", *map(clean, curve.targets.names), *seen, "Selected in folds"]
     halves = ["In halves: 5 %", "95 %", "Selected in halves"] if curve.stability is not None else []
     errors = ["Standard error"] if curve.standard_errors is not None else []
-    return ["Column", "Coefficient", *errors, *halves, "Selected in folds"]
+    group = ["Group"] if curve.groups is not None else []
+    return ["Column", *group, "Coefficient", *errors, *halves, "Selected in folds"]
 
 
 def column_about(curve: SizeCurve) -> str:
     """What the columns of that table mean."""
     text = "Columns and coefficients of the final fit on all rows, in the units of the table."
+    if curve.groups is not None:
+        text += (
+            " Groups enter as a whole; where columns of a group depend on each other (dummies of one category do), "
+            "coefficients are the smallest that fit alike."
+        )
     if curve.targets is not None:
         text = text.replace("coefficients", "coefficients for each target")
     if curve.standard_errors is not None:
@@ -117,6 +128,8 @@ def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
     shown = [every[j] for j in order]
     folds = [kinds[row.kind] or f"{counts[row.place]:,} of {curve.n_folds:,}" for row in shown]
     cells = [labels, aligned([row.coefficient for row in shown], least=4)]
+    if curve.groups is not None:
+        cells.insert(1, [group_of(curve, row.place) or NOTHING for row in shown])
     if curve.standard_errors is not None:
         cells.append(aligned([row.standard_error for row in shown], 3))
     if curve.stability is not None:

@@ -104,7 +104,7 @@ def _room(axis: tuple[float, float]) -> tuple[float, float]:
 
 
 def _titles(points: Scatter) -> list[str]:
-    what = f"{plural(points.size, 'column')}, {points.cut}"
+    what = f"{plural(points.size, points.what)}, {points.cut}"
     beyond = f"\n{points.beyond} beyond the axes (hollow)" if points.beyond else ""
     return [f"{what}{beyond}\nRMSE {number(points.rmse, 3)}, {_explained(points)}", f"{what}{beyond}"]
 
@@ -120,7 +120,7 @@ def _explained(points: Scatter) -> str:
 
 
 def _labels(points: Scatter) -> list[str]:
-    what = f"{plural(points.size, 'column')}, {points.cut}"
+    what = f"{plural(points.size, points.what)}, {points.cut}"
     return [
         f"Scatter plot of held-out predictions against observed values: {what}. "
         f"Root mean square error {number(points.rmse, 3)}.",

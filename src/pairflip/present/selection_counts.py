@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairflip.present.group_words import unit_labels
 from pairflip.present.numbers import CountMap, by_size, count_map
 from pairflip.present.registry import FigureTable, PageFigure, Room
 from pairflip.present.style import (
@@ -20,7 +21,7 @@ from pairflip.present.style import (
     set_title,
     tell,
 )
-from pairflip.text import column_labels, percent, plural, shorten
+from pairflip.text import percent, plural, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,7 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
         cells,
         f"{{0}}, {{1}}: {{2}} of {plural(counts.n_folds, 'fold')}{{3}}",
         [counts.labels[r] for r in row],
-        [plural(int(counts.sizes[s]), "column") for s in at],
+        [plural(int(counts.sizes[s]), counts.what) for s in at],
         [f"{counts.counts[s, r]:,}" for s, r in zip(at, row, strict=True)],
         [", in the final fit" if counts.final[s, r] else "" for s, r in zip(at, row, strict=True)],
     )
@@ -95,7 +96,7 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     ax.set_yticks(np.arange(rows), labels=texts, fontsize=TEXT, parse_math=False)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
-    label_axes(ax, "size (number of columns)", "")
+    label_axes(ax, f"size (number of {counts.what}s)", "")
     scale = []
     for part in (0.25, 0.5, 1.0):
         text = f"{percent(part)} of the folds" if part < 1 else f"all {plural(counts.n_folds, 'fold')}"
@@ -105,14 +106,14 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
 
 def _labels(counts: CountMap) -> list[str]:
     return [
-        f"Heat map of how many of {plural(counts.n_folds, 'fold')} selected each column, by size: {counts.cut}. "
+        f"Heat map of how many of {plural(counts.n_folds, 'fold')} selected each {counts.what}, by size: {counts.cut}. "
         "The table below the figure has the numbers."
     ]
 
 
 def _caption(curve: SizeCurve, counts: CountMap) -> str:
     return (
-        f"How many of {counts.n_folds:,} folds selected a column (the fuller the colour, the more), by size: "
+        f"How many of {counts.n_folds:,} folds selected a {counts.what} (the fuller the colour, the more), by size: "
         f"{counts.cut}. Dots mark the final fit on all rows. Folds have most of their rows in common, so a column of "
         "noise can be selected in every one of them, too: a full row says that the selection does not depend on a few "
         "rows, not that the column matters."
@@ -120,10 +121,10 @@ def _caption(curve: SizeCurve, counts: CountMap) -> str:
 
 
 def _table(curve: SizeCurve, counts: CountMap, room: Room) -> FigureTable:
-    names = column_labels(curve.names, counts.columns.tolist(), 80)
+    names = unit_labels(curve, counts.columns.tolist(), 80)
     rows = [[name, *(str(c) for c in counts.counts[:, i])] for i, name in enumerate(names)]
-    heads = ["Column", *(str(k) for k in curve.sizes[by_size(curve)])]
-    caption = f"Folds that selected each column, by size, of {counts.n_folds:,} folds"
+    heads = [counts.what.capitalize(), *(str(k) for k in curve.sizes[by_size(curve)])]
+    caption = f"Folds that selected each {counts.what}, by size, of {counts.n_folds:,} folds"
     return FigureTable("Table: selection counts", heads, rows, caption)
 
 

@@ -56,7 +56,7 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
     tell(
         line,
         "{0}: cv_error {1}, {2}, training error {3}",
-        [plural(int(k), "column") for k in sizes],
+        [plural(int(k), bars.what) for k in sizes],
         [plus_minus(e, h - e) for e, h in zip(error, bars.high[known], strict=True)],
         [text for text, is_known in zip(bars.told, known, strict=True) if is_known],
         [number(e, 3) for e in bars.training[known]],
@@ -73,15 +73,15 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
         ax.axhline(bars.without, color=INK, linewidth=1, zorder=1, label=bars.without_text)
     ax.axhline(bars.limit, color=QUIET, linewidth=1, linestyle="--", zorder=1, label="lowest + 1 SE")
     ax.plot(bars.sizes, bars.training, color=QUIET, linewidth=1.3, linestyle=":", zorder=1, label="training error")
-    label_axes(ax, "size (number of columns)", "cv_error (logarithmic)" if bars.log else "cv_error")
+    label_axes(ax, f"size (number of {bars.what}s)", "cv_error (logarithmic)" if bars.log else "cv_error")
     whole_ticks(ax)
     legend_above(ax)
 
 
 def _labels(bars: ErrorBars) -> list[str]:
     few = bars.sizes.size < 2
-    ends = plural(int(bars.sizes[0]), "column") if few else f"{bars.sizes[0]} to {bars.sizes[-1]} columns"
-    marks = "".join(f"{mark.text.capitalize()}: {plural(mark.size, 'column')}. " for mark in bars.marks)
+    ends = plural(int(bars.sizes[0]), bars.what) if few else f"{bars.sizes[0]} to {bars.sizes[-1]} {bars.what}s"
+    marks = "".join(f"{mark.text.capitalize()}: {plural(mark.size, bars.what)}. " for mark in bars.marks)
     without = f"The error with the {bars.without_text} is {number(bars.without, 3)}. " if isfinite(bars.without) else ""
     return [f"Line chart of cv_error against size, {ends}. {marks}{without}The table below the figure has the numbers."]
 
@@ -94,7 +94,7 @@ def _caption(curve: SizeCurve, bars: ErrorBars) -> str:
         else ""
     )
     return (
-        f"Error on held-out rows (dots, ± one standard error) against the number of columns.{across} Dashed: the "
+        f"Error on held-out rows (dots, ± one standard error) against the number of {bars.what}s.{across} Dashed: the "
         "lowest error plus its standard error; the smallest size below it is the one-SE size. Dotted: the training "
         "error, which falls with every column and chooses nothing. cv_error is "
         f"{curve.loss.words.cv_error.removesuffix(' of held-out rows')}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from pairflip.present.answer import answer_of
+from pairflip.present.group_words import groups_shown, what_is_counted
 from pairflip.present.scores import error_cells, heads, share_cells
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import baseline, held_out, uncertain
@@ -16,6 +17,8 @@ _WIDTH = 110
 
 def names(curve: SizeCurve, size: int) -> str:
     """Names of the columns of a size, the first few."""
+    if curve.groups is not None and size:
+        return groups_shown(curve, size)
     chosen = [clean(name) for name in curve.columns(size)]
     more = f" and {len(chosen) - _SHOWN_NAMES} more" if len(chosen) > _SHOWN_NAMES else ""
     return ", ".join(chosen[:_SHOWN_NAMES]) + more if chosen else f"({baseline(curve)})"
@@ -23,7 +26,7 @@ def names(curve: SizeCurve, size: int) -> str:
 
 def header(curve: SizeCurve) -> tuple[str, ...]:
     """Headings of `rows`."""
-    return ("size", *heads(curve), "cv_error", "train", "agree", "BIC", "columns")
+    return ("size", *heads(curve), "cv_error", "train", "agree", "BIC", f"{what_is_counted(curve)}s")
 
 
 def legend(curve: SizeCurve) -> str:

@@ -18,6 +18,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
+from pairflip.search.groups import check_groups, for_groups, groups_of
 from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
@@ -35,7 +36,9 @@ BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budge
 
 def check_size(problem: SubsetProblem, k: Any) -> int:
     """Size k as an int with 1 <= k < number of candidate columns."""
-    n = int(problem.candidates.size)
+    n = problem.gram.n_columns
+    if problem.units is not None:
+        return check_groups(problem, k)
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
         raise TypeError(f"k is {k!r}; expected a whole number of columns, at least 1 and below {n}.")
     if k < 1:
@@ -87,7 +90,7 @@ def anneal(
     problem
         Table and target.
     k
-        Number of columns, beside those that are always in the model.
+        Number of columns, beside those that are always in the model; of groups, where columns are chosen in groups.
     schedule
         ``"auto"`` (scale-free, made for finding the optimum), ``"paper"``, or a `Schedule`.
     chains
@@ -135,7 +138,11 @@ def anneal(
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
     spend = as_effort(effort)
-    if not problem.loss.quadratic:
+    if problem.units is not None:
+        method = for_groups(method, schedule != "auto" or chains is not None, objective)
+        engine = check_engine(problem, engine)
+        prove = False
+    elif not problem.loss.quadratic:
         method = as_descent(problem, method, schedule, chains, objective)
         engine = check_engine(problem, engine)
     if method is None:
@@ -177,7 +184,7 @@ def anneal(
         if improved is not None:
             found = improved[0]
             notes.append("double flips found a better support than any chain")
-    proof, chosen = None, problem.candidates[found]
+    proof, chosen = None, problem.columns_of(gram.candidates[found])
     if prove and polish and quadratic and objective == "energy":
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
@@ -191,7 +198,7 @@ def anneal(
         flips=plan.flips,
         energy=walked.energy,
         acceptance=walked.accepted / plan.flips,
-        supports=problem.candidates[supports],
+        supports=gram.candidates[supports],
         energies=energies,
         best_support=best.support,
         best_energy=best.energy if objective == "energy" else float(energies[first]),
@@ -203,6 +210,7 @@ def anneal(
         objective=objective,
         yy=float(gram.yy),
         proof=proof,
+        groups=groups_of(problem),
     )
 
 
@@ -258,7 +266,11 @@ def as_descent(
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
     """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
     name = engine if isinstance(engine, str) else engine.name
+    if problem.units is not None and name == "reference":
+        return engine
     if name not in ("auto", "numba"):
+        if problem.units is not None:
+            raise ValueError(f"engine is {name!r} and columns are chosen in groups; expected 'auto' or 'numba'.")
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
         raise ValueError(
@@ -296,9 +308,9 @@ def _search(
             if improved is not None:
                 best = improved[0]
                 notes.append("double flips found a better support than any chain")
-        if polish and (quadratic or problem.target_names) and not note:
+        if polish and problem.loss.squared and not note:
             best = refine(gram, best)
-        proof, chosen = None, problem.candidates[best]
+        proof, chosen = None, problem.columns_of(gram.candidates[best])
         if certain and quadratic and not note:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
@@ -308,11 +320,11 @@ def _search(
         return Trace(
             k=k, schedule=schedule, seed=seed, engine=walker.name, names=problem.names,
             betas=np.zeros(0), flips=np.zeros(0, dtype=np.int64), energy=np.zeros((chains, 0)),
-            acceptance=np.zeros((chains, 0)), supports=problem.candidates[found.supports], energies=found.energies,
+            acceptance=np.zeros((chains, 0)), supports=gram.candidates[found.supports], energies=found.energies,
             best_support=fit.support, best_energy=fit.energy, best_coef=fit.coef, best_intercept=fit.intercept,
             refreshes=np.zeros(chains, dtype=np.int64), seconds=time.perf_counter() - began,
             note="; ".join([*notes, note] if note else notes), yy=float(gram.yy), method=method, effort=effort.name,
-            proof=proof,
+            proof=proof, groups=groups_of(problem),
         )  # fmt: skip
 
     try:

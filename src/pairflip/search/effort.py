@@ -14,6 +14,7 @@ import numpy as np
 
 from pairflip.engines.base import Descent
 from pairflip.gram import Gram
+from pairflip.losses.grouped import GroupedForm
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -141,6 +142,10 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
     if gram.objective == "deviance":  # some five rankings of all flips, and refits
         m, p = gram.n_rows, k + 1
         return 2e4 + 5.0 * m * (0.5 * gram.n_columns * (1.0 + p) + 4.0 * p * p + 150.0)
+    if isinstance(gram, GroupedForm):  # some four tables computed anew, and energies by QR
+        columns = gram.b.size
+        inside = k * columns / gram.n_columns
+        return 3e5 + 4.0 * columns * inside * (6.0 + 2.0 * inside)
     if gram.objective == "several":  # some four tables computed anew, and an energy by QR; or six by the columns
         shakily = shaky * 6.0 * (5e5 + gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k)
         return 2.5e5 + 4.0 * gram.n_columns * k * (6.0 + 0.6 * k) + shakily

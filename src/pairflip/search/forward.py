@@ -6,6 +6,7 @@ import numpy as np
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.several import SeveralForm
 
 
@@ -21,6 +22,8 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
     """
     if b is None and isinstance(gram, SeveralForm):
         return [0.5 * gram.yy * left for left in (1.0, *forward_several(gram, gram.B, gram.yy, k))]
+    if isinstance(gram, GroupedForm):
+        return gram.forward_energies(k)
     r, s = (gram.b if b is None else b).copy(), gram.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, r.size))

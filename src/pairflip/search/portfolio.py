@@ -156,7 +156,7 @@ def is_delicate(gram: Gram, support: NDArray[np.int64]) -> bool:
     Either its own columns are badly conditioned, or some other column depends on them so nearly that rounding leaves
     open whether it does. This foresees the cost of a search and decides nothing else.
     """
-    if gram.objective == "deviance":
+    if gram.objective in ("deviance", "grouped"):
         return False
     columns = gram.columns_of(support).T
     if gram.penalty.any():

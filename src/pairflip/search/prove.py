@@ -87,6 +87,8 @@ def prove(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     """
+    if problem.units is not None:
+        raise ValueError("columns are chosen in groups; expected a problem without: there are no proofs for groups.")
     if not (problem.loss.quadratic or isinstance(problem.gram, SeveralForm)):
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,9 @@ class Trace:
         How it was searched; betas, flips, energy and acceptance have no steps unless the method is "anneal".
     proof : Proof or None
         That no other support of this size is better, where that was cheap to know.
+    groups : dict of columns by name, or None
+        Groups that were chosen as a whole: k then counts groups, and a support in `supports` names each by the first of
+        its columns; `best_support` has all of them.
     yy : float
         :math:`y^T y` beside the forced columns: twice the energy of no columns, in whose units rounding is told.
     """
@@ -76,6 +80,7 @@ class Trace:
     method: str = "anneal"
     effort: str = ""
     proof: Proof | None = None
+    groups: Mapping[str, NDArray[np.int64]] | None = None
 
     @property
     def best_names(self) -> list[str]:

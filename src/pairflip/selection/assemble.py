@@ -17,8 +17,10 @@ from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
+from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.held_out import loo_stack, mean_and_error
 from pairflip.losses.several_held_out import HeldOutSeveral
+from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
 from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.double_flip import improve
@@ -27,7 +29,7 @@ from pairflip.search.settle import first_best, first_bests, is_lower, reaches
 from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
-from pairflip.selection.curve import SizeCurve, unchanged_in
+from pairflip.selection.curve import SizeCurve
 from pairflip.selection.facts import error_of_the_mean, shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
@@ -88,18 +90,20 @@ def assemble(
     inside, fits, final_agreement = zip(*results, strict=True)
     residuals = np.stack([of_size.residuals for of_size in inside])
     cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
-    counts = np.stack([np.bincount(of_size.supports.ravel(), minlength=problem.n_columns) for of_size in inside])
-    sizes = np.array([0, *work.sizes], dtype=np.int64)
+    selected = tuple(_in_columns(problem, of_size.supports) for of_size in inside)
+    counts = np.stack([np.bincount(s[s != ABSENT], minlength=problem.n_columns) for s in selected])
+    sizes, units = np.array([0, *work.sizes], dtype=np.int64), problem.units
     energies = np.array([fit.energy for fit in fits])
     final = FinalFits(
         energies,
         sizes.astype(float),
         n_rows=problem.rows_present,
-        n_candidates=int(problem.candidates.size),
+        n_candidates=problem.gram.n_columns,
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
         likelihood=not problem.loss.squared,
         n_targets=q,
+        coefficients=_coefficients(problem, fits),
     )
     facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
     separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
@@ -119,13 +123,13 @@ def assemble(
         energy_per_row=np.array([of_size.energy_per_row for of_size in inside]) / q,
         selection_counts=counts,
         unchanged=np.array(
-            [unchanged_in(of_size.supports, fit.support) for of_size, fit in zip(inside, fits, strict=True)]
+            [unchanged_in(columns, fit.support) for columns, fit in zip(selected, fits, strict=True)]
         ),
         agreement=np.array([of_size.agreement for of_size in inside]),
         chain_cv_error=np.stack(
             [mean_and_error(errors.row_errors(of_size.chain_residuals), weights, unit)[0] for of_size in inside]
         ),
-        fold_supports=tuple(of_size.supports for of_size in inside),
+        fold_supports=selected,
         held_out_rows=row,
         held_out_fold=np.repeat(folds.fold, q),
         held_out_unit=unit,
@@ -157,6 +161,7 @@ def assemble(
             constant=problem.always.size == 0,
         ),
         targets=target_errors(problem, errors, folds, residuals) if isinstance(errors, HeldOutSeveral) else None,
+        groups=None if units is None else dict(units.groups),
     )  # fmt: skip
     return with_fold_fits(curve, errors, quick=not work.selection.anneals)
 
@@ -210,13 +215,13 @@ def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     own, polish = energies, work.selection.polish and size < problem.gram.n_columns
     if polish:
         other = _best_of_folds(work, found, size)
-        supports, energies = np.vstack([supports, other]), np.append(energies, problem.energy(other))
+        supports, energies = np.vstack([supports, other]), np.append(energies, _energy(problem, other))
     chosen = supports[first_best(energies, problem.gram.yy)]
-    if polish and work.selection.anneals:  # kicks do more than double flips, in less time
+    if polish and work.selection.anneals and problem.loss.quadratic:  # kicks do more than double flips, in less time
         improved = improve(problem.gram, problem.gram.positions(supports), energies)
         if improved is not None:
             chosen = problem.candidates[improved[0]]
-    fit = problem.fit(chosen)
+    fit = problem.fit(problem.columns_of(chosen))
     return fit, float(np.mean(reaches(own, fit.energy, problem.gram.yy)))
 
 
@@ -253,9 +258,26 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     if len(pool) == 1:
         return np.asarray(pool[0])
     if not quadratic:
-        return np.asarray(pool[int(np.argmin([work.problem.energy(support) for support in pool]))])
+        return np.asarray(pool[int(np.argmin([_energy(work.problem, support) for support in pool]))])
     energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
     return np.asarray(pool[int(np.argmin(energies))])
+
+
+def _energy(problem: SubsetProblem, support: Supports) -> float:
+    """E of a support that a search found."""
+    return problem.gram.energy(problem.gram.positions(support))
+
+
+def _in_columns(problem: SubsetProblem, supports: Supports) -> Supports:
+    """Supports (F, k) of the folds in columns; of whole groups there may be more in one fold than in another."""
+    return supports if problem.units is None else filled_up([problem.columns_of(each) for each in supports])
+
+
+def _coefficients(problem: SubsetProblem, fits: Sequence[Fit]) -> Floats | None:
+    """Chosen coefficients that the rows determine (S,), where they are not as many as the size says."""
+    if not isinstance(problem.gram, GroupedForm):
+        return None
+    return np.array([problem.gram.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
 
 
 def _may_be_lowest(gram: Gram, supports: Supports) -> NDArray[np.bool_]:
@@ -295,17 +317,20 @@ def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _
     count : int
         How many stand-ins to keep for each.
     """
-    gram = problem.gram
+    gram = problem.gram.form if isinstance(problem.gram, GroupedForm) else problem.gram
     norms = np.sqrt(np.maximum(1.0 - gram.penalty, 1e-300))  # the ridge term is part of the unit norm
     count = min(count, gram.n_columns - 1)
     others = np.full((columns.size, count), -1, dtype=np.int64)
     correlation = np.zeros((columns.size, count))
-    for u, at in enumerate(problem.slots(columns)):
+    for u, at in enumerate(np.searchsorted(problem.candidates, columns)):
         # Not from a matrix that may or may not have been formed: it rounds differently.
         shared = gram.row(int(at)) if problem.wide else gram.columns @ gram.columns[at]
         shared = shared / (norms * norms[at])
         size = np.abs(shared)
         size[at] = -1.0
+        if problem.units is not None:  # columns of the same group are there with it
+            size[problem.units.first[problem.candidates] == problem.units.first[columns[u]]] = -1.0
         top = np.argsort(-size, kind="stable")[:count]
         others[u], correlation[u] = problem.candidates[top], np.clip(shared[top], -1.0, 1.0)
+        others[u, size[top] < 0] = -1
     return StandIns(columns=columns, others=others, correlation=correlation)

@@ -62,7 +62,10 @@ def coefficient_rows(curve: SizeCurve, size: int) -> list[Coefficient]:
         rows.append(Coefficient(curve.names[j], "always", float(curve.always_coefs[at, i]), error, NAN, NAN, NAN, j))
     for i, j in enumerate(curve.supports[at].tolist()):
         error = NAN if errors is None else float(errors.chosen[at][i])
-        seen = (halves.frequency(j, size), *halves.spread(j, size)) if known and halves is not None else (NAN,) * 3
+        unit = j if curve.units is None else int(curve.units.first[j])
+        seen = (
+            (halves.frequency(unit, size), *halves.spread(unit, size)) if known and halves is not None else (NAN,) * 3
+        )
         rows.append(Coefficient(curve.names[j], "selected", float(curve.coefs[at][i]), error, *seen, j))
     return rows
 

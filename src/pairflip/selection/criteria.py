@@ -41,6 +41,8 @@ class FinalFits:
     """Whether E is half the deviance of a likelihood without a scale: classes and counts."""
     n_targets: int = 1
     """With q targets there are M q residuals and q coefficients for each column."""
+    coefficients: Floats | None = None
+    """Chosen coefficients (S,), where sizes count groups of columns."""
 
     @property
     def deviance(self) -> Floats:
@@ -56,7 +58,8 @@ class FinalFits:
     @property
     def fitted(self) -> Floats:
         """Number d of fitted coefficients."""
-        return self.n_targets * (self.sizes + self.n_forced)
+        chosen = self.sizes if self.coefficients is None else self.coefficients
+        return self.n_targets * (chosen + self.n_forced)
 
 
 Criterion = Callable[[FinalFits], Floats]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.losses import Loss, loss_named
+from pairflip.losses.units import Units
 from pairflip.selection.records import (
     AnnealCurves,
     ClassErrors,
@@ -39,11 +40,6 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def unchanged_in(fold_supports: Ints, support: Ints) -> float:
-    """Fraction of the folds that selected exactly `support`; each support is sorted."""
-    return float(np.mean(np.all(fold_supports == support, axis=1)))
-
-
 @dataclass(frozen=True)
 class SizeCurve:
     r"""Cross-validated error against the number of columns, and what was selected on the way.
@@ -70,7 +66,7 @@ class SizeCurve:
     chain_cv_error : (S, C)
         cv_error if each fold had been searched by this chain only: how much results vary from run to run.
     fold_supports : S arrays (F, k)
-        Columns selected in each fold.
+        Columns selected in each fold. Groups have different numbers of columns: where a fold has fewer, -1 comes first.
     held_out_rows, held_out_fold, held_out_unit, observed, weights : (P,)
         Row and fold (indices from 0), the independent unit the row belongs to (itself, or its fold), target and weight.
     predictions : (S, P)
@@ -114,6 +110,9 @@ class SizeCurve:
         those of a row together; `observed` and `predictions` are in units of the target's standard deviation on the
         training rows, from its mean there, and cv_error is the mean over targets. Coefficients are (k, q), intercepts
         (S, q), coefficients of forced columns (S, A, q).
+    groups : dict of columns by name, or None
+        Groups of columns that were chosen as a whole: sizes then count groups (a column of no group is one by itself),
+        and supports have all their columns.
     """
 
     sizes: Ints
@@ -161,6 +160,7 @@ class SizeCurve:
     proved: Proved | None = None
     classes: ClassErrors | None = None
     targets: TargetErrors | None = None
+    groups: dict[str, Ints] | None = None
 
     @property
     def best_size(self) -> int:
@@ -213,6 +213,11 @@ class SizeCurve:
         """Predictions (R, S, P) of held-out rows with every ridge and size; None where there was nothing to choose."""
         return None if self.surface is None else self.surface.predictions
 
+    @cached_property
+    def units(self) -> Units | None:
+        """What is chosen as a whole, where there are groups."""
+        return None if self.groups is None else Units.of(self.groups, len(self.names))
+
     @property
     def loss(self) -> Loss:
         """What was minimized."""
@@ -232,6 +237,11 @@ class SizeCurve:
     def columns(self, size: int | None = None) -> list[str]:
         """Names of the columns of the final fit of a size (None: the best one)."""
         return [self.names[j] for j in self.supports[self.at(self.best_size if size is None else size)]]
+
+    def chosen_groups(self, size: int | None = None) -> list[str]:
+        """Names of the groups of the final fit of a size (None: the best one); columns of no group by their own."""
+        support = self.supports[self.at(self.best_size if size is None else size)]
+        return [] if self.units is None else self.units.names_of(support, self.names)
 
     def coef(self, size: int | None = None) -> Floats:
         """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included.
@@ -302,10 +312,12 @@ class SizeCurve:
         return pd.DataFrame([row._asdict() for row in rows]).drop(columns="place")
 
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:
-        """(name, folds) of the columns selected most often at a size."""
-        counts = self.selection_counts[self.at(size)]
+        """(name, folds) of the columns, or groups, selected most often at a size."""
+        counts, names = self.selection_counts[self.at(size)], self.names
+        if self.units is not None:
+            counts, names = self.units.once(counts), self.units.labels(names)
         order = np.argsort(-counts, kind="stable")[:count]
-        return [(self.names[j], int(counts[j])) for j in order if counts[j] > 0]
+        return [(names[j], int(counts[j])) for j in order if counts[j] > 0]
 
     def to_dict(self) -> dict[str, Any]:
         """Columns of the table of sizes, by name."""
@@ -322,6 +334,7 @@ class SizeCurve:
             "best": self.sizes == self.best_size,
             "one_se": self.sizes == self.one_se_size,
             "columns": [self.columns(k) for k in self.sizes.tolist()],
+            **({} if self.units is None else {"groups": [self.chosen_groups(k) for k in self.sizes.tolist()]}),
         }
 
     def to_pandas(self) -> pd.DataFrame:

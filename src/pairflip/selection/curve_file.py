@@ -43,6 +43,7 @@ _OPTIONAL = (
     "proved",
     "classes",
     "targets",
+    "groups",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
@@ -297,6 +298,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "proved": _proved,
     "classes": _classes,
     "targets": _targets,
+    "groups": lambda value: {name: np.array(own, dtype=np.int64) for name, own in value.items()},
 }
 
 

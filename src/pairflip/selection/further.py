@@ -102,6 +102,8 @@ def _stability(
         found = search_all(grid, half_identity(grid, halves.first(2)), folder, n_jobs, progress)
         supports.append(supports_of(grid, found, range(len(halves))))
     final = [curve.supports[curve.at(k)] for k in possible]
+    if problem.units is not None:
+        final = [problem.units.units_of(columns) for columns in final]
     different = len({left.tobytes() for left in halves.left_out})
     few = (
         [f"of so few groups or blocks only {different} different halves were made"]

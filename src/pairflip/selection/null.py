@@ -68,6 +68,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
         ridge=problem.ridge,
         memory_budget=problem.memory_budget,
         **problem.target_options(),
+        **problem.limits.arguments(),
     )
     if other.gram.n_columns > FORMED:
         other.gram.dense = False

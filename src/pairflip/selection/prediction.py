@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
+from pairflip.losses.units import ABSENT
 from pairflip.selection.class_errors import HALF, auc
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import FoldFits
@@ -119,7 +120,8 @@ def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int6
     chosen = [curve.always, curve.supports[at]]
     if folds:
         chosen.append(curve.fold_supports[at].ravel())
-    return np.unique(np.concatenate(chosen)).astype(np.int64)
+    used = np.unique(np.concatenate(chosen)).astype(np.int64)
+    return np.asarray(used[used != ABSENT])
 
 
 def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> Floats | Prediction:
@@ -346,7 +348,9 @@ def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int)
     coefs = np.zeros((curve.n_folds, used.size, *fits.intercepts.shape[2:]))
     fold = np.arange(curve.n_folds)[:, None]
     coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs[at]
-    coefs[fold, np.searchsorted(used, curve.fold_supports[curve.at(size)])] = fits.coefs[at]
+    own = curve.fold_supports[curve.at(size)]
+    there = own != ABSENT
+    coefs[np.broadcast_to(fold, own.shape)[there], np.searchsorted(used, own[there])] = fits.coefs[at][there]
     return coefs, fits.intercepts[at]
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.engines import Engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
+from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.several_held_out import HeldOutSeveral
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
@@ -67,7 +68,8 @@ class Stability:
     chosen : S arrays (k,)
         The columns selected on all rows.
     columns, names : (U,)
-        Columns that are chosen, or were selected in some half-sample, by index and by name.
+        Columns that are chosen, or were selected in some half-sample, by index and by name. Where groups are chosen as
+        a whole, a group is known by its first column here and everywhere below, and has its own name.
     supports, coefs : S arrays (2B, k)
         What each half-sample selected, halves of a pair one after the other, and the coefficients there: (2B, k, q) of
         q targets.
@@ -222,14 +224,16 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
     """
     rows = fewest_rows(problem, halves)
     room = rows - problem.forced.shape[1] - 1
-    most = int(problem.candidates.size)
+    most, what = problem.gram.n_columns, "column" if problem.units is None else "group"
+    needed = problem.gram.least_columns(max(sizes)) if isinstance(problem.gram, GroupedForm) else max(sizes, default=0)
     if min(sizes, default=0) < 1 or max(sizes) > most:
         bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)
-        raise ValueError(f"size is {bad}; expected a number of columns from 1 to {most}.")
-    if (problem.ridge == 0 or not problem.loss.quadratic) and max(sizes) > room:
+        raise ValueError(f"size is {bad}; expected a number of {what}s from 1 to {most}.")
+    if (problem.ridge == 0 or not problem.loss.squared) and needed > room:
+        limit = f"sizes up to {max(room, 0)}" if problem.units is None else f"at most {max(room, 0)} columns in them"
         raise TooFewRows(
-            f"half-samples at {plural(max(sizes), 'column')} were asked for, but a half has only {plural(rows, 'row')}"
-            f"; expected sizes up to {max(room, 0)}."
+            f"half-samples at {plural(max(sizes), what)} were asked for, but a half has only {plural(rows, 'row')}"
+            f"; expected {limit}."
         )
 
 
@@ -263,11 +267,14 @@ def summarize(
         sizes=np.array(sizes, dtype=np.int64),
         pairs=len(halves) // 2,
         rows=fewest_rows(problem, halves),
-        n_candidates=int(problem.candidates.size),
+        n_candidates=problem.gram.n_columns,
         how=halves.how,
         chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
         columns=columns,
-        names=[problem.column_names[int(j)] for j in columns],
+        names=[
+            problem.column_names[int(j)] if problem.units is None else problem.units.name(int(j), problem.column_names)
+            for j in columns
+        ],
         supports=selected,
         coefs=coefs,
     )
@@ -283,6 +290,8 @@ def _best_of(problem: SubsetProblem, rows: Ints, supports: Ints) -> tuple[Ints, 
 
 def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floats, float, float]:
     """Coefficients (k,) or (k, q) of a support fitted without some rows, in the units of the table; its energy, y'y.
+
+    A group of several columns has no one coefficient: not-a-number.
 
     Parameters
     ----------
@@ -300,7 +309,12 @@ def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floa
         if isinstance(judge, HeldOutSeveral):
             return *judge.fitted(0, support), float(judge.yy[0])
         energy = judge.judged(support[None, None, :])[1]
-        return judge.fits(support[None, :]).coefs[0], float(energy[0, 0]), float(judge.yy[0])
+        columns = problem.columns_of(support)
+        coef = judge.fits(columns[None, :]).coefs[0]
+        if problem.units is not None:
+            own = problem.units.first[columns]
+            coef = np.array([coef[own == u][0] if np.count_nonzero(own == u) == 1 else np.nan for u in support])
+        return coef, float(energy[0, 0]), float(judge.yy[0])
     which = np.concatenate([problem.always, support]).astype(np.int64)
     X, y, center = problem.X[np.ix_(kept, which)].astype(np.float64), problem.y[kept], problem.center
     if center is not None and np.ptp(y) == 0:

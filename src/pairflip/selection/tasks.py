@@ -13,6 +13,7 @@ from pairflip.engines import Engine, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
+from pairflip.losses.grouped import GroupedForm
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, check_engine, check_size, count_chains
 from pairflip.search.certain import is_solved
@@ -21,6 +22,7 @@ from pairflip.search.schedule import Schedule
 from pairflip.selection.by_loss import by_descents, check_learnable, loss_settings
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
+from pairflip.text import plural
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -301,8 +303,10 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     fewest_rows : int
         Training rows of the fold that has the fewest.
     """
-    n = int(problem.candidates.size)
+    n = problem.gram.n_columns
     room = fewest_rows - problem.forced.shape[1]
+    if isinstance(problem.gram, GroupedForm):
+        return _check_groups(problem, problem.gram, sizes, room)
     if sizes is None:
         return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
     ridged = problem.ridge > 0 and problem.loss.squared
@@ -325,6 +329,39 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
             f"expected sizes up to {max(room, 0)}."
         )
     return tuple(sorted(set(wanted)))
+
+
+def _check_groups(problem: SubsetProblem, form: GroupedForm, sizes: Any, room: int) -> tuple[int, ...]:
+    """The same where sizes count groups: the narrowest of them need that many rows.
+
+    Parameters
+    ----------
+    problem, form
+        The table, and its groups.
+    sizes
+        As in `check_sizes`.
+    room : int
+        Rows to learn from beyond what is fitted anyway.
+    """
+    n, columns = form.n_columns, np.cumsum(np.sort(form.widths))
+    fitting = n if problem.ridge > 0 else int(np.count_nonzero(columns <= room))
+    if sizes is None:
+        return tuple(range(1, max(1, min(DEFAULT_LARGEST, int(np.count_nonzero(columns <= room - 1)))) + 1))
+    allowed = f"expected whole numbers of groups from 1 to {max(1, fitting)}."
+    for size in sizes:
+        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
+            raise TypeError(f"sizes (--sizes) holds {size!r}; {allowed}")
+        if not 1 <= size <= n:
+            raise ValueError(
+                f"sizes (--sizes) holds {size}, but the columns that vary make up {plural(n, 'group')} (columns of no "
+                f"group count as one each); {allowed}"
+            )
+        if size > fitting:
+            raise ValueError(
+                f"size {size} was asked for, but even the smallest {size} groups have {columns[size - 1]} independent "
+                f"columns, and a fold has {max(room, 0)} rows to learn them from; {allowed}"
+            )
+    return tuple(sorted({int(size) for size in sizes}))
 
 
 _EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.tables.categories import labels_of
 from pairflip.tables.classes import column_labels
 from pairflip.tables.columns import visible_names
 from pairflip.tables.errors import TableError, close_matches
@@ -83,6 +84,16 @@ class _File:
             found = [label_text(value) for value in self.column(at, "", "").tolist()]
         return np.array([float(labels.index(label)) if label in labels else np.nan for label in found])
 
+    def labels(self, at: int) -> list[str | None]:
+        """A column of categories."""
+        if isinstance(self.raw, Raw):
+            return labels_of(self.raw.frame[at])
+        return [None if value != value else label_text(value) for value in self.column(at, "", "").tolist()]
+
+    def indicator(self, at: int, level: str) -> Floats:
+        """1 in rows of a category, 0 in others, NaN where there is none."""
+        return np.array([np.nan if label is None else float(label == level) for label in self.labels(at)])
+
     def texts(self, at: int) -> list[str]:
         """A column as names."""
         if isinstance(self.raw, Raw):
@@ -108,6 +119,7 @@ def read_new_rows(
     decimal: str | None = None,
     thousands: str | None = None,
     classes: Sequence[str] | None = None,
+    categories: Mapping[str, Mapping[str, str]] | None = None,
 ) -> NewRows:
     """Read the columns that a model needs from a file of new rows.
 
@@ -129,6 +141,8 @@ def read_new_rows(
         As in `read_table`.
     classes : two labels, optional
         Of a target that is compared as classes: y is 1 for the second one, and NaN for what is neither.
+    categories : dict of levels by column, optional
+        As `Table.categories`: columns of 0 and 1 that are made anew from the column of the file that they stand for.
 
     Raises
     ------
@@ -146,7 +160,10 @@ def read_new_rows(
     if file.n_rows == 0:
         raise TableError(f"{source!r} has no rows below the header; expected at least one row to predict.")
     wanted = [*needed, *wished]
+    made = {name: (column, levels) for column, levels in (categories or {}).items() for name in levels}
     places = [_find(name, names) for name in wanted]
+    made = {name: made[name] for name, at in zip(wanted, places, strict=True) if at is None and name in made}
+    places = [_find(made[name][0], names) if name in made else at for name, at in zip(wanted, places, strict=True)]
     with naming_sheets(raw) if isinstance(raw, Raw) else nullcontext():
         _refuse_absent(needed, places, names, source)
         _refuse_twins(places, originals, names, known)
@@ -154,10 +171,14 @@ def read_new_rows(
     aim = None if target is None else _find(target, names)
     X = np.full((file.n_rows, len(places)), np.nan)
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
-        if at is not None:
+        if at is not None and name in made:
+            X[:, j] = file.indicator(at, made[name][1][name])
+        elif at is not None:
             X[:, j] = file.column(at, name, "which the model needs")
     y, about_target = _target(file, aim) if classes is None or aim is None else (file.classes(aim, classes), [])
-    notes = [*dropped, *_read_notes(file, places), *_columns(file, known, (aim, index_at)), *about_target]
+    others = (aim, index_at, *(_find(column, names) for column in categories or ()))
+    notes = [*dropped, *_read_notes(file, places), *_columns(file, known, others), *about_target]
+    notes += _unknown_levels(file, dict(made.values()))
     absent = [name for name, at in zip(wanted, places, strict=True) if at is None]
     return NewRows(X, absent, y, rows, source, notes)
 
@@ -238,7 +259,23 @@ def _read_notes(file: _File, places: Sequence[int | None]) -> list[Change]:
     return notes
 
 
-def _columns(file: _File, known: Sequence[str], others: tuple[int | None, int | None]) -> list[Change]:
+def _unknown_levels(file: _File, used: Mapping[str, Mapping[str, str]]) -> list[Change]:
+    """Rows of a category that the result does not know."""
+    notes = []
+    for column, levels in used.items():
+        at = _find(column, file.names)
+        if at is not None:
+            new = [label for label in file.labels(at) if label is not None and label not in levels.values()]
+            if new:
+                says = (
+                    f"{plural(len(new), 'row')} with a category of {quoted(column)} that the result has not seen "
+                    f"({listed(dict.fromkeys(new))}): all its columns are 0 there"
+                )
+                notes.append(Change("row", "of a category that was not seen", (column,), says))
+    return notes
+
+
+def _columns(file: _File, known: Sequence[str], others: Sequence[int | None]) -> list[Change]:
     """Columns that the model does not know, and columns in another order than the model knows them."""
     if not known:
         return []

@@ -98,7 +98,7 @@ def odd_columns(
             f"{index} takes row names, --drop-text leaves text out" if index else "--drop-text leaves text out"
         )
     elif words:
-        fixes.append(_about_words(len(bad), index))
+        fixes.append(_about_words(len(bad), index, _categories(frame, words, names, marks)))
     end = f"; expected numbers: {'; '.join(fixes)}."
     if len(set(kinds.values())) == 1:
         row, value = _telling(frame[bad[0]], marks or READINGS[0])
@@ -194,8 +194,29 @@ def _has_fractions(frame: pd.DataFrame) -> bool:
     return False
 
 
-def _about_words(count: int, index: str | None) -> str:
-    """What to do about columns of text and dates."""
+def _categories(frame: pd.DataFrame, words: Sequence[int], names: Sequence[str], marks: Marks | None) -> str | None:
+    """The first column that can be read as categories."""
+    from pairflip.tables.categories import may_be_categories
+
+    return next((quoted(names[j]) for j in words if may_be_categories(frame[j], marks)), None)
+
+
+def _about_words(count: int, index: str | None, category: str | None) -> str:
+    """What to do about columns of text and dates.
+
+    Parameters
+    ----------
+    count : int
+        How many they are.
+    index : str or None
+        The option that takes one of them as names of the rows.
+    category : str or None
+        One that can be read as categories.
+    """
+    if category is not None:
+        them = "it" if count == 1 else "them"
+        names = f"take row names with {index}, " if index is not None and count > 1 else ""
+        return f"{names}read categories as 0 and 1 with --categories {category}, or leave {them} out with --drop-text"
     if count == 1:
         leave_out = "leave it out with --drop-text, or encode it"
         return leave_out if index is None else f"take it as row names with {index}, or {leave_out}"

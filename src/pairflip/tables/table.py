@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.tables.binary_files import about_sheets
+from pairflip.tables.categories import Asked, check_present, find_categories, labels_of, one_by_one
 from pairflip.tables.classes import as_classes, column_labels
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, select, visible_names
@@ -53,6 +54,10 @@ class Table:
         Whether the names of the rows are dates in increasing or decreasing order.
     classes : list of str or None
         Labels of the two classes that y (then 0 and 1) stands for.
+    groups : dict of names by name
+        Columns that belong together: those that stand for the categories of one column of the file.
+    categories : dict of levels by column
+        Of each such column of the file, what its columns of 0 and 1 are called and which level each stands for.
     """
 
     X: NDArray[Any]
@@ -65,6 +70,8 @@ class Table:
     notes: list[Change] = field(default_factory=list)
     row_dates: bool = False
     classes: list[str] | None = None
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    categories: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
     def hash(self) -> str:
@@ -85,6 +92,7 @@ def read_table(
     decimal: str | None = None,
     thousands: str | None = None,
     classes: bool = False,
+    categories: Asked = (),
 ) -> Table:
     """Read a table of candidates and a target.
 
@@ -116,6 +124,10 @@ def read_table(
 
     classes : bool
         Whether the target has labels of two classes, in words, numbers, or true and false.
+    categories : list of str, or True
+        Columns of categories (names, or expressions as in `drop`; True: all columns of text that can be), each of which
+        becomes columns of 0 and 1 behind all others: ``race`` becomes ``race=a``, ``race=b``, ... They make up a group
+        of ``Table.groups``. Categories are at least two and at most 20 different values, each in two rows or more.
 
     Raises
     ------
@@ -125,6 +137,8 @@ def read_table(
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index, target=target)
     source = Path(path).name
     if isinstance(raw, Matrix):
+        if categories is not True and list(categories):
+            raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
         table = _from_matrix(raw, source, target, index=index, keep=keep, drop=drop, missing=missing)
         return _with_classes(table) if classes else table
     raw, dropped = without_blank_columns(raw)
@@ -145,7 +159,15 @@ def read_table(
     else:
         y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
     named = chosen.index is not None or raw.row_names is not None
-    X, left, text, candidate_notes = as_candidates(raw.frame, chosen.candidates, names, drop_text, raw.marks, named)
+    kinds = find_categories(raw.frame, chosen.candidates, names, categories, raw.marks)
+    check_present(raw.frame, kinds, missing)
+    others = [j for j in chosen.candidates if j not in kinds]
+    X, left, text, candidate_notes = np.empty((n_rows, 0)), list[str](), list[Change](), list[Change]()
+    if others or not kinds:
+        X, left, text, candidate_notes = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+    for j, category in kinds.items():
+        X, left = np.hstack([X, category.indicators(labels_of(raw.frame[j]))]), [*left, *category.names]
+        candidate_notes = [*candidate_notes, category.note]
     row_names = _row_names(raw, chosen.index)
     X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
     if labels is None:
@@ -155,7 +177,8 @@ def read_table(
     same = np.flatnonzero((X[:1] == X).all(axis=0))
     constant = change("column", "with a single value, kept", (left[j] for j in same))
     called = raw.index_name if chosen.index is None else names[chosen.index]
-    return Table(
+    present = [category for category in kinds.values() if category.names[0] in left]
+    table = Table(
         X=X,
         y=y,
         names=left,
@@ -172,7 +195,10 @@ def read_table(
         + (_two_values(y, names[chosen.target]) if labels is None else []),
         row_dates=named and in_order(row_names, called),
         classes=labels,
+        groups={category.name: category.names for category in present},
+        categories={each.name: dict(zip(each.names, each.levels, strict=True)) for each in present},
     )
+    return one_by_one(table) if classes else table
 
 
 def _with_classes(table: Table) -> Table:

@@ -30,6 +30,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.wiring import for_judging, judge_of, kernel_of, new_memory, survey_of, system_of
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.losses.grouped import GroupedForm
 
 Way = Literal["auto", "square", "table"]
 _WINDOW = 512
@@ -61,6 +62,10 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+        if isinstance(gram, GroupedForm):
+            from pairflip.engines.numba.grouped_annealing import grouped_flip_energies
+
+            return grouped_flip_energies(gram, order, k)
         chain = new_memory(gram, k)
         chain.order[:] = order
         delta = np.empty((k, gram.n_columns - k))
@@ -71,7 +76,7 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "several"):
+            if gram.objective in ("deviance", "several", "grouped"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
@@ -87,6 +92,12 @@ class NumbaEngine:
 
             _announce_compilation(walk_down)
             return several_path(gram, largest, passes, tick)
+        if gram.objective == "grouped":
+            from pairflip.engines.numba.grouped import walk_down as first
+            from pairflip.engines.numba.grouped_search import grouped_path
+
+            _announce_compilation(first)
+            return grouped_path(gram, largest, passes, tick)
         from pairflip.engines.numba.path import advance_path
         from pairflip.engines.numba.searching import Searcher
 
@@ -109,7 +120,7 @@ class NumbaEngine:
         return replace(down, energy=walked.energy, accepted=walked.accepted, refreshes=walked.refreshes)
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Descents in an energy that has kernels of its own: a deviance, or that of several targets."""
+        """Walks in an energy that has kernels of its own: a deviance, that of several targets, or of whole groups."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
@@ -118,6 +129,9 @@ class NumbaEngine:
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
             from pairflip.engines.numba.deviance_search import walk_deviance as walk
+        elif gram.objective == "grouped":
+            from pairflip.engines.numba.grouped import walk_down as first
+            from pairflip.engines.numba.grouped_search import walk_grouped as walk
         else:
             from pairflip.engines.numba.several import walk_down as first
             from pairflip.engines.numba.several_search import walk_several as walk

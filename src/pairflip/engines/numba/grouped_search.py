@@ -1,0 +1,242 @@
+"""Chains and paths in whole groups of columns: kernels where the Gram matrix can decide, the columns where it cannot.
+
+A chain descends from where it starts (a given support, or its random one), then is kicked: some units of its lowest
+support are replaced and it descends again; every few rounds it starts anew at random. Random numbers are addressed by
+(key, round, place), as everywhere. Every energy that is compared or told comes from QR on the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba.grouped import (
+    begin_at_random,
+    find_addition,
+    kick,
+    new_place,
+    walk_down,
+)
+from pairflip.engines.numba.grouped_annealing import anneal_grouped, kernel_form
+from pairflip.engines.numba.several import MINIMUM
+from pairflip.gram import Gram
+from pairflip.losses.grouped import GroupedForm
+from pairflip.philox import philox4x32
+
+ANEW = 4
+"""Every so many rounds a chain starts at random instead of being kicked."""
+_FLIPS = 1000  # of a descent in one call, far more than it takes
+_CHECKED = 200  # flips that are judged one by one, at most
+_OWN_ROUND = 0x67726F75
+
+Support = NDArray[np.int64]
+Found = tuple[Support, float]
+_NONE = np.zeros(0, np.int64)
+
+
+class GroupedSearcher:
+    """Searches supports of up to `largest` units of one form; not for two threads at a time."""
+
+    def __init__(self, form: GroupedForm, largest: int, tick: Tick) -> None:
+        self._form, self._n, self._tick = form, form.n_columns, tick
+        self._kernels = kernel_form(form)
+        self._room = new_place(self._kernels, largest)
+
+    def down(self, support: Support) -> Found:
+        """The minimum that is reached from a support (not a singular one), and its energy."""
+        k, place = support.size, self._room
+        place.support[:k] = support
+        while walk_down(self._kernels, place, k, _FLIPS) != MINIMUM:
+            at = place.support[:k].copy()
+            better = self._flip_by_columns(at, self._form.energy(np.sort(at)))
+            self._tick(k)
+            if better is None:
+                break
+            place.support[:k] = better
+        self._tick(k)
+        best = np.sort(place.support[:k])
+        return best, self._form.energy(best)
+
+    def larger(self, support: Support, barred: Support = _NONE) -> Support | None:
+        """One unit more, the best one beside those `barred`; None where no support is that large.
+
+        A wide unit may leave no room for others: where all depend on the support, narrow ones take its place.
+        """
+        k = support.size
+        self._room.support[:k] = support
+        unit = int(find_addition(self._kernels, self._room, k, barred))
+        if unit >= 0 and np.isfinite(self._form.energy(np.append(support, unit))):  # small dependences add up
+            return np.append(support, unit)
+        found = self._add_by_columns(support, barred)
+        return self._form.regular(k + 1) if found is None else found
+
+    def smaller(self, support: Support) -> Support:
+        """One unit less: the one that is missed least."""
+        without = [np.delete(support, i) for i in range(support.size)]
+        return without[int(np.argmin([self._form.energy(other) for other in without]))]
+
+    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Found:
+        """The lowest support of a chain, and its energy.
+
+        Parameters
+        ----------
+        k, key
+            Size, and the key of the chain.
+        descent : Descent
+            How many kicks.
+        start : (k,), optional
+            Where it begins; by default its random support.
+        """
+        best, low = self.down(self._random(k, key) if start is None else start)
+        least, most = descent.columns(k)
+        most = max(1, min(most, self._n - k, k))
+        for round_ in range(1, descent.kicks + 1):
+            if round_ % ANEW:
+                begin = self._kicked(best, key, round_, min(least, most), most)
+            else:
+                begin = self._random(k, philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)[:2].copy())
+            other = self.down(begin)
+            if is_lower(other[1], low, self._form.yy):
+                best, low = other
+        return best, low
+
+    def path(self, largest: int, passes: int) -> Steps:
+        """Supports of sizes 1 to `largest` (fewer where no more units are independent) and their energies.
+
+        The first pass goes up, the next ones down and up in turn, until nothing changes or `passes` are over.
+        """
+        found: list[Found] = []
+        for _ in range(largest):
+            begin = self.larger(found[-1][0] if found else _NONE)
+            if begin is None:
+                break
+            found.append(self.down(begin))
+        for turn in range(1, passes):
+            changed, up = False, turn % 2 == 0
+            for at in range(1, len(found)) if up else range(len(found) - 2, -1, -1):
+                begin = self.larger(found[at - 1][0]) if up else self.smaller(found[at + 1][0])
+                other = found[at] if begin is None else self.down(begin)
+                if is_lower(other[1], found[at][1], self._form.yy):
+                    found[at], changed = other, True
+            if not changed:
+                break
+        return [support for support, _ in found], np.array([energy for _, energy in found])
+
+    def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
+        """The first units of the random order of a key, and the best ones where too few are independent."""
+        seated = int(begin_at_random(self._kernels, self._room, k, key))
+        return self._filled(self._room.support[:seated].copy(), k, _NONE)
+
+    def _kicked(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
+        """The support after some of its units were replaced."""
+        k, place = best.size, self._room
+        place.support[:k] = best
+        seated = int(kick(self._kernels, place, k, key, round_, least, most))
+        gone = np.setdiff1d(best, place.support[:seated])
+        return self._filled(place.support[:seated].copy(), k, gone)
+
+    def _filled(self, support: Support, k: int, barred: Support) -> Support:
+        """The support with the best units added until there are k; `barred` ones where there is no other choice."""
+        while support.size < k:
+            more = self.larger(support, barred)
+            if more is None and barred.size:
+                more, barred = self.larger(support), _NONE
+            if more is None:
+                raise RankTooSmall(k, self._form.rank(), self._form.objective)
+            support = more
+        return support
+
+    def _flip_by_columns(self, support: Support, now: float) -> Support | None:
+        """The support after the best flip that lowers the energy `now`, by QR; None where there is none."""
+        gains = np.empty((support.size, self._n))
+        for i in range(support.size):
+            others = np.delete(support, i)
+            gains[i] = self._form.gains(others) - 2.0 * (self._form.energy(others) - now)
+            gains[i, support] = -np.inf
+        worth = np.flatnonzero(gains.ravel() > EQUAL * now)  # only what may be lower by more than rounding
+        for at in worth[np.argsort(-gains.ravel()[worth], kind="stable")][:_CHECKED]:
+            other = support.copy()
+            other[at // self._n] = at % self._n
+            if is_lower(self._form.energy(np.sort(other)), now, self._form.yy):
+                return other
+        return None
+
+    def _add_by_columns(self, support: Support, barred: Support) -> Support | None:
+        """The support with the best unit that leaves it regular, by QR; None where there is none."""
+        gains = self._form.gains(support)
+        gains[barred] = -np.inf
+        which = np.flatnonzero(np.isfinite(gains))
+        for h in which[np.argsort(-gains[which], kind="stable")]:
+            other = np.append(support, h)
+            if np.isfinite(self._form.energy(np.sort(other))):
+                return other
+        return None
+
+
+def walk_grouped(
+    form: Gram, plan: WalkPlan, tick: Tick, in_threads: Callable[[Callable[[int, int], None]], None]
+) -> WalkResult:
+    """The chains of one plan: annealing, then (or instead) descents.
+
+    Parameters
+    ----------
+    form : GroupedForm
+        What is searched.
+    plan : WalkPlan
+        Its chains.
+    tick : callable
+        Hears of flips and descents as they are done.
+    in_threads : callable
+        Calls a function with (first, last) for parts of all chains.
+    """
+    assert isinstance(form, GroupedForm)
+    grouped, k = form, plan.k
+    if k > form.n_columns:
+        raise RankTooSmall(k, form.n_columns, form.objective)
+    form.matrix  # noqa: B018 - formed before there are threads
+    walked, starts = None, plan.starts
+    if plan.betas.size:
+        walked = anneal_grouped(form, plan, tick, in_threads)
+        if plan.descent is None:
+            return walked
+        starts = walked.best_support
+    descent = Descent() if plan.descent is None else plan.descent
+    supports, energies = np.zeros((plan.chains, k), np.int64), np.zeros(plan.chains)
+
+    def work(first: int, last: int) -> None:
+        searcher = GroupedSearcher(grouped, k, tick)
+        for c in range(first, last):
+            start = None if starts is None else starts[c]
+            supports[c], energies[c] = searcher.chain(k, plan.keys[c], descent, start)
+
+    in_threads(work)
+    if walked is not None:
+        return replace(walked, support=supports, best_support=supports.copy(), final_energy=energies)
+    none = np.zeros((plan.chains, 0))
+    counts = np.zeros(plan.chains, np.int64)
+    return WalkResult(none, none.astype(np.int64), supports, supports.copy(), energies, counts)
+
+
+def grouped_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> Steps:
+    """Supports of sizes 1 to `largest`, and their energies.
+
+    Parameters
+    ----------
+    form : GroupedForm
+        What is searched.
+    largest : int
+        Largest number of units.
+    passes : int
+        As in `Engine.path`.
+    tick : callable or None
+        Hears of descents as they are done.
+    """
+    assert isinstance(form, GroupedForm)
+    largest = min(largest, form.n_columns)
+    with one_blas_thread():
+        return GroupedSearcher(form, largest, (lambda _: None) if tick is None else tick).path(largest, passes)

@@ -1,0 +1,167 @@
+"""Columns of categories: few different words, each in several rows, become columns of 0 and 1 that belong together.
+
+A column may be read so if it has at least two and at most `MOST_LEVELS` different values, each of them in at least
+`FEWEST_ROWS` rows: what has more is free text or names of the rows, and a value of a single row says nothing that the
+row itself does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pairflip.least_squares import Floats
+from pairflip.tables.classes import column_labels, sorted_labels
+from pairflip.tables.columns import matching
+from pairflip.tables.errors import TableError
+from pairflip.tables.kinds import as_numbers, describe, is_plain
+from pairflip.tables.marks import READINGS, Marks
+from pairflip.tables.raw import Change
+from pairflip.text import listed, plural, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pairflip.tables.table import Table
+
+Asked = Iterable[str] | Literal[True]
+MOST_LEVELS = 20
+FEWEST_ROWS = 2
+KIND = "of categories, read as columns of 0 and 1"
+_TOGETHER = "which are chosen together"
+_ALONE = "which are chosen one by one, since groups of columns are for the squared error of one target"
+
+
+@dataclass(frozen=True, eq=False)
+class Category:
+    """A column of categories: its name, its levels, and what the columns of 0 and 1 that stand for them are called."""
+
+    name: str
+    levels: list[str]
+    names: list[str]
+
+    def indicators(self, labels: Sequence[str | None]) -> Floats:
+        """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not known."""
+        place = {level: at for at, level in enumerate(self.levels)}
+        table = np.zeros((len(labels), len(self.levels)))
+        for row, label in enumerate(labels):
+            if label is None:
+                table[row] = np.nan
+            elif label in place:
+                table[row, place[label]] = 1.0
+        return table
+
+    @property
+    def note(self) -> Change:
+        """What a reader is told."""
+        columns = f"{len(self.names)} columns of 0 and 1 ({listed(self.names)})"
+        says = f"the categories of {quoted(self.name)} were read as {columns}, {_TOGETHER}"
+        return Change("column", KIND, (self.name,), says)
+
+
+def labels_of(column: pd.Series[Any]) -> list[str | None]:
+    """The category of each row as text; None where there is none."""
+    return [label or None for label in column_labels(column)]
+
+
+def why_not(labels: Sequence[str | None]) -> str | None:
+    """Why values cannot be read as categories, in words that follow the name of the column; None where they can."""
+    counts = Counter(label for label in labels if label is not None)
+    if len(counts) > MOST_LEVELS:
+        return f"has {len(counts):,} different values; expected at most {MOST_LEVELS} categories"
+    if len(counts) < 2:
+        return f"has {plural(len(counts), 'value')}; expected at least two categories"
+    rare = [label for label, times in counts.items() if times < FEWEST_ROWS]
+    if rare:
+        return (
+            f"has {quoted(rare[0])} in one row only; expected each category in at least {FEWEST_ROWS} rows: join it "
+            "with another, or leave the row out"
+        )
+    return None
+
+
+def may_be_categories(column: pd.Series[Any], marks: Marks | None) -> bool:
+    """Whether a column of text may be read as categories."""
+    return describe(column, marks or READINGS[0]) == "text" and why_not(labels_of(column)) is None
+
+
+def find_categories(
+    frame: pd.DataFrame, candidates: Sequence[int], names: Sequence[str], asked: Asked, marks: Marks | None
+) -> dict[int, Category]:
+    """The columns that are to be read as categories, by position.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table, columns labelled by position.
+    candidates : positions
+        Columns to choose from.
+    names : sequence of str
+        Names of all columns.
+    asked : names, or True
+        Columns, or regular expressions between slashes; True: all columns of text that may be categories.
+    marks : Marks or None
+        Marks with which a text table was read.
+    """
+    if asked is True:
+        text = [j for j in candidates if not is_plain(frame.dtypes[j]) and as_numbers(frame[j]) is None]
+        wanted = {j for j in text if may_be_categories(frame[j], marks)}
+    else:
+        wanted = matching([asked] if isinstance(asked, str) else asked, names, "--categories")
+        for j in sorted(wanted - set(candidates)):
+            raise TableError(
+                f"--categories names {quoted(names[j])}, which is not among the columns to choose from; expected "
+                "one of them."
+            )
+    found: dict[int, Category] = {}
+    taken = set(names)
+    for j in sorted(wanted):
+        labels = labels_of(frame[j])
+        reason = why_not(labels)
+        if reason is not None:
+            raise TableError(f"The column {quoted(names[j])} of --categories {reason}.")
+        levels = sorted_labels({label for label in labels if label is not None})
+        found[j] = Category(names[j], levels, [_fresh(f"{names[j]}={level}", taken) for level in levels])
+    return found
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """The name, with a number if another column has it already."""
+    number, fresh = 2, name
+    while fresh in taken:
+        fresh, number = f"{name} ({number})", number + 1
+    taken.add(fresh)
+    return fresh
+
+
+def check_present(frame: pd.DataFrame, found: dict[int, Category], missing: str | None) -> None:
+    """Refuse rows without a category, unless it was said what to do about missing values.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+    found : dict of Category
+        Columns of categories by position.
+    missing : str or None
+        As in `read_table`.
+    """
+    for j, category in found.items():
+        lost = sum(label is None for label in labels_of(frame[j])) if missing is None else 0
+        if lost:
+            raise TableError(
+                f"The column {quoted(category.name)} has no category in {plural(lost, 'row')}; expected one in each: "
+                "--missing drop-rows leaves these rows out, or write a word such as 'unknown' there."
+            )
+
+
+def one_by_one(table: Table) -> Table:
+    """The table for a loss that cannot choose groups: columns of one category are chosen by themselves."""
+    notes = [
+        replace(note, says=note.says.replace(_TOGETHER, _ALONE)) if note.why == KIND else note for note in table.notes
+    ]
+    return replace(table, groups={}, notes=notes)

@@ -1,0 +1,184 @@
+"""Whole groups of columns: energies, fits and searches against literal computation."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from _groups import group_case, people
+from pairflip import Schedule, SubsetProblem, anneal, prove
+from pairflip.engines import RankTooSmall, WalkPlan, get_engine
+from pairflip.philox import chain_keys
+from pairflip.search.forward import greedy_scale
+from pairflip.selection.coefficients import standard_errors
+from pairflip.testing.exact import balance_error, boltzmann, states, stationarity_error, transition_matrix
+
+
+@pytest.mark.parametrize("first", range(0, 100, 25))
+def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
+    for seed in range(first, first + 25):
+        case = group_case(seed)
+        problem = case.problem()
+        units, yy = problem.gram.n_columns, problem.gram.yy
+        k = min(1 + seed % 4, units - 1)
+        every = {own: problem.gram.energy(np.array(own)) for own in combinations(range(units), k)}
+        for own, energy in list(every.items())[:12]:
+            if np.isfinite(energy):
+                columns = problem.columns_of(problem.gram.candidates[list(own)])
+                assert energy == pytest.approx(case.literal(columns), abs=1e-12 * yy)
+        trace = anneal(problem, k, effort="quick" if seed % 5 else "normal", seed=seed)
+        assert trace.best_energy == pytest.approx(min(every.values()), abs=1e-9 * yy), seed
+        assert trace.best_energy == pytest.approx(problem.energy(trace.best_support), abs=1e-12 * yy)
+
+
+def test_a_unit_is_out_of_reach_only_if_it_depends_on_the_others() -> None:
+    X, y, _, groups = people()
+    X[:, 5] = X[:, 0] - X[:, 1]  # depends on the pair
+    problem = SubsetProblem(X, y, groups=groups)
+    assert problem.gram.candidates.tolist() == [0, 2, 5, 6, 7, 8]
+    assert problem.gram.energy(np.array([0, 2])) == np.inf
+    assert np.isfinite(problem.gram.energy(np.array([0, 5])))
+    with pytest.raises(ValueError, match="columns of these groups are linearly dependent"):
+        problem.fit([0, 1, 5])
+
+
+@pytest.mark.parametrize("center", ["fold", "global", None])
+@pytest.mark.parametrize("ridge", [0.0, 0.7])
+def test_coefficients_give_the_energy_and_are_the_smallest(center: str | None, ridge: float) -> None:
+    X, y, _, groups = people()
+    weight = np.arange(60) % 3
+    problem = SubsetProblem(X, y, groups=groups, center=center, always=[7], ridge=ridge, sample_weight=weight)  # type: ignore[arg-type]
+    fit = problem.fit([0, 1, 8, 9, 10, 11])
+    assert fit.support.tolist() == [0, 1, 8, 9, 10, 11]
+    left = y - fit.intercept - X[:, fit.support] @ fit.coef - X[:, [7]] @ fit.always_coef
+    energy = 0.5 * (weight @ left**2 + ridge * fit.coef @ fit.coef)
+    assert fit.energy == pytest.approx(energy, rel=1e-12)
+    if center is not None:  # of all coefficients of dummies that fit alike, the smallest ones
+        assert fit.coef[2:].sum() == pytest.approx(0.0, abs=1e-10)
+    near = SubsetProblem(X, y, groups=groups, center=center, always=[7], ridge=1e-7 + ridge, sample_weight=weight)  # type: ignore[arg-type]
+    np.testing.assert_allclose(near.fit(fit.support).coef, fit.coef, atol=1e-5)
+
+
+def test_standard_errors_are_those_of_the_columns_and_of_contrasts() -> None:
+    X, y, _, groups = people()
+    plain, grouped = SubsetProblem(X, y, always=[7]), SubsetProblem(X, y, always=[7], groups=groups)
+    for support in ([0, 1, 5], [0, 1, 2, 3, 4, 6]):
+        there, here = (standard_errors(p, [p.fit(support)]) for p in (plain, grouped))
+        for a, b in (
+            (there.chosen[0], here.chosen[0]),
+            (there.always, here.always),
+            (there.intercepts, here.intercepts),
+        ):
+            np.testing.assert_allclose(b, a, rtol=1e-9)
+    # Dummies that add up to zero: the same as with columns that code for that (the last one is minus the others).
+    coded = X.copy()
+    coded[:, 8:11] -= X[:, [11]]
+    literal = SubsetProblem(coded, y)
+    dummies = SubsetProblem(X, y, groups={"race": [8, 9, 10, 11]})
+    expected, found = (
+        standard_errors(p, [p.fit(s)]) for p, s in ((literal, [0, 8, 9, 10]), (dummies, [0, 8, 9, 10, 11]))
+    )
+    np.testing.assert_allclose(found.chosen[0][:4], expected.chosen[0], rtol=1e-9)
+    np.testing.assert_allclose(found.intercepts, expected.intercepts, rtol=1e-9)
+
+
+def test_groups_of_one_column_are_columns() -> None:
+    X, y, _, _ = people()
+    for k in (1, 3):
+        plain = anneal(SubsetProblem(X, y), k)
+        single = anneal(SubsetProblem(X, y, groups={f"c{j}": [j] for j in range(12)}), k)
+        assert single.best_support.tolist() == plain.best_support.tolist()
+        assert single.best_energy == pytest.approx(plain.best_energy, rel=1e-12)
+        np.testing.assert_allclose(single.best_coef, plain.best_coef, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 3, 8, 15])
+def test_annealing_keeps_boltzmanns_distribution(seed: int) -> None:
+    gram, engine = group_case(seed).problem().gram, get_engine("numba")
+    _, energies = states(gram, 2)
+    for beta in (0.0, 2.0 / gram.yy, 20.0 / gram.yy):
+        pi, P = boltzmann(energies, beta), transition_matrix(engine, gram, 2, beta)
+        assert P.min() >= -1e-15
+        assert stationarity_error(pi, P) <= 1e-12
+        assert balance_error(pi, P) <= 1e-12
+
+
+def test_annealing_is_that_of_the_reference_engine() -> None:
+    for seed in range(16):
+        gram = group_case(seed).problem().gram
+        k = min(1 + seed % 4, gram.n_columns - 1)
+        betas = np.array([1e-8, 0.3, 1, 3, 10, 50, 300]) / greedy_scale(gram, k)
+        plan = WalkPlan(k, betas, np.full(7, 40, np.int64), chain_keys(5, k, None, np.arange(2)))
+        (slow,), (fast,) = (get_engine(name).walk([(gram, plan)]) for name in ("reference", "numba"))
+        np.testing.assert_array_equal(fast.support, slow.support)
+        np.testing.assert_array_equal(fast.best_support, slow.best_support)
+        np.testing.assert_array_equal(fast.accepted, slow.accepted)
+        np.testing.assert_allclose(fast.energy, slow.energy, rtol=1e-8, atol=1e-10 * gram.yy)
+
+
+def test_annealing_on_request_and_the_same_seed() -> None:
+    X, y, names, groups = people()
+    problem = SubsetProblem(X, y, names=names, groups=groups)
+    first, again = (anneal(problem, 2, Schedule.paper(), 4, seed=3, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(first.energy, again.energy)
+    assert first.best_names == ["x0", "x1", "race=a", "race=b", "race=c", "race=d"]
+    assert anneal(problem, 2).best_names == first.best_names
+    assert anneal(problem, 2, Schedule.paper(), 4, seed=3, engine="reference").energies == pytest.approx(first.energies)
+
+
+def test_wide_groups_leave_room_for_narrow_ones() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 27))
+    y = X[:, :15].sum(axis=1)  # the wide group explains everything, but leaves no room for three others
+    problem = SubsetProblem(X, y, groups={"wide": range(15), **{f"g{i}": range(i, i + 3) for i in range(15, 27, 3)}})
+    assert problem.gram.n_columns == 5
+    trace = anneal(problem, 4)
+    assert trace.best_support.tolist() == list(range(15, 27))
+    assert anneal(problem, 4, method="anneal", chains=2).best_support.tolist() == list(range(15, 27))
+    few = SubsetProblem(
+        X[:9], y[:9], groups={"wide": range(15), **{f"g{i}": range(i, i + 3) for i in range(15, 27, 3)}}
+    )
+    with pytest.raises(RankTooSmall, match="only 2 of the candidate groups are linearly independent"):
+        anneal(few, 3)
+
+
+def test_what_cannot_be_is_said() -> None:
+    X, y, names, groups = people()
+    problem = SubsetProblem(X, y, names=names, groups=groups)
+    assert "3 groups" in repr(problem)
+    with pytest.raises(ValueError, match=r"k is 6, but the columns that vary make up 6 groups .* below 6"):
+        anneal(problem, 6)
+    with pytest.raises(TypeError, match=r"k is 1\.5; expected a whole number of groups"):
+        anneal(problem, 1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="lacks the column 'race=b' of the group 'race'; expected all columns"):
+        problem.fit([8, 10, 11])
+    with pytest.raises(ValueError, match="objective is 'loo' and columns are chosen in groups"):
+        anneal(problem, 2, objective="loo")
+    with pytest.raises(
+        ValueError, match="columns are chosen in groups; expected a problem without: there are no proofs"
+    ):
+        prove(problem, 2)
+    with pytest.raises(ValueError, match="engine is 'cuda' and columns are chosen in groups"):
+        anneal(problem, 2, engine="cuda")
+    with pytest.raises(ValueError, match=r"matrix of 12 columns .* groups of columns .* memory_budget=1152"):
+        SubsetProblem(X, y, groups=groups, memory_budget=100)
+    with pytest.raises(ValueError, match=r"relative ridge of 0\.1 was asked for together with groups"):
+        problem.with_shrinkage(0.1)
+    X[:, 8:12] = 1.0
+    assert SubsetProblem(X, y, groups=groups).gram.candidates.tolist() == [0, 2, 5, 6, 7]
+
+
+@pytest.mark.parametrize(("name", "wide", "k"), [("tecator", 5, 2), ("tecator", 5, 3), ("hitters", 2, 4)])
+def test_windows_of_real_tables(shared_data: Path, name: str, wide: int, k: int) -> None:
+    """Neighbouring wavelengths are all but equal, inside a window and between windows."""
+    table = pd.read_csv(shared_data / name / f"{name}.csv")
+    X = table[[column for column in table if not column.startswith("target")]]
+    target = next(column for column in table if column.startswith("target"))
+    groups = {f"w{j}": range(j, min(j + wide, X.shape[1])) for j in range(0, X.shape[1], wide)}
+    problem = SubsetProblem(X, table[target], groups=groups)
+    lowest = min(problem.gram.energy(np.array(own)) for own in combinations(range(problem.gram.n_columns), k))
+    assert anneal(problem, k, effort="quick").best_energy == pytest.approx(lowest, rel=1e-9)

@@ -1,0 +1,152 @@
+"""Columns of categories: what may be one, what becomes of it, and how new rows and the command line know it again."""
+
+import json
+
+import numpy as np
+import pytest
+
+from _cli import assert_refused, invoke, without_figures, write_csv
+from _tables import refusal
+from pairflip.tables import read_table
+from pairflip.tables.new_rows import read_new_rows
+
+TABLE = "race,a,site,y\nred,1,n,3\nblue,4,s,7\nred,7,n,9\nblue,8,s,1\n green ,2,s,2\ngreen,5,n,4\n"
+
+
+def test_categories_become_columns_of_one_group(write):
+    table = read_table(write(TABLE), "y", categories=["race"], drop=["site"])
+    assert table.names == ["a", "race=blue", "race=green", "race=red"]
+    np.testing.assert_array_equal(table.X[:, 1:], np.eye(3)[[2, 0, 2, 0, 1, 1]])
+    np.testing.assert_array_equal(table.X[:, 0], [1, 4, 7, 8, 2, 5])
+    assert table.groups == {"race": ["race=blue", "race=green", "race=red"]}
+    assert table.categories == {"race": {"race=blue": "blue", "race=green": "green", "race=red": "red"}}
+    assert [str(note) for note in table.notes] == [
+        "the categories of 'race' were read as 3 columns of 0 and 1 ('race=blue', 'race=green', 'race=red'), which are "
+        "chosen together"
+    ]
+
+
+def test_all_columns_of_text_that_can_be(write):
+    head, *rows = TABLE.splitlines()
+    path = write("\n".join([f"{head},id", *(f"{row},w{i}" for i, row in enumerate(rows))]))
+    both = read_table(path, "y", categories=True, drop_text=True)
+    assert list(both.groups) == ["race", "site"]
+    assert [str(each) for each in both.dropped] == ["1 column of text dropped: 'id'"]
+    assert "1 column of the table holds text: 'id'" in refusal(path, categories=True)
+    assert read_table(path, "y", categories="/r.c/", drop=["site", "id"]).groups.keys() == {"race"}
+    only = read_table(path, "y", categories=["race"], keep=["race"])
+    assert only.names == only.groups["race"]
+
+
+def test_numbers_may_be_categories_where_they_are_named(write):
+    table = read_table(write("code,a,y\n1,2,3\n2,5,1\n10,4,4\n1,1,5\n2,3,7\n10,9,9\n"), "y", categories=["code"])
+    assert table.names == ["a", "code=1", "code=2", "code=10"]
+    assert read_table(write("code,a,y\n1,2,3\n2,5,1\n1,1,5\n2,3,7\n"), "y", categories=True).groups == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("c,y\n" + "".join(f"w{i % 21},{i % 5}\n" for i in range(63)), "has 21 different values; expected at most 20"),
+        ("c,y\nu,1\nu,2\nv,3\n", "has 'v' in one row only; expected each category in at least 2 rows: join it with"),
+        ("c,y\nu,1\nu,2\n", "has 1 value; expected at least two categories."),
+        ("c,y\nu,1\nu,2\nv,3\nv,4\n,5\n", "'c' has no category in 1 row; expected one in each: --missing drop-rows"),
+    ],
+)
+def test_what_is_no_category_is_refused(write, text, why):
+    assert why in refusal(write(text), categories=["c"])
+
+
+def test_other_columns_are_refused(write, tmp_path):
+    path = write(TABLE)
+    assert "--categories names 'y', which is not among the columns to choose from" in refusal(path, categories=["y"])
+    assert "--categories 'rice' is not a column of the table" in refusal(path, categories=["rice"])
+    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(4, 3))
+    assert "holds numbers only, and --categories is given" in refusal(
+        tmp_path / "x.npy", target="x0", categories=["x1"]
+    )
+
+
+def test_the_error_about_text_names_the_option(write):
+    assert "read categories as 0 and 1 with --categories 'race', or leave them out" in refusal(write(TABLE))
+    path = write("who,race,y\nann,u,1\nbob,u,2\ncid,v,3\ndan,v,5\n")
+    assert "take row names with --index 'who', read categories as 0 and 1 with --categories 'race'" in refusal(path)
+
+
+def test_a_name_that_is_taken_gets_a_number(write):
+    table = read_table(write("c,c=u,y\nu,1,1\nu,2,2\nv,3,3\nv,7,5\n"), "y", categories=["c"])
+    assert table.names == ["c=u", "c=u (2)", "c=v"]
+
+
+def test_rows_without_a_category_are_left_out_as_asked(write):
+    text = "c,y\nu,1\nu,2\nv,3\nv,4\n,5\n"
+    table = read_table(write(text), "y", categories=["c"], missing="drop-rows")
+    assert table.X.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    path = write("c,a,y\nu,1,1\nu,2,2\nv,1,3\nv,1,4\n,1,5\n")
+    assert read_table(path, "y", categories=["c"], missing="drop-columns").groups == {}
+
+
+def test_new_rows_have_the_same_columns(write):
+    known = {"race": {"race=blue": "blue", "race=red": "red"}}
+    path = write("race,a\nred,1\nblue,2\npink,3\n,4\n")
+    rows = read_new_rows(path, ["a", "race=blue"], ["race=red"], known=["a", "race=blue", "race=red"], categories=known)
+    np.testing.assert_array_equal(rows.X, [[1, 0, 1], [2, 1, 0], [3, 0, 0], [4, np.nan, np.nan]])
+    assert rows.absent == []
+    assert [str(note) for note in rows.notes] == [
+        "1 row with a category of 'race' that the result has not seen ('pink'): all its columns are 0 there"
+    ]
+    ready = write("race=blue,a\n1,2\n", "ready.csv")  # columns that were made before
+    assert read_new_rows(ready, ["a", "race=blue"], categories=known).X.tolist() == [[2.0, 1.0]]
+    numbers = write("race,a\n1,2\n2,3\n", "numbers.csv")
+    coded = read_new_rows(numbers, ["race=2"], categories={"race": {"race=1": "1", "race=2": "2"}})
+    assert coded.X.tolist() == [[0.0], [1.0]]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A table in which y depends on a and on the race."""
+    without_figures(monkeypatch)
+    rng = np.random.default_rng(1)
+    race, (a, b) = rng.integers(0, 3, 40), rng.normal(size=(2, 40))
+    y = a + 2.0 * (race == 1) + 0.1 * rng.normal(size=40)
+    rows = [[["red", "blue", "black"][r], *line] for r, line in zip(race, np.column_stack([a, b, y]), strict=True)]
+    write_csv(tmp_path / "t.csv", ["race", "a", "b", "y"], rows)
+    write_csv(tmp_path / "new.csv", ["a", "race"], [[1.0, "blue"], [0.0, "red"], [0.0, "pink"]])
+    return tmp_path
+
+
+def test_the_command_line_chooses_them_together_and_predicts(folder):
+    options = ("-t", "y", "--categories", "race", "--cv", 3, "--stability", 2, "--effort", "quick", "--jobs", 1)
+    done = invoke("select", folder / "t.csv", *options, "--out", folder / "out")
+    assert done.exit_code == 0, done.stderr
+    assert "Keep 2 groups (4 columns): “a” and “race” (“race=black”, “race=blue” and “race=red”)." in done.stdout
+    assert "the categories of 'race' were read as 3 columns of 0 and 1" in done.stderr
+    record = json.loads((folder / "out" / "result.json").read_text())
+    assert record["table"]["categories"]["race"]["race=red"] == "red"
+    assert record["verdict"]["groups"] == {"a": ["a"], "race": ["race=black", "race=blue", "race=red"]}
+    assert record["settings"]["column_groups"] == {"race": ["race=black", "race=blue", "race=red"]}
+    assert (folder / "out" / "selection_counts.csv").read_text().splitlines()[0].count("group") == 1
+    told = invoke("predict", folder / "out", folder / "new.csv", "--json", "--quiet")
+    blue, red, pink = (row["prediction"] for row in json.loads(told.stdout)["rows"])
+    assert blue == pytest.approx(3.0, abs=0.2)
+    assert red == pytest.approx(0.0, abs=0.2)
+    assert pink == pytest.approx(2.0 / 3.0, abs=0.2)  # the mean of the three
+    fitted = invoke("fit", folder / "t.csv", "-t", "y", "--categories", "race", "-k", 2, "--quiet")
+    assert fitted.stdout.startswith("The best 2 groups (a, race) for y: R^2 0.99")
+
+
+def test_a_column_of_categories_may_always_be_in_the_model(folder):
+    options = ("-t", "y", "--categories", "race", "--always", "race", "-k", 1, "--json", "--quiet")
+    record = json.loads(invoke("fit", folder / "t.csv", *options).stdout)
+    assert record["columns"] == ["a"]
+    assert "groups" not in record
+    values = record["always"]
+    assert values["race=blue"] - values["race=red"] == pytest.approx(2.0, abs=0.1)
+
+
+def test_other_losses_choose_them_one_by_one(folder):
+    done = invoke("fit", folder / "t.csv", "-t", "b,y", "--categories", "race", "-k", 2)
+    assert "which are chosen one by one, since groups of columns are for the squared error of one target" in done.stderr
+    assert done.stdout.startswith("The best 2 columns for b,y")
+    refused = invoke("select", folder / "t.csv", "-t", "y", "--categories", "a", "--out", folder / "no")
+    assert_refused(refused, "'a' of --categories has 40 different values; expected at most 20")
