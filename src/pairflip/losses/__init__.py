@@ -9,6 +9,7 @@ from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
 from pairflip.losses.several import SeveralTargets
+from pairflip.losses.signed import SignedError
 from pairflip.losses.squares import SquaredError
 
 __all__ = ["LOSSES", "RIDGE", "Fit", "HeldOutJudge", "Loss", "SeveralTargets", "Words", "limited", "loss_named"]
@@ -35,4 +36,6 @@ def limited(loss: Loss, limits: Limits) -> Loss:
         raise ValueError(
             "groups are given together with min_distance or hierarchy; expected one of them (or one_per_group=True)."
         )
+    if limits.signs is not None:
+        return SignedError()
     raise NotImplementedError
