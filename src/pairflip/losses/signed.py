@@ -64,6 +64,11 @@ class SignedForm(Gram):
         return self.form.target
 
     @property
+    def targets(self) -> Floats:
+        """The target (M, 1), as one of several."""
+        return self.form.target[:, None]
+
+    @property
     def nbytes(self) -> int:
         """Bytes held beside the user's table, without the matrix."""
         return self.form.nbytes

@@ -166,7 +166,8 @@ def anneal(
     first = first_best(energies, gram.yy)
     found = supports[first]
     notes = [] if problem.gram.dense else [BY_COLUMNS]
-    if polish and objective == "energy":
+    ordinary = objective == "energy" and problem.loss.quadratic
+    if polish and ordinary:
         from pairflip.search.double_flip import improve
 
         improved = improve(problem.gram, supports, energies)
@@ -174,9 +175,10 @@ def anneal(
             found = improved[0]
             notes.append("double flips found a better support than any chain")
     proof, chosen = None, problem.candidates[found]
-    if prove and polish and objective == "energy":
+    if prove and polish and ordinary:
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
+    notes += [remark] if (remark := problem.loss.remark(problem, best.support)) else []
     return Trace(
         k=k,
         schedule=plan_schedule,
@@ -220,6 +222,8 @@ def as_descent(
 ) -> Method:
     """The one method for classes, counts and several targets; what asks for annealing is refused.
 
+    Where coefficients have signs, descents unless annealing is asked for.
+
     Parameters
     ----------
     problem
@@ -227,6 +231,9 @@ def as_descent(
     method, schedule, chains, objective
         As in `anneal`.
     """
+    if problem.limits.signs is not None and objective == "energy":
+        plain = schedule == "auto" and chains is None
+        return as_method("descend" if method == "auto" else method or ("descend" if plain else "anneal"))
     asked = {
         "method": method == "anneal",
         "schedule": schedule != "auto",
@@ -239,6 +246,10 @@ def as_descent(
                 f"{name} asks for what there is for one target only, and y has {len(problem.target_names)}; expected "
                 "method='descend' (--method descend), which is the default for several targets."
             )
+        if given and problem.limits.signs is not None:
+            raise ValueError(
+                f"objective is {objective!r} and coefficients have signs (positive); expected objective='energy'."
+            )
         if given:
             raise ValueError(
                 f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; expected "
@@ -250,7 +261,13 @@ def as_descent(
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
     """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
     name = engine if isinstance(engine, str) else engine.name
+    if name == "reference" and problem.limits.signs is not None:
+        return engine
     if name not in ("auto", "numba"):
+        if problem.limits.signs is not None:
+            raise ValueError(
+                f"engine is {name!r} and coefficients have signs (positive); expected 'auto', 'numba' or 'reference'."
+            )
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
         raise ValueError(
@@ -288,7 +305,7 @@ def _search(
             if improved is not None:
                 best = improved[0]
                 notes.append("double flips found a better support than any chain")
-        if polish and (quadratic or problem.target_names) and not note:
+        if polish and problem.loss.squared and not note:
             best = refine(gram, best)
         proof, chosen = None, problem.candidates[best]
         if certain and quadratic and not note:

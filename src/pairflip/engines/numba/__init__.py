@@ -61,6 +61,10 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+        if gram.objective == "signed":
+            from pairflip.engines.numba.signed_chain import SignedWalker
+
+            return SignedWalker(gram, k, _ignore).flip_energies(order)
         if gram.objective == "loo":
             from pairflip.engines.numba.loo import survey
         else:
@@ -76,7 +80,7 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "several"):
+            if gram.objective in ("deviance", "several", "signed"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
@@ -92,6 +96,12 @@ class NumbaEngine:
 
             _announce_compilation(walk_down)
             return several_path(gram, largest, passes, tick)
+        if gram.objective == "signed":
+            from pairflip.engines.numba.signed import walk_down as with_signs
+            from pairflip.engines.numba.signed_search import signed_path
+
+            _announce_compilation(with_signs)
+            return signed_path(gram, largest, passes, tick)
         from pairflip.engines.numba.path import advance_path
         from pairflip.engines.numba.searching import Searcher
 
@@ -105,13 +115,16 @@ class NumbaEngine:
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Descents in an energy that has kernels of its own: a deviance, or that of several targets."""
+        """Chains in an energy that has kernels of its own: a deviance, that of several targets, one with signs."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
             from pairflip.engines.numba.deviance_search import walk_deviance as walk
+        elif gram.objective == "signed":
+            from pairflip.engines.numba.signed import walk_down as first
+            from pairflip.engines.numba.signed_search import walk_signed as walk
         else:
             from pairflip.engines.numba.several import walk_down as first
             from pairflip.engines.numba.several_search import walk_several as walk
