@@ -104,6 +104,15 @@ class Limits:
         """Whether anything was asked for."""
         return bool(self.groups) or self.ruled or self.signs is not None
 
+    @property
+    def asked(self) -> list[str]:
+        """Names of the arguments of `SubsetProblem` that ask for something."""
+        given = {
+            "groups": self.groups, "one_per_group": self.one_per_group, "min_distance": self.min_distance,
+            "hierarchy": self.needs, "positive": self.signs is not None,
+        }  # fmt: skip
+        return [name for name, value in given.items() if value]
+
     def rules(self, candidates: Ints, always: Ints) -> Rules:
         """The same for the candidates of a problem; what is always in the model is there for those that need it."""
         n = candidates.size
@@ -121,6 +130,16 @@ class Limits:
         return Rules(
             group, position, self.min_distance, start, np.array(list(chain.from_iterable(needed)), dtype=np.int64)
         )
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as `SubsetProblem` takes it, for another table with these columns."""
+        return {
+            "groups": self.groups or None,
+            "one_per_group": self.one_per_group,
+            "min_distance": self.min_distance,
+            "hierarchy": self.needs or None,
+            "positive": self.signs,
+        }
 
     def settings(self, names: Sequence[str]) -> dict[str, Any]:
         """What the settings of a run say about it; nothing where nothing was asked for."""

@@ -204,6 +204,8 @@ class SubsetProblem:
         shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
         if self.target_names:
             shrunken += f", targets={self.target_names}"
+        elif self.limits.any:
+            shrunken += f", limits={self.limits.asked}"
         elif not self.loss.quadratic:
             shrunken += f", loss={self.loss.name!r}"
         return (

@@ -64,6 +64,11 @@ class SignedForm(Gram):
         return self.form.target
 
     @property
+    def B(self) -> Floats:
+        """Products (N, 1) of the columns with the target, as one of several."""
+        return self.b[:, None]
+
+    @property
     def targets(self) -> Floats:
         """The target (M, 1), as one of several."""
         return self.form.target[:, None]

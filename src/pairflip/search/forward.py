@@ -6,6 +6,7 @@ import numpy as np
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.signed import SignedForm
 
 
 def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
@@ -18,6 +19,8 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
 
     `b` (N,) and `yy` stand for another target than that of the problem.
     """
+    if isinstance(gram, SignedForm):
+        return _forward_signed(gram, k, gram.b if b is None else b, gram.yy if yy is None else yy)
     r, s = (gram.b if b is None else b).copy(), gram.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, r.size))
@@ -36,6 +39,27 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
         s -= q**2
         energies.append(max(energies[-1] - 0.5 * float(gain[j]), 0.0))
     return energies
+
+
+def _forward_signed(form: SignedForm, k: int, b: Floats, yy: float) -> list[float]:
+    """The same where coefficients have signs: each step takes the column that lowers E+ most.
+
+    Parameters
+    ----------
+    form : SignedForm
+        The columns.
+    k : int
+        How many are selected.
+    b, yy : (N,), float
+        Products of the columns with the target, and of the target with itself.
+    """
+    from pairflip.engines.numba.signed import forward, new_site, signed_system  # compiled
+
+    k = min(k, form.n_columns)
+    energies = np.zeros(k)
+    system = signed_system(form)._replace(b=np.ascontiguousarray(b), yy=yy)
+    steps = forward(system, new_site(k, form.n_columns), energies)
+    return [0.5 * yy, *np.maximum(energies[:steps], 0.0).tolist()]
 
 
 def scale_of(energies: list[float]) -> float:

@@ -89,6 +89,8 @@ def prove(
         raise ValueError(
             f"y has {len(problem.target_names)} targets; expected one: there are no proofs for several together."
         )
+    if problem.limits.signs is not None:
+        raise ValueError("positive is given; expected none: there are no proofs for coefficients with signs.")
     if not problem.loss.quadratic:
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."

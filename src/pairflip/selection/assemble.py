@@ -102,7 +102,7 @@ def assemble(
         n_targets=q,
     )
     facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
-    separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
+    separated = [] if problem.loss.squared else [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
     if separated:
         facts["separated"] = separated
     observed = errors.observed if isinstance(errors, HeldOutSeveral) else problem.y[row]
@@ -212,7 +212,7 @@ def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
         other = _best_of_folds(work, found, size)
         supports, energies = np.vstack([supports, other]), np.append(energies, problem.energy(other))
     chosen = supports[first_best(energies, problem.gram.yy)]
-    if polish and work.selection.anneals:  # kicks do more than double flips, in less time
+    if polish and work.selection.anneals and problem.loss.quadratic:  # kicks do more than double flips, in less time
         improved = improve(problem.gram, problem.gram.positions(supports), energies)
         if improved is not None:
             chosen = problem.candidates[improved[0]]

@@ -24,7 +24,7 @@ from pairflip.engines.numba.draws import draw_start
 from pairflip.engines.numba.kicks import below, draw
 from pairflip.engines.numba.nonnegative import ENTERS, Few, blur, explain, inflation, new_few
 from pairflip.engines.numba.rules import is_needed, may_enter
-from pairflip.engines.numba.several import DOUBT, MINIMUM, SEATED, add_pivot, invert, mark
+from pairflip.engines.numba.several import DOUBT, MINIMUM, SEATED, add_pivot, invert
 from pairflip.losses.signed import SignedForm
 from pairflip.philox import KICK_DROP, KICK_FILL
 
@@ -78,6 +78,15 @@ def new_site(largest: int, n: int) -> Site:
         np.zeros(largest, whole), np.zeros(square), np.zeros(square), np.zeros(wide), np.zeros(n), np.zeros(wide),
         np.zeros(n), np.zeros(largest), np.zeros(n, np.int8), np.zeros(n, whole), new_few(largest + 1),
     )  # fmt: skip
+
+
+@kernel
+def mark(site, k):
+    """Which columns are in the support."""
+    for j in range(site.inside.size):
+        site.inside[j] = 0
+    for i in range(k):
+        site.inside[site.support[i]] = 1
 
 
 @apart
@@ -277,6 +286,21 @@ def find_addition(form, site, k, barred):
                 if not form.ruled or may_enter(form.rules, support, k, -1, j):
                     return j
     return column
+
+
+@entry
+def forward(form, site, energies):
+    """Add the best column as often as there are `energies`, and write these; how often that was possible."""
+    few = site.few
+    for k in range(energies.size):
+        column = find_addition(form, site, k, site.order[:0])
+        if column < 0:
+            return k
+        site.support[k] = column
+        for a in range(k + 1):
+            few.members[a] = site.support[a]
+        energies[k] = 0.5 * (form.yy - explain(form.G, form.b, form.yy, form.signs, few, k + 1)[0])
+    return energies.size
 
 
 @kernel

@@ -36,6 +36,7 @@ class SignedSearcher(SeveralSearcher):
         self._n, self._tick = form.n_columns, tick
         self._system, self._site = signed_system(form), new_site(largest, form.n_columns)
         self._columns: tuple[Floats, Floats] | None = None
+        self._ruled = form.rules.any
         self._known: dict[bytes, float] = {}
 
     def down(self, support: Support) -> Found:
