@@ -81,8 +81,9 @@ def signed_energy(columns: Floats, target: Floats, penalty: Floats, signs: NDArr
     if factors is None:
         return np.ones(signs.size, dtype=bool), float("inf")
     design, t, q, r = factors
-    carrying = carrying_columns(r, q.T @ t, signs)
-    if not carrying.all():
+    carrying = np.ones(signs.size, dtype=bool)
+    if not np.all((signs == 0) | (signs * np.linalg.solve(r, q.T @ t) > 0)):
+        carrying = carrying_columns(r, q.T @ t, signs)
         q = np.linalg.qr(design[:, carrying])[0]
     residual = t - q @ (q.T @ t)
     residual -= q @ (q.T @ residual)

@@ -332,6 +332,15 @@ def begin_at_random(form, site, k, key):
 
 
 @entry
+def is_regular(form, site, k):
+    """Whether the support is regular for certain."""
+    for a in range(k):
+        site.few.members[a] = site.support[a]
+    top = inflation(form.G, site.few, k)
+    return 0.0 < top and top < np.inf
+
+
+@entry
 def kick(form, site, k, key, round_, least, most):
     """Random columns of the support leave, with those that need them; random ones enter, or the caller fills up.
 

@@ -36,8 +36,35 @@ def lower_bound(few, b, yy, k):
 
 
 @kernel
-def consider(form, few, k, now, moved, limit):
-    """REFUSED, ACCEPTED or UNSURE: whether the energy of `members` exceeds `now` by at most `limit`; it, and its blur."""
+def same_carry(few, k, carried, count):
+    """Whether the carrying columns of `members` are the `count` columns that are marked as `carried`: no flip at all."""
+    own = 0
+    for a in range(k):
+        if few.carries[a] == 1:
+            own += 1
+            if carried[few.members[a]] == 0:
+                return False
+    return own == count
+
+
+@kernel
+def note_carrying(few, k, carried):
+    """Mark the carrying columns of `members`; how many these are."""
+    count = 0
+    for j in range(carried.size):
+        carried[j] = 0
+    for a in range(k):
+        carried[few.members[a]] = few.carries[a]
+        count += few.carries[a]
+    return count
+
+
+@kernel
+def consider(form, few, k, now, moved, limit, carried, count):
+    """REFUSED, ACCEPTED or UNSURE: whether the energy of `members` exceeds `now` by at most `limit`; it, and its blur.
+
+    Of the present support `count` columns carry, those that are marked as `carried` (-1: not known).
+    """
     top = inflation(form.G, few, k)
     if top == np.inf:
         return REFUSED, 0.0, 0.0
@@ -49,6 +76,8 @@ def consider(form, few, k, now, moved, limit):
     explained, pivot = explain(form.G, form.b, form.yy, form.signs, few, k)
     if pivot == 0.0:
         return UNSURE, 0.0, 0.0
+    if same_carry(few, k, carried, count):
+        return ACCEPTED, now, moved
     then = 0.5 * (form.yy - explained)
     if abs(then - now - limit) <= rounding:
         return UNSURE, 0.0, 0.0
@@ -56,38 +85,44 @@ def consider(form, few, k, now, moved, limit):
 
 
 @entry
-def advance(form, few, order, best, state, key, k, first, last, beta, slot, position, u):
+def advance(form, few, order, best, state, carried, key, k, first, last, beta, slot, position, u):
     """Flips `first` to `last` - 1 at one temperature: the next one, less than `last` if it is to be judged, and
     how many were accepted. `order` has the support first; `best` (k,) is the lowest support met.
     """
     accepted, t, n = 0, first, order.size
+    for a in range(k):
+        few.members[a] = order[a]
+    count = -1
+    if explain(form.G, form.b, form.yy, form.signs, few, k)[1] > 0.0:
+        count = note_carrying(few, k, carried)
     while t < last:
-        count = min(last - t, BLOCK)
-        draw_flips(t, count, key[0], key[1], k, n - k, slot, position, u)
-        for q in range(count):
+        block = min(last - t, BLOCK)
+        draw_flips(t, block, key[0], key[1], k, n - k, slot, position, u)
+        for q in range(block):
             i, at = slot[q], k + position[q]
             if not form.ruled or may_flip(form.rules, order, k, i, order[at]):
                 for a in range(k):
                     few.members[a] = order[at] if a == i else order[a]
                 limit = max(TIE * form.yy, -np.log(u[q]) / beta) if beta > 0.0 else np.inf
-                found, then, moved = consider(form, few, k, state[NOW], state[MOVED], limit)
+                found, then, moved = consider(form, few, k, state[NOW], state[MOVED], limit, carried, count)
                 if found == UNSURE:
                     return t + q, accepted
                 if found == ACCEPTED:
                     order[i], order[at] = order[at], order[i]
                     state[NOW], state[MOVED] = then, moved
+                    count = note_carrying(few, k, carried)
                     accepted += 1
                     if then < state[LOWEST] - BETTER * form.yy:
                         state[LOWEST] = then
                         for a in range(k):
                             best[a] = order[a]
             state[SUM] += state[NOW]
-        t += count
+        t += block
     return t, accepted
 
 
 @entry
-def change_of_flip(form, few, order, k, now, delta):
+def change_of_flip(form, few, order, carried, k, now, delta):
     """Delta E (k, n - k) of all flips from the support order[:k]; NaN where the columns must decide."""
     for i in range(k):
         for place in range(order.size - k):
@@ -96,7 +131,7 @@ def change_of_flip(form, few, order, k, now, delta):
             if not form.ruled or may_flip(form.rules, order, k, i, j):
                 for a in range(k):
                     few.members[a] = j if a == i else order[a]
-                found, then, _ = consider(form, few, k, now, 0.0, np.inf)
+                found, then, _ = consider(form, few, k, now, 0.0, np.inf, carried, -1)
                 if found == UNSURE:
                     delta[i, place] = np.nan
                 elif found == ACCEPTED:
@@ -109,6 +144,7 @@ class SignedWalker:
     def __init__(self, form: SignedForm, k: int, tick: Tick) -> None:
         self._form, self._k, self._tick = form, k, tick
         self._system, self._few = signed_system(form), new_few(k)
+        self._carried = np.zeros(form.n_columns, np.int8)
         self._draws = np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64), np.zeros(BLOCK)
 
     def walk(self, plan: WalkPlan, c: int, result: WalkResult) -> None:
@@ -122,7 +158,7 @@ class SignedWalker:
             state[SUM], last = 0.0, t + flips
             while t < last:
                 then, accepted = advance(
-                    self._system, self._few, order, best, state, key, k, t, last, beta, *self._draws
+                    self._system, self._few, order, best, state, self._carried, key, k, t, last, beta, *self._draws
                 )
                 result.accepted[c, a] += accepted
                 self._tick(then - t)
@@ -138,7 +174,7 @@ class SignedWalker:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
         k, form = self._k, self._form
         delta, now = np.empty((k, order.size - k)), form.energy(order[:k])
-        change_of_flip(self._system, self._few, order, k, now, delta)
+        change_of_flip(self._system, self._few, order, self._carried, k, now, delta)
         for i, place in np.argwhere(np.isnan(delta)):
             other = order[:k].copy()
             other[i] = order[k + place]

@@ -16,7 +16,7 @@ from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, Wal
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.several import MINIMUM
 from pairflip.engines.numba.several_search import Found, SeveralSearcher, Support
-from pairflip.engines.numba.signed import begin_at_random, find_addition, kick, new_site, signed_system, walk_down
+from pairflip.engines.numba.signed import begin_at_random, find_addition, is_regular, kick, new_site, signed_system, walk_down
 from pairflip.engines.numba.signed_chain import SignedWalker
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
@@ -79,15 +79,21 @@ class SignedSearcher(SeveralSearcher):
     def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
         """The first columns of the random order of a key, and the best ones where too few can be seated."""
         seated = int(begin_at_random(self._system, self._site, k, key))
-        return self._filled(self._site.support[:seated].copy(), k, _NONE)
+        return self._completed(seated, k, _NONE)
 
     def _kicked(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
         """The support after some of its columns were replaced."""
         k, site = best.size, self._site
         site.support[:k] = best
         seated = int(kick(self._system, site, k, key, round_, least, most))
-        gone = np.setdiff1d(best, site.support[:seated])
-        return self._filled(site.support[:seated].copy(), k, gone)
+        return self._completed(seated, k, np.setdiff1d(best, site.support[:seated]))
+
+    def _completed(self, seated: int, k: int, gone: Support) -> Support:
+        """What was seated, with the best columns added, but none that is `gone`, where there are fewer than k."""
+        support = self._site.support[:seated].copy()
+        if seated == k and is_regular(self._system, self._site, k):
+            return support
+        return self._filled(support, k, gone)
 
     def _promises(self, support: Support, s: Floats, now: float) -> Floats:
         """How much lower than `now` 2 E may be with one column more (n,); not at all where it would not carry.
