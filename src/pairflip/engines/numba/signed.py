@@ -29,7 +29,7 @@ from pairflip.losses.signed import SignedForm
 from pairflip.philox import KICK_DROP, KICK_FILL
 
 DROP, FILL, WHAT = uint64(KICK_DROP), uint64(KICK_FILL), uint64(0)
-CALM = 1e7
+CALM = 5e7
 """Inflation up to which the Gram matrix is asked: bounds allow for what rounding may have changed."""
 FORBIDDEN = -np.inf
 
@@ -144,7 +144,7 @@ def fill_bounds(form, site, bound, V, lost, lost_digits, slot, k):
         t = towards(form.signs[j], site.g[j])
         if site.inside[j] == 0 and t > ENTERS * root:
             s = site.s[j] + V[j] * V[j]
-            if s > 8.0 * lost_digits:
+            if s > 2.0 * lost_digits:
                 t += lost_digits * root
                 bound[j] = t * t / (s - lost_digits) - lost
             elif s > 5e-11 - lost_digits and (
@@ -175,7 +175,7 @@ def best_flip(form, site, k):
     """
     few, support = site.few, site.support
     top = build(form.G, site, k)
-    digits = 16.0 * EPSILON * top * (k + 1)  # what rounding may have changed of a Schur complement
+    digits = 4.0 * EPSILON * top * (k + 1)  # what rounding may have changed of a Schur complement
     for a in range(k):
         few.members[a] = support[a]
     slot, column, best, might, unsure = -2, -1, FORBIDDEN, FORBIDDEN, 0.0
@@ -256,7 +256,7 @@ def find_addition(form, site, k, barred):
     if pivot == 0.0:
         return -1
     products(form, site, k)
-    digits, bound = 16.0 * EPSILON * top * (k + 1), site.bound[:1]
+    digits, bound = 4.0 * EPSILON * top * (k + 1), site.bound[:1]
     nothing = site.V[0]
     for j in range(nothing.size):
         nothing[j] = 0.0
@@ -332,12 +332,18 @@ def begin_at_random(form, site, k, key):
 
 
 @entry
-def is_regular(form, site, k):
-    """Whether the support is regular for certain."""
+def least_energy(form, site, k):
+    """The least that the energy of the support may be, given what rounding leaves open; infinite where it is singular.
+
+    And whether the support is regular for certain.
+    """
     for a in range(k):
         site.few.members[a] = site.support[a]
     top = inflation(form.G, site.few, k)
-    return 0.0 < top and top < np.inf
+    if top < 0.0 or top == np.inf:
+        return max(top, 0.0), False
+    explained, pivot = explain(form.G, form.b, form.yy, form.signs, site.few, k)
+    return (0.5 * (form.yy - explained - blur(pivot, k) * form.yy) if pivot > 0.0 else 0.0), True
 
 
 @entry

@@ -16,7 +16,7 @@ from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, Wal
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.several import MINIMUM
 from pairflip.engines.numba.several_search import Found, SeveralSearcher, Support
-from pairflip.engines.numba.signed import begin_at_random, find_addition, is_regular, kick, new_site, signed_system, walk_down
+from pairflip.engines.numba.signed import begin_at_random, find_addition, kick, least_energy, new_site, signed_system, walk_down
 from pairflip.engines.numba.signed_chain import SignedWalker
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
@@ -38,18 +38,22 @@ class SignedSearcher(SeveralSearcher):
         self._columns: tuple[Floats, Floats] | None = None
         self._ruled = form.rules.any
         self._known: dict[bytes, float] = {}
+        self._minima = set[bytes]()  # known from the columns
 
     def down(self, support: Support) -> Found:
         """The minimum that is reached from a support (not a singular one), and its energy."""
         k, site = support.size, self._site
         site.support[:k] = support
         while walk_down(self._system, site, k, _FLIPS) != MINIMUM:
-            at = site.support[:k].copy()
+            at = np.sort(site.support[:k])
+            if at.tobytes() in self._minima:
+                break
             better = self._flip_by_columns(at, self._energy(at))
             self._tick(k)
+            site.support[:k] = at if better is None else better
             if better is None:
+                self._minima.add(at.tobytes())
                 break
-            site.support[:k] = better
         self._tick(k)
         best = np.sort(site.support[:k])
         return best, self._energy(best)
@@ -91,7 +95,7 @@ class SignedSearcher(SeveralSearcher):
     def _completed(self, seated: int, k: int, gone: Support) -> Support:
         """What was seated, with the best columns added, but none that is `gone`, where there are fewer than k."""
         support = self._site.support[:seated].copy()
-        if seated == k and is_regular(self._system, self._site, k):
+        if seated == k and least_energy(self._system, self._site, k)[1]:
             return support
         return self._filled(support, k, gone)
 
@@ -136,6 +140,9 @@ class SignedSearcher(SeveralSearcher):
             other = support.copy()
             other[at // self._n] = at % self._n
             if self._system.ruled and not self._form.rules.allow(other):
+                continue
+            self._site.support[: other.size] = other
+            if not is_lower(least_energy(self._system, self._site, other.size)[0], lowest, self._form.yy):
                 continue
             checked += 1
             energy = self._energy(other)
