@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from pairflip import Schedule, SubsetProblem, anneal
+from pairflip import Schedule, SubsetProblem, anneal, prove, select_size
 from pairflip.engines import WalkPlan, get_engine
 from pairflip.engines.base import RankTooSmall
 from pairflip.least_squares import SINGULAR
@@ -126,3 +126,118 @@ def test_annealing_keeps_the_distribution_of_the_energy_with_signs(seed: int) ->
     without = transition_matrix(get_engine("reference"), form.form, k, beta)  # one that ignores signs
     assert stationarity_error(pi, without) > 1e-4
     np.testing.assert_allclose(P, transition_matrix(get_engine("reference"), form, k, beta), atol=1e-12)
+
+
+RULES: list[dict[str, Any]] = [
+    {"groups": ["a", "a", "b", "b", "c", "c", "", ""], "one_per_group": True},
+    {"min_distance": 2},
+    {"hierarchy": {"x4": ["x0", "x1"], "x5": ["x2"]}},
+]
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_rules_are_kept_together_with_signs(rules: dict[str, Any]) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(30, 8)) + rng.normal(size=(30, 1))
+        y = X @ rng.normal(size=8) + rng.normal(size=30)
+        problem = SubsetProblem(X, y, positive={f"x{j}": 1 - 2 * (j % 2) for j in range(7)}, **rules)
+        k, form = 2 + seed % 2, problem.gram
+        allowed = [S for S in combinations(range(8), k) if form.rules.allow(np.array(S))]
+        assert 0 < len(allowed) < len(list(combinations(range(8), k)))
+        trace = anneal(problem, k)
+        assert trace.best_energy == pytest.approx(min(problem.energy(S) for S in allowed), rel=1e-9)
+        assert tuple(trace.best_support.tolist()) in allowed
+        plan = WalkPlan(k, np.full(5, 10.0 / form.yy), np.full(5, 40), chain_keys(seed, k, None, np.arange(2)))
+        fast, slow = (get_engine(name).walk([(form, plan)])[0] for name in ("numba", "reference"))
+        np.testing.assert_array_equal(fast.support, slow.support)
+        np.testing.assert_array_equal(fast.accepted, slow.accepted)
+
+
+def test_chains_do_not_depend_on_threads() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 60))
+    problem = SubsetProblem(X, X[:, :8] @ rng.normal(size=8) + rng.normal(size=40), positive=True)
+    for more in ({}, {"method": "anneal", "chains": 4, "schedule": Schedule([0.1, 1.0], [3, 3])}):
+        one, two = (anneal(problem, 5, seed=4, n_jobs=jobs, **more) for jobs in (1, 2))
+        np.testing.assert_array_equal(one.supports, two.supports)
+        np.testing.assert_array_equal(one.energies, two.energies)
+
+
+def test_the_reference_engine_agrees() -> None:
+    case = small(8)
+    problem = problem_of(case)
+    slow = anneal(problem, 3, engine="reference", effort="quick")
+    assert slow.engine == "reference"
+    assert slow.best_energy == pytest.approx(anneal(problem, 3).best_energy)
+
+
+def test_an_exact_fit_is_found() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 20))
+    problem = SubsetProblem(X, X[:, [3, 11, 17]] @ [1.0, 2.0, 0.5], positive=True)
+    assert anneal(problem, 3).best_support.tolist() == [3, 11, 17]
+
+
+def test_nothing_positive_is_an_honest_answer() -> None:
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(30, 5)))
+    problem = SubsetProblem(X, -X @ np.ones(5), center=None, positive=True)
+    trace = anneal(problem, 2)
+    assert trace.best_coef.tolist() == [0.0, 0.0]
+    assert trace.best_energy == pytest.approx(0.5 * problem.gram.yy)
+    assert "have the coefficient zero, at the bound of the sign: 0 columns fit as well" in trace.note
+
+
+def test_a_column_without_weight_is_named_once() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 4))
+    trace = anneal(SubsetProblem(X, X @ [2.0, -1.0, 0, -1.0] + 0.1 * rng.normal(size=40), positive=True), 3)
+    assert "coefficient zero, at the bound of the sign" in trace.note
+    assert np.sum(trace.best_coef == 0) > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"positive": {"oil": 1}}, "oil"),
+        ({"positive": {"x0": 2}}, "names the sign 2; expected 1"),
+        ({"positive": {"x0": "up"}}, "names the sign 'up'"),
+        ({"positive": [1, -1]}, "2 signs for 4 columns"),
+        ({"positive": {"x1": 1}, "always": ["x1"]}, "'x1', which is always in the model"),
+        ({"positive": True, "loss": "poisson"}, "loss='poisson'"),
+        ({"positive": True, "groups": ["a", "a", "b", "b"]}, "positive is given together with groups"),
+        ({"positive": True, "memory_budget": 100}, "signs cannot be searched without it; expected fewer columns"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: dict[str, Any], says: str) -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=says):
+        SubsetProblem(rng.normal(size=(20, 4)), np.abs(rng.normal(size=20)).round(), **given)
+
+
+def test_what_there_is_not_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 4)), rng.normal(size=20)
+    problem = SubsetProblem(X, y, positive=True)
+    with pytest.raises(ValueError, match="no proofs for coefficients with signs"):
+        prove(problem, 2)
+    with pytest.raises(ValueError, match="objective is 'loo' and coefficients have signs"):
+        anneal(problem, 2, objective="loo")
+    with pytest.raises(ValueError, match="engine is 'cuda' and coefficients have signs"):
+        anneal(problem, 2, engine="cuda")
+    with pytest.raises(ValueError, match="relative ridge"):
+        select_size(problem, [1], cv=3, ridge="auto")
+    with pytest.raises(ValueError, match="several targets"):
+        SubsetProblem(X, np.column_stack([y, y]), positive=True)
+
+
+def test_free_coefficients_are_ordinary_ones() -> None:
+    case = small(2)
+    free = SubsetProblem(case["X"], case["y"], positive=[0] * case["X"].shape[1])
+    assert free.loss.quadratic
+    mixed = SubsetProblem(case["X"], case["y"], positive={0: 1})
+    ordinary = SubsetProblem(case["X"], case["y"])
+    assert mixed.energy([2, 4]) == ordinary.energy([2, 4])
+    assert mixed.energy([0, 4]) >= ordinary.energy([0, 4])
+    assert "limits=['positive']" in repr(mixed)

@@ -178,3 +178,27 @@ def test_a_journal_of_other_signs_is_another_run(tmp_path: Path) -> None:
     select_size(SubsetProblem(X, y, positive=True), [1, 2], cv=3, journal=tmp_path, effort="quick")
     with pytest.raises(ValueError, match="signs"):
         select_size(SubsetProblem(X, y, positive={"x0": -1}), [1, 2], cv=3, journal=tmp_path, effort="quick")
+
+
+def test_the_answer_says_once_that_signs_were_kept(curve: SizeCurve) -> None:
+    assert str(curve).count("Coefficients were kept") == 1
+    assert "Coefficients were kept to the signs that were asked for." in " ".join(str(curve).split())
+    X, _ = table()
+    positive = select_size(SubsetProblem(X, X[:, 0] + X[:, 4], positive=True), [1, 2], cv=3, effort="quick")
+    assert positive.settings["signs"] == "all positive"
+    assert "Coefficients were kept positive." in " ".join(str(positive).split())
+    assert "Coefficients were kept positive." in positive._repr_html_()
+    # What only coefficients of the wrong sign would explain.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 6))
+    wrong = SubsetProblem(X, 3.0 * X[:, 0] - X[:, 1:] @ np.ones(5) + 0.1 * rng.normal(size=30), positive=True)
+    told = " ".join(str(select_size(wrong, [3], cv=5, effort="quick")).split())
+    assert "Coefficients were kept positive; “x" in told
+    assert "carry no weight in this fit: their coefficients are zero at the bound, so a smaller size does the same." in told
+
+
+def test_the_report_says_it_too(curve: SizeCurve, tmp_path: Path) -> None:
+    from pairflip import write_report
+
+    write_report(curve, tmp_path / "report.html")
+    assert "Coefficients were kept to the signs that were asked for" in (tmp_path / "report.html").read_text()

@@ -24,6 +24,8 @@ NOWHERE = -1
 """In place of a group: none; in place of a needed column: one that cannot be chosen."""
 _FACTORS = re.compile(r"\s*[:*]\s*|\s+")  # a:b, a*b, and "a b", as scikit-learn's PolynomialFeatures writes it
 _POWER = re.compile(r"(.+?)\^\d+$")
+ALL_POSITIVE = "all positive"
+"""What settings say in place of a sign for each column."""
 _SIGNS = {"+": 1, "-": -1, "": 0, "0": 0, "+1": 1, "1": 1, "-1": -1}
 
 
@@ -152,7 +154,8 @@ class Limits:
         if self.needs:
             said["hierarchy"] = {names[j]: [names[int(c)] for c in each] for j, each in self.needs.items()}
         if self.signs is not None:
-            said["signs"] = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
+            each = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
+            said["signs"] = ALL_POSITIVE if (self.signs == 1).all() else each
         return said
 
 
