@@ -17,6 +17,7 @@ PAGES = [
     "predicting.md",
     "proof.md",
     "searching.md",
+    "signs.md",
     "stability.md",
 ]
 BLOCKS = [

@@ -18,7 +18,7 @@ from pairflip.testing.exact import balance_error, boltzmann, states, stationarit
 
 
 def literal(case: dict[str, Any], support: Any) -> tuple[float, Any]:
-    """E+(S) and the coefficients by bounded least squares on the rows; infinite where a column depends on the others."""
+    """E+(S) and the coefficients by nonnegative least squares on the rows; infinite where columns are dependent."""
     S, root = list(support), np.sqrt(case["w"])[:, None]
     ones = np.ones((len(case["X"]), int(case["center"] == "fold")))
     Z = np.hstack([ones, case["X"][:, case["always"]]]) * root
@@ -41,7 +41,7 @@ def literal(case: dict[str, Any], support: Any) -> tuple[float, Any]:
 
 
 def small(seed: int) -> dict[str, Any]:
-    """A small problem of one of several kinds: all positive, mixed signs, forced columns, weights, ridge, duplicates."""
+    """A small problem of one of several kinds: all positive, mixed signs, forced columns, weights, duplicates."""
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(14, 26)), int(rng.integers(6, 11))
     X = rng.normal(size=(m, n)) * 10.0 ** rng.integers(-3, 4, size=n)

@@ -194,7 +194,10 @@ def test_the_answer_says_once_that_signs_were_kept(curve: SizeCurve) -> None:
     wrong = SubsetProblem(X, 3.0 * X[:, 0] - X[:, 1:] @ np.ones(5) + 0.1 * rng.normal(size=30), positive=True)
     told = " ".join(str(select_size(wrong, [3], cv=5, effort="quick")).split())
     assert "Coefficients were kept positive; “x" in told
-    assert "carry no weight in this fit: their coefficients are zero at the bound, so a smaller size does the same." in told
+    assert (
+        "carry no weight in this fit: their coefficients are zero at the bound, so a smaller size does the same."
+        in told
+    )
 
 
 def test_the_report_says_it_too(curve: SizeCurve, tmp_path: Path) -> None:

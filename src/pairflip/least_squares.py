@@ -29,7 +29,13 @@ def orthonormal_basis(columns: Floats) -> Floats:
 
 
 def factor(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, Floats, Floats, Floats] | None:
-    """(design, target, Q, R) with the ridge penalty as extra rows, or None when the support is singular."""
+    """(design, target, Q, R) with the ridge penalty as extra rows, or None when the support is singular.
+
+    Parameters
+    ----------
+    columns, target, penalty
+        As in `qr_energy`.
+    """
     if penalty.any():
         columns = np.vstack([columns, np.diag(np.sqrt(penalty))])
         target = np.concatenate([target, np.zeros((penalty.size, *target.shape[1:]))])

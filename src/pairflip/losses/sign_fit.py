@@ -28,9 +28,16 @@ Carrying = NDArray[np.bool_]
 
 
 def carrying_columns(columns: Floats, target: Floats, signs: NDArray[np.int8]) -> Carrying:
-    """Which (k,) of the `columns` (m, k), of unit norm, have a coefficient other than zero at the minimum.
+    """Which (k,) columns have a coefficient other than zero at the minimum; free ones always count as such.
 
-    Columns may be dependent. `signs` (k,) are 1, -1 or 0 (free); free columns always carry.
+    Parameters
+    ----------
+    columns : (m, k)
+        Of unit norm; they may be dependent.
+    target : (m,)
+        What is fitted.
+    signs : (k,)
+        1, -1, or 0 for a free coefficient.
     """
     free = signs == 0
     A = columns * np.where(free, 1.0, signs)

@@ -3,8 +3,8 @@ r"""Squared error of one target where coefficients have given signs,
 .. math:: E^+(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2
           \quad\text{with}\quad \sigma_j x_j \ge 0 .
 
-:math:`\sigma_j` is 1 or -1, or 0 for a coefficient that is free, as are those of the forced columns Z. Coefficients may be
-zero at the minimum: then fewer than k columns carry the fit, and the smaller support of these does the same. On the
+:math:`\sigma_j` is 1 or -1, or 0 for a coefficient that is free, as are those of the forced columns Z. Coefficients may
+be zero at the minimum: then fewer than k columns carry the fit, and the smaller support of these does the same. On the
 carrying columns the fit is ordinary least squares, so all numbers come from where they always come from.
 """
 
@@ -79,7 +79,7 @@ class SignedForm(Gram):
         return self.form.nbytes
 
     @property
-    def matrix(self) -> Floats:  # type: ignore[override]
+    def matrix(self) -> Floats:
         """G (N, N)."""
         return self.form.matrix
 

@@ -102,7 +102,11 @@ def assemble(
         n_targets=q,
     )
     facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
-    separated = [] if problem.loss.squared else [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
+    separated = (
+        []
+        if problem.loss.squared
+        else [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
+    )
     if separated:
         facts["separated"] = separated
     observed = errors.observed if isinstance(errors, HeldOutSeveral) else problem.y[row]

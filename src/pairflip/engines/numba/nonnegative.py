@@ -1,8 +1,8 @@
 r"""Least squares with signs on a few columns, compiled, from the Gram matrix: who carries, and how much is explained.
 
 The active set method of `pairflip.losses.sign_fit`, with a Cholesky factor of the carrying columns computed anew at
-every step. What comes back is :math:`b_S^T x = y^T y - 2 E^+(S)`. Rounding moves it by about the inverse of the smallest
-pivot; the caller is told which that was, and asks the columns where it matters.
+every step. What comes back is :math:`b_S^T x = y^T y - 2 E^+(S)`. Rounding moves it by about the inverse of the
+smallest pivot; the caller is told which that was, and asks the columns where it matters.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ ROUNDS = 10
 class Few(NamedTuple):
     """Memory for up to K columns.
 
-    `H`, `L`, `Q` (K, K): G among them, Cholesky factor, an inverse; `c`, `x`, `z` (K,): products with y, coefficients, those of the next
-    step; `sign` (K,); `carries`, `refused` (K,): 1 or 0; `who` (K,): places of the carrying ones; `members` (K,):
-    which candidates these are.
+    `H`, `L`, `Q` (K, K): G among them, Cholesky factor, an inverse; `c`, `x`, `z` (K,): products with y, coefficients,
+    those of the next step; `sign` (K,); `carries`, `refused` (K,): 1 or 0; `who` (K,): places of the carrying ones;
+    `members` (K,): which candidates these are.
     """
 
     H: Any

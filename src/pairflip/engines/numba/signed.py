@@ -1,8 +1,8 @@
 r"""Descents where coefficients have signs, compiled: the best flip of all, exactly, until none lowers the energy.
 
 Let x be the fit of T = S without slot i, with its signs, and :math:`g_j = X_j^T (y - X_T x)`. A column j whose g has
-the wrong sign would carry nothing. Otherwise, because the fit of T cannot be improved without j, and with :math:`s_j` what
-of column j is independent of T,
+the wrong sign would carry nothing. Otherwise, because the fit of T cannot be improved without j, and with :math:`s_j`
+what of column j is independent of T,
 
 .. math:: 2 E^+(T + j) \ge 2 E^+(T) - g_j^2 / s_j .
 
@@ -51,9 +51,9 @@ def signed_system(form: SignedForm) -> Signed:
 
 
 class Site(NamedTuple):
-    """Memory of a search, for up to K columns.
+    r"""Memory of a search, for up to K columns.
 
-    `support` (K,), `L`, `P` (K, K), `V` (K, n) with :math:`V_{ij} = W_{ij} / \\sqrt{P_{ii}}`, `s` (n,) as in `several`;
+    `support` (K,), `L`, `P` (K, K), `V` (K, n) with :math:`V_{ij} = W_{ij} / \sqrt{P_{ii}}`, `s` (n,) as in `several`;
     `bound` (K, n): the most that flips may lower 2 E by; `g` (n,): products of the columns with a residual; `x` (K,):
     coefficients of the support; `inside` (n,): 1 for columns that cannot enter; `order` (n,); `few`: for one fit.
     """
@@ -147,9 +147,7 @@ def fill_bounds(form, site, bound, V, lost, lost_digits, slot, k):
             if s > 2.0 * lost_digits:
                 t += lost_digits * root
                 bound[j] = t * t / (s - lost_digits) - lost
-            elif s > 5e-11 - lost_digits and (
-                not form.ruled or may_enter(form.rules, site.support, k, slot, j)
-            ):
+            elif s > 5e-11 - lost_digits and (not form.ruled or may_enter(form.rules, site.support, k, slot, j)):
                 t += lost_digits * root
                 might = max(might, t * t / max(s - lost_digits, 2e-11) - lost)
     return might
@@ -282,9 +280,9 @@ def find_addition(form, site, k, barred):
         return -1
     if column < 0:
         for j in range(site.s.size):
-            if site.inside[j] == 0 and site.s[j] > max(SEATED * top, 8.0 * digits):
-                if not form.ruled or may_enter(form.rules, support, k, -1, j):
-                    return j
+            may = site.inside[j] == 0 and site.s[j] > max(SEATED * top, 8.0 * digits)
+            if may and (not form.ruled or may_enter(form.rules, support, k, -1, j)):
+                return j
     return column
 
 
@@ -315,11 +313,12 @@ def seat(form, site, stays, k):
     while at > before and at < k:
         before = at
         for j in site.order:
-            if at < k and site.inside[j] == 0 and (not form.ruled or may_enter(form.rules, site.support, at, -1, j)):
-                if add_pivot(form.G, site.L, site.support, at, j) > SEATED:
-                    site.support[at] = j
-                    site.inside[j] = 1
-                    at += 1
+            may = at < k and site.inside[j] == 0
+            may = may and (not form.ruled or may_enter(form.rules, site.support, at, -1, j))
+            if may and add_pivot(form.G, site.L, site.support, at, j) > SEATED:
+                site.support[at] = j
+                site.inside[j] = 1
+                at += 1
     return at
 
 

@@ -15,6 +15,7 @@ from pairflip.engines.numba.draws import draw_flips
 from pairflip.engines.numba.nonnegative import LEAST, blur, explain, inflation, new_few
 from pairflip.engines.numba.rules import may_flip
 from pairflip.engines.numba.signed import signed_system
+from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.losses.signed import SignedForm
 from pairflip.philox import flip_draws, start_order
@@ -37,7 +38,7 @@ def lower_bound(few, b, yy, k):
 
 @kernel
 def same_carry(few, k, carried, count):
-    """Whether the carrying columns of `members` are the `count` columns that are marked as `carried`: no flip at all."""
+    """Whether the carrying columns of `members` are the `count` ones marked as `carried`: the same fit."""
     own = 0
     for a in range(k):
         if few.carries[a] == 1:
@@ -141,7 +142,8 @@ def change_of_flip(form, few, order, carried, k, now, delta):
 class SignedWalker:
     """Anneals chains of k columns of one form; not for two threads at a time."""
 
-    def __init__(self, form: SignedForm, k: int, tick: Tick) -> None:
+    def __init__(self, form: Gram, k: int, tick: Tick) -> None:
+        assert isinstance(form, SignedForm)
         self._form, self._k, self._tick = form, k, tick
         self._system, self._few = signed_system(form), new_few(k)
         self._carried = np.zeros(form.n_columns, np.int8)
@@ -193,9 +195,7 @@ class SignedWalker:
             raise RankTooSmall(self._k, len(ones))
         return np.array(ones + zeros)
 
-    def _judge(
-        self, key: np.ndarray, t: int, beta: float, order: np.ndarray, best: np.ndarray, state: Floats
-    ) -> int:
+    def _judge(self, key: np.ndarray, t: int, beta: float, order: np.ndarray, best: np.ndarray, state: Floats) -> int:
         """Decide flip t from the columns; 1 if it is accepted."""
         k, form = self._k, self._form
         (slot,), (place,), (u,) = flip_draws(key, t, 1, k, order.size - k)

@@ -16,7 +16,15 @@ from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, Wal
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.several import MINIMUM
 from pairflip.engines.numba.several_search import Found, SeveralSearcher, Support
-from pairflip.engines.numba.signed import begin_at_random, find_addition, kick, least_energy, new_site, signed_system, walk_down
+from pairflip.engines.numba.signed import (
+    begin_at_random,
+    find_addition,
+    kick,
+    least_energy,
+    new_site,
+    signed_system,
+    walk_down,
+)
 from pairflip.engines.numba.signed_chain import SignedWalker
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
@@ -94,7 +102,7 @@ class SignedSearcher(SeveralSearcher):
 
     def _completed(self, seated: int, k: int, gone: Support) -> Support:
         """What was seated, with the best columns added, but none that is `gone`, where there are fewer than k."""
-        support = self._site.support[:seated].copy()
+        support: Support = self._site.support[:seated].copy()
         if seated == k and least_energy(self._system, self._site, k)[1]:
             return support
         return self._filled(support, k, gone)
@@ -121,7 +129,7 @@ class SignedSearcher(SeveralSearcher):
         t = np.where(self._form.signs == 0, np.abs(g), self._form.signs * g)
         may = (s > 0.5 * SINGULAR) & (t > 0)
         lower = 2.0 * now - float(residual @ residual)
-        return np.where(may, t * t / np.where(may, s, 1.0) + lower, -np.inf)
+        return np.asarray(np.where(may, t * t / np.where(may, s, 1.0) + lower, -np.inf))
 
     def _flip_by_columns(self, support: Support, now: float) -> Support | None:
         """The support after the best flip that lowers the energy `now`, by QR; None where there is none."""
