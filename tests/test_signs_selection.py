@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from pairflip import SizeCurve, SubsetProblem, half_sample_stability, select_size
+from pairflip import SizeCurve, SubsetProblem, anneal, half_sample_stability, select_size
 from pairflip.selection.folds import as_folds
 from pairflip.selection.null import shuffled
 from pairflip.selection.stability import fit_without
@@ -205,3 +205,42 @@ def test_the_report_says_it_too(curve: SizeCurve, tmp_path: Path) -> None:
 
     write_report(curve, tmp_path / "report.html")
     assert "Coefficients were kept to the signs that were asked for" in (tmp_path / "report.html").read_text()
+
+
+def test_known_signs_of_a_real_table(shared_data: Path) -> None:
+    file = shared_data / "prostate" / "prostate.csv"
+    if not file.exists():
+        pytest.skip("prostate is not there")
+    names = file.read_text().splitlines()[0].split(",")[1:]
+    values = np.loadtxt(file, delimiter=",", skiprows=1)
+    known = {"lcavol": "+", "lweight": "+", "age": "-", "lbph": "+", "svi": "+", "lcp": "+", "gleason": "+"}
+    problem = SubsetProblem(values[:, 1:], values[:, 0], names=names, positive=known)
+    curve = select_size(problem, range(1, 9), cv=10)
+    assert curve.columns(3) == ["lcavol", "lweight", "svi"]
+    assert curve.coef(8)[names.index("lcp")] == 0  # negative without signs
+    signs = np.array([{"+": 1, "-": -1}.get(known.get(name, ""), 0) for name in names])
+    assert all(np.all(curve.coef(size) * signs >= 0) for size in range(1, 9))
+    assert curve.energies[8] == curve.energies[7]
+
+
+def test_columns_are_better_than_those_of_the_positive_lasso(shared_data: Path) -> None:
+    file = shared_data / "gasoline" / "gasoline.csv"
+    if not file.exists():
+        pytest.skip("gasoline is not there")
+    from sklearn.linear_model import Lasso
+
+    values = np.loadtxt(file, delimiter=",", skiprows=1)
+    X, y = np.diff(values[:, 1:], axis=1), values[:, 0]
+    problem, unit = (
+        SubsetProblem(X, y, positive=True),
+        (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0),
+    )
+    compared = 0
+    for alpha in (0.08, 0.05, 0.02):
+        support = np.flatnonzero(Lasso(alpha, positive=True, max_iter=50_000).fit(unit, y).coef_)
+        if 2 <= support.size <= 6:
+            found = anneal(problem, int(support.size), effort="quick")
+            assert found.best_energy <= problem.energy(support) * (1 + 1e-9)
+            assert np.all(found.best_coef > 0)
+            compared += found.best_energy < 0.9 * problem.energy(support)
+    assert compared
