@@ -220,11 +220,11 @@ def test_what_there_is_not_is_refused() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 4)), rng.normal(size=20)
     problem = SubsetProblem(X, y, positive=True)
-    with pytest.raises(ValueError, match="no proofs for coefficients with signs"):
+    with pytest.raises(ValueError, match=r"positive is given; .* no proofs"):
         prove(problem, 2)
-    with pytest.raises(ValueError, match="objective is 'loo' and coefficients have signs"):
+    with pytest.raises(ValueError, match=r"objective .*positive"):
         anneal(problem, 2, objective="loo")
-    with pytest.raises(ValueError, match="engine is 'cuda' and coefficients have signs"):
+    with pytest.raises(ValueError, match=r"engine is 'cuda' and .*positive"):
         anneal(problem, 2, engine="cuda")
     with pytest.raises(ValueError, match="relative ridge"):
         select_size(problem, [1], cv=3, ridge="auto")

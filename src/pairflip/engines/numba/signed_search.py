@@ -1,6 +1,6 @@
 """Chains and paths where coefficients have signs: kernels where the Gram matrix can decide, the columns otherwise.
 
-Chains and paths are those of several targets (`several_search`), with the descents and additions of `signed`. A chain
+Paths are those of several targets (`several_search`), with the descents and additions of `signed`. A chain
 that anneals does so first (`signed_chain`). Every energy that is compared or reported comes from QR on the columns.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.several import MINIMUM
-from pairflip.engines.numba.several_search import Found, SeveralSearcher, Support
+from pairflip.engines.numba.several_search import ANEW, Found, SeveralSearcher, Support
 from pairflip.engines.numba.signed import (
     begin_at_random,
     find_addition,
@@ -30,9 +30,11 @@ from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.sign_fit import carrying_columns
 from pairflip.losses.signed import SignedForm
+from pairflip.philox import philox4x32
 
 _FLIPS = 1000  # of a descent in one call, far more than it takes
 _CHECKED = 200  # flips that are judged one by one, at most
+_OWN_ROUND = 0x7369676E
 _NONE = np.zeros(0, np.int64)
 
 
@@ -79,6 +81,31 @@ class SignedSearcher(SeveralSearcher):
         """One column less: the one that is missed least, of those that no other needs."""
         left = [np.delete(support, i) for i in range(support.size)]
         return left[int(np.argmin([self._energy(other) for other in left]))]
+
+    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Found:
+        """The lowest support of a chain, and its energy: rounds that keep signs and rules.
+
+        Parameters
+        ----------
+        k, key
+            Size, and the key of the chain.
+        descent : Descent
+            How many kicks.
+        start : (k,), optional
+            Where it begins; by default its random support.
+        """
+        best, low = self.down(self._random(k, key) if start is None else start)
+        least, most = descent.columns(k)
+        most = max(1, min(most, self._n - k, k))
+        for round_ in range(1, descent.kicks + 1):
+            if round_ % ANEW:
+                begin = self._kicked(best, key, round_, min(least, most), most)
+            else:
+                begin = self._random(k, philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)[:2].copy())
+            other = self.down(begin)
+            if is_lower(other[1], low, self._form.yy):
+                best, low = other
+        return best, low
 
     def _energy(self, support: Support) -> float:
         """E+ by QR, each support once."""
