@@ -163,8 +163,8 @@ def _nothing(curve: SizeCurve) -> Answer:
         beside = f", against {class_words.short(curve, 0)} with the {baseline(curve)}"
         details.append((f": {class_words.short(curve, best)}{beside}", False))
     details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
-    details += [*sign_words(curve, best), (_outer_words(curve), False), *stability_words(curve, best)]
-    details.append((null_words(curve), False))
+    details += sign_words(curve, best)
+    details += [(_outer_words(curve), False), *stability_words(curve, best), (null_words(curve), False)]
     cautions = (*class_words.separated(curve, 0), *_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
