@@ -19,6 +19,7 @@ PAGES = [
     "proof.md",
     "searching.md",
     "several-targets.md",
+    "signs.md",
     "stability.md",
 ]
 BLOCKS = [

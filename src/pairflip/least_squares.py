@@ -28,8 +28,14 @@ def orthonormal_basis(columns: Floats) -> Floats:
     return np.asarray(u[:, s > 1e-12 * max(float(s[0]), 1e-300)])
 
 
-def _factor(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, Floats, Floats, Floats] | None:
-    """(design, target, Q, R) with the ridge penalty as extra rows, or None when the support is singular."""
+def factor(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, Floats, Floats, Floats] | None:
+    """(design, target, Q, R) with the ridge penalty as extra rows, or None when the support is singular.
+
+    Parameters
+    ----------
+    columns, target, penalty
+        As in `qr_energy`.
+    """
     if penalty.any():
         columns = np.vstack([columns, np.diag(np.sqrt(penalty))])
         target = np.concatenate([target, np.zeros((penalty.size, *target.shape[1:]))])
@@ -54,7 +60,7 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     penalty : (k,)
         Ridge term of each column.
     """
-    factors = _factor(columns, target, penalty)
+    factors = factor(columns, target, penalty)
     if factors is None:
         return float("inf")
     _, t, q, _ = factors
@@ -77,7 +83,7 @@ def qr_loo_energy(columns: Floats, target: Floats, penalty: Floats, leverage: Fl
     leverage : (M,)
         Diagonal of the hat matrix of the forced columns.
     """
-    factors = _factor(columns, target, penalty)
+    factors = factor(columns, target, penalty)
     if factors is None:
         return float("inf")
     _, t, q, _ = factors
@@ -101,7 +107,7 @@ def qr_solve(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, 
     """
     from scipy.linalg import solve_triangular
 
-    factors = _factor(columns, target, penalty)
+    factors = factor(columns, target, penalty)
     if factors is None:
         raise ValueError(
             "the columns of this support are linearly dependent, so their coefficients are not determined; "
@@ -126,7 +132,7 @@ def qr_several(columns: Floats, targets: Floats, penalty: Floats) -> tuple[Float
     """
     from scipy.linalg import solve_triangular
 
-    factors = _factor(columns, targets, penalty)
+    factors = factor(columns, targets, penalty)
     if factors is None:
         return None
     design, t, q, r = factors

@@ -24,6 +24,8 @@ NOWHERE = -1
 """In place of a group: none; in place of a needed column: one that cannot be chosen."""
 _FACTORS = re.compile(r"\s*[:*]\s*|\s+")  # a:b, a*b, and "a b", as scikit-learn's PolynomialFeatures writes it
 _POWER = re.compile(r"(.+?)\^\d+$")
+ALL_POSITIVE = "all positive"
+"""What settings say in place of a sign for each column."""
 _SIGNS = {"+": 1, "-": -1, "": 0, "0": 0, "+1": 1, "1": 1, "-1": -1}
 
 
@@ -104,6 +106,15 @@ class Limits:
         """Whether anything was asked for."""
         return bool(self.groups) or self.ruled or self.signs is not None
 
+    @property
+    def asked(self) -> list[str]:
+        """Names of the arguments of `SubsetProblem` that ask for something."""
+        given = {
+            "groups": self.groups, "one_per_group": self.one_per_group, "min_distance": self.min_distance,
+            "hierarchy": self.needs, "positive": self.signs is not None,
+        }  # fmt: skip
+        return [name for name, value in given.items() if value]
+
     def rules(self, candidates: Ints, always: Ints) -> Rules:
         """The same for the candidates of a problem; what is always in the model is there for those that need it."""
         n = candidates.size
@@ -143,7 +154,8 @@ class Limits:
         if self.needs:
             said["hierarchy"] = {names[j]: [names[int(c)] for c in each] for j, each in self.needs.items()}
         if self.signs is not None:
-            said["signs"] = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
+            each = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
+            said["signs"] = ALL_POSITIVE if (self.signs == 1).all() else each
         return said
 
 

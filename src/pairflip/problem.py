@@ -210,6 +210,8 @@ class SubsetProblem:
             shrunken += f", {len(self.units.groups)} groups"
         elif self.target_names:
             shrunken += f", targets={self.target_names}"
+        elif self.limits.any:
+            shrunken += f", limits={self.limits.asked}"
         elif not self.loss.quadratic:
             shrunken += f", loss={self.loss.name!r}"
         return (

@@ -152,6 +152,8 @@ def flip_nanoseconds(gram: Gram, k: int) -> float:
         return 60.0 + int(gram.target.size) * (2.0 + k / 5.0)
     if gram.objective == "several":
         return 40.0 + 4.0 * k + k * k / 5.0
+    if gram.objective == "signed":
+        return 150.0 + 20.0 * k + float(k) ** 3
     n_rows = 0 if gram.dense else gram.n_rows
     return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
 

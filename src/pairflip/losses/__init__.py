@@ -10,6 +10,7 @@ from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.grouped import GroupedError
 from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
 from pairflip.losses.several import SeveralTargets
+from pairflip.losses.signed import SignedError
 from pairflip.losses.squares import SquaredError
 
 __all__ = ["LOSSES", "RIDGE", "Fit", "HeldOutJudge", "Loss", "SeveralTargets", "Words", "limited", "loss_named"]
@@ -38,4 +39,6 @@ def limited(loss: Loss, limits: Limits) -> Loss:
         )
     if limits.whole_groups:
         return GroupedError()
+    if limits.signs is not None:
+        return SignedError()
     raise NotImplementedError

@@ -24,6 +24,7 @@ from pairflip.present.halves import (
 )
 from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
+from pairflip.present.sign_words import sign_words
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import TargetErrors
 from pairflip.selection.verdict import (
@@ -165,6 +166,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         details += _other(curve, size, other)
     if words := shrinkage_words(curve):
         details.append((words, False))
+    details += sign_words(curve, size)
     details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]
     cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve), *unstable_names(curve, size))
     cautions = (*class_words.separated(curve, size), *cautions)
@@ -198,6 +200,7 @@ def _nothing(curve: SizeCurve) -> Answer:
         beside = f", against {class_words.short(curve, 0)} with the {baseline(curve)}"
         details.append((f": {class_words.short(curve, best)}{beside}", False))
     details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
+    details += sign_words(curve, best)
     details += [*_outer_words(curve), *stability_words(curve, best), (null_words(curve), False)]
     cautions = (*class_words.separated(curve, 0), *_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best

@@ -188,6 +188,7 @@ def anneal(
     if prove and polish and quadratic and objective == "energy":
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
+    notes += [remark] if (remark := problem.loss.remark(problem, best.support)) else []
     return Trace(
         k=k,
         schedule=plan_schedule,
@@ -232,6 +233,8 @@ def as_descent(
 ) -> Method:
     """The method for classes, counts and several targets: descents, unless annealing is asked for and there is one.
 
+    Where coefficients have signs, descents unless annealing is asked for.
+
     Parameters
     ----------
     problem
@@ -239,6 +242,9 @@ def as_descent(
     method, schedule, chains, objective
         As in `anneal`.
     """
+    if problem.limits.signs is not None and objective == "energy":
+        plain = schedule == "auto" and chains is None
+        return as_method("descend" if method == "auto" else method or ("descend" if plain else "anneal"))
     if isinstance(problem.gram, SeveralForm):
         if objective != "energy":
             raise ValueError(
@@ -255,6 +261,10 @@ def as_descent(
         "objective": objective != "energy",
     }
     for name, given in asked.items():
+        if given and problem.limits.signs is not None:
+            raise ValueError(
+                f"objective is {objective!r} and coefficients have signs (positive); expected objective='energy'."
+            )
         if given:
             raise ValueError(
                 f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; expected "
@@ -266,11 +276,15 @@ def as_descent(
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
     """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
     name = engine if isinstance(engine, str) else engine.name
-    if problem.units is not None and name == "reference":
+    if name == "reference" and (problem.units is not None or problem.limits.signs is not None):
         return engine
     if name not in ("auto", "numba"):
         if problem.units is not None:
             raise ValueError(f"engine is {name!r} and columns are chosen in groups; expected 'auto' or 'numba'.")
+        if problem.limits.signs is not None:
+            raise ValueError(
+                f"engine is {name!r} and coefficients have signs (positive); expected 'auto', 'numba' or 'reference'."
+            )
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
         raise ValueError(

@@ -149,6 +149,8 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
     if gram.objective == "several":  # some four tables computed anew, and an energy by QR; or six by the columns
         shakily = shaky * 6.0 * (5e5 + gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k)
         return 2.5e5 + 4.0 * gram.n_columns * k * (6.0 + 0.6 * k) + shakily
+    if gram.objective == "signed":  # some four scans, a fit of k - 1 columns for each slot, and energies by QR
+        return 3e5 + gram.n_columns * (300.0 + 60.0 * k) + shaky * 2e6
     n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0

@@ -8,6 +8,7 @@ from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.several import SeveralForm
+from pairflip.losses.signed import SignedForm
 
 
 def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
@@ -24,6 +25,8 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
         return [0.5 * gram.yy * left for left in (1.0, *forward_several(gram, gram.B, gram.yy, k))]
     if isinstance(gram, GroupedForm):
         return gram.forward_energies(k)
+    if isinstance(gram, SignedForm):
+        return _forward_signed(gram, k, gram.b if b is None else b, gram.yy if yy is None else yy)
     r, s = (gram.b if b is None else b).copy(), gram.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, r.size))
@@ -42,6 +45,27 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
         s -= q**2
         energies.append(max(energies[-1] - 0.5 * float(gain[j]), 0.0))
     return energies
+
+
+def _forward_signed(form: SignedForm, k: int, b: Floats, yy: float) -> list[float]:
+    """The same where coefficients have signs: each step takes the column that lowers E+ most.
+
+    Parameters
+    ----------
+    form : SignedForm
+        The columns.
+    k : int
+        How many are selected.
+    b, yy : (N,), float
+        Products of the columns with the target, and of the target with itself.
+    """
+    from pairflip.engines.numba.signed import forward, new_site, signed_system  # compiled
+
+    k = min(k, form.n_columns)
+    energies = np.zeros(k)
+    system = signed_system(form)._replace(b=np.ascontiguousarray(b), yy=yy)
+    steps = forward(system, new_site(k, form.n_columns), energies)
+    return [0.5 * yy, *np.maximum(energies[:steps], 0.0).tolist()]
 
 
 def scale_of(energies: list[float]) -> float:

@@ -89,6 +89,8 @@ def prove(
     """
     if problem.units is not None:
         raise ValueError("columns are chosen in groups; expected a problem without: there are no proofs for groups.")
+    if problem.limits.signs is not None:
+        raise ValueError("positive is given; expected none: there are no proofs for coefficients with signs.")
     if not (problem.loss.quadratic or isinstance(problem.gram, SeveralForm)):
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."

@@ -106,7 +106,11 @@ def assemble(
         coefficients=_coefficients(problem, fits),
     )
     facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
-    separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
+    separated = (
+        []
+        if problem.loss.squared
+        else [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
+    )
     if separated:
         facts["separated"] = separated
     if problem.offset is not None:

@@ -81,14 +81,27 @@ def standard_errors(problem: SubsetProblem, fits: Sequence[Fit]) -> StandardErro
     )
 
 
+def _of_carrying(problem: SubsetProblem, fit: Fit) -> Floats:
+    """Where some coefficients are zero because of their sign: of the others, these left out; not-a-number for them."""
+    carrying = fit.coef != 0
+    smaller = Fit(fit.support[carrying], fit.coef[carrying], fit.intercept, fit.always_coef, fit.energy)
+    known, first = _of_fit(problem, smaller), 1 + problem.always.size
+    errors = np.full(first + carrying.size, NAN)
+    errors[:first] = known[:first]
+    errors[first:][carrying] = known[first:]
+    return errors
+
+
 def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     """Standard errors of the constant, the forced and the chosen coefficients of one fit.
 
     With a ridge term A = Z'WZ + penalty, they are those of the shrunken coefficients, :math:`A^{-1} Z^T W Z A^{-1}`,
     and d is the trace of the hat matrix; how far shrinking moves them is not in it.
     """
-    if not problem.loss.quadratic:
+    if not problem.loss.squared:
         return problem.loss.standard_errors(problem, fit.support)
+    if (fit.coef == 0).any() and problem.limits.signs is not None:
+        return _of_carrying(problem, fit)
     which = np.concatenate([problem.always, fit.support]).astype(np.int64)
     present, constant = problem.sample_weight > 0, problem.center is not None
     unknown = np.full(1 + which.size, NAN)

@@ -44,7 +44,7 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     if same:
         facts["identical_rows"] = same
     values = np.unique(y)
-    if values.size == 2 and problem.loss.quadratic:
+    if values.size == 2 and problem.loss.squared:
         facts["two_values"] = values.tolist()
     return facts
 
@@ -114,7 +114,8 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     for first in range(0, len(targets), together):
         part = targets[first : first + together]
         yy = np.einsum("tm,tm->t", part, part)
-        left.append((_paths if gram.dense else _paths_by_rows)(gram, gram.products(part), yy, steps))
+        together_way = gram.dense and gram.objective == "energy"
+        left.append((_paths if together_way else _paths_by_rows)(gram, gram.products(part), yy, steps))
     return _rank(np.concatenate(left))
 
 
@@ -137,7 +138,7 @@ def _shuffled_rows(form: SeveralForm, steps: int, seed: int) -> float:
 
 
 def _paths_by_rows(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:
-    """The same as `_paths`, one target after the other, for tables of which G cannot be formed."""
+    """The same as `_paths`, one target after the other: where G cannot be formed, or coefficients have signs."""
     left = np.empty((len(b), steps))
     for t, products in enumerate(b):
         energies = forward_energies(gram, steps, products, float(yy[t]))

@@ -303,7 +303,8 @@ def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floa
         Columns of the table.
     """
     kept = np.setdiff1d(np.flatnonzero(problem.sample_weight > 0), rows)
-    if not problem.loss.quadratic:
+    ordinary = problem.loss.squared and problem.limits.signs is None and problem.units is None
+    if not ordinary or problem.target_names:
         only = Folds((rows,), (rows,), "without these rows", by_row=True)
         judge = problem.loss.held_out(problem, only)
         if isinstance(judge, HeldOutSeveral):

@@ -138,7 +138,8 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = _affordable(effort.descent(k, from_path=first), gram, k)
-                if gram.objective == "deviance" or (gram.objective in ("several", "grouped") and task.fold != ALL_ROWS):
+                own = gram.objective in ("several", "grouped", "signed") and task.fold != ALL_ROWS
+                if gram.objective == "deviance" or own:
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))

@@ -62,6 +62,10 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+        if gram.objective == "signed":
+            from pairflip.engines.numba.signed_chain import SignedWalker
+
+            return SignedWalker(gram, k, _ignore).flip_energies(order)
         if isinstance(gram, GroupedForm):
             from pairflip.engines.numba.grouped_annealing import grouped_flip_energies
 
@@ -76,7 +80,7 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "several", "grouped"):
+            if gram.objective in ("deviance", "several", "grouped", "signed"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
@@ -98,6 +102,12 @@ class NumbaEngine:
 
             _announce_compilation(first)
             return grouped_path(gram, largest, passes, tick)
+        if gram.objective == "signed":
+            from pairflip.engines.numba.signed import walk_down as with_signs
+            from pairflip.engines.numba.signed_search import signed_path
+
+            _announce_compilation(with_signs)
+            return signed_path(gram, largest, passes, tick)
         from pairflip.engines.numba.path import advance_path
         from pairflip.engines.numba.searching import Searcher
 
@@ -120,7 +130,7 @@ class NumbaEngine:
         return replace(down, energy=walked.energy, accepted=walked.accepted, refreshes=walked.refreshes)
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Walks in an energy that has kernels of its own: a deviance, that of several targets, or of whole groups."""
+        """Walks in an energy that has kernels of its own: classes and counts, several targets, groups, signs."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
@@ -132,6 +142,9 @@ class NumbaEngine:
         elif gram.objective == "grouped":
             from pairflip.engines.numba.grouped import walk_down as first
             from pairflip.engines.numba.grouped_search import walk_grouped as walk
+        elif gram.objective == "signed":
+            from pairflip.engines.numba.signed import walk_down as first
+            from pairflip.engines.numba.signed_search import walk_signed as walk
         else:
             from pairflip.engines.numba.several import walk_down as first
             from pairflip.engines.numba.several_search import walk_several as walk
