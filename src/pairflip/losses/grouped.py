@@ -16,15 +16,15 @@ from __future__ import annotations
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, solve_triangular
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats, qr_energy, qr_several
 from pairflip.losses.base import Fit, HeldOutJudge
+from pairflip.losses.bases import reduced
 from pairflip.losses.several import constants
 from pairflip.losses.squares import SquaredError
 from pairflip.losses.units import Units
@@ -36,75 +36,6 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 _LOOKS = 2000
 _REMEMBERED = 100_000  # energies; searches come back to the same supports again and again
-_DEPENDENT = 1e-24
-"""A column of which less than this (of its squared norm) is independent of its unit may take any coefficient."""
-
-
-class Unit(NamedTuple):
-    """The columns of one unit on some rows.
-
-    `members` (d,): positions among the columns of the form, of which `kept` (r,) are independent. `basis` (r, m) and
-    `tail` (r, d): an orthonormal basis of these, on the rows and on the rows of the ridge; `triangle` (r, r) and
-    `others` (r, d - r): kept columns and the rest in terms of it; `free` (d - r,): which of the rest depend exactly.
-    """
-
-    members: Ints
-    kept: Ints
-    basis: Floats
-    tail: Floats
-    triangle: Floats
-    others: Floats
-    free: NDArray[np.bool_]
-
-    def to_table(self, scale: Floats) -> Floats:
-        """What leads from coordinates in the basis to coefficients in the units of the table (d, r).
-
-        `scale` (d,) is what each column was divided by. Along directions in which nothing that is fitted changes,
-        coefficients are the smallest.
-        """
-        kept = np.isin(self.members, self.kept)
-        rest = np.flatnonzero(~kept)[self.free]
-        x = np.zeros((self.members.size, self.kept.size))
-        x[kept] = solve_triangular(self.triangle, np.eye(self.kept.size))
-        x /= scale[:, None]
-        if rest.size:
-            null = np.zeros((self.members.size, rest.size))
-            null[kept] = -solve_triangular(self.triangle, self.others[:, self.free])
-            null[rest, np.arange(rest.size)] = 1.0
-            null /= scale[:, None]
-            null /= np.linalg.norm(null, axis=0)
-            x -= null @ np.linalg.lstsq(null, x, rcond=None)[0]
-        return x
-
-
-def reduced(columns: Floats, penalty: Floats, members: Ints) -> Unit:
-    """An orthonormal basis of the columns of one unit, built in their order; a dependent column adds nothing.
-
-    Parameters
-    ----------
-    columns : (d, m)
-        Columns that have unit norm together with their ridge terms.
-    penalty : (d,)
-        These terms.
-    members : (d,)
-        Which columns they are.
-    """
-    (d, m), ridge = columns.shape, bool(penalty.any())
-    rows = np.hstack([columns, np.diag(np.sqrt(penalty))]) if ridge else columns
-    basis, kept, left = np.empty((0, rows.shape[1])), list[int](), np.zeros(d)
-    for j, row in enumerate(rows):
-        rest = row
-        for _ in range(2 if kept else 0):  # a second projection removes what rounding left of the first
-            rest = rest - (basis @ rest) @ basis
-        left[j] = float(rest @ rest)
-        if left[j] > SINGULAR:
-            basis = np.vstack([basis, rest / np.sqrt(left[j])])
-            kept.append(j)
-    triangle = np.triu(basis @ rows[kept].T)
-    rest = np.setdiff1d(np.arange(d), kept)
-    return Unit(
-        members, members[kept], basis[:, :m], basis[:, m:], triangle, basis @ rows[rest].T, left[rest] <= _DEPENDENT
-    )
 
 
 class GroupedForm(Gram):
@@ -172,6 +103,8 @@ class GroupedForm(Gram):
         columns = self.columns[self.places(support)].T
         if not (self.ridged and len(support)):
             return columns, self.target
+        from scipy.linalg import block_diag
+
         tails = block_diag(*(self.units[u].tail for u in support)).T
         return np.vstack([columns, tails]), np.concatenate([self.target, np.zeros(tails.shape[0])])
 
@@ -217,6 +150,8 @@ class GroupedForm(Gram):
         """
         if not len(support):
             return np.zeros(0, np.int64), np.zeros((0, 0))
+        from scipy.linalg import block_diag
+
         own = [self.units[u] for u in support]
         at = np.concatenate([unit.members for unit in own])
         order = np.argsort(at)
