@@ -254,6 +254,8 @@ class RankTooSmall(ValueError):
 
     def __init__(self, k: int, rank: int, objective: str = "energy") -> None:
         more = " and leave every row a leave-one-out error" if objective == "loo" else ""
+        if objective == "rules":
+            more = " and were found to keep the rules together"
         super().__init__(
             f"k is {k}, but only {rank} of the candidate columns are linearly independent (to working precision)"
             f"{more}; expected k <= {rank}."

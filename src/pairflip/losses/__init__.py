@@ -8,6 +8,7 @@ from __future__ import annotations
 from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
+from pairflip.losses.ruled import RuledError
 from pairflip.losses.several import SeveralTargets
 from pairflip.losses.squares import SquaredError
 
@@ -35,4 +36,6 @@ def limited(loss: Loss, limits: Limits) -> Loss:
         raise ValueError(
             "groups are given together with min_distance or hierarchy; expected one of them (or one_per_group=True)."
         )
+    if limits.ruled and limits.signs is None:
+        return RuledError()
     raise NotImplementedError

@@ -14,24 +14,27 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba.ruled import begin_by_rules, include, kick_by_rules, new_wider, open_columns
 from pairflip.engines.numba.several import (
     MINIMUM,
     Several,
-    Spot,
     begin_at_random,
     find_addition,
     kick,
+    new_spot,
     walk_down,
 )
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.several import SeveralForm
 from pairflip.philox import philox4x32
+from pairflip.seating import seated
 
 ANEW = 4
 """Every so many rounds a chain starts at random instead of being kicked."""
 _FLIPS = 1000  # of a descent in one call, far more than it takes
 _CHECKED = 200  # flips that are judged one by one, at most
+_PACKED = 8  # orders in which columns are seated where taking the best ones leads nowhere
 _OWN_ROUND = 0x73657665
 
 Support = NDArray[np.int64]
@@ -45,13 +48,10 @@ class SeveralSearcher:
     def __init__(self, form: SeveralForm, largest: int, tick: Tick) -> None:
         n, q = form.B.shape
         self._form, self._n, self._tick = form, n, tick
-        self._several = Several(form.matrix, form.B, form.yy)
-        self._place = Spot(
-            support=np.zeros(largest, np.int64), L=np.zeros((largest, largest)), P=np.zeros((largest, largest)),
-            rows=np.zeros((largest, n)), V=np.zeros((largest, n)), D=np.zeros((largest, n)), x=np.zeros((largest, q)),
-            BS=np.zeros((largest, q)), R=np.zeros((n, q)), s=np.zeros(n), r2=np.zeros(n), inside=np.zeros(n, np.int8),
-            order=np.zeros(n, np.int64),
-        )  # fmt: skip
+        self._ruled = form.rules.any
+        self._several = Several(form.matrix, form.B, form.yy, form.rules, self._ruled)
+        self._place = new_spot(largest, n, q)
+        self._wider = new_wider(largest, q) if form.rules.need.size else None
         self._columns: tuple[Floats, Floats] | None = None
 
     def down(self, support: Support) -> Found:
@@ -67,7 +67,17 @@ class SeveralSearcher:
             place.support[:k] = better
         self._tick(k)
         best = np.sort(place.support[:k])
-        return best, self._form.energy(best)
+        found = best, self._form.energy(best)
+        return found if self._wider is None else self._further_down(*found)
+
+    def _further_down(self, support: Support, energy: float) -> Found:
+        """From a minimum of single flips, as long as a product with its factors lowers the energy."""
+        if not include(self._several, self._place, self._wider, support.size):
+            return support, energy
+        other = np.sort(self._place.support[: support.size])
+        if not is_lower(self._form.energy(other), energy, self._form.yy):
+            return support, energy
+        return self.down(other)
 
     def larger(self, support: Support, barred: Support = _NONE) -> Support | None:
         """One column more, the best one beside those `barred`; None where all others depend on the support."""
@@ -79,9 +89,11 @@ class SeveralSearcher:
         return self._add_by_columns(support, barred)
 
     def smaller(self, support: Support) -> Support:
-        """One column less: the one that is missed least."""
+        """One column less: the one that is missed least, of those that no other needs."""
         _, c = self._directions(support)
-        return np.delete(support, int(np.argmin(np.einsum("kq,kq->k", c, c))))
+        missed = np.einsum("kq,kq->k", c, c)
+        missed[self._form.rules.needed(support)] = np.inf
+        return np.delete(support, int(np.argmin(missed)))
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Found:
         """The lowest support of a chain, and its energy.
@@ -119,6 +131,8 @@ class SeveralSearcher:
         for k in range(1, largest + 1):
             begin = self.larger(found[-1][0] if found else _NONE)
             if begin is None:
+                begin = self._packed(k)
+            if begin is None:
                 break
             found.append(self.down(begin) if k < self._n else (np.sort(begin), self._form.energy(np.sort(begin))))
         for round_ in range(1, passes):
@@ -138,29 +152,65 @@ class SeveralSearcher:
 
     def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
         """The first columns of the random order of a key, and the best ones where too few are independent."""
-        seated = int(begin_at_random(self._several, self._place, k, key))
-        return self._filled(self._place.support[:seated].copy(), k, _NONE)
+        begin = begin_by_rules if self._ruled else begin_at_random
+        found = int(begin(self._several, self._place, k, key))
+        return self._filled(self._place.support[:found].copy(), k, _NONE, self._place.order.copy())
 
     def _kicked(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
         """The support after some of its columns were replaced."""
         k, place = best.size, self._place
         place.support[:k] = best
-        seated = int(kick(self._several, place, k, key, round_, least, most))
-        gone = np.setdiff1d(best, place.support[:seated])
-        return self._filled(place.support[:seated].copy(), k, gone)
+        change = kick_by_rules if self._ruled else kick
+        found = int(change(self._several, place, k, key, round_, least, most))
+        stays = place.support[:found].copy()
+        return self._filled(stays, k, np.setdiff1d(best, stays), stays)
 
-    def _filled(self, support: Support, k: int, barred: Support) -> Support:
-        """The support with the best columns added until there are k; `barred` ones where there is no other choice."""
+    def _filled(self, support: Support, k: int, barred: Support, first: Support = _NONE) -> Support:
+        """The support with the best columns added until there are k; `barred` ones where there is no other choice.
+
+        Parameters
+        ----------
+        support, k
+            What is there, and how many are wanted.
+        barred
+            Columns that do not come back if others can be had.
+        first
+            Columns that are preferred where rules leave no place for k, so that the support is made anew.
+        """
         while support.size < k:
             more = self.larger(support, barred)
             if more is None and barred.size:
                 more, barred = self.larger(support), _NONE
             if more is None:
-                raise RankTooSmall(k, int(support.size))
+                more = self._packed(k, first)
+            if more is None:
+                raise self._too_few(k, support)
             support = more
         if not np.isfinite(self._form.energy(np.sort(support))):  # many small dependences add up
             return self._filled(_NONE, k, _NONE)
         return support
+
+    def _packed(self, k: int, first: Support = _NONE) -> Support | None:
+        """Columns that the rules let stand together, some preferred, then the most correlated; None where none are.
+
+        Columns that were chosen one by one may leave no place for the last ones.
+        """
+        if not self._ruled:
+            return None
+        order = np.argsort(-np.einsum("nq,nq->n", self._form.B, self._form.B), kind="stable")
+        order = np.concatenate([first, order[~np.isin(order, first)]])
+        for turn in range(_PACKED):
+            found = seated(self._form.rules, k, np.roll(order, -turn * self._n // _PACKED))
+            if found is not None and np.isfinite(self._form.energy(found)):
+                return found
+        return None
+
+    def _too_few(self, k: int, support: Support) -> RankTooSmall:
+        """That there are no k columns, and how many there are."""
+        if not self._ruled:
+            return RankTooSmall(k, int(support.size))
+        most = next((size for size in range(k - 1, support.size, -1) if self._packed(size) is not None), support.size)
+        return RankTooSmall(k, int(most), "rules")
 
     def _rows(self) -> tuple[Floats, Floats]:
         """Columns (n, m) and targets (m, q), ridge terms among the rows; no more rows than carry all products."""
@@ -203,6 +253,8 @@ class SeveralSearcher:
             may = s_i > 0.5 * SINGULAR
             gains[i, may] = np.einsum("nq,nq->n", R_i[may], R_i[may]) / s_i[may] - float(c[i] @ c[i])
         gains[:, support] = -np.inf
+        if self._ruled:
+            gains[~self._open(support)[:-1]] = -np.inf
         # Only what may be lower by more than rounding.
         worth = np.flatnonzero(gains.ravel() > EQUAL * now)
         for at in worth[np.argsort(-gains.ravel()[worth], kind="stable")][:_CHECKED]:
@@ -212,11 +264,20 @@ class SeveralSearcher:
                 return other
         return None
 
+    def _open(self, support: Support) -> NDArray[np.bool_]:
+        """Which columns (k + 1, n) may take the place of each of the support, and stand beside all of it."""
+        out = np.zeros((support.size + 1, self._n), dtype=bool)
+        self._place.support[: support.size] = support
+        open_columns(self._several, self._place, support.size, out)
+        return out
+
     def _add_by_columns(self, support: Support, barred: Support) -> Support | None:
         """The support with the best column that leaves it regular, by QR; None where there is none."""
         s, R = self._beside(support)
         may = s > 0.5 * SINGULAR
         may[support], may[barred] = False, False
+        if self._ruled:
+            may &= self._open(support)[-1]
         which = np.flatnonzero(may)
         gains = np.einsum("nq,nq->n", R[which], R[which]) / s[which]
         for j in which[np.argsort(-gains, kind="stable")]:
