@@ -116,6 +116,15 @@ class Limits:
         """Whether anything was asked for."""
         return bool(self.groups) or self.ruled or self.signs is not None
 
+    @property
+    def asked(self) -> list[str]:
+        """Names of the arguments of `SubsetProblem` that ask for something."""
+        given = {
+            "groups": self.groups, "one_per_group": self.one_per_group, "min_distance": self.min_distance,
+            "hierarchy": self.needs, "positive": self.signs is not None,
+        }  # fmt: skip
+        return [name for name, value in given.items() if value]
+
     def rules(self, candidates: Ints, always: Ints) -> Rules:
         """The same for the candidates of a problem; what is always in the model is there for those that need it."""
         n = candidates.size
@@ -248,8 +257,8 @@ def _read_distance(distance: Any) -> float:
     number = isinstance(distance, (int, float, np.number)) and not isinstance(distance, bool)
     if not (number and np.isfinite(distance) and distance >= 0):
         raise ValueError(
-            f"min_distance is {distance!r}; expected a number >= 0, in units of the names of the columns if those are "
-            "numbers, otherwise in places."
+            f"min_distance is {distance!r}; expected a number >= 0, by the numbers in the names of the columns if "
+            "all have one, otherwise in places."
         )
     return float(distance)
 

@@ -18,6 +18,7 @@ from pairflip.limits import read_limits
 from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets, limited
 from pairflip.losses.loo import LooGram
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
+from pairflip.seating import largest
 from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
@@ -70,8 +71,8 @@ class SubsetProblem:
     one_per_group : bool
         Choose at most one column of each group instead.
     min_distance : float, optional
-        For ordered columns such as wavelengths: no two chosen ones closer than this, in units of the names if those
-        are numbers, otherwise in places.
+        For ordered columns such as wavelengths: no two chosen ones closer than this, by the numbers in their names if
+        all have one and the same letters around it (``900``, ``nm900``), otherwise in places.
     hierarchy : True or dict of columns by column, optional
         A product only with its factors: by names such as ``a:b`` (also ``a*b``, ``a b``, ``a^2``), or as given.
     positive : True, (N,) signs, or dict of signs by column, optional
@@ -195,6 +196,12 @@ class SubsetProblem:
         names = [*self.column_names, *self.target_names]
         return data_hash(names if self.target_names else self.column_names, self.X, self.y, weights)
 
+    @cached_property
+    def most_columns(self) -> int:
+        """The most columns that can be chosen: all candidates, or as many of them as rules let stand together."""
+        n = int(self.candidates.size)
+        return largest(self.limits.rules(self.candidates, self.always)) if self.limits.ruled else n
+
     @property
     def n_columns(self) -> int:
         """Number of columns of X, candidates or not."""
@@ -204,6 +211,8 @@ class SubsetProblem:
         shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
         if self.target_names:
             shrunken += f", targets={self.target_names}"
+        elif self.limits.any:
+            shrunken += f", limits={self.limits.asked}"
         elif not self.loss.quadratic:
             shrunken += f", loss={self.loss.name!r}"
         return (

@@ -61,16 +61,26 @@ class ReferenceEngine:
         return delta
 
     def start(self, gram: Gram, k: int, key: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """First order of the columns: ONES are the first k that stay independent, in random order."""
+        """First order of the columns: ONES are the first k that stay independent, in random order.
+
+        Under rules the order is gone through until nothing more can follow (what a column needs may come after it).
+        """
         ones: list[int] = []
-        zeros: list[int] = []
-        for column in start_order(key, gram.n_columns):
-            if len(ones) < k and np.isfinite(self.energy(gram, np.array([*ones, column]))):
-                ones.append(int(column))
-            else:
-                zeros.append(int(column))
+        zeros = start_order(key, gram.n_columns).tolist()
+        turns = k if gram.objective == "several" else 1
+        for _ in range(turns):
+            rest: list[int] = []
+            for column in zeros:
+                if len(ones) < k and np.isfinite(self.energy(gram, np.array([*ones, column]))):
+                    ones.append(int(column))
+                else:
+                    rest.append(int(column))
+            zeros = rest
         if len(ones) < k:
-            raise RankTooSmall(k, len(ones), gram.objective)
+            made = LiteralSearch(gram).packed(k, [*ones, *zeros])
+            if made is None:
+                raise RankTooSmall(k, len(ones), gram.objective)
+            return np.array(made + [j for j in [*ones, *zeros] if j not in made])
         return np.array(ones + zeros)
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:

@@ -21,6 +21,7 @@ from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
 from pairflip.search.trace import Trace
+from pairflip.text import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +50,17 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
             f"k is {k}, but X has {n} candidate columns that vary; expected k below {n} (with all columns there is "
             "nothing to choose)."
         )
+    if k > problem.most_columns:
+        raise ValueError(f"k is {k}, but {no_more_than(problem)}; expected k up to {problem.most_columns}.")
     return int(k)
+
+
+def no_more_than(problem: SubsetProblem) -> str:
+    """How many columns the rules let stand together."""
+    most, asked = problem.most_columns, [name for name in problem.limits.asked if name != "groups"]
+    if len(asked) > 1:
+        return f"with {' and '.join(asked)} no more than {plural(most, 'column')} were found that keep all of them"
+    return f"with {asked[0]} at most {plural(most, 'column')} can be chosen together"
 
 
 def as_schedule(schedule: Schedule | Literal["auto", "paper"]) -> Schedule:
@@ -234,6 +245,11 @@ def as_descent(
         "objective": objective != "energy",
     }
     for name, given in asked.items():
+        if given and problem.limits.any:
+            raise ValueError(
+                f"{name} asks for what there is without limits on the columns only, and {problem.limits.asked[-1]} is "
+                "given; expected method='descend' (--method descend), which is the default with limits."
+            )
         if given and problem.target_names:
             raise ValueError(
                 f"{name} asks for what there is for one target only, and y has {len(problem.target_names)}; expected "
@@ -250,7 +266,11 @@ def as_descent(
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
     """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
     name = engine if isinstance(engine, str) else engine.name
+    if name == "reference" and problem.limits.any:
+        return engine
     if name not in ("auto", "numba"):
+        if problem.limits.any:
+            raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
         raise ValueError(
@@ -288,7 +308,7 @@ def _search(
             if improved is not None:
                 best = improved[0]
                 notes.append("double flips found a better support than any chain")
-        if polish and (quadratic or problem.target_names) and not note:
+        if polish and problem.loss.squared and not note:
             best = refine(gram, best)
         proof, chosen = None, problem.candidates[best]
         if certain and quadratic and not note:

@@ -89,6 +89,8 @@ def prove(
         raise ValueError(
             f"y has {len(problem.target_names)} targets; expected one: there are no proofs for several together."
         )
+    if problem.limits.any:
+        raise ValueError(f"{problem.limits.asked[-1]} is given; expected none: there are no proofs under limits.")
     if not problem.loss.quadratic:
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."

@@ -84,7 +84,7 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     With a ridge term A = Z'WZ + penalty, they are those of the shrunken coefficients, :math:`A^{-1} Z^T W Z A^{-1}`,
     and d is the trace of the hat matrix; how far shrinking moves them is not in it.
     """
-    if not problem.loss.quadratic:
+    if not problem.loss.squared:
         return problem.loss.standard_errors(problem, fit.support)
     which = np.concatenate([problem.always, fit.support]).astype(np.int64)
     present, constant = problem.sample_weight > 0, problem.center is not None

@@ -43,7 +43,7 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     if same:
         facts["identical_rows"] = same
     values = np.unique(y)
-    if values.size == 2 and problem.loss.quadratic:
+    if values.size == 2 and problem.loss.squared:
         facts["two_values"] = values.tolist()
     return facts
 

@@ -61,6 +61,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
         sample_weight=problem.sample_weight,
         ridge=problem.ridge,
         memory_budget=problem.memory_budget,
+        **problem.limits.arguments(),
     )
     if other.gram.n_columns > FORMED:
         other.gram.dense = False

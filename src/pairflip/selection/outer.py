@@ -96,6 +96,7 @@ def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
         loss=problem.loss.name,
         offset=None if problem.offset is None else problem.offset[rows],
         memory_budget=problem.memory_budget,
+        **problem.limits.arguments(),
     )
     return part.with_shrinkage(problem.shrinkage) if problem.shrinkage else part
 

@@ -222,7 +222,7 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
     if min(sizes, default=0) < 1 or max(sizes) > most:
         bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)
         raise ValueError(f"size is {bad}; expected a number of columns from 1 to {most}.")
-    if (problem.ridge == 0 or not problem.loss.quadratic) and max(sizes) > room:
+    if (problem.ridge == 0 or not problem.loss.squared) and max(sizes) > room:
         raise TooFewRows(
             f"half-samples at {plural(max(sizes), 'column')} were asked for, but a half has only {plural(rows, 'row')}"
             f"; expected sizes up to {max(room, 0)}."
@@ -290,7 +290,7 @@ def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floa
         Columns of the table.
     """
     kept = np.setdiff1d(np.flatnonzero(problem.sample_weight > 0), rows)
-    if not problem.loss.quadratic:
+    if not problem.loss.squared:
         only = Folds((rows,), (rows,), "without these rows", by_row=True)
         judge = problem.loss.held_out(problem, only)
         energy = judge.judged(support[None, None, :])[1]

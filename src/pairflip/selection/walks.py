@@ -83,7 +83,7 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
             try:
                 (walked,) = walker.walk([(gram, chains)], tick=go_on)
             except RankTooSmall as error:
-                raise _too_large(task, error.rank) from None
+                raise _too_large(work, task, error.rank) from None
             outcomes.append(outcome(work, task, gram, walked))
     return outcomes
 
@@ -122,7 +122,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             found.append(Outcome(task, np.tile(best, (chains, 1)), np.full(chains, energy), steps))
             continue
         if (from_path or k >= gram.n_columns) and len(path) < k:
-            raise _too_large(task, len(path))
+            raise _too_large(work, task, len(path))
         if k == gram.n_columns:
             everything = np.tile(np.arange(k), (chains, 1))
             found.append(Outcome(task, gram.candidates[everything], np.full(chains, low[k - 1]), steps))
@@ -138,7 +138,9 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = _affordable(effort.descent(k, from_path=first), gram, k)
-                if gram.objective == "deviance" or (gram.objective == "several" and task.fold != ALL_ROWS):
+                if work.problem.limits.ruled and task.fold != ALL_ROWS:
+                    descent = replace(descent, kicks=min(descent.kicks, 2 * k))
+                elif gram.objective == "deviance" or (gram.objective == "several" and task.fold != ALL_ROWS):
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))
@@ -146,7 +148,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     try:
         walks = walker.walk(pairs, tick=tick) if pairs else []
     except RankTooSmall as error:
-        raise _too_large(next(task for task in tasks if task.size == error.k), error.rank) from None
+        raise _too_large(work, next(task for task in tasks if task.size == error.k), error.rank) from None
     for (at, which), walked in zip(places, walks, strict=True):
         found[at].supports[which], found[at].energies[which] = gram.candidates[walked.support], walked.final_energy
     return found
@@ -163,7 +165,7 @@ def _solved(work: Work, task: Task, gram: Gram) -> tuple[NDArray[np.int64], floa
     """The best columns of a size in a fold, and their energy."""
     found = best_support(gram, task.size)
     if found is None:
-        raise _too_large(task, gram.rank())
+        raise _too_large(work, task, gram.rank())
     return gram.candidates[found[0]], found[1]
 
 
@@ -226,7 +228,7 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
     """
     if any(task.size > gram.n_columns for task in tasks):
         largest = max(tasks, key=lambda task: task.size)
-        raise _too_large(largest, gram.n_columns)
+        raise _too_large(work, largest, gram.n_columns)
     betas = temperatures(work, gram, [task.size for task in tasks])
     flips, keys = work.schedule.flips(gram.n_columns), _keys(work, tasks)
     return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
@@ -251,7 +253,7 @@ def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Ou
         everything = np.arange(gram.n_columns)
         energy = gram.energy(everything)
         if not np.isfinite(energy):
-            raise _too_large(task, gram.rank())
+            raise _too_large(work, task, gram.rank())
         chains = task.last - task.first
         supports, energies = np.tile(everything, (chains, 1)), np.full(chains, energy)
         return Outcome(task, gram.candidates[supports], energies, nothing)
@@ -268,9 +270,10 @@ def no_steps(work: Work) -> Floats:
     return np.empty((0, 2, len(work.schedule) if work.selection.anneals else 0))
 
 
-def _too_large(task: Task, rank: int) -> TooFewColumns:
+def _too_large(work: Work, task: Task, rank: int) -> TooFewColumns:
     where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
+    together = " that keep the rules together" if work.problem.limits.ruled else ""
     return TooFewColumns(
-        f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate columns; "
-        f"expected sizes up to {rank}."
+        f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate columns{together}"
+        f"; expected sizes up to {rank}."
     )
