@@ -27,6 +27,7 @@ from pairflip.text import numbered
 FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
 _KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
+_RULED_NS = 3e6  # the same for a fold under rules, where kicks take several times as long as without
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
@@ -139,7 +140,8 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = _affordable(effort.descent(k, from_path=first), gram, k)
                 if work.problem.limits.ruled and task.fold != ALL_ROWS:
-                    descent = replace(descent, kicks=min(descent.kicks, 2 * k))
+                    affordable = max(2 * k, int(_RULED_NS / kick_nanoseconds(gram, k, 0.0)))
+                    descent = replace(descent, kicks=min(descent.kicks, affordable))
                 elif gram.objective == "deviance" or (gram.objective == "several" and task.fold != ALL_ROWS):
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)

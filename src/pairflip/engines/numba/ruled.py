@@ -14,15 +14,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import entry, kernel
+from pairflip.engines.numba.compile import entry, kernel, template
 from pairflip.engines.numba.draws import draw_start
 from pairflip.engines.numba.kicks import below, draw
 from pairflip.engines.numba.rules import clash, fits, gather, is_needed
-from pairflip.engines.numba.several import BATCH, CALM, DROP, FILL, GRAY, SEATED, WHAT, add_pivot, invert, mark, shut
+from pairflip.engines.numba.several import (
+    BATCH,
+    CALM,
+    DROP,
+    FILL,
+    GRAY,
+    MINIMUM,
+    SEATED,
+    WHAT,
+    add_pivot,
+    best_addition,
+    go_down,
+    invert,
+    mark,
+    shut,
+)
 
 LEFT = 2
 """In `inside`: a column that has just left, and does not come back at random."""
 BEST, INSERTED = 0, 2
+ANEW = 4
+"""Every so many rounds a chain starts at random instead of being kicked."""
+FLIPS = 1000
+"""Of a descent in one call, far more than it takes."""
 
 
 class Wider(NamedTuple):
@@ -139,8 +158,8 @@ def insert(form, place, k, stays, key, round_):
     return now, now > stays
 
 
-@entry
-def kick_by_rules(form, place, k, key, round_, least, most):
+@template
+def change(form, place, k, key, round_, least, most):
     """Random columns of the support leave, with those that need them; or a random one enters, and what is in its way.
 
     Random ones follow, or (if few come back) the caller fills up. How many columns are there then comes back.
@@ -166,6 +185,12 @@ def kick_by_rules(form, place, k, key, round_, least, most):
         there = i + below(w2, n - i)
         place.order[i], place.order[there] = place.order[there], place.order[i]
     return seat_by_rules(form, place, stays, k)
+
+
+@entry
+def kick_by_rules(form, place, k, key, round_, least, most):
+    """`change`."""
+    return change(form, place, k, key, round_, least, most)
 
 
 @kernel
@@ -225,8 +250,8 @@ def drop_least(form, wide, k):
     return least
 
 
-@entry
-def include(form, place, wide, k):
+@template
+def best_inclusion(form, place, wide, k):
     """Bring in the column, with others that it lacks, that lowers the energy most; whether there was one."""
     mark(form, place, k)
     for i in range(k):
@@ -256,6 +281,54 @@ def include(form, place, wide, k):
         for i in range(k):
             place.support[i] = wide.found[i]
     return found
+
+
+@entry
+def include(form, place, wide, k):
+    """`best_inclusion`."""
+    return best_inclusion(form, place, wide, k)
+
+
+@entry
+def kick_on(form, place, wide, k, key, best, low, first, last, least, most):
+    """Rounds of kicks and descents from `best`; the first that needs the columns, and whether it found something new.
+
+    What is new has an energy below `low` as far as the Gram matrix can tell, and stands in the support; another round
+    is one in which rounding might decide, or nothing could follow, and has to be done again by whoever can.
+    """
+    for round_ in range(first, last):
+        if round_ % ANEW == 0:
+            w0, w1, _, _ = draw(key, round_, WHAT, 1)
+            draw_start(w0, w1, place.order)
+            mark(form, place, 0)
+            found = seat_by_rules(form, place, 0, k)
+        else:
+            for i in range(k):
+                place.support[i] = best[i]
+            found = change(form, place, k, key, round_, least, most)
+        while found < k:
+            column = best_addition(form, place, found, best if round_ % ANEW else best[:0])
+            if column < 0:
+                return round_, False
+            place.support[found] = column
+            found += 1
+        while True:
+            if go_down(form, place, k, FLIPS) != MINIMUM:
+                return round_, False
+            if form.rules.need.size == 0 or not best_inclusion(form, place, wide, k):
+                break
+        gained = 0.0
+        for i in range(k):
+            for t in range(form.B.shape[1]):
+                gained += place.BS[i, t] * place.x[i, t] * np.sqrt(place.P[i, i])
+        if 0.5 * (form.yy - gained) <= low + GRAY * form.yy:
+            mark(form, place, k)
+            known = True
+            for i in range(k):
+                known = known and place.inside[best[i]] == 1
+            if not known:
+                return round_, True
+    return last, False
 
 
 @entry

@@ -235,8 +235,8 @@ def best_flip(form, place, k):
     return slot, column, best, might
 
 
-@entry
-def walk_down(form, place, k, most):
+@template
+def go_down(form, place, k, most):
     """Make the best flips, at most so many; MINIMUM, or DOUBT where the columns must decide how to go on."""
     mark(form, place, k)
     for _ in range(most):
@@ -257,7 +257,13 @@ def walk_down(form, place, k, most):
 
 
 @entry
-def find_addition(form, place, k, barred):
+def walk_down(form, place, k, most):
+    """`go_down`."""
+    return go_down(form, place, k, most)
+
+
+@template
+def best_addition(form, place, k, barred):
     """The column that lowers the energy of the first k most, none of the `barred`; -1 where the columns must decide."""
     mark(form, place, k)
     if form.ruled:
@@ -276,6 +282,12 @@ def find_addition(form, place, k, barred):
             elif place.s[j] > 5.0 * LOST:
                 might = max(might, optimistic(place.r2[j], place.s[j], form.yy))
     return column if best >= might else -1
+
+
+@entry
+def find_addition(form, place, k, barred):
+    """`best_addition`."""
+    return best_addition(form, place, k, barred)
 
 
 @kernel

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.numba.ruled import begin_by_rules, include, kick_by_rules, new_wider, open_columns
+from pairflip.engines.numba.ruled import (
+    ANEW,
+    FLIPS,
+    begin_by_rules,
+    include,
+    kick_by_rules,
+    kick_on,
+    new_wider,
+    open_columns,
+)
 from pairflip.engines.numba.several import (
     MINIMUM,
     Several,
@@ -30,9 +39,7 @@ from pairflip.losses.several import SeveralForm
 from pairflip.philox import philox4x32
 from pairflip.seating import seated
 
-ANEW = 4
-"""Every so many rounds a chain starts at random instead of being kicked."""
-_FLIPS = 1000  # of a descent in one call, far more than it takes
+_ROUNDS = 64  # of kicks in one call, so that Ctrl-C is heard
 _CHECKED = 200  # flips that are judged one by one, at most
 _PACKED = 8  # orders in which columns are seated where taking the best ones leads nowhere
 _OWN_ROUND = 0x73657665
@@ -51,14 +58,14 @@ class SeveralSearcher:
         self._ruled = form.rules.any
         self._several = Several(form.matrix, form.B, form.yy, form.rules, self._ruled)
         self._place = new_spot(largest, n, q)
-        self._wider = new_wider(largest, q) if form.rules.need.size else None
+        self._wider = new_wider(largest, q)
         self._columns: tuple[Floats, Floats] | None = None
 
     def down(self, support: Support) -> Found:
         """The minimum that is reached from a support (not a singular one), and its energy."""
         k, place = support.size, self._place
         place.support[:k] = support
-        while walk_down(self._several, place, k, _FLIPS) != MINIMUM:
+        while walk_down(self._several, place, k, FLIPS) != MINIMUM:
             at, now = place.support[:k], self._form.energy(np.sort(place.support[:k]))
             better = self._flip_by_columns(at.copy(), now)
             self._tick(k)
@@ -68,7 +75,7 @@ class SeveralSearcher:
         self._tick(k)
         best = np.sort(place.support[:k])
         found = best, self._form.energy(best)
-        return found if self._wider is None else self._further_down(*found)
+        return self._further_down(*found) if self._form.rules.need.size else found
 
     def _further_down(self, support: Support, energy: float) -> Found:
         """From a minimum of single flips, as long as a product with its factors lowers the energy."""
@@ -110,17 +117,33 @@ class SeveralSearcher:
         best, low = self.down(self._random(k, key) if start is None else start)
         least, most = descent.columns(k)
         most = max(1, min(most, self._n - k, k))
-        least = min(least, most)
-        for round_ in range(1, descent.kicks + 1):
-            if round_ % ANEW == 0:
-                words = philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)
-                begin = self._random(k, words[:2].copy())
-            else:
-                begin = self._kicked(best, key, round_, least, most)
-            other = self.down(begin)
+        least, round_ = min(least, most), 1
+        while round_ <= descent.kicks:
+            other: Found | None = None
+            if self._ruled:
+                last = min(round_ + _ROUNDS, descent.kicks + 1)
+                round_, new = kick_on(
+                    self._several, self._place, self._wider, k, key, best, low, round_, last, least, most
+                )
+                self._tick(k)
+                if round_ == last:
+                    continue
+                if new:
+                    support = np.sort(self._place.support[:k])
+                    other = support, self._form.energy(support)
+            if other is None:
+                other = self.down(self._next(best, key, round_, least, most))
             if is_lower(other[1], low, self._form.yy):
                 best, low = other
+            round_ += 1
         return best, low
+
+    def _next(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
+        """Where a round begins: at random every few rounds, otherwise at the kicked support."""
+        if round_ % ANEW:
+            return self._kicked(best, key, round_, least, most)
+        words = philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)
+        return self._random(best.size, words[:2].copy())
 
     def path(self, largest: int, passes: int) -> Steps:
         """Supports of sizes 1 to `largest` (fewer where no more columns are independent) and their energies.
