@@ -1,4 +1,4 @@
-r"""Moves between supports that keep rules, compiled: random supports, kicks, and products brought in with their factors.
+r"""Moves between supports that keep rules, compiled: random supports, kicks, products brought in with their factors.
 
 Columns that need others enter together with what they lack; columns whose factors leave go with them. A pair flip
 cannot bring in a product of two columns that are not there: `include` tries that at a minimum. With T the support and m

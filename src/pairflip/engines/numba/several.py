@@ -54,8 +54,8 @@ class Spot(NamedTuple):
     """Memory of a search, for up to K columns.
 
     `support` (K,); `P`, `L` (K, K); `rows`, `V`, `D` (K, n): rows of G, V above, and products c R'; `x` (K, q),
-    `R` (n, q), `s`, `r2` (n,) with r2 the squared norms of R; `inside` (n,): 1 for columns that cannot enter; `clashes`,
-    `only`, `missing` (n,) and `batch`: see `rules`.
+    `R` (n, q), `s`, `r2` (n,) with r2 the squared norms of R; `inside` (n,): 1 for columns that cannot enter;
+    `clashes`, `only`, `missing` (n,) and `batch`: see `rules`.
     """
 
     support: Any
