@@ -14,6 +14,7 @@ PAGES = [
     "choosing-the-size.md",
     "classes.md",
     "cluster.md",
+    "limits.md",
     "predicting.md",
     "proof.md",
     "searching.md",

@@ -218,7 +218,7 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
     """
     rows = fewest_rows(problem, halves)
     room = rows - problem.forced.shape[1] - 1
-    most = int(problem.candidates.size)
+    most = problem.most_columns
     if min(sizes, default=0) < 1 or max(sizes) > most:
         bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)
         raise ValueError(f"size is {bad}; expected a number of columns from 1 to {most}.")

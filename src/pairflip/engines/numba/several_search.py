@@ -39,7 +39,7 @@ from pairflip.losses.several import SeveralForm
 from pairflip.philox import philox4x32
 from pairflip.seating import seated
 
-_ROUNDS = 64  # of kicks in one call, so that Ctrl-C is heard
+_ROUNDS = 16  # of kicks in one call, so that Ctrl-C is heard
 _CHECKED = 200  # flips that are judged one by one, at most
 _PACKED = 8  # orders in which columns are seated where taking the best ones leads nowhere
 _OWN_ROUND = 0x73657665
