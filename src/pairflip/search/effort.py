@@ -143,10 +143,11 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
         m, p = gram.n_rows, k + 1
         return 2e4 + 5.0 * m * (0.5 * gram.n_columns * (1.0 + p) + 4.0 * p * p + 150.0)
     if gram.objective == "several":  # some four tables computed anew, and an energy by QR; or six by the columns
-        shakily = shaky * 6.0 * (5e5 + gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k)
+        entries = gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k
         if isinstance(gram, RuledForm):  # kicks without leaving the kernel; products that are tried with their factors
             products = 2.0 * float(np.count_nonzero(np.diff(gram.rules.need_start))) * (k + 3) ** 3
-            return 1.5e4 + gram.n_columns * k * (48.0 + 4.8 * k) + products + shakily
+            return 1.5e4 + gram.n_columns * k * (48.0 + 4.8 * k) + products + 12.0 * shaky * entries
+        shakily = shaky * 6.0 * (5e5 + entries)
         return 2.5e5 + 4.0 * gram.n_columns * k * (6.0 + 0.6 * k) + shakily
     n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.

@@ -17,6 +17,7 @@ import numpy as np
 from pairflip.engines.numba.compile import entry, kernel, template
 from pairflip.engines.numba.draws import draw_start
 from pairflip.engines.numba.kicks import below, draw
+from pairflip.engines.numba.ruled_columns import addition_by_columns, go_down_by_columns
 from pairflip.engines.numba.rules import clash, fits, gather, is_needed
 from pairflip.engines.numba.several import (
     BATCH,
@@ -290,11 +291,11 @@ def include(form, place, wide, k):
 
 
 @entry
-def kick_on(form, place, wide, k, key, best, low, first, last, least, most):
-    """Rounds of kicks and descents from `best`; the first that needs the columns, and whether it found something new.
+def kick_on(form, place, wide, rows, k, key, best, low, first, last, least, most):
+    """Rounds of kicks and descents from `best`; the first that QR must judge, and whether it found something new.
 
-    What is new has an energy below `low` as far as the Gram matrix can tell, and stands in the support; another round
-    is one in which rounding might decide, or nothing could follow, and has to be done again by whoever can.
+    What is new has an energy below `low` as far as can be told here, and stands in the support; another round is one in
+    which rounding might decide, or nothing could follow, and has to be done again by whoever can.
     """
     for round_ in range(first, last):
         if round_ % ANEW == 0:
@@ -307,21 +308,28 @@ def kick_on(form, place, wide, k, key, best, low, first, last, least, most):
                 place.support[i] = best[i]
             found = change(form, place, k, key, round_, least, most)
         while found < k:
-            column = best_addition(form, place, found, best if round_ % ANEW else best[:0])
+            barred = best if round_ % ANEW else best[:0]
+            column = best_addition(form, place, found, barred)
+            if column < 0:
+                column = addition_by_columns(form, place, rows, found, barred)
             if column < 0:
                 return round_, False
             place.support[found] = column
             found += 1
+        left = form.yy
         while True:
-            if go_down(form, place, k, FLIPS) != MINIMUM:
+            if go_down(form, place, k, FLIPS) == MINIMUM:
+                left = form.yy
+                for i in range(k):
+                    for t in range(form.B.shape[1]):
+                        left -= place.BS[i, t] * place.x[i, t] * np.sqrt(place.P[i, i])
+            elif go_down_by_columns(form, place, rows, k, FLIPS) == MINIMUM:
+                left = rows.left[0]
+            else:
                 return round_, False
             if form.rules.need.size == 0 or not best_inclusion(form, place, wide, k):
                 break
-        gained = 0.0
-        for i in range(k):
-            for t in range(form.B.shape[1]):
-                gained += place.BS[i, t] * place.x[i, t] * np.sqrt(place.P[i, i])
-        if 0.5 * (form.yy - gained) <= low + GRAY * form.yy:
+        if 0.5 * left <= low + GRAY * form.yy:
             mark(form, place, k)
             known = True
             for i in range(k):

@@ -8,6 +8,7 @@ support are replaced and it descends again; every few rounds it starts anew at r
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from pairflip.engines.numba.ruled import (
     new_wider,
     open_columns,
 )
+from pairflip.engines.numba.ruled_columns import Rows, new_rows, walk_down_by_columns
 from pairflip.engines.numba.several import (
     MINIMUM,
     Several,
@@ -66,6 +68,8 @@ class SeveralSearcher:
         k, place = support.size, self._place
         place.support[:k] = support
         while walk_down(self._several, place, k, FLIPS) != MINIMUM:
+            if self._ruled and walk_down_by_columns(self._several, place, self._in_rows, k, FLIPS) == MINIMUM:
+                break
             at, now = place.support[:k], self._form.energy(np.sort(place.support[:k]))
             better = self._flip_by_columns(at.copy(), now)
             self._tick(k)
@@ -123,7 +127,7 @@ class SeveralSearcher:
             if self._ruled:
                 last = min(round_ + _ROUNDS, descent.kicks + 1)
                 round_, new = kick_on(
-                    self._several, self._place, self._wider, k, key, best, low, round_, last, least, most
+                    self._several, self._place, self._wider, self._in_rows, k, key, best, low, round_, last, least, most
                 )
                 self._tick(k)
                 if round_ == last:
@@ -247,6 +251,11 @@ class SeveralSearcher:
                 columns, targets = np.ascontiguousarray(triangle[:, : self._n].T), triangle[:, self._n :].copy()
             self._columns = columns, targets
         return self._columns
+
+    @cached_property
+    def _in_rows(self) -> Rows:
+        """The same for kernels."""
+        return new_rows(*self._rows(), self._place.support.size)
 
     def _directions(self, support: Support) -> tuple[Floats, Floats]:
         """For each slot the unit vector (k, m) of the support orthogonal to its other columns; its products (k, q)."""
