@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import entry, kernel, template
+from pairflip.engines.numba.compile import apart, entry, kernel
 from pairflip.engines.numba.draws import draw_start
 from pairflip.engines.numba.kicks import below, draw
 from pairflip.engines.numba.ruled_columns import addition_by_columns, go_down_by_columns
@@ -41,6 +41,7 @@ LEFT = 2
 BEST, INSERTED = 0, 2
 ANEW = 4
 """Every so many rounds a chain starts at random instead of being kicked."""
+KICK, SEAT, CHANGE, ADD, DESCEND = 0, 1, 2, 3, 4
 FLIPS = 1000
 """Of a descent in one call, far more than it takes."""
 
@@ -77,7 +78,7 @@ def enter(form, place, at, k, j):
     return at + count
 
 
-@kernel
+@apart
 def seat_by_rules(form, place, stays, k):
     """Columns of `order` after the first `stays` of the support, as long as some may enter; how many there are."""
     for i in range(stays):
@@ -91,14 +92,6 @@ def seat_by_rules(form, place, stays, k):
     return at
 
 
-@entry
-def begin_by_rules(form, place, k, key):
-    """Seat the first columns of the random order of a key that may stand together; how many could be seated."""
-    draw_start(key[0], key[1], place.order)
-    mark(form, place, 0)
-    return seat_by_rules(form, place, 0, k)
-
-
 @kernel
 def leave(place, stays, at):
     """The column at a slot goes behind those that stay; how many stay then."""
@@ -108,7 +101,7 @@ def leave(place, stays, at):
     return stays - 1
 
 
-@kernel
+@apart
 def leave_together(rules, place, stays):
     """Columns whose factors have left go, too; how many stay."""
     changed = True
@@ -159,7 +152,7 @@ def insert(form, place, k, stays, key, round_):
     return now, now > stays
 
 
-@template
+@apart
 def change(form, place, k, key, round_, least, most):
     """Random columns of the support leave, with those that need them; or a random one enters, and what is in its way.
 
@@ -186,12 +179,6 @@ def change(form, place, k, key, round_, least, most):
         there = i + below(w2, n - i)
         place.order[i], place.order[there] = place.order[there], place.order[i]
     return seat_by_rules(form, place, stays, k)
-
-
-@entry
-def kick_by_rules(form, place, k, key, round_, least, most):
-    """`change`."""
-    return change(form, place, k, key, round_, least, most)
 
 
 @kernel
@@ -251,7 +238,7 @@ def drop_least(form, wide, k):
     return least
 
 
-@template
+@apart
 def best_inclusion(form, place, wide, k):
     """Bring in the column, with others that it lacks, that lowers the energy most; whether there was one."""
     mark(form, place, k)
@@ -284,52 +271,74 @@ def best_inclusion(form, place, wide, k):
     return found
 
 
-@entry
-def include(form, place, wide, k):
-    """`best_inclusion`."""
-    return best_inclusion(form, place, wide, k)
+@apart
+def add(form, place, rows, k, barred):
+    """The column that lowers the energy of the first k most, none of the `barred`; -1 where QR must decide."""
+    column = best_addition(form, place, k, barred)
+    return addition_by_columns(form, place, rows, k, barred) if column < 0 else column
+
+
+@apart
+def descend(form, place, wide, rows, k):
+    """Down to a minimum that no product with its factors lowers; its energy, or infinity where QR must decide."""
+    while True:
+        left = form.yy
+        if go_down(form, place, k, FLIPS) == MINIMUM:
+            for i in range(k):
+                for t in range(form.B.shape[1]):
+                    left -= place.BS[i, t] * place.x[i, t] * np.sqrt(place.P[i, i])
+        elif go_down_by_columns(form, place, rows, k, FLIPS) == MINIMUM:
+            left = rows.left[0]
+        else:
+            return np.inf
+        if form.rules.need.size == 0 or not best_inclusion(form, place, wide, k):
+            return 0.5 * left
+
+
+@apart
+def seat_at_random(form, place, k, key0, key1):
+    """Seat the first columns of the random order of a key that may stand together; how many could be seated."""
+    draw_start(key0, key1, place.order)
+    mark(form, place, 0)
+    return seat_by_rules(form, place, 0, k)
 
 
 @entry
-def kick_on(form, place, wide, rows, k, key, best, low, first, last, least, most):
+def go(form, place, wide, rows, k, key, best, low, first, last, least, most, what):
     """Rounds of kicks and descents from `best`; the first that QR must judge, and whether it found something new.
 
     What is new has an energy below `low` as far as can be told here, and stands in the support; another round is one in
-    which rounding might decide, or nothing could follow, and has to be done again by whoever can.
+    which rounding might decide, or nothing could follow, and has to be done again by whoever can. The parts of a round
+    can be asked for alone, all by one entry so that they are compiled once: to SEAT random columns (how many there
+    are), to CHANGE the support as round `first` does (how many stay), to ADD a column to the first k, none of `best`
+    (which), to DESCEND (whether that ended at a minimum).
     """
+    if what == SEAT:
+        return seat_at_random(form, place, k, key[0], key[1]), True
+    if what == CHANGE:
+        return change(form, place, k, key, first, least, most), True
+    if what == ADD:
+        return add(form, place, rows, k, best), True
+    if what == DESCEND:
+        return 0, np.isfinite(descend(form, place, wide, rows, k))
     for round_ in range(first, last):
         if round_ % ANEW == 0:
             w0, w1, _, _ = draw(key, round_, WHAT, 1)
-            draw_start(w0, w1, place.order)
-            mark(form, place, 0)
-            found = seat_by_rules(form, place, 0, k)
+            found, barred = seat_at_random(form, place, k, np.uint32(w0), np.uint32(w1)), best[:0]
         else:
             for i in range(k):
                 place.support[i] = best[i]
-            found = change(form, place, k, key, round_, least, most)
+            found, barred = change(form, place, k, key, round_, least, most), best
         while found < k:
-            barred = best if round_ % ANEW else best[:0]
-            column = best_addition(form, place, found, barred)
-            if column < 0:
-                column = addition_by_columns(form, place, rows, found, barred)
+            column = add(form, place, rows, found, barred)
             if column < 0:
                 return round_, False
             place.support[found] = column
             found += 1
-        left = form.yy
-        while True:
-            if go_down(form, place, k, FLIPS) == MINIMUM:
-                left = form.yy
-                for i in range(k):
-                    for t in range(form.B.shape[1]):
-                        left -= place.BS[i, t] * place.x[i, t] * np.sqrt(place.P[i, i])
-            elif go_down_by_columns(form, place, rows, k, FLIPS) == MINIMUM:
-                left = rows.left[0]
-            else:
-                return round_, False
-            if form.rules.need.size == 0 or not best_inclusion(form, place, wide, k):
-                break
-        if 0.5 * left <= low + GRAY * form.yy:
+        energy = descend(form, place, wide, rows, k)
+        if energy == np.inf:
+            return round_, False
+        if energy <= low + GRAY * form.yy:
             mark(form, place, k)
             known = True
             for i in range(k):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import EQUAL
-from pairflip.engines.numba.compile import entry, kernel, template
+from pairflip.engines.numba.compile import apart, kernel
 from pairflip.engines.numba.several import DOUBT, GRAY, MINIMUM, mark, shut
 from pairflip.least_squares import SINGULAR
 
@@ -25,7 +25,7 @@ EXACT = 1e-6
 """A support that leaves less than this of the targets, too."""
 
 
-class Rows(NamedTuple):
+class ColumnRows(NamedTuple):
     """Columns (n, m) and targets (q, m), ridge terms among the rows; memory for a basis.
 
     `Q`, `U` (K, m), `T` (K, K), `c` (K, q), `z` (m,); `left` (1,): twice the energy of the support.
@@ -41,12 +41,12 @@ class Rows(NamedTuple):
     left: Any
 
 
-def new_rows(columns: Any, targets: Any, largest: int) -> Rows:
+def new_rows(columns: Any, targets: Any, largest: int) -> ColumnRows:
     """The same for supports of up to `largest` of the columns (n, m), with targets (m, q)."""
     m, q = targets.shape
     basis, square = np.zeros((largest, m)), np.zeros((largest, largest))
     targets = np.ascontiguousarray(targets.T)
-    return Rows(
+    return ColumnRows(
         columns, targets, basis, basis.copy(), square, np.zeros((largest, q)), np.zeros(m), np.zeros(1)
     )  # fmt: skip
 
@@ -139,7 +139,7 @@ def beside(place, rows, k, j):
         place.R[j, t] = dot(z, rows.targets[t])
 
 
-@template
+@apart
 def go_down_by_columns(form, place, rows, k, most):
     """Make the best flips, at most so many; MINIMUM, or DOUBT where QR must decide how to go on."""
     n, q = form.G.shape[0], form.B.shape[1]
@@ -182,13 +182,7 @@ def go_down_by_columns(form, place, rows, k, most):
     return DOUBT
 
 
-@entry
-def walk_down_by_columns(form, place, rows, k, most):
-    """`go_down_by_columns`."""
-    return go_down_by_columns(form, place, rows, k, most)
-
-
-@template
+@apart
 def addition_by_columns(form, place, rows, k, barred):
     """The column that lowers the energy of the first k most, none of the `barred`; -1 where there is none."""
     column, best = -1, -1.0

@@ -1,8 +1,11 @@
-"""Rules for what may be in a support together, asked before a flip, an addition or a removal (see `limits.Rules`)."""
+"""Rules for what may be in a support together, asked before a flip, an addition or a removal (see `limits.Rules`).
+
+Nothing here rounds, so that what is long is compiled once (`apart`).
+"""
 
 from __future__ import annotations
 
-from pairflip.engines.numba.compile import kernel
+from pairflip.engines.numba.compile import apart, kernel
 from pairflip.limits import NOWHERE
 
 
@@ -46,7 +49,7 @@ def may_flip(rules, support, k, slot, j):
     return may_enter(rules, support, k, slot, j) and not is_needed(rules, support, k, slot)
 
 
-@kernel
+@apart
 def consider(rules, support, k, inside, clashes, only, missing):
     """For every candidate with how many columns of a support it clashes, the slot of one, and how many it lacks.
 
@@ -63,7 +66,7 @@ def consider(rules, support, k, inside, clashes, only, missing):
                 missing[j] += 1
 
 
-@kernel
+@apart
 def close(rules, support, k, slot, inside, clashes, only, missing):
     """Mark `inside` what may not take the place of the column at `slot` (-1: stand beside all), after `consider`."""
     needed = slot >= 0 and is_needed(rules, support, k, slot)
@@ -77,7 +80,7 @@ def close(rules, support, k, slot, inside, clashes, only, missing):
         inside[support[i]] = 1
 
 
-@kernel
+@apart
 def gather(rules, inside, j, batch):
     """Write candidate j and what it needs beside the columns that are `inside` into `batch`; how many, 0 if in vain.
 
@@ -102,7 +105,7 @@ def gather(rules, inside, j, batch):
     return count
 
 
-@kernel
+@apart
 def fits(rules, support, k, batch, count):
     """Whether the gathered columns clash neither with a support nor with each other."""
     for b in range(count):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +17,18 @@ from numpy.typing import NDArray
 from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.ruled import (
+    ADD,
     ANEW,
+    CHANGE,
+    DESCEND,
     FLIPS,
-    begin_by_rules,
-    include,
-    kick_by_rules,
-    kick_on,
+    KICK,
+    SEAT,
+    go,
     new_wider,
     open_columns,
 )
-from pairflip.engines.numba.ruled_columns import Rows, new_rows, walk_down_by_columns
+from pairflip.engines.numba.ruled_columns import ColumnRows, new_rows
 from pairflip.engines.numba.several import (
     MINIMUM,
     Several,
@@ -49,6 +52,7 @@ _OWN_ROUND = 0x73657665
 Support = NDArray[np.int64]
 Found = tuple[Support, float]
 _NONE = np.zeros(0, np.int64)
+_NO_KEY = np.zeros(2, np.uint32)
 
 
 class SeveralSearcher:
@@ -67,9 +71,7 @@ class SeveralSearcher:
         """The minimum that is reached from a support (not a singular one), and its energy."""
         k, place = support.size, self._place
         place.support[:k] = support
-        while walk_down(self._several, place, k, FLIPS) != MINIMUM:
-            if self._ruled and walk_down_by_columns(self._several, place, self._in_rows, k, FLIPS) == MINIMUM:
-                break
+        while not self._walked_down(k):
             at, now = place.support[:k], self._form.energy(np.sort(place.support[:k]))
             better = self._flip_by_columns(at.copy(), now)
             self._tick(k)
@@ -78,26 +80,34 @@ class SeveralSearcher:
             place.support[:k] = better
         self._tick(k)
         best = np.sort(place.support[:k])
-        found = best, self._form.energy(best)
-        return self._further_down(*found) if self._form.rules.need.size else found
+        return best, self._form.energy(best)
 
-    def _further_down(self, support: Support, energy: float) -> Found:
-        """From a minimum of single flips, as long as a product with its factors lowers the energy."""
-        if not include(self._several, self._place, self._wider, support.size):
-            return support, energy
-        other = np.sort(self._place.support[: support.size])
-        if not is_lower(self._form.energy(other), energy, self._form.yy):
-            return support, energy
-        return self.down(other)
+    def _walked_down(self, k: int) -> bool:
+        """Whether kernels could walk down to a minimum; otherwise the columns decide how to go on."""
+        if self._ruled:
+            return self._ask(DESCEND, k)[1]
+        return bool(walk_down(self._several, self._place, k, FLIPS) == MINIMUM)
 
     def larger(self, support: Support, barred: Support = _NONE) -> Support | None:
         """One column more, the best one beside those `barred`; None where all others depend on the support."""
         k = support.size
         self._place.support[:k] = support
-        column = int(find_addition(self._several, self._place, k, barred))
+        if self._ruled:
+            column = self._ask(ADD, k, best=barred)[0]
+        else:
+            column = int(find_addition(self._several, self._place, k, barred))
         if column >= 0:
             return np.append(support, column)
         return self._add_by_columns(support, barred)
+
+    def _ask(
+        self, what: int, k: int, key: NDArray[np.uint32] = _NO_KEY, best: Support = _NONE, low: float = 0.0,
+        rounds: tuple[int, int] = (0, 0), columns: tuple[int, int] = (0, 0),
+    ) -> tuple[int, bool]:  # fmt: skip
+        """What `ruled.go` says."""
+        place, rows = self._place, self._in_rows
+        found, new = go(self._several, place, self._wider, rows, k, key, best, low, *rounds, *columns, what)
+        return int(found), bool(new)
 
     def smaller(self, support: Support) -> Support:
         """One column less: the one that is missed least, of those that no other needs."""
@@ -126,9 +136,7 @@ class SeveralSearcher:
             other: Found | None = None
             if self._ruled:
                 last = min(round_ + _ROUNDS, descent.kicks + 1)
-                round_, new = kick_on(
-                    self._several, self._place, self._wider, self._in_rows, k, key, best, low, round_, last, least, most
-                )
+                round_, new = self._ask(KICK, k, key, best, low, (round_, last), (least, most))
                 self._tick(k)
                 if round_ == last:
                     continue
@@ -179,16 +187,18 @@ class SeveralSearcher:
 
     def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
         """The first columns of the random order of a key, and the best ones where too few are independent."""
-        begin = begin_by_rules if self._ruled else begin_at_random
-        found = int(begin(self._several, self._place, k, key))
-        return self._filled(self._place.support[:found].copy(), k, _NONE, self._place.order.copy())
+        place = self._place
+        found = self._ask(SEAT, k, key)[0] if self._ruled else int(begin_at_random(self._several, place, k, key))
+        return self._filled(place.support[:found].copy(), k, _NONE, place.order.copy())
 
     def _kicked(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
         """The support after some of its columns were replaced."""
         k, place = best.size, self._place
         place.support[:k] = best
-        change = kick_by_rules if self._ruled else kick
-        found = int(change(self._several, place, k, key, round_, least, most))
+        if self._ruled:
+            found = self._ask(CHANGE, k, key, rounds=(round_, round_), columns=(least, most))[0]
+        else:
+            found = int(kick(self._several, place, k, key, round_, least, most))
         stays = place.support[:found].copy()
         return self._filled(stays, k, np.setdiff1d(best, stays), stays)
 
@@ -253,7 +263,7 @@ class SeveralSearcher:
         return self._columns
 
     @cached_property
-    def _in_rows(self) -> Rows:
+    def _in_rows(self) -> ColumnRows:
         """The same for kernels."""
         return new_rows(*self._rows(), self._place.support.size)
 
@@ -317,6 +327,11 @@ class SeveralSearcher:
             if np.isfinite(self._form.energy(np.sort(other))):
                 return other
         return None
+
+
+def first_kernel(form: Gram) -> Any:
+    """What is compiled first."""
+    return go if isinstance(form, SeveralForm) and form.rules.any else walk_down
 
 
 def walk_several(
