@@ -15,6 +15,7 @@ PAGES = [
     "classes.md",
     "cluster.md",
     "groups.md",
+    "limits.md",
     "predicting.md",
     "proof.md",
     "searching.md",

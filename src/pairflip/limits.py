@@ -22,10 +22,14 @@ from pairflip.text import plural
 Ints = NDArray[np.int64]
 NOWHERE = -1
 """In place of a group: none; in place of a needed column: one that cannot be chosen."""
-_FACTORS = re.compile(r"\s*[:*]\s*|\s+")  # a:b, a*b, and "a b", as scikit-learn's PolynomialFeatures writes it
+_FACTORS = re.compile(r"\s*[:*×]\s*|\s+")  # a:b, a*b, and "a b", as scikit-learn's PolynomialFeatures writes it
 _POWER = re.compile(r"(.+?)\^\d+$")
 ALL_POSITIVE = "all positive"
 """What settings say in place of a sign for each column."""
+_AS_IS = re.compile(r"I\((.+)\)$")  # I(a ** 2), I(a * b): formulas of R and patsy
+_NUMBERED = re.compile(r"(\D*?)([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(\D*)$")  # nm900, x_001, 1100.5 nm
+SLACK = 1e-9
+"""Of the least distance: 0.3 - 0.2 is less than 0.1 by rounding, and is not meant to be."""
 _SIGNS = {"+": 1, "-": -1, "": 0, "0": 0, "+1": 1, "1": 1, "-1": -1}
 
 
@@ -57,6 +61,11 @@ class Rules(NamedTuple):
         here = set(support.tolist())
         return all(here.issuperset(self.need[self.need_start[j] : self.need_start[j + 1]].tolist()) for j in here)
 
+    def needed(self, support: Ints) -> NDArray[np.bool_]:
+        """Which columns (k,) of a support others of it need."""
+        asked = [self.need[self.need_start[j] : self.need_start[j + 1]] for j in support.tolist()]
+        return np.isin(support, np.concatenate([np.zeros(0, np.int64), *asked]))
+
 
 def no_rules(n: int) -> Rules:
     """Rules that forbid nothing among n candidates."""
@@ -77,7 +86,9 @@ class Limits:
     min_distance : float
         No two chosen columns closer than this.
     positions : (N,)
-        Where columns are: their names if all of those are numbers, otherwise their places.
+        Where columns are: by the numbers in their names if all have one, otherwise by their places.
+    by_names : bool
+        Whether positions are those of the names.
     needs : dict of columns (n,) by column
         What must be there for a column to be there.
     signs : (N,) or None
@@ -88,6 +99,7 @@ class Limits:
     one_per_group: bool = False
     min_distance: float = 0.0
     positions: Floats = field(default_factory=lambda: np.zeros(0))
+    by_names: bool = False
     needs: dict[int, Ints] = field(default_factory=dict)
     signs: NDArray[np.int8] | None = None
 
@@ -129,9 +141,8 @@ class Limits:
             [at.get(int(c), NOWHERE) for c in self.needs.get(int(j), ()) if int(c) not in always] for j in candidates
         ]
         start = np.concatenate([[0], np.cumsum([len(each) for each in needed])]).astype(np.int64)
-        return Rules(
-            group, position, self.min_distance, start, np.array(list(chain.from_iterable(needed)), dtype=np.int64)
-        )
+        apart = self.min_distance * (1.0 - SLACK)
+        return Rules(group, position, apart, start, np.array(list(chain.from_iterable(needed)), dtype=np.int64))
 
     def arguments(self) -> dict[str, Any]:
         """The same as `SubsetProblem` takes it, for another table with these columns."""
@@ -151,6 +162,7 @@ class Limits:
             said["one_per_group"] = self.one_per_group
         if self.min_distance > 0:
             said["min_distance"] = self.min_distance
+            said["distance_by"] = "names" if self.by_names else "places"
         if self.needs:
             said["hierarchy"] = {names[j]: [names[int(c)] for c in each] for j, each in self.needs.items()}
         if self.signs is not None:
@@ -183,11 +195,13 @@ def read_limits(
     if one_per_group and not found:
         raise ValueError("one_per_group is True without groups; expected groups={name: [columns], ...} with it.")
     distance = _read_distance(min_distance)
+    positions, by_names = _positions(names, always) if distance else (np.zeros(0), False)
     return Limits(
         groups=found,
         one_per_group=bool(one_per_group),
         min_distance=distance,
-        positions=_positions(names) if distance else np.zeros(0),
+        positions=positions,
+        by_names=by_names,
         needs=_read_hierarchy(hierarchy, names),
         signs=_read_signs(positive, names),
     )
@@ -246,23 +260,33 @@ def _read_distance(distance: Any) -> float:
     number = isinstance(distance, (int, float, np.number)) and not isinstance(distance, bool)
     if not (number and np.isfinite(distance) and distance >= 0):
         raise ValueError(
-            f"min_distance is {distance!r}; expected a number >= 0, in units of the names of the columns if those are "
-            "numbers, otherwise in places."
+            f"min_distance is {distance!r}; expected a number >= 0, by the numbers in the names of the columns if "
+            "all have one, otherwise in places."
         )
     return float(distance)
 
 
-def _positions(names: Sequence[str]) -> Floats:
-    """Names of columns as numbers if all are, otherwise their places."""
-    try:
-        found = np.array([float(name) for name in names])
-    except ValueError:
-        return np.arange(len(names), dtype=np.float64)
-    return found if np.isfinite(found).all() else np.arange(len(names), dtype=np.float64)
+def _positions(names: Sequence[str], always: Ints) -> tuple[Floats, bool]:
+    """Positions (N,) of columns, and whether they are the numbers in the names.
+
+    They are if every name (but those that are always in the model) is a number, or a number between the same letters:
+    ``900``, ``nm900``, ``900 nm``.
+    """
+    places, forced = np.arange(len(names), dtype=np.float64), set(always.tolist())
+    found, around = places.copy(), set()
+    for j, name in enumerate(names):
+        if j in forced:
+            continue
+        parts = _NUMBERED.match(name.strip())
+        if parts is None:
+            return places, False
+        around.add((parts[1], parts[3]))
+        found[j] = float(parts[2])
+    return (found, True) if len(around) == 1 and np.isfinite(found).all() else (places, False)
 
 
 def _read_hierarchy(hierarchy: Any, names: Sequence[str]) -> dict[int, Ints]:
-    """What each product needs: from a mapping, or (True) from names such as a:b, a*b, "a b" and a^2."""
+    """What each product needs: from a mapping, or (True) from names such as a:b, a*b, "a b", a^2 and I(a ** 2)."""
     if hierarchy is None or hierarchy is False:
         return {}
     if isinstance(hierarchy, Mapping):
@@ -270,8 +294,7 @@ def _read_hierarchy(hierarchy: Any, names: Sequence[str]) -> dict[int, Ints]:
         for product, factors in hierarchy.items():
             (column,) = _columns([product], names, "hierarchy").tolist()
             needs[column] = _columns(factors, names, "hierarchy")
-            if column in needs[column]:
-                raise ValueError(f"hierarchy says that {names[column]!r} needs itself; expected other columns.")
+        _check_circles(needs, names)
         return needs
     if hierarchy is not True:
         raise TypeError(
@@ -281,7 +304,8 @@ def _read_hierarchy(hierarchy: Any, names: Sequence[str]) -> dict[int, Ints]:
     place = {name: j for j, name in reversed(list(enumerate(names)))}
     needs = {}
     for j, name in enumerate(names):
-        parts = {_POWER.sub(r"\1", part) for part in _FACTORS.split(name.strip()) if part}
+        written = re.sub(r"\s*\*\*\s*", "^", _AS_IS.sub(r"\1", name.strip()))
+        parts = {_POWER.sub(r"\1", part) for part in _FACTORS.split(written) if part}
         if parts != {name} and parts <= place.keys():
             needs[j] = np.array(sorted(place[part] for part in parts), dtype=np.int64)
     if not needs:
@@ -290,6 +314,22 @@ def _read_hierarchy(hierarchy: Any, names: Sequence[str]) -> dict[int, Ints]:
             "names, or {product: [factors], ...}."
         )
     return needs
+
+
+def _check_circles(needs: Mapping[int, Ints], names: Sequence[str]) -> None:
+    """Refuse a column that, by way of others, needs itself."""
+    for column in needs:
+        asked, seen = needs[column].tolist(), set[int]()
+        while asked:
+            other = asked.pop()
+            if other == column:
+                raise ValueError(
+                    f"hierarchy says that {names[column]!r} needs itself (perhaps by way of others); expected products "
+                    "that need their factors, and nothing in a circle."
+                )
+            if other not in seen:
+                seen.add(other)
+                asked += needs.get(other, np.zeros(0, np.int64)).tolist()
 
 
 def _read_signs(positive: Any, names: Sequence[str]) -> NDArray[np.int8] | None:

@@ -19,6 +19,7 @@ from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets, limited
 from pairflip.losses.loo import LooGram
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
 from pairflip.losses.units import Units
+from pairflip.seating import largest
 from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
@@ -71,8 +72,8 @@ class SubsetProblem:
     one_per_group : bool
         Choose at most one column of each group instead.
     min_distance : float, optional
-        For ordered columns such as wavelengths: no two chosen ones closer than this, in units of the names if those
-        are numbers, otherwise in places.
+        For ordered columns such as wavelengths: no two chosen ones closer than this, by the numbers in their names if
+        all have one and the same letters around it (``900``, ``nm900``), otherwise in places.
     hierarchy : True or dict of columns by column, optional
         A product only with its factors: by names such as ``a:b`` (also ``a*b``, ``a b``, ``a^2``), or as given.
     positive : True, (N,) signs, or dict of signs by column, optional
@@ -198,6 +199,12 @@ class SubsetProblem:
         weights = self.sample_weight if self.offset is None else np.concatenate([self.sample_weight, self.offset])
         names = [*self.column_names, *self.target_names]
         return data_hash(names if self.target_names else self.column_names, self.X, self.y, weights)
+
+    @cached_property
+    def most_columns(self) -> int:
+        """The most columns (or groups) that can be chosen: all, or as many of them as rules let stand together."""
+        n = self.gram.n_columns
+        return largest(self.limits.rules(self.candidates, self.always)) if self.limits.ruled else n
 
     @property
     def n_columns(self) -> int:

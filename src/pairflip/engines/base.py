@@ -72,6 +72,10 @@ def is_lower(energies: float | Floats, than: float | Floats, yy: float | Floats)
     return ~reaches(than, energies, yy)
 
 
+ANEW = 4
+"""Where energies have kernels of their own, a chain starts at random every so many rounds instead of being kicked."""
+
+
 @dataclass(frozen=True)
 class Descent:
     """What a chain does after annealing, or instead of it: descend, then kick and descend again.
@@ -257,6 +261,8 @@ class RankTooSmall(ValueError):
     def __init__(self, k: int, rank: int, objective: str = "energy") -> None:
         more = " and leave every row a leave-one-out error" if objective == "loo" else ""
         what = "groups" if objective == "grouped" else "columns"
+        if objective == "rules":
+            more = " and were found to keep the rules together"
         super().__init__(
             f"k is {k}, but only {rank} of the candidate {what} are linearly independent (to working precision)"
             f"{more}; expected k <= {rank}."

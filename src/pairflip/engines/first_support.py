@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pairflip.engines.base import RankTooSmall
 from pairflip.gram import Gram
 from pairflip.philox import philox4x32, start_order
+from pairflip.seating import seated
 
 ATTEMPTS = 32
 """Random orders that are tried where rules keep columns apart: the first k that fit may leave no room for another."""
@@ -21,7 +22,7 @@ def first_order(gram: Gram, k: int, key: NDArray[np.uint32], energy: Energy | No
     """An order (N,) of all columns whose first k are a support: the first that stay independent, in random order.
 
     Rules (`SeveralForm.rules`) count as well. A column that needs another may come before it, so that those passed over
-    are asked again while some enter; where too few do, another order is tried.
+    are asked again while some enter; where too few do, another order is tried, and in the end one that looks ahead.
 
     Parameters
     ----------
@@ -48,7 +49,10 @@ def first_order(gram: Gram, k: int, key: NDArray[np.uint32], energy: Energy | No
         if len(ones) == k:
             return np.array(ones + zeros)
         most = max(most, len(ones))
-    raise RankTooSmall(k, most, gram.objective)
+    found = seated(rules, k, start_order(key, gram.n_columns)) if rules is not None and ruled else None
+    if found is None or not np.isfinite(energy(found)):
+        raise RankTooSmall(k, most, gram.objective)
+    return np.concatenate([found, np.setdiff1d(np.arange(gram.n_columns), found)])
 
 
 def _pass(energy: Energy, k: int, ones: list[int], order: list[int]) -> tuple[list[int], list[int]]:

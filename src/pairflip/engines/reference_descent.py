@@ -3,10 +3,14 @@
 The rule of every choice: energies within TIE y'y of the lowest are equal to it; of equals, the column that enters comes
 first, then the column that leaves. Only flips that lower the energy by more than TIE y'y are chosen from. Two minima
 are the same if their energies are within BETTER y'y.
+
+Where rules say what may be chosen together, a support against them has no energy, so that it is never chosen; what
+needs a column that leaves, leaves with it; and where no column can follow, a support is made anew (`seating`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +18,9 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, TIE, Descent, RankTooSmall
 from pairflip.gram import Gram
+from pairflip.losses.several import SeveralForm
 from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL, kick_words
+from pairflip.seating import seated
 
 Columns = list[int]
 
@@ -85,6 +91,8 @@ class LiteralSearch:
             while len(now) != (largest if up else 1):
                 moved = self.add(now) if up else self.remove(now)
                 if moved is None:
+                    moved = self.packed(len(now) + 1, range(self.gram.n_columns))
+                if moved is None:
                     largest = max(supports)
                     now = supports[largest]
                     break
@@ -136,7 +144,7 @@ class LiteralSearch:
         while len(left) < count:
             left.add(member[below(kick_words(key, round_, KICK_DROP, place)[0], k)])
             place += 1
-        now = [c for c in member if c not in left]
+        now = self.without_needy([c for c in member if c not in left])
         if kind == 0:
             return self.fill(now, left, k, key, round_)
         n = self.gram.n_columns
@@ -145,7 +153,7 @@ class LiteralSearch:
             if kind == 2:
                 blocks = [kick_words(key, round_, KICK_ADD + len(now), block) for block in range((n + 127) // 128)]
                 half = np.array([(int(w) >> bit) & 1 == 1 for block in blocks for w in block for bit in range(32)])[:n]
-            found = self.add(now, half) or self.add(now)
+            found = self.add(now, half) or self.add(now) or self.packed(k, now)
             if found is None:
                 raise RankTooSmall(k, len(now), self.gram.objective)
             now = found
@@ -158,6 +166,9 @@ class LiteralSearch:
             if place >= 8 * n + 64:  # hardly any column is independent of these: take the first
                 rest = [j for j in self.outside(now) if np.isfinite(self.energy([*now, j]))]
                 if not rest:
+                    made = self.packed(k, now)
+                    if made is not None:
+                        return made
                     raise RankTooSmall(k, len(now), self.gram.objective)
                 now = [*now, rest[0]]
                 continue
@@ -166,3 +177,21 @@ class LiteralSearch:
                 now = [*now, j]
             place += 1
         return now
+
+    def without_needy(self, now: Columns) -> Columns:
+        """Without columns that need others which are not there."""
+        while isinstance(self.gram, SeveralForm) and not np.isfinite(self.energy(now)):
+            rules = self.gram.rules
+            left = [j for j in now if set(now).issuperset(rules.need[rules.need_start[j] : rules.need_start[j + 1]])]
+            if left == now:
+                break
+            now = left
+        return now
+
+    def packed(self, k: int, first: Iterable[int]) -> Columns | None:
+        """A support of k columns that keeps the rules, some preferred; None where there are no rules, or none is."""
+        if not (isinstance(self.gram, SeveralForm) and self.gram.rules.any):
+            return None
+        order = np.array(list(dict.fromkeys([*first, *range(self.gram.n_columns)])), dtype=np.int64)
+        found = seated(self.gram.rules, k, order)
+        return None if found is None or not np.isfinite(self.energy(found.tolist())) else found.tolist()

@@ -9,6 +9,7 @@ from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.grouped import GroupedError
 from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
+from pairflip.losses.ruled import RuledError
 from pairflip.losses.several import SeveralTargets
 from pairflip.losses.signed import SignedError
 from pairflip.losses.squares import SquaredError
@@ -39,6 +40,4 @@ def limited(loss: Loss, limits: Limits) -> Loss:
         )
     if limits.whole_groups:
         return GroupedError()
-    if limits.signs is not None:
-        return SignedError()
-    raise NotImplementedError
+    return RuledError() if limits.signs is None else SignedError()

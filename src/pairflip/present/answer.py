@@ -22,6 +22,7 @@ from pairflip.present.halves import (
     stability_words,
     unstable_names,
 )
+from pairflip.present.limits import limit_words
 from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.present.sign_words import sign_words
@@ -161,7 +162,8 @@ def answer_of(curve: SizeCurve) -> Answer:
     other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
     headline = [(f"Keep {kept(curve, size)}{_besides(curve)}", False), *_forced(curve), (": ", False)]
     headline += [*_names(curve, size), (".", False)]
-    details: list[Piece] = [(_how_well(curve, size), False), *_by_target(curve, size), *_outer_words(curve)]
+    details: list[Piece] = [*_limits(curve), (_how_well(curve, size), False), *_by_target(curve, size)]
+    details += _outer_words(curve)
     if other is not None:
         details += _other(curve, size, other)
     if words := shrinkage_words(curve):
@@ -189,6 +191,7 @@ def _nothing(curve: SizeCurve) -> Answer:
     if 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]:
         how = "the error is hardly lower"
     details: list[Piece] = [
+        *_limits(curve),
         (f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else "", False),
         (f"{kept(curve, best)} did best on rows that were held out (", False),
         *_names(curve, best),
@@ -205,6 +208,12 @@ def _nothing(curve: SizeCurve) -> Answer:
     cautions = (*class_words.separated(curve, 0), *_of_search(curve, best), *_of_table(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
+
+
+def _limits(curve: SizeCurve) -> list[Piece]:
+    """Under which limits columns were chosen, where there were any."""
+    words = limit_words(curve.settings)
+    return [(f"{words} ", False)] if words else []
 
 
 def _how_well(curve: SizeCurve, size: int) -> str:

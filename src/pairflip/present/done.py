@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pairflip.text import clean, number, plural, shorten
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 Pairs = list[tuple[str, str]]
 _LEFT_OUT = 200
+_ENTRIES = 12  # of a nested setting
 
 
 def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | None) -> Pairs:
@@ -68,11 +70,14 @@ def _runs(sizes: list[int]) -> str:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> Pairs:
-    """Settings as flat pairs, nested ones with a dot."""
+    """Settings as flat pairs, nested ones with a dot and of these no more than can be read."""
     pairs: Pairs = []
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            pairs += flat(value, f"{prefix}{key}.")
+            first = dict(islice(value.items(), _ENTRIES))
+            pairs += flat(first, f"{prefix}{key}.")
+            if len(value) > _ENTRIES:
+                pairs.append((clean(f"{prefix}{key}"), f"and {len(value) - _ENTRIES:,} more"))
         else:
             pairs.append((clean(f"{prefix}{key}"), clean(_text(value))))
     return pairs

@@ -23,6 +23,7 @@ from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
 from pairflip.search.trace import Trace
+from pairflip.text import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +54,17 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
             f"k is {k}, but X has {n} candidate columns that vary; expected k below {n} (with all columns there is "
             "nothing to choose)."
         )
+    if k > problem.most_columns:
+        raise ValueError(f"k is {k}, but {no_more_than(problem)}; expected k up to {problem.most_columns}.")
     return int(k)
+
+
+def no_more_than(problem: SubsetProblem) -> str:
+    """How many columns the rules let stand together."""
+    most, asked = problem.most_columns, [name for name in problem.limits.asked if name != "groups"]
+    if len(asked) > 1:
+        return f"with {' and '.join(asked)} no more than {plural(most, 'column')} were found that keep all of them"
+    return f"with {asked[0]} at most {plural(most, 'column')} can be chosen together"
 
 
 def as_schedule(schedule: Schedule | Literal["auto", "paper"]) -> Schedule:
@@ -276,15 +287,11 @@ def as_descent(
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
     """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
     name = engine if isinstance(engine, str) else engine.name
-    if name == "reference" and (problem.units is not None or problem.limits.signs is not None):
+    if name == "reference" and problem.limits.any:
         return engine
     if name not in ("auto", "numba"):
-        if problem.units is not None:
-            raise ValueError(f"engine is {name!r} and columns are chosen in groups; expected 'auto' or 'numba'.")
-        if problem.limits.signs is not None:
-            raise ValueError(
-                f"engine is {name!r} and coefficients have signs (positive); expected 'auto', 'numba' or 'reference'."
-            )
+        if problem.limits.any:
+            raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
         raise ValueError(

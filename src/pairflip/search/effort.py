@@ -15,6 +15,7 @@ import numpy as np
 from pairflip.engines.base import Descent
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
+from pairflip.losses.ruled import RuledForm
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -147,7 +148,11 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
         inside = k * columns / gram.n_columns
         return 3e5 + 4.0 * columns * inside * (6.0 + 2.0 * inside)
     if gram.objective == "several":  # some four tables computed anew, and an energy by QR; or six by the columns
-        shakily = shaky * 6.0 * (5e5 + gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k)
+        entries = gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k
+        if isinstance(gram, RuledForm):  # kicks without leaving the kernel; products that are tried with their factors
+            products = 2.0 * float(np.count_nonzero(np.diff(gram.rules.need_start))) * (k + 3) ** 3
+            return 1.5e4 + gram.n_columns * k * (48.0 + 4.8 * k) + products + 12.0 * shaky * entries
+        shakily = shaky * 6.0 * (5e5 + entries)
         return 2.5e5 + 4.0 * gram.n_columns * k * (6.0 + 0.6 * k) + shakily
     if gram.objective == "signed":  # some four scans, a fit of k - 1 columns for each slot, and energies by QR
         return 3e5 + gram.n_columns * (300.0 + 60.0 * k) + shaky * 2e6

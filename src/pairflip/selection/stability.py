@@ -224,7 +224,8 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
     """
     rows = fewest_rows(problem, halves)
     room = rows - problem.forced.shape[1] - 1
-    most, what = problem.gram.n_columns, "column" if problem.units is None else "group"
+    what = "column" if problem.units is None else "group"
+    most = problem.most_columns
     needed = problem.gram.least_columns(max(sizes)) if isinstance(problem.gram, GroupedForm) else max(sizes, default=0)
     if min(sizes, default=0) < 1 or max(sizes) > most:
         bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)

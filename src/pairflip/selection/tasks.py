@@ -15,7 +15,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import ON_THE_CPU, check_engine, check_size, count_chains
+from pairflip.search.annealing import ON_THE_CPU, check_engine, check_size, count_chains, no_more_than
 from pairflip.search.certain import is_solved
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
 from pairflip.search.schedule import Schedule
@@ -303,7 +303,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     fewest_rows : int
         Training rows of the fold that has the fewest.
     """
-    n = problem.gram.n_columns
+    n = problem.most_columns
     room = fewest_rows - problem.forced.shape[1]
     if isinstance(problem.gram, GroupedForm):
         return _check_groups(problem, problem.gram, sizes, room)
@@ -318,7 +318,8 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
         raise ValueError(f"sizes (--sizes) holds {min(sizes)}; expected numbers of columns {allowed}.")
     if max(sizes) > n:
         columns = "1 candidate column that varies" if n == 1 else f"{n} candidate columns that vary"
-        raise ValueError(f"sizes (--sizes) holds {max(sizes)}, but the table has {columns}; expected sizes {allowed}.")
+        why = no_more_than(problem) if problem.limits.ruled else f"the table has {columns}"
+        raise ValueError(f"sizes (--sizes) holds {max(sizes)}, but {why}; expected sizes {allowed}.")
     wanted = [n if size == n else check_size(problem, size) for size in sizes]
     largest = max(wanted)
     if largest > room and not ridged:

@@ -27,6 +27,7 @@ from pairflip.text import numbered
 FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
 _KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
+_RULED_NS = 3e6  # the same for a fold under rules, where kicks take several times as long as without
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
@@ -83,7 +84,7 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
             try:
                 (walked,) = walker.walk([(gram, chains)], tick=go_on)
             except RankTooSmall as error:
-                raise _too_large(task, error.rank, gram) from None
+                raise _too_large(work, task, error.rank) from None
             outcomes.append(outcome(work, task, gram, walked))
     return outcomes
 
@@ -122,7 +123,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             found.append(Outcome(task, np.tile(best, (chains, 1)), np.full(chains, energy), steps))
             continue
         if (from_path or k >= gram.n_columns) and len(path) < k:
-            raise _too_large(task, len(path), gram)
+            raise _too_large(work, task, len(path))
         if k == gram.n_columns:
             everything = np.tile(np.arange(k), (chains, 1))
             found.append(Outcome(task, gram.candidates[everything], np.full(chains, low[k - 1]), steps))
@@ -139,7 +140,10 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = _affordable(effort.descent(k, from_path=first), gram, k)
                 own = gram.objective in ("several", "grouped", "signed") and task.fold != ALL_ROWS
-                if gram.objective == "deviance" or own:
+                if work.problem.limits.ruled and gram.objective == "several" and task.fold != ALL_ROWS:
+                    affordable = max(2 * k, int(_RULED_NS / kick_nanoseconds(gram, k, 0.0)))
+                    descent = replace(descent, kicks=min(descent.kicks, affordable))
+                elif gram.objective == "deviance" or own:
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))
@@ -147,7 +151,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     try:
         walks = walker.walk(pairs, tick=tick) if pairs else []
     except RankTooSmall as error:
-        raise _too_large(next(task for task in tasks if task.size == error.k), error.rank, gram) from None
+        raise _too_large(work, next(task for task in tasks if task.size == error.k), error.rank) from None
     for (at, which), walked in zip(places, walks, strict=True):
         found[at].supports[which], found[at].energies[which] = gram.candidates[walked.support], walked.final_energy
     return found
@@ -164,7 +168,7 @@ def _solved(work: Work, task: Task, gram: Gram) -> tuple[NDArray[np.int64], floa
     """The best columns of a size in a fold, and their energy."""
     found = best_support(gram, task.size)
     if found is None:
-        raise _too_large(task, gram.rank(), gram)
+        raise _too_large(work, task, gram.rank())
     return gram.candidates[found[0]], found[1]
 
 
@@ -227,7 +231,7 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
     """
     if any(task.size > gram.n_columns for task in tasks):
         largest = max(tasks, key=lambda task: task.size)
-        raise _too_large(largest, gram.n_columns, gram)
+        raise _too_large(work, largest, gram.n_columns)
     betas = temperatures(work, gram, [task.size for task in tasks])
     flips, keys = work.schedule.flips(gram.n_columns), _keys(work, tasks)
     return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
@@ -252,7 +256,7 @@ def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Ou
         everything = np.arange(gram.n_columns)
         energy = gram.energy(everything)
         if not np.isfinite(energy):
-            raise _too_large(task, gram.rank(), gram)
+            raise _too_large(work, task, gram.rank())
         chains = task.last - task.first
         supports, energies = np.tile(everything, (chains, 1)), np.full(chains, energy)
         return Outcome(task, gram.candidates[supports], energies, nothing)
@@ -269,10 +273,11 @@ def no_steps(work: Work) -> Floats:
     return np.empty((0, 2, len(work.schedule) if work.selection.anneals else 0))
 
 
-def _too_large(task: Task, rank: int, gram: Gram) -> TooFewColumns:
-    what = "groups" if gram.objective == "grouped" else "columns"
+def _too_large(work: Work, task: Task, rank: int) -> TooFewColumns:
+    what = "columns" if work.problem.units is None else "groups"
     where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
+    together = " that keep the rules together" if work.problem.limits.ruled else ""
     return TooFewColumns(
-        f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate {what}; "
-        f"expected sizes up to {rank}."
+        f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate {what}{together}"
+        f"; expected sizes up to {rank}."
     )

@@ -91,10 +91,9 @@ class NumbaEngine:
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
         if gram.objective == "several":
-            from pairflip.engines.numba.several import walk_down
-            from pairflip.engines.numba.several_search import several_path
+            from pairflip.engines.numba.several_search import first_kernel, several_path
 
-            _announce_compilation(walk_down)
+            _announce_compilation(first_kernel(gram))
             return several_path(gram, largest, passes, tick)
         if gram.objective == "grouped":
             from pairflip.engines.numba.grouped import walk_down as first
@@ -146,8 +145,10 @@ class NumbaEngine:
             from pairflip.engines.numba.signed import walk_down as first
             from pairflip.engines.numba.signed_search import walk_signed as walk
         else:
-            from pairflip.engines.numba.several import walk_down as first
+            from pairflip.engines.numba.several_search import first_kernel
             from pairflip.engines.numba.several_search import walk_several as walk
+
+            first = first_kernel(gram)
         _announce_compilation(first)
         stop: list[bool] = []
 

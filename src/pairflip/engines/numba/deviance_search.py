@@ -12,14 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import ANEW, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.deviance import DOWN, GROW, KICK, LOWER, RANDOM, SLOTS, TRIED, DevianceTable, Place, search
 from pairflip.gram import Gram
 from pairflip.losses.likelihood_form import LikelihoodForm
-
-ANEW = 4
-"""Every so many rounds a chain starts at random instead of being kicked."""
 
 Support = NDArray[np.int64]
 _NONE, _NO_KEY = np.zeros(0, np.int64), np.zeros(2, np.uint32)

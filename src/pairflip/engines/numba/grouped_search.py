@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.base import ANEW, EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.grouped import (
     begin_at_random,
@@ -28,8 +28,6 @@ from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
 from pairflip.philox import philox4x32
 
-ANEW = 4
-"""Every so many rounds a chain starts at random instead of being kicked."""
 _FLIPS = 1000  # of a descent in one call, far more than it takes
 _CHECKED = 200  # flips that are judged one by one, at most
 _OWN_ROUND = 0x67726F75

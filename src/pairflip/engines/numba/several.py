@@ -21,6 +21,7 @@ from numba import uint64
 from pairflip.engines.numba.compile import entry, kernel, template
 from pairflip.engines.numba.draws import draw_start
 from pairflip.engines.numba.kicks import below, draw
+from pairflip.engines.numba.rules import close, consider
 from pairflip.philox import KICK_DROP, KICK_FILL
 
 DROP, FILL, WHAT = uint64(KICK_DROP), uint64(KICK_FILL), uint64(0)
@@ -35,21 +36,26 @@ GRAY = 1e-8
 """Changes of energy within this fraction of tr Y'Y are judged from the columns."""
 SEATED = 1e-6
 """Random supports take columns of which at least this is independent of those before."""
+BATCH = 8
+"""Columns that enter together, because they need each other, at most."""
 
 
 class Several(NamedTuple):
-    """The problem: `G` (n, n), `B` (n, q), `yy`."""
+    """The problem: `G` (n, n), `B` (n, q), `yy`; `rules` for what may be chosen together, if it is `ruled`."""
 
     G: Any
     B: Any
     yy: float
+    rules: Any
+    ruled: bool
 
 
 class Spot(NamedTuple):
     """Memory of a search, for up to K columns.
 
     `support` (K,); `P`, `L` (K, K); `rows`, `V`, `D` (K, n): rows of G, V above, and products c R'; `x` (K, q),
-    `R` (n, q), `s`, `r2` (n,) with r2 the squared norms of R; `inside` (n,): 1 for columns that cannot enter.
+    `R` (n, q), `s`, `r2` (n,) with r2 the squared norms of R; `inside` (n,): 1 for columns that cannot enter;
+    `clashes`, `only`, `missing` (n,) and `batch`: see `rules`.
     """
 
     support: Any
@@ -65,6 +71,21 @@ class Spot(NamedTuple):
     r2: Any
     inside: Any
     order: Any
+    clashes: Any
+    only: Any
+    missing: Any
+    batch: Any
+
+
+def new_spot(largest: int, n: int, q: int) -> Spot:
+    """Memory for supports of up to `largest` of n columns, and q targets."""
+    return Spot(
+        support=np.zeros(largest, np.int64), L=np.zeros((largest, largest)), P=np.zeros((largest, largest)),
+        rows=np.zeros((largest, n)), V=np.zeros((largest, n)), D=np.zeros((largest, n)), x=np.zeros((largest, q)),
+        BS=np.zeros((largest, q)), R=np.zeros((n, q)), s=np.zeros(n), r2=np.zeros(n), inside=np.zeros(n, np.int8),
+        order=np.zeros(n, np.int64), clashes=np.zeros(n, np.int64), only=np.zeros(n, np.int64),
+        missing=np.zeros(n, np.int64), batch=np.zeros(min(n, BATCH), np.int64),
+    )  # fmt: skip
 
 
 @kernel
@@ -172,11 +193,30 @@ def optimistic(square, s, yy):
     return top * top / max(s - 2.0 * LOST, LOST)
 
 
+@kernel
+def mark(form, place, k):
+    """Which columns are in the support, and what the rules say beside it."""
+    for j in range(place.inside.size):
+        place.inside[j] = 0
+    for i in range(k):
+        place.inside[place.support[i]] = 1
+    if form.ruled:
+        consider(form.rules, place.support, k, place.inside, place.clashes, place.only, place.missing)
+
+
+@kernel
+def shut(form, place, k, slot):
+    """Mark what may not take the place of the column at `slot`; -1: what may not stand beside all."""
+    close(form.rules, place.support, k, slot, place.inside, place.clashes, place.only, place.missing)
+
+
 @template
 def best_flip(form, place, k):
     """Slot, column and what the best sure flip lowers 2 E by, and the most that an unsure one might."""
     slot, column, best, might = -1, -1, -np.inf, -np.inf
     for i in range(k):
+        if form.ruled:
+            shut(form, place, k, i)
         lost = 0.0
         for t in range(form.B.shape[1]):
             lost += place.x[i, t] * place.x[i, t]
@@ -195,19 +235,10 @@ def best_flip(form, place, k):
     return slot, column, best, might
 
 
-@kernel
-def mark(place, k):
-    """Which columns are in the support."""
-    for j in range(place.inside.size):
-        place.inside[j] = 0
-    for i in range(k):
-        place.inside[place.support[i]] = 1
-
-
-@entry
-def walk_down(form, place, k, most):
+@template
+def go_down(form, place, k, most):
     """Make the best flips, at most so many; MINIMUM, or DOUBT where the columns must decide how to go on."""
-    mark(place, k)
+    mark(form, place, k)
     for _ in range(most):
         if not build(form, place, k):
             return DOUBT
@@ -216,6 +247,8 @@ def walk_down(form, place, k, most):
             place.inside[place.support[slot]] = 0
             place.inside[column] = 1
             place.support[slot] = column
+            if form.ruled:
+                mark(form, place, k)
         elif max(best, might) > -GRAY * form.yy:
             return DOUBT
         else:
@@ -224,9 +257,17 @@ def walk_down(form, place, k, most):
 
 
 @entry
-def find_addition(form, place, k, barred):
+def walk_down(form, place, k, most):
+    """`go_down`."""
+    return go_down(form, place, k, most)
+
+
+@template
+def best_addition(form, place, k, barred):
     """The column that lowers the energy of the first k most, none of the `barred`; -1 where the columns must decide."""
-    mark(place, k)
+    mark(form, place, k)
+    if form.ruled:
+        shut(form, place, k, -1)
     for j in barred:
         place.inside[j] = 1
     if not build(form, place, k):
@@ -241,6 +282,12 @@ def find_addition(form, place, k, barred):
             elif place.s[j] > 5.0 * LOST:
                 might = max(might, optimistic(place.r2[j], place.s[j], form.yy))
     return column if best >= might else -1
+
+
+@entry
+def find_addition(form, place, k, barred):
+    """`best_addition`."""
+    return best_addition(form, place, k, barred)
 
 
 @kernel
@@ -265,7 +312,7 @@ def seat(form, place, stays, k):
 def begin_at_random(form, place, k, key):
     """Seat the first columns of the random order of a key; how many could be seated."""
     draw_start(key[0], key[1], place.order)
-    mark(place, 0)
+    mark(form, place, 0)
     return seat(form, place, 0, k)
 
 
@@ -277,7 +324,7 @@ def kick(form, place, k, key, round_, least, most):
     """
     w0, w1, _, _ = draw(key, round_, WHAT, 0)
     leaving, support = least + below(w0, most - least + 1), place.support
-    mark(place, k)
+    mark(form, place, k)
     stays = k
     for i in range(leaving):
         w2, _, _, _ = draw(key, round_, DROP, i)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.base import BETTER, EPSILON, TIE, RankTooSmall, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import BETTER, EPSILON, TIE, Tick, WalkPlan, WalkResult
+from pairflip.engines.first_support import first_order
 from pairflip.engines.numba.compile import apart, entry, kernel
 from pairflip.engines.numba.draws import draw_flips
 from pairflip.engines.numba.nonnegative import LEAST, blur, explain, inflation
@@ -19,7 +20,7 @@ from pairflip.engines.numba.signed import build, new_site, products, signed_syst
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.losses.signed import SignedForm
-from pairflip.philox import flip_draws, start_order
+from pairflip.philox import flip_draws
 
 BLOCK = 64
 WAIT = 16
@@ -195,7 +196,7 @@ class SignedWalker:
     def walk(self, plan: WalkPlan, c: int, result: WalkResult) -> None:
         """Chain c of a plan, from its random support to the end of its annealing, into the result."""
         form, k, key = self._form, self._k, plan.keys[c]
-        order = self._start(key)
+        order = first_order(form, k, key)
         best, t = order[:k].copy(), 0
         state = np.array([form.energy(np.sort(best)), 0.0, 0.0, 0.0, 0.0, np.inf])
         state[LOWEST] = state[NOW]
@@ -226,17 +227,6 @@ class SignedWalker:
             change = form.energy(other) - now
             delta[i, place] = 0.0 if abs(change) <= TIE * form.yy else change
         return delta
-
-    def _start(self, key: np.ndarray) -> np.ndarray:
-        """Random order of the columns; the first k that stay independent and keep the rules come first."""
-        ones: list[int] = []
-        zeros: list[int] = []
-        for column in start_order(key, self._form.n_columns).tolist():
-            fits = len(ones) < self._k and np.isfinite(self._form.energy(np.array([*ones, column])))
-            (ones if fits else zeros).append(column)
-        if len(ones) < self._k:
-            raise RankTooSmall(self._k, len(ones))
-        return np.array(ones + zeros)
 
     def _judge(self, key: np.ndarray, t: int, beta: float, order: np.ndarray, best: np.ndarray, state: Floats) -> int:
         """Decide flip t from the columns; 1 if it is accepted."""

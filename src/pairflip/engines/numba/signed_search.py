@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.base import ANEW, EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.several import MINIMUM
-from pairflip.engines.numba.several_search import ANEW, Found, SeveralSearcher, Support
+from pairflip.engines.numba.several_search import Found, SeveralSearcher, Support
 from pairflip.engines.numba.signed import (
     begin_at_random,
     find_addition,
