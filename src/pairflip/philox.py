@@ -20,6 +20,8 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 STREAM_FLIPS, STREAM_START, STREAM_KICKS = 0, 1, 2
+STREAM_MODELS = 1 << 30
+"""Far from the streams of kicks, of which there is one for each number of columns."""
 KICK_DROP, KICK_FILL, KICK_ADD = 1, 2, 3
 """Parts of a kick, which count from STREAM_KICKS on: what leaves, what enters at random, halves for the k-th column."""
 
