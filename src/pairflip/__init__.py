@@ -16,6 +16,8 @@ _HOME = {
     "AnnealedSubsetCV": "estimators",
     "AnnealedSubsetClassifier": "estimators",
     "AnnealedSubsetClassifierCV": "estimators",
+    "BayesianSubset": "estimators",
+    "Posterior": "search.averaged",
     "Proof": "search.proof",
     "Schedule": "search.schedule",
     "Selection": "selection",
@@ -25,6 +27,7 @@ _HOME = {
     "Trace": "search.trace",
     "anneal": "search.annealing",
     "half_sample_stability": "selection",
+    "posterior": "search.posterior",
     "prove": "search.prove",
     "select_size": "selection",
     "write_report": "present",
@@ -36,6 +39,8 @@ __all__ = [
     "AnnealedSubsetCV",
     "AnnealedSubsetClassifier",
     "AnnealedSubsetClassifierCV",
+    "BayesianSubset",
+    "Posterior",
     "Proof",
     "Schedule",
     "Selection",
@@ -47,6 +52,7 @@ __all__ = [
     "datasets",
     "figures",
     "half_sample_stability",
+    "posterior",
     "prove",
     "select_size",
     "testing",
@@ -63,10 +69,13 @@ if TYPE_CHECKING:
         AnnealedSubsetClassifier,
         AnnealedSubsetClassifierCV,
         AnnealedSubsetCV,
+        BayesianSubset,
     )
     from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
     from pairflip.search.annealing import anneal
+    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import posterior
     from pairflip.search.proof import Proof
     from pairflip.search.prove import prove
     from pairflip.search.schedule import Schedule

@@ -178,8 +178,9 @@ class Posterior:
         noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
         seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
         return (
-            f"Probabilities given that the target is linear in some of the columns with normal noise {noise}, coefficients "
-            f"have Zellner's prior with g = {self.prior.g:g}, and models before the data: {self.prior.name} ({seen})."
+            f"Probabilities given that the target is linear in some of the columns with normal noise {noise}, "
+            f"coefficients have Zellner's prior with g = {self.prior.g:g}, and models before the data: "
+            f"{self.prior.name} ({seen})."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from math import comb
 from typing import Any, Literal
 
@@ -78,8 +79,8 @@ def posterior(
         raise ValueError(f"method is {method!r}; expected 'auto', 'enumerate' or 'sample'.")
     if method == "enumerate" and (count > _MOST_ENUMERATED or n > 62):
         raise ValueError(
-            f"there are {count:.2g} models of up to {largest} of {n} columns; expected at most {_MOST_ENUMERATED:.2g} to "
-            "visit all: use method='sample', or fewer sizes."
+            f"there are {count:.2g} models of up to {largest} of {n} columns; expected at most "
+            f"{_MOST_ENUMERATED:.2g} to visit all: use method='sample', or fewer sizes."
         )
     if method == "enumerate" or (method == "auto" and count <= ENUMERATED):
         return _by_enumeration(problem, assumed, local_threads(n_jobs), began)
@@ -102,7 +103,7 @@ def _check_problem(problem: SubsetProblem) -> None:
     elif not problem.gram.dense:
         what = "a table so wide that its matrix of inner products exceeds the memory budget"
     if what is not None:
-        raise ValueError(f"the problem has {what}; expected squared error of one target, whose prior is the g-prior alone.")
+        raise ValueError(f"the problem has {what}; expected squared error of one target, and the g-prior alone.")
 
 
 def _weighed(problem: SubsetProblem, prior: ModelPrior) -> tuple[Any, Any]:
@@ -216,7 +217,7 @@ def _frequencies(records: NDArray[np.int32], n: int) -> tuple[Floats, Floats]:
     edges = np.linspace(0, sweeps, _BATCHES + 1).astype(int)
     batches = np.zeros((chains, _BATCHES, n))
     for c in range(chains):
-        for b, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        for b, (first, last) in enumerate(pairwise(edges.tolist())):
             part = records[c, first:last]
             batches[c, b] = np.bincount(part[part >= 0], minlength=n) / (last - first)
     each = batches.reshape(-1, n)

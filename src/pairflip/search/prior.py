@@ -89,7 +89,7 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
     freedom = problem.rows_present - forced
     if freedom < 4:
         raise ValueError(
-            f"{problem.rows_present} rows leave {freedom} beside the forced columns; expected at least 4 for a variance."
+            f"{problem.rows_present} rows leave {freedom} beside the forced columns; expected at least 4 of them."
         )
     log_prior, name = _of_models(prior, n)
     allowed = _sizes(sizes, n, freedom)
@@ -104,7 +104,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _read_g(g: Any, rows: int, n: int) -> float:
-    """"unit": the number of rows (unit information); "bric": the larger of that and n squared; or a number."""
+    """A number as it is; "unit" is the number of rows, "bric" the larger of that and n squared."""
     named = {"unit": float(rows), "bric": float(max(rows, n * n))}
     if isinstance(g, str) and g in named:
         return named[g]
@@ -127,8 +127,8 @@ def _of_models(prior: Any, n: int) -> tuple[Floats, str]:
     if _is_number(prior) and 0 < prior < 1:
         return np.asarray(k * np.log(prior) + (n - k) * np.log1p(-prior)), f"each column with probability {prior:g}"
     raise ValueError(
-        f"prior is {prior!r}; expected 'uniform', 'beta-binomial', a pair (a, b) for the beta distribution, or the prior "
-        "probability of a column, between 0 and 1."
+        f"prior is {prior!r}; expected 'uniform', 'beta-binomial', a pair (a, b) for the beta distribution, or the "
+        "prior probability of a column, between 0 and 1."
     )
 
 

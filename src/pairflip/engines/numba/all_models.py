@@ -38,8 +38,10 @@ class ModelSums(NamedTuple):
 def new_sums(n: int, top: int) -> ModelSums:
     """No model was seen."""
     scalars = np.array([-np.inf, 0.0, 0.0, 0.0])
-    sums = [np.zeros(n), np.zeros(n + 1), np.zeros(n), np.zeros(n)]
-    return ModelSums(scalars, *sums, np.full(top, -np.inf), np.zeros(top, np.int64))
+    zeros = np.zeros((3, n))
+    return ModelSums(
+        scalars, zeros[0], np.zeros(n + 1), zeros[1], zeros[2], np.full(top, -np.inf), np.zeros(top, np.int64)
+    )
 
 
 @kernel

@@ -1,13 +1,14 @@
-r"""Models of all sizes, weighed by their energy and size: a walk that adds, drops and flips, and a visit to every model.
+r"""Models of all sizes, weighed by their energy and size: a walk that adds, drops and flips columns.
 
 With the algebra of `algebra` (:math:`P = G_{SS}^{-1}`, :math:`x = P b_S`, :math:`W_j = P G_{Sj}`, r, s of a column j)
 
 .. math:: E(S + j) = E(S) - r_j^2 / 2 s_j, \quad E(S - i) = E(S) + x_i^2 / 2 P_{ii} .
 
-The logarithm of the weight of a model is `prior[k]` plus :math:`-a E` or :math:`-a \ln(E + c)` (see `search.prior`). One
-move in four adds a column, one drops a column, two flip a pair; with k columns of n, adding has n - k choices and taking
-back k + 1, so that its ratio of acceptance has the factor (n - k) / (k + 1), and the walk is reversible. A model in which
-the variance inflation of a column exceeds `INFLATED` has weight zero: that is a property of the model, not of the move.
+The logarithm of the weight of a model is `prior[k]` plus :math:`-a E` or :math:`-a \ln(E + c)` (see `search.prior`).
+One move in four adds a column, one drops one, two flip a pair; with k columns of n, adding has n - k choices and taking
+back k + 1, so that its ratio of acceptance has the factor (n - k) / (k + 1), and the walk is reversible. A model in
+which the variance inflation of a column exceeds `INFLATED` has weight zero: that is a property of the model, not of the
+move.
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ def begin_models(system, state, key, k):
 
 @entry
 def walk_models(system, weight, state, key, first, moves, every, records, energies, accepted):
-    """Moves `first` to `first` + `moves` - 1; every so many, the support (sorted by nobody, -1 behind it) is written."""
+    """Moves `first` to `first` + `moves` - 1; every so many, the support (in no order, -1 behind it) is written."""
     key0, key1, n, row = uint64(key[0]), uint64(key[1]), state.order.size, 0
     for t in range(first, first + moves):
         w0, w1, w2, w3 = philox(uint64(t), MODELS, key0, key1)
