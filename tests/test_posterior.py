@@ -25,7 +25,7 @@ def literal(X, y, g, log_prior, w=None, forced=None, variance=None):
     m, n = X.shape
     w = np.ones(m) if w is None else w
     Z = np.ones((m, 1)) if forced is None else forced
-    root, rows, shrink = np.sqrt(w)[:, None], int((w > 0).sum()), g / (1 + g)
+    root, rows, shrink = np.sqrt(w)[:, None], w.sum(), g / (1 + g)
     models = [list(s) for k in range(n + 1) for s in combinations(range(n), k)]
     rest = lambda A: root * A - (root * Z) @ np.linalg.lstsq(root * Z, root * A, rcond=None)[0]  # noqa: E731
     X_, y_ = rest(X), rest(y[:, None])[:, 0]

@@ -49,7 +49,7 @@ def posterior(
     Parameters
     ----------
     problem : SubsetProblem
-        Table and target: squared error of one target, no ridge, no limits.
+        Table and target: squared error of one target, no ridge, no limits. A row of weight 2 counts as two rows.
     g : float, "unit" or "bric"
         Of Zellner's g-prior: coefficients are expected to be about as large as g rows allow to see. ``"unit"``: the
         number of rows; ``"bric"``: the larger of that and the squared number of columns.

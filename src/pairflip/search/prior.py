@@ -42,15 +42,15 @@ class ModelPrior:
         Logarithm of the prior probability of each single model of a size; minus infinity where a size is not allowed.
     variance : float or None
         Of the noise; None: unknown.
-    freedom : int
-        Rows less forced columns, nu above.
+    freedom : float
+        Rows less forced columns, nu above; a row of weight 2 counts as two rows.
     """
 
     g: float
     name: str
     log_prior: Floats
     variance: float | None
-    freedom: int
+    freedom: float
 
     @property
     def largest(self) -> int:
@@ -86,24 +86,23 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
     """
     n = int(problem.candidates.size)
     forced = problem.forced_basis.shape[1] + (problem.center == "global")
-    freedom = problem.rows_present - forced
+    rows = float(problem.sample_weight.sum())
+    freedom = rows - forced
     if freedom < 4:
-        raise ValueError(
-            f"{problem.rows_present} rows leave {freedom} beside the forced columns; expected at least 4 of them."
-        )
+        raise ValueError(f"{rows:g} rows leave {freedom:g} beside the forced columns; expected at least 4 of them.")
     log_prior, name = _of_models(prior, n)
     allowed = _sizes(sizes, n, freedom)
     log_prior = np.where(allowed, log_prior, -np.inf)
     if variance is not None and not (_is_number(variance) and variance > 0):
         raise ValueError(f"variance is {variance!r}; expected the variance of the noise, a number above 0, or None.")
-    return ModelPrior(_read_g(g, problem.rows_present, n), name, log_prior, variance, freedom)
+    return ModelPrior(_read_g(g, rows, n), name, log_prior, variance, freedom)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _read_g(g: Any, rows: int, n: int) -> float:
+def _read_g(g: Any, rows: float, n: int) -> float:
     """A number as it is; "unit" is the number of rows, "bric" the larger of that and n squared."""
     named = {"unit": float(rows), "bric": float(max(rows, n * n))}
     if isinstance(g, str) and g in named:
@@ -132,9 +131,9 @@ def _of_models(prior: Any, n: int) -> tuple[Floats, str]:
     )
 
 
-def _sizes(sizes: Iterable[int] | None, n: int, freedom: int) -> Any:
+def _sizes(sizes: Iterable[int] | None, n: int, freedom: float) -> Any:
     """Which sizes (n + 1,) are allowed; by default those that leave at least two rows for the noise."""
-    most, allowed = max(0, min(n, freedom - 2)), np.zeros(n + 1, dtype=bool)
+    most, allowed = max(0, min(n, int(freedom) - 2)), np.zeros(n + 1, dtype=bool)
     if sizes is None:
         allowed[: most + 1] = True
         return allowed
