@@ -1,5 +1,6 @@
 """Probabilities of models: against literal sums over all of them, published numbers, and a literal walk."""
 
+import json
 from itertools import combinations
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy.special import betaln
 from sklearn.utils.estimator_checks import check_estimator
 
+from _cli import assert_refused, invoke, planted, small_table
 from pairflip import BayesianSubset, SubsetProblem, posterior
 from pairflip.engines.numba.models import ModelState, begin_models, walk_models
 from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32
@@ -233,6 +235,25 @@ def test_intervals_hold_new_rows_as_often_as_they_say():
     assert abs(np.mean(inside) - 0.9) < 0.02
 
 
+def test_probabilities_are_frequencies_when_data_are_drawn_as_assumed():
+    rng, m, n, g = np.random.default_rng(0), 40, 7, 40.0
+    told, true = [], []
+    for _ in range(300):
+        X = rng.normal(size=(m, n)) @ np.linalg.cholesky(0.5 * np.eye(n) + 0.5).T
+        inside = np.zeros(n, dtype=bool)
+        inside[rng.permutation(n)[: rng.integers(0, n + 1)]] = True  # all sizes alike
+        D = X[:, inside] - X[:, inside].mean(axis=0)
+        x = np.linalg.cholesky(g * np.linalg.inv(D.T @ D)) @ rng.normal(size=inside.sum()) if inside.any() else 0.0
+        y = 3 + 2 * ((D @ x if inside.any() else 0.0) + rng.normal(size=m))
+        told.append(posterior(SubsetProblem(X, y), g).inclusion_probability)
+        true.append(inside)
+    told, true = np.concatenate(told), np.concatenate(true)
+    for low, high in ((0.0, 0.15), (0.15, 0.4), (0.4, 0.7), (0.7, 1.01)):
+        here = (told >= low) & (told < high)
+        error = np.sqrt(told[here] @ (1 - told[here])) / here.sum()
+        assert abs(told[here].mean() - true[here].mean()) < 3 * error
+
+
 BAD = {
     "g": ({"g": 0}, "g is 0"),
     "prior": ({"prior": "flat"}, "prior is 'flat'"),
@@ -276,3 +297,36 @@ def test_the_estimator_is_the_posterior():
     mean, sd = model.predict(X[:3], return_std=True)
     assert mean.shape == sd.shape == (3,)
     assert (sd > 0).all()
+
+
+# ---- the command line
+
+
+def test_the_command_says_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small_table(tmp_path / "small.csv")
+    command = ["posterior", "small.csv", "--target", "y"]
+    shown = invoke(*command, "--g", "20", "--prior", "uniform", "--out", "p.csv")
+    assert shown.exit_code == 0, shown.stderr
+    assert "g = 20" in shown.stdout
+    assert "all models alike" in shown.stdout
+    told = json.loads(
+        invoke("posterior", "small.csv", "--target", "y", "--g", "20", "--prior", "uniform", "--json").stdout
+    )
+    y, X = planted()
+    found = posterior(SubsetProblem(X, y), 20.0, "uniform")
+    first = told["columns"][0]
+    assert first["inclusion_probability"] == pytest.approx(found.inclusion_probability.max())
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == X.shape[1] + 1
+    fewer = json.loads(invoke(*command, "--sizes", "0-2", "--json").stdout)
+    assert sum(fewer["size_probability"][:3]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--g", "0"], "g is 0"), (["--prior", "flat"], "prior is 'flat'"), (["--sizes", "1,3"], "gaps")],
+)
+def test_bad_options_are_one_sentence(tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    small_table(tmp_path / "small.csv")
+    assert_refused(invoke("posterior", "small.csv", "--target", "y", *options), words)

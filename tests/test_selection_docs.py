@@ -13,6 +13,7 @@ from conftest import ROOT
 PAGES = [
     "choosing-the-size.md",
     "classes.md",
+    "posterior.md",
     "cluster.md",
     "predicting.md",
     "proof.md",

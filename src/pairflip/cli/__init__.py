@@ -11,6 +11,7 @@ from pairflip.cli.demo import demo
 from pairflip.cli.doctor import doctor
 from pairflip.cli.errors import PlainGroup
 from pairflip.cli.fit import fit
+from pairflip.cli.posterior import posterior
 from pairflip.cli.predict import predict
 from pairflip.cli.prove import prove
 from pairflip.cli.report import report
@@ -41,5 +42,5 @@ def main(
     """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
 
 
-for command in (select, fit, prove, predict, report, theory, reproduce, demo, doctor):
+for command in (select, fit, prove, posterior, predict, report, theory, reproduce, demo, doctor):
     app.command()(command)
