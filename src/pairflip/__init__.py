@@ -19,6 +19,7 @@ _HOME = {
     "BayesianSubset": "estimators",
     "Posterior": "search.averaged",
     "Proof": "search.proof",
+    "Samples": "search.samples",
     "Schedule": "search.schedule",
     "Selection": "selection",
     "SizeCurve": "selection",
@@ -29,7 +30,9 @@ _HOME = {
     "half_sample_stability": "selection",
     "posterior": "search.posterior",
     "prove": "search.prove",
+    "sample": "search.sampling",
     "select_size": "selection",
+    "temper": "search.sampling",
     "write_report": "present",
 }
 _MODULES = ("datasets", "figures", "testing", "theory")
@@ -42,6 +45,7 @@ __all__ = [
     "BayesianSubset",
     "Posterior",
     "Proof",
+    "Samples",
     "Schedule",
     "Selection",
     "SizeCurve",
@@ -54,7 +58,9 @@ __all__ = [
     "half_sample_stability",
     "posterior",
     "prove",
+    "sample",
     "select_size",
+    "temper",
     "testing",
     "theory",
     "write_report",
@@ -78,6 +84,8 @@ if TYPE_CHECKING:
     from pairflip.search.posterior import posterior
     from pairflip.search.proof import Proof
     from pairflip.search.prove import prove
+    from pairflip.search.samples import Samples
+    from pairflip.search.sampling import sample, temper
     from pairflip.search.schedule import Schedule
     from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size

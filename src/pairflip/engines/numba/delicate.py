@@ -134,7 +134,7 @@ def judge(exact, basis, memory, clocks, plan, output, yy, budget):
         draw_flips(t, n, key0, key1, k, order.size - k, memory.slot, memory.position, memory.uniform)
         n = walk_delicate(exact, basis, memory, clock, output, t, n, plan.betas[a], yy)
         done += n
-        if pass_flips(clock, plan, output, n):
+        if pass_flips(order, clock, plan, output, n):
             clock.energy = energy_of(exact, basis)
             write_ends(order, memory.best, clock, plan, output)
             clock.judged = 0
