@@ -1,15 +1,18 @@
 """Sampling at finite temperature: against sums over all supports, the literal engine, and itself."""
 
+import json
 from itertools import combinations
 
 import numpy as np
 import pytest
 
+from _cli import assert_refused, invoke, planted, small_table
 from pairflip import SubsetProblem, datasets, sample, temper
 from pairflip.engines.exchange import run_ladder
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.philox import chain_keys
+from pairflip.search.states import density_of_states
 
 
 def table(seed, n=10, m=25, correlation=0.5):
@@ -161,3 +164,51 @@ def test_bad_ladders_and_losses_are_one_sentence():
 
 def test_numba_walkers_are_those_of_the_engine():
     assert NumbaEngine().walkers(table(0).gram, 2, chain_keys(0, 2, None, [0]), 1, 5).walk(0, 0, 1.0)[0].size == 2
+
+
+def test_sums_over_all_supports_come_out_of_a_ladder():
+    pytest.importorskip("pymbar", reason="pymbar is not installed")
+    off = []
+    for seed in range(3):
+        problem, k = table(seed, n=12, correlation=0.6), 4
+        energies = np.sort([problem.energy(s) for s in combinations(range(12), k)])
+        found = temper(problem, k, sweeps=10_000, seed=seed)
+        levels = energies[[0, 4, 49, 299]] * (1 + 1e-9)
+        states = density_of_states(found, [0.5 * energies[0], *levels])
+        sums = [exact(problem, k, beta) for beta in found.betas]
+        off += ((states.log_sum - [s[2] for s in sums])[1:] / states.log_sum_se[1:]).tolist()
+        off += ((states.log_count[1:] - np.log([1, 5, 50, 300])) / states.log_count_se[1:]).tolist()
+        entropy = np.array([s[2] + beta * s[1] for s, beta in zip(sums, found.betas, strict=True)])
+        off += ((states.entropy - entropy)[1:] / states.entropy_se[1:]).tolist()
+        assert states.log_count[0] == -np.inf  # no support has so low an energy
+        assert states.log_sum[0] == pytest.approx(np.log(495))
+        assert states.to_pandas().shape == (found.betas.size, 6)
+    assert np.sqrt(np.mean(np.square(off))) < 1.7
+    assert np.abs(off).max() < 4.5
+
+
+def test_a_ladder_without_the_hot_end_has_no_density_of_states():
+    pytest.importorskip("pymbar", reason="pymbar is not installed")
+    with pytest.raises(ValueError, match="begin at beta = 0"):
+        density_of_states(temper(table(0), 2, [0.5, 1.0], sweeps=40, thin=1))
+
+
+# ---- the command line
+
+
+def test_the_command_draws_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small_table(tmp_path / "small.csv")
+    command = ["sample", "small.csv", "--target", "y", "--k", "2", "--sweeps", "300"]
+    shown = invoke(*command, "--out", "p.csv")
+    assert shown.exit_code == 0, shown.stderr
+    assert "probability proportional to exp(-beta E)" in shown.stdout
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 7
+    told = json.loads(invoke(*command, "--json", "--beta", "1.5").stdout)
+    y, X = planted()
+    found = sample(SubsetProblem(X, y), 2, 1.5, sweeps=300)
+    assert told["columns"][0]["inclusion_probability"] == pytest.approx(found.inclusion_probability.max())
+    ladder = invoke(*command, "--temper", "--chains", "1")
+    assert "traded places" in ladder.stdout
+    assert_refused(invoke(*command, "--beta", "cold"), "--beta is 'cold'")
+    assert_refused(invoke(*command, "--engine", "nothing"), "engine is 'nothing'")

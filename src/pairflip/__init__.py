@@ -27,6 +27,7 @@ _HOME = {
     "SubsetProblem": "problem",
     "Trace": "search.trace",
     "anneal": "search.annealing",
+    "density_of_states": "search.states",
     "half_sample_stability": "selection",
     "posterior": "search.posterior",
     "prove": "search.prove",
@@ -54,6 +55,7 @@ __all__ = [
     "Trace",
     "anneal",
     "datasets",
+    "density_of_states",
     "figures",
     "half_sample_stability",
     "posterior",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from pairflip.search.samples import Samples
     from pairflip.search.sampling import sample, temper
     from pairflip.search.schedule import Schedule
+    from pairflip.search.states import density_of_states
     from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size
 

@@ -16,6 +16,7 @@ from pairflip.cli.predict import predict
 from pairflip.cli.prove import prove
 from pairflip.cli.report import report
 from pairflip.cli.reproduce import reproduce
+from pairflip.cli.sample import sample
 from pairflip.cli.select import select
 from pairflip.cli.theory import theory
 
@@ -42,5 +43,5 @@ def main(
     """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
 
 
-for command in (select, fit, prove, posterior, predict, report, theory, reproduce, demo, doctor):
+for command in (select, fit, prove, posterior, sample, predict, report, theory, reproduce, demo, doctor):
     app.command()(command)

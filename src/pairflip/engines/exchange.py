@@ -63,6 +63,7 @@ def run_ladder(betas: Floats, rounds: int, k: int, key: NDArray[np.uint32], walk
         np.zeros(max(n - 1, 0), np.int64),
     )
     who, heading, trips = np.arange(n), np.zeros(n, np.int64), 0  # heading: 1 to the cold end, -1 back from it
+    drawn = uniforms(key, np.arange(rounds * n), STREAM_EXCHANGES).reshape(rounds, n)
     for round_ in range(rounds):
         for place in range(n):
             support, energies[place, round_], count = walk(int(who[place]), round_, float(betas[place]))
@@ -71,7 +72,7 @@ def run_ladder(betas: Floats, rounds: int, k: int, key: NDArray[np.uint32], walk
         lower = np.arange(round_ % 2, n - 1, 2)
         gain = (betas[lower + 1] - betas[lower]) * (energies[lower + 1, round_] - energies[lower, round_])
         # Underflow is a refusal; a gain above 0 is an acceptance whatever the number.
-        yes = uniforms(key, round_ * n + lower, STREAM_EXCHANGES) <= np.exp(np.minimum(gain, 0.0))
+        yes = drawn[round_, lower] <= np.exp(np.minimum(gain, 0.0))
         tried[lower] += 1
         traded[lower[yes]] += 1
         who[lower[yes]], who[lower[yes] + 1] = who[lower[yes] + 1], who[lower[yes]]

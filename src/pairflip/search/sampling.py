@@ -29,7 +29,7 @@ EXCHANGE_NS = 1e5
 APART = 1.1
 """Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""
 _MOST_PLACES = 60
-_PILOT_ROUNDS = 150
+_PILOT_ROUNDS = 400
 
 
 @runtime_checkable
@@ -162,7 +162,7 @@ def temper(
     threads = local_threads(n_jobs)
     if isinstance(betas, str) and betas == "auto":
         end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
-        ladder = auto_ladder(walker, gram, k, _read_betas([end])[0], every * n, seed)
+        ladder = auto_ladder(walker, gram, k, _read_betas([end])[0], seed)
     else:
         ladder = _read_betas(betas)
     skipped, draws = -(-before // every), max(1, sweeps // every)
@@ -201,7 +201,7 @@ def _ladders(
         return list(pool.map(one, range(chains)))
 
 
-def auto_ladder(walker: HasWalkers, gram: Gram, k: int, coldest: float, flips: int, seed: int) -> Floats:
+def auto_ladder(walker: HasWalkers, gram: Gram, k: int, coldest: float, seed: int) -> Floats:
     r"""Inverse temperatures from 0 to the coldest, equally spaced in :math:`\int \sigma_E(\beta)\, d\beta`.
 
     Neighbours trade places about as often everywhere then. The standard deviation of the energy comes from a short run
@@ -213,13 +213,11 @@ def auto_ladder(walker: HasWalkers, gram: Gram, k: int, coldest: float, flips: i
         Engine, problem and size.
     coldest : float
         The end of the ladder.
-    flips : int
-        Of a walker in a round.
     seed : int
         Of the run.
     """
     pilot = np.concatenate([[0.0], np.geomspace(coldest * 1e-4, coldest, 24)])
-    (found,) = _ladders(walker, gram, k, pilot, _PILOT_ROUNDS, flips, 1, seed, 1, first=1 << 20)
+    (found,) = _ladders(walker, gram, k, pilot, _PILOT_ROUNDS, gram.n_columns, 1, seed, 1, first=1 << 20)
     spread = found.energies[:, _PILOT_ROUNDS // 3 :].std(axis=1)
     length = np.concatenate([[0.0], np.cumsum(0.5 * (spread[1:] + spread[:-1]) * np.diff(pilot))])
     places = int(np.clip(np.ceil(length[-1] / APART) + 1, 2, _MOST_PLACES))
