@@ -81,7 +81,7 @@ def sample(
         )
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
-        how = {"sweeps": sweeps, "chains": chains, "seed": seed, "engine": engine, "n_jobs": threads}
+        how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "seed": seed, "engine": engine, "n_jobs": threads}
         found = temper(problem, k, coldest=cold, **how) if ladder else draw(problem, k, cold, **how)
         if out is not None:
             write_lines(out, _HEADS, _rows(found, len(found.names)), "the probabilities")
