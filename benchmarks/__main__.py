@@ -22,6 +22,7 @@ from benchmarks import (
     shrinkage,
     speed,
     stability,
+    temperature,
     thermometers,
     threads,
     wide,
@@ -50,6 +51,9 @@ PARTS = {
     "shrinkage": shrinkage.report,
     "shrinkage-simulated": shrinkage.report_simulated,
     "ridge-bound": ridge_bound.report,
+    "temperature": temperature.report,
+    "hits": temperature.report_hits,
+    "averaging": temperature.report_averaging,
 }
 NAMED = (
     "honesty",
@@ -68,6 +72,9 @@ NAMED = (
     "shrinkage",
     "shrinkage-simulated",
     "ridge-bound",
+    "hits",
+    "averaging",
+    "temperature",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

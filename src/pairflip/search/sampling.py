@@ -24,7 +24,7 @@ from pairflip.search.annealing import check_size
 from pairflip.search.forward import greedy_scale
 from pairflip.search.samples import Samples
 
-EXCHANGE_NS = 1e5
+EXCHANGE_NS = 3e5
 """Walkers walk about so long, by the cost model, between two exchanges, which then cost little beside."""
 APART = 1.1
 """Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""

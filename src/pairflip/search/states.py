@@ -101,8 +101,14 @@ def density_of_states(samples: Samples, levels: Iterable[float] | None = None) -
     drawn = np.concatenate(energies)
     asked = np.quantile(drawn, [0.0, 0.001, 0.01, 0.1, 0.5]) if levels is None else np.array(list(levels), dtype=float)
     with _quietly():
-        solved = mbar.MBAR(samples.betas[:, None] * drawn[None, :], counts)
-        free = solved.compute_free_energy_differences()
+        solved = mbar.MBAR(samples.betas[:, None] * drawn[None, :], counts, solver_protocol="robust", initialize="BAR")
+        try:
+            free = solved.compute_free_energy_differences()
+        except mbar.utils.ParameterError:
+            raise ValueError(
+                "energies at neighbouring temperatures do not overlap enough to compare them; expected more betas "
+                "between them (betas='auto'), or more sweeps."
+            ) from None
         means = solved.compute_expectations(drawn[None, :] * np.ones((samples.betas.size, 1)), state_dependent=True)
         met = asked >= drawn.min()
         log_count, error = np.full(asked.size, -np.inf), np.full(asked.size, np.inf)
