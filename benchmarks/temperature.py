@@ -144,17 +144,18 @@ def report_hits():
 
 def _hits_of(name, problem, k):
     searches = {
+        "tempering": lambda s: _tempered(problem, k, s),
+        "annealing": lambda s: anneal(problem, k, chains=1, seed=s, n_jobs=1).best_energy,
         "kicks": lambda s: (
             anneal(problem, k, method="descend", effort="quick", seed=s, n_jobs=1, prove=False).best_energy
         ),
-        "annealing": lambda s: anneal(problem, k, chains=1, seed=s, n_jobs=1).best_energy,
-        "tempering": lambda s: _tempered(problem, k, s),
     }
     best, took = np.zeros((3, SPLITS)), np.zeros((3, SPLITS))
     for search in searches.values():
         search(0)  # compiles
     for seed in range(SPLITS):
         for which, search in enumerate(searches.values()):
+            # One ladder takes as long as it takes; the others begin anew until that time is over.
             took[which, seed], best[which, seed] = timed(lambda f=search, s=seed, t=took[0, seed]: _until(t, f, s))
     lowest = best.min()
     hits = (best <= lowest * (1 + 1e-9)).mean(axis=1)
