@@ -43,7 +43,7 @@ gpu: $(if $(GPU_PYTHON),,$(VENV)/.dev) ## check and time the GPU engine where th
 lock: ## write constraints.txt anew (with the oldest Python we support)
 	$(PYTHON) -m venv --clear $(LOCK)
 	$(LOCK)/bin/python -m pip install --quiet pip==$(PIP_VERSION)
-	$(LOCK)/bin/python -m pip install --quiet hatchling editables --editable ".[gpu,dask,files,datatree]" --group dev
+	$(LOCK)/bin/python -m pip install --quiet hatchling editables --editable ".[gpu,dask,files,datatree,mbar]" --group dev
 	{ sed -n '/^#/p' constraints.txt; $(LOCK)/bin/python -m pip freeze --exclude-editable; } > $(LOCK)/new
 	mv $(LOCK)/new constraints.txt
 	rm -rf $(LOCK)

@@ -23,6 +23,7 @@ from benchmarks import (
     shrinkage,
     speed,
     stability,
+    temperature,
     thermometers,
     threads,
     wide,
@@ -52,6 +53,9 @@ PARTS = {
     "shrinkage-simulated": shrinkage.report_simulated,
     "ridge-bound": ridge_bound.report,
     "several": several.report,
+    "temperature": temperature.report,
+    "hits": temperature.report_hits,
+    "averaging": temperature.report_averaging,
 }
 NAMED = (
     "honesty",
@@ -71,6 +75,9 @@ NAMED = (
     "shrinkage-simulated",
     "ridge-bound",
     "several",
+    "hits",
+    "averaging",
+    "temperature",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

@@ -85,8 +85,8 @@ def small_steps(gram, plan, way, flips=400):
     number = TABLE if way == "table" else SQUARE
     kernel_plan = Plan(plan.betas, np.cumsum(plan.flips), coldest, plan.keys, number, 1.0, 512)
     shape, ends = (1, plan.betas.size), np.zeros((1, plan.k), np.int64)
-    counts = np.zeros(shape, np.int64)
-    output = Output(np.zeros(shape), counts, ends, ends.copy(), np.zeros(1), np.zeros(1, np.int64))
+    counts, unrecorded = np.zeros(shape, np.int64), (np.zeros((0, 0, plan.k), np.int32), np.zeros((0, 0)))
+    output = Output(np.zeros(shape), counts, ends, ends.copy(), np.zeros(1), np.zeros(1, np.int64), *unrecorded)
     while advance(system_of(gram), chain, clock, kernel_plan, output, flips)[0] == OK and clock["chain"][0] == 0:
         yield chain, clock
 
@@ -180,3 +180,16 @@ def test_all_ways_give_the_same_answer_on_real_tables(shared_data, name, k, chai
     auto, square, table = (anneal(problem, k, chains=chains, engine=NumbaEngine(way)) for way in WAYS)
     same_answer(square, auto)
     same_answer(table, auto)
+
+
+def test_a_chain_that_is_interrupted_among_delicate_flips_goes_on_as_if_it_was_not(monkeypatch):
+    data = datasets.make_correlated(M=60, N=30, k=3, correlation=1 - 1e-9, snr=5.0, seed=1)
+    gram = SubsetProblem(data.X, data.y).gram
+    plan = suite.make_plan(gram, 4, [1.0, 30.0, 300.0], 600)
+    (whole,) = NumbaEngine().walk([(gram, plan)])
+    monkeypatch.setattr("pairflip.engines.numba._SLICE_NS", 1.0)  # a flip or so at a time
+    (parts,) = NumbaEngine().walk([(gram, plan)])
+    assert np.isfinite(parts.energy).all()
+    np.testing.assert_array_equal(whole.support, parts.support)
+    np.testing.assert_array_equal(whole.accepted, parts.accepted)
+    np.testing.assert_allclose(whole.energy, parts.energy, rtol=1e-12)

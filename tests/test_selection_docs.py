@@ -13,6 +13,8 @@ from conftest import ROOT
 PAGES = [
     "choosing-the-size.md",
     "classes.md",
+    "finite-temperature.md",
+    "posterior.md",
     "cluster.md",
     "groups.md",
     "limits.md",

@@ -16,7 +16,10 @@ _HOME = {
     "AnnealedSubsetCV": "estimators",
     "AnnealedSubsetClassifier": "estimators",
     "AnnealedSubsetClassifierCV": "estimators",
+    "BayesianSubset": "estimators",
+    "Posterior": "search.averaged",
     "Proof": "search.proof",
+    "Samples": "search.samples",
     "Schedule": "search.schedule",
     "Selection": "selection",
     "SizeCurve": "selection",
@@ -24,9 +27,13 @@ _HOME = {
     "SubsetProblem": "problem",
     "Trace": "search.trace",
     "anneal": "search.annealing",
+    "density_of_states": "search.states",
     "half_sample_stability": "selection",
+    "posterior": "search.posterior",
     "prove": "search.prove",
+    "sample": "search.sampling",
     "select_size": "selection",
+    "temper": "search.sampling",
     "write_report": "present",
 }
 _MODULES = ("datasets", "figures", "testing", "theory")
@@ -36,7 +43,10 @@ __all__ = [
     "AnnealedSubsetCV",
     "AnnealedSubsetClassifier",
     "AnnealedSubsetClassifierCV",
+    "BayesianSubset",
+    "Posterior",
     "Proof",
+    "Samples",
     "Schedule",
     "Selection",
     "SizeCurve",
@@ -45,10 +55,14 @@ __all__ = [
     "Trace",
     "anneal",
     "datasets",
+    "density_of_states",
     "figures",
     "half_sample_stability",
+    "posterior",
     "prove",
+    "sample",
     "select_size",
+    "temper",
     "testing",
     "theory",
     "write_report",
@@ -63,13 +77,19 @@ if TYPE_CHECKING:
         AnnealedSubsetClassifier,
         AnnealedSubsetClassifierCV,
         AnnealedSubsetCV,
+        BayesianSubset,
     )
     from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
     from pairflip.search.annealing import anneal
+    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import posterior
     from pairflip.search.proof import Proof
     from pairflip.search.prove import prove
+    from pairflip.search.samples import Samples
+    from pairflip.search.sampling import sample, temper
     from pairflip.search.schedule import Schedule
+    from pairflip.search.states import density_of_states
     from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size
 

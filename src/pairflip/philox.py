@@ -20,6 +20,8 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 STREAM_FLIPS, STREAM_START, STREAM_KICKS = 0, 1, 2
+STREAM_MODELS, STREAM_EXCHANGES = 1 << 30, (1 << 30) + 1
+"""Far from the streams of kicks, of which there is one for each number of columns."""
 KICK_DROP, KICK_FILL, KICK_ADD = 1, 2, 3
 """Parts of a kick, which count from STREAM_KICKS on: what leaves, what enters at random, halves for the k-th column."""
 
@@ -136,8 +138,33 @@ def flip_draws(
         arbitrarily bad flip, cannot occur.
     """
     w = _blocks(key, first, count, STREAM_FLIPS)
-    bits = ((w[:, 2] >> np.uint64(5)) << np.uint64(26)) | (w[:, 3] >> np.uint64(6))
-    return _below(w[:, 0], k), _below(w[:, 1], outside), (bits + np.uint64(1)).astype(np.float64) * 2.0**-53
+    return _below(w[:, 0], k), _below(w[:, 1], outside), _uniform(w)
+
+
+def uniforms(key: ArrayLike, places: ArrayLike, stream: int) -> NDArray[np.float64]:
+    """Uniform numbers in {1, ..., 2**53} / 2**53, one for each place in a stream.
+
+    Parameters
+    ----------
+    key : (2,)
+        Of a chain.
+    places : (n,)
+        Which numbers.
+    stream : int
+        Of which stream.
+    """
+    t = np.asarray(places, dtype=np.uint64)
+    zero = np.zeros_like(t)
+    words = philox4x32(np.stack([t & _MASK, t >> _HALF, zero + np.uint64(stream), zero], axis=-1), key).astype(
+        np.uint64
+    )
+    return _uniform(words)
+
+
+def _uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The last two of four words as a number in {1, ..., 2**53} / 2**53."""
+    bits = ((words[..., 2] >> np.uint64(5)) << np.uint64(26)) | (words[..., 3] >> np.uint64(6))
+    return np.asarray((bits + np.uint64(1)).astype(np.float64) * 2.0**-53)
 
 
 def kick_words(key: ArrayLike, round_: int, part: int, place: int) -> NDArray[np.uint64]:

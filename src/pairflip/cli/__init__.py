@@ -11,10 +11,12 @@ from pairflip.cli.demo import demo
 from pairflip.cli.doctor import doctor
 from pairflip.cli.errors import PlainGroup
 from pairflip.cli.fit import fit
+from pairflip.cli.posterior import posterior
 from pairflip.cli.predict import predict
 from pairflip.cli.prove import prove
 from pairflip.cli.report import report
 from pairflip.cli.reproduce import reproduce
+from pairflip.cli.sample import sample
 from pairflip.cli.select import select
 from pairflip.cli.theory import theory
 
@@ -41,5 +43,5 @@ def main(
     """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
 
 
-for command in (select, fit, prove, predict, report, theory, reproduce, demo, doctor):
+for command in (select, fit, prove, posterior, sample, predict, report, theory, reproduce, demo, doctor):
     app.command()(command)

@@ -105,6 +105,7 @@ class WalkPlan:
     First the annealing, `flips[a]` attempted flips at `betas[a]`, from a random support; then, from the lowest support
     met, the descent. Either may be missing. `keys` has shape (chains, 2), `betas` and `flips` shape (steps,). `starts`
     (chains, k) are supports (candidate positions) from which chains that do not anneal descend; None: random ones.
+    `record`: whether to keep the support at the end of every step.
     """
 
     k: int
@@ -113,6 +114,7 @@ class WalkPlan:
     keys: NDArray[np.uint32]
     starts: NDArray[np.int64] | None = None
     descent: Descent | None = None
+    record: bool = False
 
     @property
     def chains(self) -> int:
@@ -128,6 +130,7 @@ class WalkResult:
     after each flip, and the number of accepted flips. `support` and `best_support` have shape (chains, k): where
     the chain ended, and the lowest energy it met. `final_energy` is the running energy at the end. `reached` has shape
     (chains, 2): how many of a chain's random starts descended to the lowest energy it found, and how many there were.
+    `record` (chains, steps, k) and `record_energy` (chains, steps): supports and running energies at the end of steps.
     """
 
     energy: Floats
@@ -137,6 +140,8 @@ class WalkResult:
     final_energy: Floats
     refreshes: NDArray[np.int64]
     reached: NDArray[np.int64] | None = None
+    record: NDArray[np.int32] | None = None
+    record_energy: Floats | None = None
 
 
 def undefined(gram: Gram, plan: WalkPlan) -> str | None:

@@ -77,6 +77,20 @@ class ReferenceEngine:
         with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
             return [self._walk_pair(gram, plan, tick) for gram, plan in pairs]
 
+    def walkers(self, gram: Gram, k: int, keys: NDArray[np.uint32], rounds: int, flips: int) -> LiteralWalkers:
+        """Walkers of a ladder, see `exchange.run_ladder`.
+
+        Parameters
+        ----------
+        gram, k
+            The problem, and the number of columns.
+        keys : (R, 2)
+            One for each walker.
+        rounds, flips : int
+            How many rounds there will be, and flips in each.
+        """
+        return LiteralWalkers(self, gram, k, keys, flips)
+
     def _walk_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
         walked = self._anneal_pair(gram, plan, tick)
         if plan.descent is None:
@@ -95,6 +109,8 @@ class ReferenceEngine:
         energy = np.zeros((plan.chains, steps))
         accepted = np.zeros((plan.chains, steps), dtype=np.int64)
         final = np.zeros(plan.chains)
+        record = np.zeros((plan.chains, steps, plan.k), dtype=np.int32)
+        record_energy = np.zeros((plan.chains, steps))
         support = np.zeros((plan.chains, plan.k), dtype=np.int64)
         best_support = np.zeros_like(support)
         for c, key in enumerate(plan.keys if steps else ()):
@@ -121,6 +137,49 @@ class ReferenceEngine:
                     if tick is not None:
                         tick(count)
                 t += int(flips)
+                record[c, a], record_energy[c, a] = np.sort(ones), now
             final[c] = now
             support[c] = np.sort(ones)
-        return WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))
+        walked = WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))
+        return replace(walked, record=record, record_energy=record_energy) if plan.record else walked
+
+
+class LiteralWalkers:
+    """Chains that make so many flips in each round, at whatever temperature they are told.
+
+    Parameters
+    ----------
+    engine, gram, k
+        Who decides, the problem, and the number of columns.
+    keys : (R, 2)
+        One for each walker.
+    flips : int
+        In each round.
+    """
+
+    def __init__(self, engine: ReferenceEngine, gram: Gram, k: int, keys: NDArray[np.uint32], flips: int) -> None:
+        self._engine, self._gram, self._k, self._keys, self._flips = engine, gram, k, keys, flips
+        self._orders = [engine.start(gram, k, key) for key in keys]
+
+    def walk(self, walker: int, round_: int, beta: float) -> tuple[NDArray[np.int64], float, int]:
+        """The flips of one round: support, energy, and accepted flips after it.
+
+        Parameters
+        ----------
+        walker, round_
+            Which walker, and which round.
+        beta
+            Inverse temperature.
+        """
+        gram, k, order = self._gram, self._k, self._orders[walker]
+        ones, zeros = order[:k], order[k:]
+        now, accepted = self._engine.energy(gram, ones), 0
+        draws = flip_draws(self._keys[walker], round_ * self._flips, self._flips, k, zeros.size)
+        for i, j, u in zip(*draws, strict=True):
+            flipped = ones.copy()
+            flipped[i] = zeros[j]
+            then = self._engine.energy(gram, flipped)
+            if u <= self._engine.acceptance(beta, self._engine.change(gram, now, then)):
+                ones[i], zeros[j] = zeros[j], ones[i]
+                now, accepted = then, accepted + 1
+        return np.sort(ones), now, accepted

@@ -160,6 +160,26 @@ class NumbaEngine:
 
         return walk(gram, plan, go_on, lambda work: _in_threads(work, plan.chains, n_jobs, stop))
 
+    def walkers(self, gram: Gram, k: int, keys: NDArray[np.uint32], rounds: int, flips: int) -> Any:
+        """Walkers of a ladder, see `exchange.run_ladder`.
+
+        Parameters
+        ----------
+        gram, k
+            The problem, and the number of columns.
+        keys : (R, 2)
+            One for each walker.
+        rounds, flips : int
+            How many rounds there will be, and flips in each.
+        """
+        from pairflip.engines.numba.replicas import Walkers
+        from pairflip.engines.numba.walk import advance
+
+        _announce_compilation(advance)
+        table_cost = table_nanoseconds(gram, k) / flip_nanoseconds(gram, k)
+        table = table_cost, int(max(_WINDOW, 2.0 * table_cost))
+        return Walkers(gram, k, keys, rounds, flips, table, for_judging)
+
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
         if plan.descent is None:
@@ -212,6 +232,8 @@ class NumbaEngine:
             best_support=np.zeros((plan.chains, plan.k), np.int64),
             final_energy=np.zeros(plan.chains),
             refreshes=np.zeros(plan.chains, np.int64),
+            record=np.zeros((*(shape if plan.record else (0, 0)), plan.k), np.int32),
+            record_energy=np.zeros(shape if plan.record else (0, 0)),
         )
         flip_ns = flip_nanoseconds(gram, plan.k)
         table_cost = table_nanoseconds(gram, plan.k) / flip_ns
@@ -225,8 +247,9 @@ class NumbaEngine:
             window=int(max(_WINDOW, 2.0 * table_cost)),  # long enough to see a rate at which the table pays
         )
         output = Output(
-            result.energy, result.accepted, result.support, result.best_support, result.final_energy, result.refreshes
-        )
+            result.energy, result.accepted, result.support, result.best_support, result.final_energy, result.refreshes,
+            result.record, result.record_energy,
+        )  # fmt: skip
         system = system_of(gram, plan)
         budget = int(_SLICE_NS / flip_ns) + 1
         stop: list[bool] = []
@@ -237,6 +260,8 @@ class NumbaEngine:
         _in_threads(work, plan.chains, n_jobs, stop)
         result.support.sort(axis=1)
         result.best_support.sort(axis=1)
+        if result.record is not None:
+            result.record.sort(axis=2)
         return result
 
     def _advance_all(

@@ -30,7 +30,7 @@ class Plan(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where finished steps and chains are written (see `WalkResult`)."""
+    """Where finished steps and chains are written (see `WalkResult`); `record` is empty where nobody asks for it."""
 
     energy: Any
     accepted: Any
@@ -38,6 +38,8 @@ class Output(NamedTuple):
     best_support: Any
     final_energy: Any
     refreshes: Any
+    record: Any
+    record_energy: Any
 
 
 CLOCK = np.dtype(
@@ -106,6 +108,15 @@ def book(clock, energy, accepted, best, order, better, t, new_energy):
 
 
 @kernel
+def keep_record(order, clock, output, a):
+    """Write the support at the end of step a."""
+    c = clock.chain
+    for m in range(output.record.shape[2]):
+        output.record[c, a, m] = order[m]
+    output.record_energy[c, a] = clock.energy
+
+
+@kernel
 def write_ends(order, best, clock, plan, output):
     """Write where the chain ended; steps it froze before reaching keep the final energy."""
     c = clock.chain
@@ -113,6 +124,8 @@ def write_ends(order, best, clock, plan, output):
         # Of the step it stands in, what comes after `mark`; later ones, which it need not walk, from their beginning.
         begin_step = plan.ends[a - 1] if a else 0
         output.energy[c, a] += clock.energy * (plan.ends[a] - max(begin_step, clock.mark))
+        if output.record.size:
+            keep_record(order, clock, output, a)
     for a in range(plan.betas.size):
         output.energy[c, a] /= plan.ends[a] - (plan.ends[a - 1] if a else 0)
     output.final_energy[c] = clock.energy
@@ -124,7 +137,7 @@ def write_ends(order, best, clock, plan, output):
 
 
 @kernel
-def pass_flips(clock, plan, output, n):
+def pass_flips(order, clock, plan, output, n):
     """Enter that n flips have passed; True when they were the chain's last."""
     a = clock.step
     clock.t += n
@@ -134,6 +147,8 @@ def pass_flips(clock, plan, output, n):
     # A block never reaches beyond its step, so one step ends here at most.
     output.energy[clock.chain, a] += clock.energy * (plan.ends[a] - clock.mark)
     clock.mark = plan.ends[a]
+    if output.record.size:
+        keep_record(order, clock, output, a)
     clock.step += 1
     return clock.step == plan.betas.size
 

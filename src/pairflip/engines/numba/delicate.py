@@ -147,7 +147,7 @@ def judge_by(exact, basis, memory, clock, plan, output, yy, budget, build, energ
         draw_flips(t, n, key0, key1, k, order.size - k, memory.slot, memory.position, memory.uniform)
         n = walk_delicate(exact, basis, memory, clock, output, t, n, plan.betas[a], yy, may, meet, weigh, take)
         done += n
-        if pass_flips(clock, plan, output, n):
+        if pass_flips(order, clock, plan, output, n):
             clock.energy = energy_of(exact, basis)
             write_ends(order, memory.best, clock, plan, output)
             clock.judged = 0

@@ -77,6 +77,8 @@ def drive(system, chain, clock, plan, output, budget, start, recompute, catch_up
             status = begin(system, chain, clock, plan, output, start, recompute)
             if status != OK:
                 return status, done
+        if clock.judged:  # its flips are still decided from the columns: G knows nothing of this support
+            return TO_BE_JUDGED, done
         if clock.stale:
             come_back(system, chain, clock, catch_up)
         c, t, a = clock.chain, clock.t, clock.step
@@ -91,7 +93,7 @@ def drive(system, chain, clock, plan, output, budget, start, recompute, catch_up
         draw_flips(t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, chain.slot, chain.position, chain.uniform)
         n = walk_block(system, chain, clock, plan, output, t, n, budget)
         done += n
-        over = pass_flips(clock, plan, output, n)
+        over = pass_flips(chain.order, clock, plan, output, n)
         choose_way(system, chain, clock, plan)
         if over:
             finish(system, chain, clock, plan, output, recompute)

@@ -1,0 +1,198 @@
+"""`pairflip posterior`: how probable it is that a column belongs in the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairflip.cli import options as o
+from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.errors import plain_errors
+from pairflip.cli.result_folder import refuse_input
+from pairflip.cli.table_file import check_out, write_lines
+
+if TYPE_CHECKING:
+    from pairflip.search.averaged import Posterior
+
+G = Annotated[
+    str,
+    typer.Option("--g", metavar="G", help="Of Zellner's g-prior: a number, unit (the number of rows) or bric (the "
+                 "larger of that and the squared number of columns)."),
+]  # fmt: skip
+Prior = Annotated[
+    str,
+    typer.Option("--prior", metavar="PRIOR", help="Of the models: beta-binomial (all sizes alike), uniform (all models "
+                 "alike), a,b (a beta distribution) or the probability of a column."),
+]  # fmt: skip
+Variance = Annotated[float | None, typer.Option(help="Variance of the noise, if it is known.")]
+Sizes = Annotated[
+    str | None, typer.Option(metavar="SIZES", help="Possible numbers of columns: 0-10.", show_default="all")
+]
+Sweeps = Annotated[int, typer.Option(min=20, help="Length of a walk among models, if there are too many to visit all.")]
+Chains = Annotated[int, typer.Option(min=1, help="Number of such walks.")]
+Shown = Annotated[int, typer.Option("--show", metavar="N", min=1, help="How many columns and models to print.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all columns to this .csv or .tsv file.")
+]
+
+
+def posterior(
+    data: o.Data = None,
+    target: o.Target = None,
+    g: G = "unit",
+    prior: Prior = "beta-binomial",
+    variance: Variance = None,
+    sizes: Sizes = None,
+    sweeps: Sweeps = 2000,
+    chains: Chains = 4,
+    show: Shown = 10,
+    drop: o.Drop = None,
+    keep: o.Keep = None,
+    index: o.Index = None,
+    drop_text: o.DropText = False,
+    missing: o.MissingValues = None,
+    sheet: o.Sheet = None,
+    decimal: o.Decimal = None,
+    thousands: o.Thousands = None,
+    weights: o.Weights = None,
+    center: o.CenterOption = o.Center.FOLD,
+    always: o.Always = None,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = -1,
+    out: Out = None,
+    force: o.Force = False,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    config: o.Config = None,
+) -> None:
+    """Say how probable it is that each column belongs in the model, averaged over all models.
+
+    Example: pairflip posterior data.csv --target y
+    """
+    with plain_errors():
+        from pairflip.search.posterior import posterior as weigh_models
+
+        threads, allowed = o.check_jobs(jobs), parse_counts(sizes)
+        if out is not None:
+            check_out(out, force)
+            refuse_input(out, data, "the table")
+        given = TableOptions(
+            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
+        )
+        loaded = load(given)
+        problem = loaded.problem(ModelOptions(center, always or ()), quiet)
+        found = weigh_models(
+            problem, parse_g(g), parse_prior(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
+            seed=seed, n_jobs=threads,
+        )  # fmt: skip
+        if out is not None:
+            _write(found, out)
+        if as_json:
+            _print_json(found, show, target=loaded.table.target, source=loaded.table.source)
+        else:
+            _print(found, show)
+
+
+def parse_g(text: str) -> Any:
+    """A number, or a name."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def parse_prior(text: str) -> Any:
+    """A name, a probability, or two numbers."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        return text
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def parse_counts(text: str | None) -> list[int] | None:
+    """As `options.parse_sizes`, and 0 is a possible number of columns, too."""
+    if text is None:
+        return None
+    first = text.strip()
+    if first == "0":
+        return [0]
+    if first.startswith(("0-", "0,")):
+        rest = o.parse_sizes(("1-" if first[1] == "-" else "") + first[2:])
+        return [0, *(rest or [])]
+    return o.parse_sizes(text)
+
+
+def _rows(found: Posterior, most: int) -> list[tuple[str, float, float, float, float]]:
+    """Columns by their probability: name, probability, its error, mean and standard deviation of the coefficient."""
+    order = sorted(range(len(found.names)), key=lambda j: -found.inclusion_probability[j])[:most]
+    return [
+        (
+            found.names[j],
+            float(found.inclusion_probability[j]),
+            float(found.inclusion_se[j]),
+            float(found.coef_mean[j]),
+            float(found.coef_sd[j]),
+        )
+        for j in order
+    ]
+
+
+def _models(found: Posterior, most: int) -> list[tuple[float, list[str]]]:
+    pairs = zip(found.model_probability[:most].tolist(), found.models[:most], strict=True)
+    return [(share, [found.names[j] for j in support]) for share, support in pairs]
+
+
+def _write(found: Posterior, out: Path) -> None:
+    heads = ["column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd"]
+    write_lines(out, heads, _rows(found, len(found.names)), "the probabilities")
+
+
+def _print_json(found: Posterior, most: int, **about: Any) -> None:
+    from pairflip.cli.shown import print_json
+
+    heads = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd")
+    models = [{"probability": share, "columns": names} for share, names in _models(found, most)]
+    print_json(
+        {
+            "columns": [dict(zip(heads, row, strict=True)) for row in _rows(found, len(found.names))],
+            "models": models,
+            "size_probability": found.size_probability.tolist(),
+            "median_probability_model": [found.names[j] for j in found.median_probability_model],
+            "intercept": found.intercept,
+            "g": found.prior.g,
+            "prior": found.prior.name,
+            "method": found.method,
+            "assumptions": found.assumptions,
+            "acceptance": found.acceptance,
+            **about,
+        }
+    )
+
+
+def _print(found: Posterior, most: int) -> None:
+    from pairflip.cli.shown import print_rows
+    from pairflip.text import number, percent, short
+
+    sampled = found.method == "sampling"
+    cells = [
+        [
+            percent(chance) + (f" ± {100 * error:.1f}" if sampled and 0.0 < chance < 1.0 else ""),
+            number(mean, 4),
+            number(sd, 2),
+            short(name),
+        ]
+        for name, chance, error, mean, sd in _rows(found, most)
+    ]
+    print_rows(["in the model", "coefficient", "sd", "column"], cells)
+    typer.echo()
+    models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(found, most)]
+    print_rows(["model", "columns"], models)
+    typer.echo()
+    likely = int(found.size_probability.argmax())
+    typer.echo(f"Most probable number of columns: {likely} ({percent(float(found.size_probability[likely]))}).")
+    typer.echo(found.assumptions)
+    if found.note:
+        typer.echo(f"Note: {found.note}.")

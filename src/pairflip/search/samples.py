@@ -1,0 +1,187 @@
+"""Supports as they are found at one or several temperatures: `Samples`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BATCHES = 20
+"""Parts of each chain whose means give the Monte Carlo error."""
+_COLUMNS_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    r"""Supports of k columns, drawn with probability proportional to :math:`e^{-\beta E(S)}`.
+
+    Attributes
+    ----------
+    k : int
+        Number of columns, beside those that are always in the model.
+    betas : (R,)
+        Inverse temperatures, ascending; one for `sample`.
+    energies : (chain, R, draw)
+        Energies after every `thin` sweeps.
+    supports : (chain, R, draw, k)
+        The supports there, as positions in `candidates`.
+    candidates : (n,)
+        Columns of X that can be chosen.
+    acceptance : (R,)
+        Fraction of flips that were accepted.
+    exchange : (R - 1,)
+        Fraction of attempts in which neighbours on the ladder traded places.
+    round_trips : (chain,)
+        How often a walker went from the hottest to the coldest place and back; 0 for `sample`.
+    sweeps, burn_in, thin : int
+        Sweeps that count, those before, and between two draws.
+    names : list of str
+        Names of the columns of X.
+    engine, seed, seconds
+        What walked the chains, what their random numbers depend on, and the time taken.
+    """
+
+    k: int
+    betas: Floats
+    energies: Floats
+    supports: NDArray[np.int32]
+    candidates: NDArray[np.int64]
+    acceptance: Floats
+    exchange: Floats
+    round_trips: NDArray[np.int64]
+    sweeps: int
+    burn_in: int
+    thin: int
+    names: list[str]
+    engine: str
+    seed: int
+    seconds: float
+
+    def place(self, beta: float | None = None) -> int:
+        """Where a temperature is on the ladder, the coldest by default."""
+        if beta is None:
+            return self.betas.size - 1
+        found = int(np.argmin(np.abs(self.betas - beta)))
+        if not np.isclose(self.betas[found], beta, rtol=1e-6):
+            raise ValueError(f"beta is {beta:g}; expected one of {', '.join(f'{b:g}' for b in self.betas)}.")
+        return found
+
+    def inclusion(self, beta: float | None = None) -> tuple[Floats, Floats]:
+        """Probability (N,) that a column of X is in the support, and its Monte Carlo error.
+
+        Parameters
+        ----------
+        beta : float, optional
+            A temperature of the ladder, the coldest by default.
+        """
+        drawn = self.supports[:, self.place(beta)]
+        chains, draws, _ = drawn.shape
+        parts = np.array_split(np.arange(draws), min(BATCHES, draws))
+        n = self.candidates.size
+        means = [np.bincount(drawn[c, part].ravel(), minlength=n) / part.size for c in range(chains) for part in parts]
+        each, sizes = np.array(means), np.tile([part.size for part in parts], chains)
+        mean = np.average(each, axis=0, weights=sizes)
+        spread = np.sqrt(np.average((each - mean) ** 2, axis=0, weights=sizes) / max(len(each) - 1, 1))
+        told, error = np.zeros(len(self.names)), np.zeros(len(self.names))
+        told[self.candidates] = mean
+        # One draw more or less is the least that can be claimed of a column that was always in, or never.
+        error[self.candidates] = np.maximum(spread, 1.0 / (chains * draws))
+        return told, error
+
+    @cached_property
+    def inclusion_probability(self) -> Floats:
+        """Probability (N,) that a column of X is in the support, at the coldest temperature."""
+        return self.inclusion()[0]
+
+    @cached_property
+    def inclusion_se(self) -> Floats:
+        """Its Monte Carlo error, from the means of 20 parts of each chain."""
+        return self.inclusion()[1]
+
+    def pairs(self, most: int = 10, beta: float | None = None) -> list[tuple[str, str, float]]:
+        """Pairs of columns that are in together most often, with the fraction of draws.
+
+        Parameters
+        ----------
+        most : int
+            How many.
+        beta : float, optional
+            A temperature of the ladder, the coldest by default.
+        """
+        drawn = self.supports[:, self.place(beta)].reshape(-1, self.k)
+        if self.k < 2:
+            return []
+        first, second = np.triu_indices(self.k, 1)
+        codes = drawn[:, first].astype(np.int64) * self.candidates.size + drawn[:, second]
+        found, counts = np.unique(codes, return_counts=True)
+        best = np.argsort(-counts, kind="stable")[:most]
+        a, b = np.divmod(found[best], self.candidates.size)
+        names = [self.names[j] for j in self.candidates[a]], [self.names[j] for j in self.candidates[b]]
+        return list(zip(*names, (counts[best] / len(drawn)).tolist(), strict=True))
+
+    def most_probable(self, most: int = 10, beta: float | None = None) -> list[tuple[list[str], float]]:
+        """The supports that were drawn most often, with the fraction of draws.
+
+        Parameters
+        ----------
+        most : int
+            How many.
+        beta : float, optional
+            A temperature of the ladder, the coldest by default.
+        """
+        drawn = self.supports[:, self.place(beta)].reshape(-1, self.k)
+        counted = Counter(map(tuple, drawn.tolist())).most_common(most)
+        return [([self.names[self.candidates[j]] for j in support], n / len(drawn)) for support, n in counted]
+
+    @property
+    def energy(self) -> tuple[Floats, Floats]:
+        """Mean energy (R,) at each temperature, and its Monte Carlo error."""
+        chains, _, draws = self.energies.shape
+        parts = np.array_split(np.arange(draws), min(BATCHES, draws))
+        means = np.stack([self.energies[c][:, part].mean(axis=1) for c in range(chains) for part in parts])
+        return self.energies.mean(axis=(0, 2)), means.std(axis=0, ddof=1) / np.sqrt(len(means))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each column of X: its inclusion probability at the coldest temperature, and the error of that."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "column": self.names,
+                "inclusion_probability": self.inclusion_probability,
+                "inclusion_se": self.inclusion_se,
+            }
+        )
+
+    def to_datatree(self) -> Any:
+        """Energies, and at the coldest temperature the columns that are in most often, as ArviZ reads them."""
+        import xarray as xr
+
+        often = np.argsort(-self.inclusion_probability, kind="stable")[:_COLUMNS_SHOWN]
+        at = np.searchsorted(self.candidates, often)
+        inside = (self.supports[:, -1, :, :, None] == at).any(axis=2)
+        dims = ("chain", "draw")
+        data = {
+            "energy": (dims, self.energies[:, -1]),
+            "energies": ((*dims, "beta"), self.energies.transpose(0, 2, 1)),
+            "included": ((*dims, "column"), inside),
+        }
+        where = {"chain": np.arange(len(self.energies)), "draw": np.arange(self.energies.shape[2]), "beta": self.betas}
+        labels = [self.names[j] for j in often]
+        return xr.DataTree.from_dict({"posterior": xr.Dataset(data, coords={**where, "column": labels})})
+
+    def __repr__(self) -> str:
+        coldest = (
+            f"beta={self.betas[-1]:g}" if self.betas.size == 1 else f"{self.betas.size} betas to {self.betas[-1]:g}"
+        )
+        chains, _, draws = self.energies.shape
+        return f"Samples(k={self.k}, {coldest}, {chains} chains of {draws} draws, mean energy {self.energy[0][-1]:g})"

@@ -1,0 +1,259 @@
+"""Sampling supports at finite temperature: `sample` at one, `temper` at a ladder of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines import Engine, Refused, WalkPlan, get_engine
+from pairflip.engines.base import flip_nanoseconds
+from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.exchange import LadderResult, run_ladder
+from pairflip.gram import Gram
+from pairflip.jobs import local_threads
+from pairflip.least_squares import Floats
+from pairflip.philox import chain_keys, check_seed
+from pairflip.problem import SubsetProblem
+from pairflip.search.annealing import check_size
+from pairflip.search.forward import greedy_scale
+from pairflip.search.samples import Samples
+
+EXCHANGE_NS = 3e5
+"""Walkers walk about so long, by the cost model, between two exchanges, which then cost little beside."""
+APART = 1.1
+"""Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""
+_MOST_PLACES = 60
+_PILOT_ROUNDS = 400
+
+
+@runtime_checkable
+class HasWalkers(Protocol):
+    """An engine whose chains can be stopped and go on at another temperature."""
+
+    name: str
+
+    def walkers(self, gram: Gram, k: int, keys: NDArray[np.uint32], rounds: int, flips: int) -> Any:
+        """Walkers of a ladder, see `exchange.run_ladder`.
+
+        Parameters
+        ----------
+        gram, k
+            The problem, and the number of columns.
+        keys : (R, 2)
+            One for each walker.
+        rounds, flips : int
+            How many rounds there will be, and flips in each.
+        """
+        ...
+
+
+def sample(
+    problem: SubsetProblem,
+    k: int,
+    beta: float | Literal["noise"] = "noise",
+    sweeps: int = 2000,
+    burn_in: int | None = None,
+    thin: int = 1,
+    chains: int = 4,
+    seed: int = 0,
+    engine: str | Engine = "auto",
+    *,
+    n_jobs: int | None = None,
+) -> Samples:
+    r"""Supports of k columns with probability proportional to :math:`e^{-\beta E(S)}`, at one temperature.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and target.
+    k : int
+        Number of columns.
+    beta : float or "noise"
+        Inverse temperature, in the units of the target: it multiplies the total energy. ``"noise"``: the inverse of the
+        variance of the residuals that forward selection leaves, so that the weights are likelihoods.
+    sweeps, burn_in, thin : int
+        Sweeps (N attempted flips) that count, those before (a fifth by default), and between two draws.
+    chains, seed : int
+        Independent walks, and what their random numbers depend on.
+    engine : {"auto", "numba", "reference"}
+        What walks the chains.
+    n_jobs : int, optional
+        Threads; the result does not depend on them.
+    """
+    began, k = time.perf_counter(), check_size(problem, k)
+    _check_counts(sweeps=sweeps, thin=thin, chains=chains)
+    before = sweeps // 5 if burn_in is None else burn_in
+    _check_counts(least=0, burn_in=before)
+    gram, walker, n = problem.gram, _engine(problem, engine), problem.gram.n_columns
+    cold = noise_beta(problem, k) if isinstance(beta, str) and beta == "noise" else beta
+    betas = _read_betas([cold])
+    draws = max(1, sweeps // thin)
+    flips = np.array([max(1, before * n), *[thin * n] * draws], dtype=np.int64)
+    keys = chain_keys(check_seed(seed), k, None, np.arange(chains))
+    plan = WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
+    reason = walker.refuses(gram, plan)
+    if reason is not None:
+        raise Refused(reason)
+    (walked,) = walker.walk([(gram, plan)], n_jobs=local_threads(n_jobs))
+    assert walked.record is not None
+    assert walked.record_energy is not None
+    return Samples(
+        k=k, betas=betas, energies=walked.record_energy[:, None, 1:], supports=walked.record[:, None, 1:],
+        candidates=gram.candidates, acceptance=np.array([walked.accepted[:, 1:].sum() / (chains * draws * thin * n)]),
+        exchange=np.zeros(0), round_trips=np.zeros(chains, np.int64), sweeps=draws * thin, burn_in=before, thin=thin,
+        names=problem.names, engine=walker.name, seed=seed, seconds=time.perf_counter() - began,
+    )  # fmt: skip
+
+
+def temper(
+    problem: SubsetProblem,
+    k: int,
+    betas: Iterable[float] | Literal["auto"] = "auto",
+    sweeps: int = 2000,
+    burn_in: int | None = None,
+    thin: int | None = None,
+    chains: int = 2,
+    seed: int = 0,
+    engine: str | Engine = "auto",
+    *,
+    coldest: float | Literal["noise"] = "noise",
+    n_jobs: int | None = None,
+) -> Samples:
+    r"""The same at a ladder of temperatures whose walkers trade places (replica exchange).
+
+    Cold walkers get away from where they are stuck by way of the hot ones.
+
+    Parameters
+    ----------
+    problem, k
+        As in `sample`.
+    betas : iterable of float or "auto"
+        Inverse temperatures. ``"auto"``: from 0, where all supports are alike, to `coldest`, spaced by a short run so
+        that neighbours trade places about as often everywhere.
+    sweeps, burn_in : int
+        Of every walker: those that count, and those before (a fifth by default).
+    thin : int, optional
+        Sweeps between two exchanges, after each of which there is a draw; by default so many that exchanging costs
+        little beside walking.
+    chains : int
+        Independent ladders.
+    seed, engine, n_jobs
+        As in `sample`.
+    coldest : float or "noise"
+        The end of an automatic ladder, see `beta` of `sample`.
+    """
+    began, k = time.perf_counter(), check_size(problem, k)
+    _check_counts(sweeps=sweeps, chains=chains)
+    gram, walker = problem.gram, _engine(problem, engine)
+    if not isinstance(walker, HasWalkers):
+        raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
+    n, seed = gram.n_columns, check_seed(seed)
+    every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(gram, k)))) if thin is None else thin
+    every = min(every, max(1, sweeps // 200)) if thin is None else every
+    before = sweeps // 5 if burn_in is None else burn_in
+    _check_counts(least=0, burn_in=before)
+    _check_counts(thin=every)
+    threads = local_threads(n_jobs)
+    if isinstance(betas, str) and betas == "auto":
+        end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
+        ladder = auto_ladder(walker, gram, k, _read_betas([end])[0], seed)
+    else:
+        ladder = _read_betas(betas)
+    skipped, draws = -(-before // every), max(1, sweeps // every)
+    found = _ladders(walker, gram, k, ladder, skipped + draws, every * n, chains, seed, threads)
+    flips = (skipped + draws) * every * n * chains
+    tried = np.maximum(sum(each.tried for each in found), 1)
+    return Samples(
+        k=k, betas=ladder, energies=np.stack([each.energies[:, skipped:] for each in found]),
+        supports=np.stack([each.supports[:, skipped:] for each in found]), candidates=gram.candidates,
+        acceptance=np.asarray(sum(each.accepted for each in found) / flips),
+        exchange=np.asarray(sum(each.traded for each in found) / tried),
+        round_trips=np.array([each.trips for each in found]), sweeps=draws * every, burn_in=skipped * every, thin=every,
+        names=problem.names, engine=walker.name, seed=seed, seconds=time.perf_counter() - began,
+    )  # fmt: skip
+
+
+def noise_beta(problem: SubsetProblem, k: int) -> float:
+    """The inverse of the variance of the residuals that forward selection leaves at size k."""
+    rows = max(problem.rows_present - problem.forced.shape[1] - k, 1)
+    return float(rows / (2.0 * greedy_scale(problem.gram, k)))
+
+
+@one_blas_thread()
+def _ladders(
+    walker: HasWalkers, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, chains: int, seed: int,
+    threads: int, first: int = 0,
+) -> list[LadderResult]:  # fmt: skip
+    """Independent ladders, in threads; their addresses count from `first` on."""
+    gram.matrix if gram.dense else None  # noqa: B018 - formed before there are threads
+
+    def one(chain: int) -> LadderResult:
+        keys = chain_keys(seed, k, None, (first + chain) * _MOST_PLACES + np.arange(betas.size))
+        return run_ladder(betas, rounds, k, keys[0], walker.walkers(gram, k, keys, rounds, flips).walk)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(one, range(chains)))
+
+
+def auto_ladder(walker: HasWalkers, gram: Gram, k: int, coldest: float, seed: int) -> Floats:
+    r"""Inverse temperatures from 0 to the coldest, equally spaced in :math:`\int \sigma_E(\beta)\, d\beta`.
+
+    Neighbours trade places about as often everywhere then. The standard deviation of the energy comes from a short run
+    on a geometric ladder.
+
+    Parameters
+    ----------
+    walker, gram, k
+        Engine, problem and size.
+    coldest : float
+        The end of the ladder.
+    seed : int
+        Of the run.
+    """
+    pilot = np.concatenate([[0.0], np.geomspace(coldest * 1e-4, coldest, 24)])
+    (found,) = _ladders(walker, gram, k, pilot, _PILOT_ROUNDS, gram.n_columns, 1, seed, 1, first=1 << 20)
+    spread = found.energies[:, _PILOT_ROUNDS // 3 :].std(axis=1)
+    length = np.concatenate([[0.0], np.cumsum(0.5 * (spread[1:] + spread[:-1]) * np.diff(pilot))])
+    places = int(np.clip(np.ceil(length[-1] / APART) + 1, 2, _MOST_PLACES))
+    grid = np.linspace(0.0, length[-1], places)
+    betas = np.interp(grid, length, pilot) if length[-1] > 0 else np.linspace(0.0, coldest, places)
+    betas[-1] = coldest
+    return np.array([float(f"{beta:.6g}") for beta in betas])
+
+
+def _engine(problem: SubsetProblem, engine: str | Engine) -> Engine:
+    """The engine, for problems that it can sample."""
+    if not problem.loss.quadratic:
+        raise ValueError(
+            f"the problem has the loss {problem.loss.name!r} or limits on columns; expected squared error of one "
+            "target: there is no sampling for others."
+        )
+    walker = get_engine(engine)
+    return get_engine("numba") if walker.prefers_many else walker
+
+
+def _read_betas(betas: Iterable[Any]) -> Floats:
+    """Ascending inverse temperatures."""
+    given = list(betas)
+    right = [
+        isinstance(b, (int, float, np.number)) and not isinstance(b, bool) and np.isfinite(b) and b >= 0 for b in given
+    ]
+    if not given or not all(right) or any(b >= a for b, a in pairwise(given)):
+        shown = given[0] if len(given) == 1 else given
+        raise ValueError(f"beta is {shown!r}; expected finite numbers >= 0, each above the one before, or 'noise'.")
+    if len(given) > _MOST_PLACES:
+        raise ValueError(f"there are {len(given)} betas; expected at most {_MOST_PLACES}.")
+    return np.array(given, dtype=np.float64)
+
+
+def _check_counts(least: int = 1, **counts: Any) -> None:
+    """Refuse what is not a whole number."""
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} is {value!r}; expected a whole number, at least {least}.")

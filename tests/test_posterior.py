@@ -1,0 +1,332 @@
+"""Probabilities of models: against literal sums over all of them, published numbers, and a literal walk."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.special import betaln
+from sklearn.utils.estimator_checks import check_estimator
+
+from _cli import assert_refused, invoke, planted, small_table
+from pairflip import BayesianSubset, SubsetProblem, posterior
+from pairflip.engines.numba.models import ModelState, begin_models, walk_models
+from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32
+from pairflip.search.posterior import _EDGE, _weighed
+from pairflip.search.prior import read_prior
+
+
+def table(seed, n=6, m=24, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n)) @ (np.eye(n) + 0.4 * rng.normal(size=(n, n))) * rng.uniform(0.1, 10, n) + 3
+    return X, X[:, : n // 3] @ rng.normal(size=n // 3) / np.std(X[:, 0]) + noise * rng.normal(size=m) + 5
+
+
+def literal(X, y, g, log_prior, w=None, forced=None, variance=None):
+    """Probabilities of all models, coefficients and predictive moments, by least squares on each."""
+    m, n = X.shape
+    w = np.ones(m) if w is None else w
+    Z = np.ones((m, 1)) if forced is None else forced
+    root, rows, shrink = np.sqrt(w)[:, None], w.sum(), g / (1 + g)
+    models = [list(s) for k in range(n + 1) for s in combinations(range(n), k)]
+    rest = lambda A: root * A - (root * Z) @ np.linalg.lstsq(root * Z, root * A, rcond=None)[0]  # noqa: E731
+    X_, y_ = rest(X), rest(y[:, None])[:, 0]
+    E0, nu = y_ @ y_ / 2, rows - Z.shape[1]
+    logs, means, squares = [], [], []
+    for s in models:
+        x = np.linalg.lstsq(X_[:, s], y_, rcond=None)[0]
+        E = np.sum((y_ - X_[:, s] @ x) ** 2) / 2
+        fit = -nu / 2 * np.log(E + E0 / g) if variance is None else -shrink * E / variance
+        logs.append(log_prior(len(s)) - len(s) / 2 * np.log(1 + g) + fit)
+        v = 2 * (E0 + g * E) / ((1 + g) * (nu - 2)) if variance is None else variance
+        mean, square = np.zeros(n), np.zeros(n)
+        mean[s] = shrink * x
+        square[s] = mean[s] ** 2 + shrink * v * np.diag(np.linalg.inv(X_[:, s].T @ X_[:, s])) if s else []
+        means.append(mean)
+        squares.append(square)
+    p = np.exp(np.array(logs) - max(logs))
+    p /= p.sum()
+    mean = p @ np.array(means)
+    return models, p, mean, np.sqrt(p @ np.array(squares) - mean**2)
+
+
+PRIORS = {
+    "uniform": lambda n: lambda k: 0.0,
+    "beta-binomial": lambda n: lambda k: betaln(k + 1, n - k + 1),
+    (2.0, 5.0): lambda n: lambda k: betaln(k + 2, n - k + 5),
+    0.2: lambda n: lambda k: k * np.log(0.2) + (n - k) * np.log(0.8),
+}
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+@pytest.mark.parametrize("variance", [None, 0.7])
+def test_all_models_are_weighed_as_the_formula_says(prior, variance):
+    for seed in range(4):
+        X, y = table(seed)
+        models, p, mean, sd = literal(X, y, 12.0, PRIORS[prior](X.shape[1]), variance=variance)
+        found = posterior(SubsetProblem(X, y), 12.0, prior, variance=variance)
+        inside = np.array([[j in s for j in range(X.shape[1])] for s in models])
+        np.testing.assert_allclose(found.inclusion_probability, p @ inside, rtol=1e-10)
+        np.testing.assert_allclose(found.size_probability, np.bincount([len(s) for s in models], p), rtol=1e-10)
+        np.testing.assert_allclose(found.coef_mean, mean, rtol=1e-8, atol=1e-14)
+        np.testing.assert_allclose(found.coef_sd, sd, rtol=1e-8)
+        best = models[int(np.argmax(p))]
+        assert found.highest_probability_model.tolist() == best
+        np.testing.assert_allclose(found.model_probability, np.sort(p)[::-1], rtol=1e-9)
+        assert (found.method, found.visited) == ("enumeration", 64)
+
+
+def test_weights_forced_columns_and_sizes():
+    X, y = table(7, n=7)
+    w = np.random.default_rng(1).uniform(0.2, 2, len(y))
+    w[3] = 0
+    Z = np.column_stack([np.ones(len(y)), X[:, 2]])
+    others = [0, 1, 3, 4, 5, 6]
+    models, p, mean, _ = literal(X[:, others], y, 20.0, lambda k: 0.0 if 1 <= k <= 3 else -np.inf, w=w, forced=Z)
+    found = posterior(SubsetProblem(X, y, always=[2], sample_weight=w), 20.0, "uniform", sizes=range(1, 4))
+    inside = np.array([[j in s for j in range(6)] for s in models])
+    np.testing.assert_allclose(found.inclusion_probability[others], p @ inside, rtol=1e-9)
+    np.testing.assert_allclose(found.coef_mean[others], mean, rtol=1e-8)
+    assert found.inclusion_probability[2] == 1.0
+    z = np.linalg.lstsq(np.sqrt(w)[:, None] * Z, np.sqrt(w) * (y - X[:, others] @ mean), rcond=None)[0]
+    np.testing.assert_allclose([found.intercept, found.coef_mean[2]], z, rtol=1e-8)
+
+
+def test_published_probabilities_of_the_attitude_table(shared_data):
+    import pandas as pd
+
+    data = pd.read_csv(shared_data / "attitude" / "attitude.csv")
+    problem = SubsetProblem(data.drop(columns="target_rating"), data["target_rating"])
+    published = [0.9996351, 0.1737658, 0.4056392, 0.1665853, 0.1535886, 0.2129325]  # manual of the R package BMS
+    found = posterior(problem, 30, "uniform")
+    np.testing.assert_allclose(found.inclusion_probability, published, atol=1e-7)
+    walked = posterior(problem, 30, "uniform", method="sample", sweeps=4000)
+    assert np.all(np.abs(walked.inclusion_probability - published) < 4 * walked.inclusion_se)
+
+
+def transition_matrix(X, y, g, log_prior, ways):
+    """One move between all models, from the literal weights; `ways` is whether choices are counted."""
+    models, p, _, _ = literal(X, y, g, log_prior)
+    n, at = X.shape[1], {frozenset(s): i for i, s in enumerate(models)}
+    T = np.zeros((len(models), len(models)))
+    for i, s in enumerate(models):
+        k, out = len(s), [j for j in range(n) if j not in s]
+        for j in out:
+            to = at[frozenset(s) | {j}]
+            ratio = p[to] / p[i] * ((n - k) / (k + 1) if ways else 1)
+            T[i, to] += 0.25 / (n - k) * min(1, ratio)
+        for j in s:
+            to = at[frozenset(s) - {j}]
+            ratio = p[to] / p[i] * (k / (n - k + 1) if ways else 1)
+            T[i, to] += 0.25 / k * min(1, ratio)
+            for l in out:
+                to = at[frozenset(s) - {j} | {l}]
+                T[i, to] += 0.5 / k / (n - k) * min(1, p[to] / p[i])
+        T[i, i] += 1 - T[i].sum()
+    return p, T
+
+
+def test_moves_keep_the_distribution_and_would_not_without_counting_choices():
+    X, y = table(3, n=5)
+    p, T = transition_matrix(X, y, 9.0, lambda k: betaln(k + 1, 6 - k), ways=True)
+    np.testing.assert_allclose(p @ T, p, atol=1e-14)
+    p, T = transition_matrix(X, y, 9.0, lambda k: betaln(k + 1, 6 - k), ways=False)
+    assert np.abs(p @ T - p).max() > 1e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_compiled_walk_is_the_literal_one(seed):
+    X, y = table(seed, n=7)
+    problem = SubsetProblem(X, y)
+    prior = read_prior(problem, 15.0, "beta-binomial", range(5), None)
+    system, weight = _weighed(problem, prior)
+    (key,) = chain_keys(seed, _EDGE, None, [0])
+    n, moves = 7, 3000
+    state = ModelState(
+        np.zeros(n, np.int64), *(np.zeros(s) for s in ((4, 4), 4)), np.zeros(2, np.int64), np.zeros(1),
+        np.zeros(4), np.zeros(4), np.zeros(4),
+    )  # fmt: skip
+    begin_models(system, state, key, 2)
+    order, k = state.order.tolist(), 2
+    records, energies = np.zeros((moves, 4), np.int32), np.zeros(moves)
+    walk_models(system, weight, state, key, 0, moves, 1, records, energies, np.zeros((3, 2), np.int64))
+
+    def log_weight(support):
+        E = problem.energy(support)
+        return prior.size_weights()[len(support)] - prior.freedom / 2 * np.log(E + system.empty / 15.0)
+
+    for t in range(moves):
+        w0, w1, w2, w3 = (int(w) for w in philox4x32([t, 0, STREAM_MODELS, 0], key))
+        u = (((w2 >> 5) << 26 | (w3 >> 6)) + 1) * 2.0**-53
+        slot, position = ((w0 << 2) & 0xFFFFFFFF) * max(k, 1) >> 32, w1 * max(n - k, 1) >> 32
+        new, size, ways = order.copy(), k, 0.0
+        if w0 >> 30 == 0 and k < 4:
+            new[k], new[k + position], size, ways = new[k + position], new[k], k + 1, np.log((n - k) / (k + 1))
+        elif w0 >> 30 == 1 and k > 0:
+            new[slot], new[k - 1], size, ways = new[k - 1], new[slot], k - 1, np.log(k / (n - k + 1))
+        elif w0 >> 30 > 1 and k > 0:
+            new[slot], new[k + position] = new[k + position], new[slot]
+        if new != order or size != k:
+            gain = log_weight(new[:size]) - log_weight(order[:k]) + ways
+            if np.log(u) <= gain:
+                order, k = new, size
+        assert records[t, :k].tolist() == order[:k]
+        assert (records[t, k:] == -1).all()
+        assert energies[t] == pytest.approx(problem.energy(order[:k]), rel=1e-9)
+
+
+def test_walks_agree_with_all_models_within_their_errors():
+    far, of = 0, 0
+    for seed in range(6):
+        X, y = table(seed, n=10, m=30)
+        problem = SubsetProblem(X, y)
+        exact = posterior(problem)
+        walked = posterior(problem, method="sample", sweeps=3000, seed=seed)
+        far += int(np.sum(np.abs(walked.inclusion_probability - exact.inclusion_probability) > 2 * walked.inclusion_se))
+        of += 10
+        assert np.abs(walked.inclusion_probability - exact.inclusion_probability).max() < 0.03
+        np.testing.assert_allclose(walked.coef_mean, exact.coef_mean, atol=0.05 * np.abs(exact.coef_mean).max())
+    assert far <= 8  # of 60, where 3 are expected of errors of the right size
+
+
+def test_nothing_depends_on_threads_and_columns_that_repeat_do_no_harm():
+    X, y = table(1, n=9)
+    X = np.column_stack([X, X[:, 0], np.ones(len(y))])
+    problem = SubsetProblem(X, y)
+    one, two = (posterior(problem, method="sample", sweeps=200, n_jobs=jobs, seed=3) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.draws, two.draws)
+    both = [{0, 9} <= set(each.tolist()) for each in one.models]
+    assert not any(both)
+    exact = posterior(problem)
+    assert exact.inclusion_probability[0] == pytest.approx(exact.inclusion_probability[9])
+    assert exact.inclusion_probability[10] == 0.0
+    assert "depend on each other" in exact.note
+
+
+def test_predictions_are_mixtures():
+    X, y = table(5, n=4)
+    problem = SubsetProblem(X, y)
+    found = posterior(problem, 10.0, "uniform")
+    new = X[:5] + 1
+    mean, sd = found.predict(new, return_std=True)
+    p, nu, g = found.model_probability, len(y) - 1, 10.0
+    told, variances = [], []
+    for s in found.models:
+        D = X[:, s] - X[:, s].mean(axis=0)
+        d = new[:, s] - X[:, s].mean(axis=0)
+        x = np.linalg.lstsq(D, y - y.mean(), rcond=None)[0]
+        E, E0 = np.sum((y - y.mean() - D @ x) ** 2) / 2, np.sum((y - y.mean()) ** 2) / 2
+        v = 2 * (E0 + g * E) / ((1 + g) * (nu - 2))
+        told.append(y.mean() + g / (1 + g) * d @ x)
+        h = np.einsum("ri,ij,rj->r", d, np.linalg.inv(D.T @ D), d) if s.size else np.zeros(5)
+        variances.append(v * (1 + 1 / len(y) + g / (1 + g) * h))
+    told = np.array(told)
+    np.testing.assert_allclose(mean, p @ told)
+    np.testing.assert_allclose(sd, np.sqrt(p @ (np.array(variances) + told**2) - (p @ told) ** 2), rtol=1e-4)
+
+
+def test_intervals_hold_new_rows_as_often_as_they_say():
+    rng, inside = np.random.default_rng(0), []
+    for _ in range(40):
+        X = rng.normal(size=(260, 8))
+        y = X @ (rng.normal(size=8) * (rng.random(8) < 0.4)) + rng.normal(size=260)
+        mean, sd = posterior(SubsetProblem(X[:60], y[:60])).predict(X[60:], return_std=True)
+        inside.append(np.mean(np.abs(y[60:] - mean) < 1.645 * sd))
+    assert abs(np.mean(inside) - 0.9) < 0.02
+
+
+def test_probabilities_are_frequencies_when_data_are_drawn_as_assumed():
+    rng, m, n, g = np.random.default_rng(0), 40, 7, 40.0
+    told, true = [], []
+    for _ in range(300):
+        X = rng.normal(size=(m, n)) @ np.linalg.cholesky(0.5 * np.eye(n) + 0.5).T
+        inside = np.zeros(n, dtype=bool)
+        inside[rng.permutation(n)[: rng.integers(0, n + 1)]] = True  # all sizes alike
+        D = X[:, inside] - X[:, inside].mean(axis=0)
+        x = np.linalg.cholesky(g * np.linalg.inv(D.T @ D)) @ rng.normal(size=inside.sum()) if inside.any() else 0.0
+        y = 3 + 2 * ((D @ x if inside.any() else 0.0) + rng.normal(size=m))
+        told.append(posterior(SubsetProblem(X, y), g).inclusion_probability)
+        true.append(inside)
+    told, true = np.concatenate(told), np.concatenate(true)
+    for low, high in ((0.0, 0.15), (0.15, 0.4), (0.4, 0.7), (0.7, 1.01)):
+        here = (told >= low) & (told < high)
+        error = np.sqrt(told[here] @ (1 - told[here])) / here.sum()
+        assert abs(told[here].mean() - true[here].mean()) < 3 * error
+
+
+BAD = {
+    "g": ({"g": 0}, "g is 0"),
+    "prior": ({"prior": "flat"}, "prior is 'flat'"),
+    "gaps": ({"sizes": [1, 3]}, "gaps"),
+    "size": ({"sizes": [99]}, "sizes has 99"),
+    "method": ({"method": "guess"}, "method is"),
+    "variance": ({"variance": -1}, "variance is -1"),
+    "sweeps": ({"method": "sample", "sweeps": 3}, "sweeps is 3"),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_sentence(given, words):
+    with pytest.raises(ValueError, match=words):
+        posterior(SubsetProblem(*table(0)), **given)
+
+
+def test_what_there_are_no_such_probabilities_for():
+    X, y = table(0)
+    for problem in (SubsetProblem(X, y, ridge=1.0), SubsetProblem(X, (y > y.mean()).astype(int), loss="logistic")):
+        with pytest.raises(ValueError, match="expected squared error of one target"):
+            posterior(problem)
+
+
+# ---- the estimator
+
+
+def test_scikit_learn_checks_of_the_estimator():
+    for model in (BayesianSubset(random_state=0), BayesianSubset(method="sample", sweeps=50, random_state=0)):
+        results = check_estimator(model, on_fail=None, on_skip=None)
+        assert [(r["check_name"], r["exception"]) for r in results if r["status"] in ("failed", "xfail")] == []
+        assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+def test_the_estimator_is_the_posterior():
+    X, y = table(2, n=8)
+    model, found = BayesianSubset(9.0, prior="uniform").fit(X, y), posterior(SubsetProblem(X, y), 9.0, "uniform")
+    np.testing.assert_array_equal(model.inclusion_probability_, found.inclusion_probability)
+    np.testing.assert_array_equal(model.predict(X), found.predict(X))
+    assert model.get_support(indices=True).tolist() == found.median_probability_model.tolist()
+    mean, sd = model.predict(X[:3], return_std=True)
+    assert mean.shape == sd.shape == (3,)
+    assert (sd > 0).all()
+
+
+# ---- the command line
+
+
+def test_the_command_says_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small_table(tmp_path / "small.csv")
+    command = ["posterior", "small.csv", "--target", "y"]
+    shown = invoke(*command, "--g", "20", "--prior", "uniform", "--out", "p.csv")
+    assert shown.exit_code == 0, shown.stderr
+    assert "g = 20" in shown.stdout
+    assert "all models alike" in shown.stdout
+    told = json.loads(
+        invoke("posterior", "small.csv", "--target", "y", "--g", "20", "--prior", "uniform", "--json").stdout
+    )
+    y, X = planted()
+    found = posterior(SubsetProblem(X, y), 20.0, "uniform")
+    first = told["columns"][0]
+    assert first["inclusion_probability"] == pytest.approx(found.inclusion_probability.max())
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == X.shape[1] + 1
+    fewer = json.loads(invoke(*command, "--sizes", "0-2", "--json").stdout)
+    assert sum(fewer["size_probability"][:3]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--g", "0"], "g is 0"), (["--prior", "flat"], "prior is 'flat'"), (["--sizes", "1,3"], "gaps")],
+)
+def test_bad_options_are_one_sentence(tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    small_table(tmp_path / "small.csv")
+    assert_refused(invoke("posterior", "small.csv", "--target", "y", *options), words)

@@ -1,0 +1,214 @@
+"""Sampling at finite temperature: against sums over all supports, the literal engine, and itself."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from _cli import assert_refused, invoke, planted, small_table
+from pairflip import SubsetProblem, datasets, sample, temper
+from pairflip.engines.exchange import run_ladder
+from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.reference import ReferenceEngine
+from pairflip.philox import chain_keys
+from pairflip.search.states import density_of_states
+
+
+def table(seed, n=10, m=25, correlation=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n)) @ np.linalg.cholesky((1 - correlation) * np.eye(n) + correlation).T
+    return SubsetProblem(X, X[:, :3] @ [1.0, -1.0, 0.5] + rng.normal(size=m))
+
+
+def exact(problem, k, beta):
+    """Inclusion probabilities, mean energy and ln of the sum over all supports."""
+    supports = np.array(list(combinations(range(problem.n_columns), k)))
+    E = np.array([problem.energy(s) for s in supports])
+    low = E.min()
+    w = np.exp(-beta * (E - low))
+    p = w / w.sum()
+    return np.bincount(supports.ravel(), np.repeat(p, k), problem.n_columns), float(p @ E), np.log(w.sum()) - beta * low
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("beta", [0.0, 0.3, "noise"])
+def test_one_temperature_gives_the_sums_over_all_supports(k, beta):
+    far, of = 0, 0
+    for seed in range(3):
+        problem = table(seed)
+        found = sample(problem, k, beta, sweeps=3000, seed=seed)
+        p, energy, _ = exact(problem, k, found.betas[0])
+        z = (found.inclusion_probability - p) / found.inclusion_se
+        far, of = far + int((np.abs(z) > 2).sum()), of + z.size
+        mean, error = found.energy
+        assert abs(mean[0] - energy) < 4 * error[0]
+        assert np.abs(found.inclusion_probability - p).max() < 0.05
+        assert found.inclusion_probability.sum() == pytest.approx(k)
+    assert far <= 0.17 * of  # 5 % are expected
+
+
+def test_a_ladder_gives_them_at_every_temperature():
+    problem = table(3, n=12, correlation=0.9)
+    found = temper(problem, 3, sweeps=20_000, chains=2, seed=1)
+    assert found.betas[0] == 0.0
+    for beta in found.betas:
+        p, energy, _ = exact(problem, 3, beta)
+        told, error = found.inclusion(beta)
+        assert np.all(np.abs(told - p) < 4.5 * error)
+        at = found.place(beta)
+        assert abs(found.energy[0][at] - energy) < 4.5 * found.energy[1][at]
+    assert (found.exchange > 0.2).all()
+    assert found.exchange.max() < 2.5 * found.exchange.min()
+    assert (found.round_trips > 10).all()
+
+
+def test_exchanges_keep_the_product_of_the_distributions():
+    """All pairs of states of two walkers on five levels: one attempt keeps exp(-b1 E1 - b2 E2) to the last digits."""
+    E, (b1, b2) = np.array([0.0, 0.7, 1.0, 2.5, 2.5]), (0.4, 1.9)
+    pi = np.exp(-b1 * E)[:, None] * np.exp(-b2 * E)[None]
+    T = np.minimum(1.0, np.exp((b2 - b1) * (E[None] - E[:, None])))
+    after = pi * (1 - T) + (pi * T).T
+    np.testing.assert_allclose(after, pi, rtol=1e-13)
+
+    # ... and that is what is done: walkers that stand still, energies given.
+    key = chain_keys(0, 2, None, [5])[0]
+    yes = 0
+    for a, b in ((3, 1), (1, 3)):
+        stay = [E[a], E[b]]
+        found = run_ladder(np.array([b1, b2]), 4000, 1, key, lambda w, r, beta, stay=stay: (np.zeros(1), stay[w], 0))
+        # Walkers trade places again and again, in every other round.
+        first = found.energies[0] == E[a]
+        went = np.mean(first[1::2][:-1] & ~first[2::2][: len(first[1::2][:-1])])
+        yes += went
+        assert found.tried[0] == 2000
+    up, down = min(1, np.exp((b2 - b1) * (E[1] - E[3]))), 1.0
+    rate = 2 * up * down / (up + down)  # of all attempts, in the long run
+    assert found.traded[0] / found.tried[0] == pytest.approx(rate, abs=0.03)
+
+
+def test_a_wrong_exchange_would_be_seen():
+    problem, k = table(5, n=8), 2
+    engine, keys = ReferenceEngine(), chain_keys(1, k, None, np.arange(2))
+    betas = np.array([0.0, 1.5])
+    walkers = engine.walkers(problem.gram, k, keys, 1200, 8)
+    right = run_ladder(betas, 1200, k, keys[0], walkers.walk)
+    walkers = engine.walkers(problem.gram, k, keys, 1200, 8)
+    # Energies with the wrong sign: the hot and the cold trade places when they should not.
+    wrong = run_ladder(betas, 1200, k, keys[0], lambda w, r, b: (lambda s, e, n: (s, -e, n))(*walkers.walk(w, r, b)))
+    _, energy, _ = exact(problem, k, betas[1])
+    assert abs(right.energies[1].mean() - energy) < 0.05 * energy
+    assert abs(-wrong.energies[1].mean() - energy) > 0.1 * energy
+
+
+@pytest.mark.parametrize("correlation", [0.3, 0.999999])
+def test_the_fast_engine_walks_as_the_literal_one(correlation):
+    problem, k = table(2, n=9, correlation=correlation), 3
+    one = sample(problem, k, 0.7, sweeps=40, chains=2, seed=4, engine="reference")
+    two = sample(problem, k, 0.7, sweeps=40, chains=2, seed=4, engine="numba")
+    np.testing.assert_array_equal(one.supports, two.supports)
+    np.testing.assert_allclose(one.energies, two.energies, rtol=1e-8)
+    betas = [0.0, 0.2, 0.8, 2.0]
+    one = temper(problem, k, betas, sweeps=60, thin=2, chains=1, seed=4, engine="reference")
+    two = temper(problem, k, betas, sweeps=60, thin=2, chains=1, seed=4, engine="numba")
+    np.testing.assert_array_equal(one.supports, two.supports)
+    np.testing.assert_array_equal(one.exchange, two.exchange)
+    np.testing.assert_array_equal(one.acceptance, two.acceptance)
+
+
+def test_threads_do_not_matter_and_more_sweeps_go_on():
+    data = datasets.make_planted(N=60, seed=1)
+    problem = SubsetProblem(data.X, data.y)
+    one, two = (temper(problem, 5, sweeps=400, n_jobs=jobs, chains=3, seed=2) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.supports, two.supports)
+    short = sample(problem, 5, 3.0, sweeps=50, burn_in=10, seed=1)
+    long = sample(problem, 5, 3.0, sweeps=90, burn_in=10, seed=1)
+    np.testing.assert_array_equal(short.supports, long.supports[:, :, :50])
+
+
+def test_words_of_a_sample():
+    problem = table(0)
+    found = sample(problem, 2, sweeps=500)
+    (names, share), *_ = found.most_probable(3)
+    assert len(names) == 2
+    a, b, together = found.pairs(1)[0]
+    assert ([a, b], together) == (names, share)  # of two columns, pairs are supports
+    tree = found.to_datatree()
+    assert tree["posterior"]["energy"].dims == ("chain", "draw")
+    assert found.to_pandas().shape == (10, 3)
+    assert "Samples(k=2" in repr(found)
+
+
+BAD = {
+    "beta": ({"beta": -1.0}, "beta is -1"),
+    "sweeps": ({"sweeps": 0}, "sweeps is 0"),
+    "thin": ({"thin": 0}, "thin is 0"),
+    "chains": ({"chains": 1.5}, "chains is 1.5"),
+    "k": ({"k": 10}, "k is 10"),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_sentence(given, words):
+    with pytest.raises(ValueError, match=words):
+        sample(table(0), **{"k": 2, **given})
+
+
+def test_bad_ladders_and_losses_are_one_sentence():
+    with pytest.raises(ValueError, match="each above the one before"):
+        temper(table(0), 2, [1.0, 0.5])
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    with pytest.raises(ValueError, match="no sampling"):
+        sample(SubsetProblem(X, (X[:, 0] > 0).astype(int), loss="logistic"), 2)
+
+
+def test_numba_walkers_are_those_of_the_engine():
+    assert NumbaEngine().walkers(table(0).gram, 2, chain_keys(0, 2, None, [0]), 1, 5).walk(0, 0, 1.0)[0].size == 2
+
+
+def test_sums_over_all_supports_come_out_of_a_ladder():
+    pytest.importorskip("pymbar", reason="pymbar is not installed")
+    off = []
+    for seed in range(3):
+        problem, k = table(seed, n=12, correlation=0.6), 4
+        energies = np.sort([problem.energy(s) for s in combinations(range(12), k)])
+        found = temper(problem, k, sweeps=10_000, seed=seed)
+        levels = energies[[0, 4, 49, 299]] * (1 + 1e-9)
+        states = density_of_states(found, [0.5 * energies[0], *levels])
+        sums = [exact(problem, k, beta) for beta in found.betas]
+        off += ((states.log_sum - [s[2] for s in sums])[1:] / states.log_sum_se[1:]).tolist()
+        off += ((states.log_count[1:] - np.log([1, 5, 50, 300])) / states.log_count_se[1:]).tolist()
+        entropy = np.array([s[2] + beta * s[1] for s, beta in zip(sums, found.betas, strict=True)])
+        off += ((states.entropy - entropy)[1:] / states.entropy_se[1:]).tolist()
+        assert states.log_count[0] == -np.inf  # no support has so low an energy
+        assert states.log_sum[0] == pytest.approx(np.log(495))
+        assert states.to_pandas().shape == (found.betas.size, 6)
+    assert np.sqrt(np.mean(np.square(off))) < 1.7
+    assert np.abs(off).max() < 4.5
+
+
+def test_a_ladder_without_the_hot_end_has_no_density_of_states():
+    pytest.importorskip("pymbar", reason="pymbar is not installed")
+    with pytest.raises(ValueError, match="begin at beta = 0"):
+        density_of_states(temper(table(0), 2, [0.5, 1.0], sweeps=40, thin=1))
+
+
+# ---- the command line
+
+
+def test_the_command_draws_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small_table(tmp_path / "small.csv")
+    command = ["sample", "small.csv", "--target", "y", "--k", "2", "--sweeps", "300"]
+    shown = invoke(*command, "--out", "p.csv")
+    assert shown.exit_code == 0, shown.stderr
+    assert "probability proportional to exp(-beta E)" in shown.stdout
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 7
+    told = json.loads(invoke(*command, "--json", "--beta", "1.5").stdout)
+    y, X = planted()
+    found = sample(SubsetProblem(X, y), 2, 1.5, sweeps=300)
+    assert told["columns"][0]["inclusion_probability"] == pytest.approx(found.inclusion_probability.max())
+    ladder = invoke(*command, "--temper", "--chains", "1")
+    assert "traded places" in ladder.stdout
+    assert_refused(invoke(*command, "--beta", "cold"), "--beta is 'cold'")
+    assert_refused(invoke(*command, "--engine", "nothing"), "engine is 'nothing'")
