@@ -171,8 +171,6 @@ def test_dependent_columns_that_keep_the_rules_are_too_few() -> None:
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"method": "anneal"}, "method asks for what there is without limits on the columns only"),
-        ({"chains": 8}, "chains asks for"),
         ({"objective": "loo"}, "objective asks for"),
         ({"engine": "cuda"}, "engine is 'cuda' and min_distance is given"),
     ],
@@ -183,10 +181,19 @@ def test_what_there_is_not_is_refused(how: dict[str, Any], says: str) -> None:
         anneal(problem, 2, **how)
 
 
-def test_proofs_and_a_relative_ridge_are_refused() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_annealing_and_proofs_keep_the_rules(kind: str) -> None:
+    case = table(3, kind, 9)
+    problem = problem_of(case)
+    lowest = min(problem.energy(support) for support in admissible(case, 3))
+    assert anneal(problem, 3, method="anneal").best_energy == pytest.approx(lowest)
+    proof = prove(problem, 3)
+    assert proof.optimal
+    assert proof.energy == pytest.approx(lowest)
+
+
+def test_a_relative_ridge_is_refused() -> None:
     problem = problem_of(table(0, "bands"))
-    with pytest.raises(ValueError, match="no proofs under limits"):
-        prove(problem, 2)
     with pytest.raises(ValueError, match="relative ridge"):
         problem.with_shrinkage(0.1)
 

@@ -70,7 +70,8 @@ def fit(
     with plain_errors():
         from pairflip.jobs import local_threads
         from pairflip.progress import expected_time
-        from pairflip.search.annealing import Interrupted, anneal, as_schedule, check_size, model_seconds
+        from pairflip.search.annealing import Interrupted, anneal, as_schedule, model_seconds
+        from pairflip.search.sizes import check_size
 
         if out is not None:
             check_out(out, force)

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from pairflip.least_squares import Floats
 from pairflip.present import class_words
-from pairflip.present.group_words import counted, how_many, kept, members, unit_labels, units_of, what_is_counted
+from pairflip.present.cautions import search_doubts, size_doubts, table_doubts
+from pairflip.present.group_words import counted, kept, members, unit_labels, units_of, what_is_counted
 from pairflip.present.halves import (
     NAME_LENGTH,
     Piece,
@@ -36,7 +37,6 @@ from pairflip.selection.verdict import (
     held_out,
     predicts,
     recommended_size,
-    uncertain,
 )
 from pairflip.text import clean, explained, number, percent, plural, r2_text, shorten
 
@@ -170,7 +170,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         details.append((words, False))
     details += sign_words(curve, size)
     details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]
-    cautions = (*_of_search(curve, size), *_of_size(curve), *_of_table(curve), *unstable_names(curve, size))
+    cautions = (*search_doubts(curve, size), *size_doubts(curve), *table_doubts(curve), *unstable_names(curve, size))
     cautions = (*class_words.separated(curve, size), *cautions)
     return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
 
@@ -205,7 +205,7 @@ def _nothing(curve: SizeCurve) -> Answer:
     details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
     details += sign_words(curve, best)
     details += [*_outer_words(curve), *stability_words(curve, best), (null_words(curve), False)]
-    cautions = (*class_words.separated(curve, 0), *_of_search(curve, best), *_of_table(curve))
+    cautions = (*class_words.separated(curve, 0), *search_doubts(curve, best), *table_doubts(curve))
     size = 0 if 0 in curve.sizes else best
     return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
 
@@ -354,64 +354,3 @@ def _group(curve: SizeCurve, unit: int) -> list[Piece]:
         return [name, (" (", False), *listed(curve, own), (")", False)]
     (first,), (last,) = listed(curve, own[:1]), listed(curve, own[-1:])
     return [name, (f" ({plural(len(own), 'column')}, ", False), first, (" to ", False), last, (")", False)]
-
-
-def _more_search(curve: SizeCurve) -> str:
-    """What to do about a search that was too short."""
-    if curve.settings.get("method", "anneal") == "anneal":
-        return "Use more chains or a slower schedule."
-    return "Search longer (--effort thorough, in Python effort='thorough')."
-
-
-def _of_search(curve: SizeCurve, size: int) -> list[str]:
-    """Doubts about the search."""
-    if not uncertain(curve, size):
-        return []
-    return [
-        f"The search is uncertain at {counted(curve, size)}: only {percent(curve.agreement[curve.at(size)])} of the "
-        "chains reached the best set of their fold, so better columns may have been missed and the error may be too "
-        f"high. {_more_search(curve)}"
-    ]
-
-
-def _of_size(curve: SizeCurve) -> list[str]:
-    """Doubts about the range of sizes."""
-    best = curve.best_size
-    most = how_many(curve) - curve.always.size
-    if best < int(curve.sizes.max()) or curve.sizes.size <= 2 or best >= most:
-        return []
-    return [
-        f"The lowest error is at the largest size tried ({best}), so more {what_is_counted(curve)}s may predict "
-        "better: try larger sizes."
-    ]
-
-
-def _of_table(curve: SizeCurve) -> list[str]:
-    """Doubts about whether held-out rows stand for new ones."""
-    found = []
-    facts, how = curve.facts, str(curve.settings.get("cv", ""))
-    in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
-    if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
-        why = "the names of the rows are dates"
-        if "autocorrelation" in facts:
-            why = f"the target of a row is like that of the row before (autocorrelation {facts['autocorrelation']:.2f})"
-        found.append(
-            f"The rows may not be independent: {why}. If they are in the order of time or place, rows held out at "
-            "random have near copies among the others, and all errors here are too low: leave out blocks of "
-            "neighbouring rows instead (--cv blocks:5, in Python cv='blocks:5')."
-        )
-    if "identical_rows" in facts and "group" not in how.lower():
-        copies = int(facts["identical_rows"])
-        found.append(
-            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
-            "target included: a held-out row is then predicted from its own copy, and all errors here are too low. "
-            "Keep one of each, or give copies the same group (--groups)."
-        )
-    if "two_values" in facts:
-        low, high = facts["two_values"]
-        found.append(
-            f"The target has two values only ({number(low)} and {number(high)}) and is treated as a number: errors and "
-            "predictions are those of a number, not of a class (--loss logistic, in Python loss='logistic', is for "
-            "classes)."
-        )
-    return found

@@ -107,7 +107,7 @@ def null_words(curve: SizeCurve) -> str:
     null = curve.null
     if null is None:
         return ""
-    what = "target" if curve.targets is None else "targets"
+    target = "target" if curve.targets is None else "targets"
     times = "once" if null.r2.size == 1 else f"{null.r2.size} times"
     what = what_is_counted(curve)
     columns = f"the best {what}" if null.size == 1 else f"the best {null.size} {what}s"
@@ -117,7 +117,7 @@ def null_words(curve: SizeCurve) -> str:
         again = f"on average {same} of the random halves selected that {what} again"
     middle, highest = _r2(float(np.median(null.r2))), _r2(float(null.r2.max()))
     return (
-        f" With the {what} shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
+        f" With the {target} shuffled {times}, {columns} had R2 {middle} on held-out rows (median; the highest "
         f"{highest}), and {again}."
     )
 

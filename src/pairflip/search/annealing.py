@@ -12,18 +12,17 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.losses.loo import LooGram
-from pairflip.losses.several import SeveralForm
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.effort import Effort, Method, as_effort, as_method
 from pairflip.search.forward import greedy_scale
-from pairflip.search.groups import check_groups, for_groups, groups_of
+from pairflip.search.methods import as_descent, check_engine
 from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
+from pairflip.search.sizes import check_size, groups_of
 from pairflip.search.trace import Trace
-from pairflip.text import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,38 +32,6 @@ if TYPE_CHECKING:
 
 ON_THE_CPU = "searched on the CPU: a device walks annealing chains only (method='anneal')"
 BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
-
-
-def check_size(problem: SubsetProblem, k: Any) -> int:
-    """Size k as an int with 1 <= k < number of candidate columns."""
-    n = problem.gram.n_columns
-    if problem.units is not None:
-        return check_groups(problem, k)
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
-        raise TypeError(f"k is {k!r}; expected a whole number of columns, at least 1 and below {n}.")
-    if k < 1:
-        raise ValueError(f"k is {k}; expected at least 1 column.")
-    if n == 1:
-        raise ValueError(
-            f"k is {k}, but X has only 1 candidate column that varies; expected at least 2, so that there is something "
-            "to choose."
-        )
-    if k >= n:
-        raise ValueError(
-            f"k is {k}, but X has {n} candidate columns that vary; expected k below {n} (with all columns there is "
-            "nothing to choose)."
-        )
-    if k > problem.most_columns:
-        raise ValueError(f"k is {k}, but {no_more_than(problem)}; expected k up to {problem.most_columns}.")
-    return int(k)
-
-
-def no_more_than(problem: SubsetProblem) -> str:
-    """How many columns the rules let stand together."""
-    most, asked = problem.most_columns, [name for name in problem.limits.asked if name != "groups"]
-    if len(asked) > 1:
-        return f"with {' and '.join(asked)} no more than {plural(most, 'column')} were found that keep all of them"
-    return f"with {asked[0]} at most {plural(most, 'column')} can be chosen together"
 
 
 def as_schedule(schedule: Schedule | Literal["auto", "paper"]) -> Schedule:
@@ -149,11 +116,7 @@ def anneal(
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
     spend = as_effort(effort)
-    if problem.units is not None:
-        method = for_groups(method, schedule != "auto" or chains is not None, objective)
-        engine = check_engine(problem, engine)
-        prove = False
-    elif not problem.loss.quadratic:
+    if not problem.loss.quadratic:
         method = as_descent(problem, method, schedule, chains, objective)
         engine = check_engine(problem, engine)
     if method is None:
@@ -237,67 +200,6 @@ def _certain(
         return proof, support
     notes.append("the proof found a better support than any chain")
     return proof, proof.support
-
-
-def as_descent(
-    problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None, objective: str = "energy"
-) -> Method:
-    """The method for classes, counts and several targets: descents, unless annealing is asked for and there is one.
-
-    Where coefficients have signs, descents unless annealing is asked for.
-
-    Parameters
-    ----------
-    problem
-        A problem whose energy is not quadratic.
-    method, schedule, chains, objective
-        As in `anneal`.
-    """
-    if problem.limits.signs is not None and objective == "energy":
-        plain = schedule == "auto" and chains is None
-        return as_method("descend" if method == "auto" else method or ("descend" if plain else "anneal"))
-    if isinstance(problem.gram, SeveralForm):
-        if objective != "energy":
-            raise ValueError(
-                f"objective asks for what there is for one target without limits on the columns only, {objective!r}; "
-                "expected objective='energy'."
-            )
-        if method is None:
-            return "descend" if schedule == "auto" and chains is None else "anneal"
-        return as_method(method)
-    asked = {
-        "method": method == "anneal",
-        "schedule": schedule != "auto",
-        "chains": chains is not None,
-        "objective": objective != "energy",
-    }
-    for name, given in asked.items():
-        if given and problem.limits.signs is not None:
-            raise ValueError(
-                f"objective is {objective!r} and coefficients have signs (positive); expected objective='energy'."
-            )
-        if given:
-            raise ValueError(
-                f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; expected "
-                "method='descend' (--method descend), which is the default for classes and counts."
-            )
-    return "descend" if method is None or as_method(method) == "auto" else as_method(method)
-
-
-def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
-    """The engine for classes, counts and several targets: "numba", also where "auto" would be a device."""
-    name = engine if isinstance(engine, str) else engine.name
-    if name == "reference" and problem.limits.any:
-        return engine
-    if name not in ("auto", "numba"):
-        if problem.limits.any:
-            raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
-        if problem.target_names:
-            raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
-        raise ValueError(
-            f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba' for classes and counts."
-        )
-    return "numba" if isinstance(engine, str) else engine
 
 
 class Interrupted(KeyboardInterrupt):

@@ -20,7 +20,7 @@ from pairflip.least_squares import Floats
 from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
-from pairflip.search.annealing import anneal, check_size
+from pairflip.search.annealing import anneal
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
 from pairflip.search.certain import best_support, enumeration_cost
 from pairflip.search.exhaustive import Lowest, Question, all_seconds, enumerate_supports, whole_bound
@@ -29,6 +29,7 @@ from pairflip.search.proof import Proof
 from pairflip.search.ridge_bound import can_bound
 from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
 from pairflip.search.several_proof import first_of_flips
+from pairflip.search.sizes import check_size
 
 BUDGET = 60.0
 """Seconds that a proof may take unless told otherwise."""

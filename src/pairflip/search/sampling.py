@@ -20,9 +20,9 @@ from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import check_size
 from pairflip.search.forward import greedy_scale
 from pairflip.search.samples import Samples
+from pairflip.search.sizes import check_size
 
 EXCHANGE_NS = 3e5
 """Walkers walk about so long, by the cost model, between two exchanges, which then cost little beside."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from pairflip.losses.several import SeveralTargets
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import as_descent
-from pairflip.search.groups import for_groups
+from pairflip.search.methods import as_descent
 from pairflip.selection.folds import Folds
 from pairflip.selection.settings import Selection
 from pairflip.text import label_text, numbered
@@ -30,8 +29,6 @@ def loss_settings(problem: SubsetProblem) -> dict[str, Any]:
 
 def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
     """The selection with a method that there is for the problem; "auto" is descents here."""
-    if problem.units is not None:
-        return replace(selection, method=for_groups(selection.method))
     if not (problem.limits.any or problem.target_names):
         _check_likelihood(problem, selection)
     method = as_descent(problem, selection.method)

@@ -98,7 +98,7 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     With a ridge term A = Z'WZ + penalty, they are those of the shrunken coefficients, :math:`A^{-1} Z^T W Z A^{-1}`,
     and d is the trace of the hat matrix; how far shrinking moves them is not in it.
     """
-    if not problem.loss.squared:
+    if not problem.loss.squared or problem.units is not None:
         return problem.loss.standard_errors(problem, fit.support)
     if (fit.coef == 0).any() and problem.limits.signs is not None:
         return _of_carrying(problem, fit)

@@ -15,10 +15,12 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import ON_THE_CPU, check_engine, check_size, count_chains, no_more_than
+from pairflip.search.annealing import ON_THE_CPU, count_chains
 from pairflip.search.certain import is_solved
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
+from pairflip.search.methods import check_engine
 from pairflip.search.schedule import Schedule
+from pairflip.search.sizes import check_size, no_more_than
 from pairflip.selection.by_loss import by_descents, check_learnable, loss_settings
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection

@@ -1,0 +1,63 @@
+"""Which methods and engines there are where the energy is not that of plain least squares of one target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pairflip.engines import Engine
+from pairflip.losses.several import SeveralForm
+from pairflip.problem import SubsetProblem
+from pairflip.search.effort import Method, as_method
+
+
+def as_descent(
+    problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None, objective: str = "energy"
+) -> Method:
+    """The method: descents, unless annealing is asked for and there is one (not for classes and counts).
+
+    Parameters
+    ----------
+    problem
+        A problem whose energy is not quadratic.
+    method, schedule, chains, objective
+        As in `anneal`.
+    """
+    asked = {
+        "objective": objective != "energy",
+        "method": method == "anneal",
+        "schedule": schedule != "auto",
+        "chains": chains is not None,
+    }
+    if not (problem.limits.any or problem.target_names):
+        for name, given in asked.items():
+            if given:
+                raise ValueError(
+                    f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; "
+                    "expected method='descend' (--method descend), which is the default for classes and counts."
+                )
+    elif asked["objective"]:
+        raise ValueError(
+            f"objective asks for what there is for one target without limits on the columns only, {objective!r}; "
+            "expected objective='energy'."
+        )
+    if method is None:
+        return "anneal" if asked["schedule"] or asked["chains"] else "descend"
+    named = as_method(method)
+    # Several targets, and rules, have chains of annealing that a thorough search may add to descents.
+    return "descend" if named == "auto" and not isinstance(problem.gram, SeveralForm) else named
+
+
+def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
+    """The engine: "numba", also where "auto" would be a device; under limits also the reference engine."""
+    name = engine if isinstance(engine, str) else engine.name
+    if name == "reference" and problem.limits.any:
+        return engine
+    if name not in ("auto", "numba"):
+        if problem.limits.any:
+            raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
+        if problem.target_names:
+            raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
+        raise ValueError(
+            f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba' for classes and counts."
+        )
+    return "numba" if isinstance(engine, str) else engine
