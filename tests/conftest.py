@@ -24,6 +24,15 @@ def pytest_collection_modifyitems(config, items):
                     item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_sessionstart(session):
+    """Where the whole suite runs in several processes, each compiles other kernels first; the rest is there then."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None and [Path(each).resolve() for each in session.config.args] == [ROOT / "tests"]:
+        from _kernels import compile_part
+
+        compile_part(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real data sets: ../shared/data beside the checkout, or what PAIRFLIP_SHARED_DATA names."""

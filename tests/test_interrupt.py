@@ -90,7 +90,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+MORE = {"two threads", "columns, one thread", "columns, cold", "one chain, two threads"}  # much like the others
+
+
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(case, id=name, marks=[pytest.mark.slow] * (name in MORE)) for name, case in CASES.items()],
+)
 def test_anneal(options):
     options = {"memory_budget": 2**28, "beta": 1.0, **options}
     code, out, err, seconds = interrupt(ANNEAL, json.dumps(options))

@@ -89,7 +89,7 @@ print(json.dumps({"above": mebibytes("VmHWM") - before, "found": fit.support.tol
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux how much memory is in use")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_a_path_and_kicks_take_no_copy_of_the_table(dtype):
     command = [sys.executable, "-c", SEARCH, dtype]
     subprocess.run(command, capture_output=True, timeout=280, check=True)  # what compiling takes is not counted

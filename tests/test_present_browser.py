@@ -95,7 +95,7 @@ class Browser:
         return page
 
 
-@pytest.mark.parametrize("width", [1280, 700, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(700, marks=pytest.mark.slow), 390])
 @pytest.mark.parametrize("name", CURVES)
 def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path):
     page = browser.open(pages[name], width)

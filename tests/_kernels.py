@@ -1,0 +1,69 @@
+"""Small searches of every kind, which compile what tests need: each process of a run takes some of them."""
+
+import contextlib
+import io
+
+import numpy as np
+
+from pairflip import SubsetProblem, anneal, posterior, prove, select_size, temper
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 9))
+Y = X[:, 0] + RNG.normal(size=30)
+ALIKE = X[:, :1] + 1e-4 * X
+
+
+def _of_several():
+    problem = SubsetProblem(X, np.column_stack([Y, X[:, 1] + Y]))
+    anneal(problem, 2)
+    anneal(problem, 2, chains=2)
+    prove(problem, 2)
+
+
+def _with_signs():
+    problem = SubsetProblem(X, Y, positive=True)
+    anneal(problem, 2)
+    anneal(problem, 2, chains=2)
+
+
+def _in_groups():
+    problem = SubsetProblem(X, Y, groups={"a": [0, 1], "b": [2, 3, 4]})
+    anneal(problem, 2)
+    anneal(problem, 2, chains=2)
+
+
+def _plain():
+    anneal(SubsetProblem(X, Y), 2)
+    select_size(SubsetProblem(X, Y), [1, 2], 3)
+    prove(SubsetProblem(X, Y), 2)
+
+
+def _annealed():
+    anneal(SubsetProblem(X, Y), 2, chains=2)
+    anneal(SubsetProblem(ALIKE, Y), 2, chains=2)
+    temper(SubsetProblem(X, Y), 2, [0.0, 1.0], sweeps=20)
+
+
+def _probable():
+    posterior(SubsetProblem(X, Y))
+    posterior(SubsetProblem(X, Y), method="sample", sweeps=20)
+
+
+KINDS = [
+    _plain,
+    lambda: anneal(SubsetProblem(X, Y, min_distance=2), 2),
+    _annealed,
+    _of_several,
+    lambda: anneal(SubsetProblem(X, (Y > 0).astype(int), loss="logistic"), 2),
+    _with_signs,
+    lambda: anneal(SubsetProblem(X, Y), 2, chains=2, objective="loo"),
+    _in_groups,
+    _probable,
+]
+
+
+def compile_part(which, of):
+    """Run every so many of them, silently."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        for kind in KINDS[which::of]:
+            kind()
