@@ -43,6 +43,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 def test_scikit_learn_checks_of_the_default_estimator():
     """Nothing fails, nothing is excused; only the array API, which is not claimed, is skipped."""
     results = check_estimator(AnnealedSubset(random_state=0), on_fail=None, on_skip=None)

@@ -42,6 +42,7 @@ def measure(*arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_made_up_table_of_100_000_columns():
     seen = measure()
     assert seen["columns"] == 100_000

@@ -99,14 +99,15 @@ def check_many(count, seed, monkeypatch):
 
 
 def test_proofs_agree_with_enumeration(monkeypatch):
-    methods = check_many(500, 1, monkeypatch)
-    assert methods["enumeration"] > 100
-    assert methods["branch and bound"] > 50
+    methods = check_many(200, 1, monkeypatch)
+    assert methods["enumeration"] > 40
+    assert methods["branch and bound"] > 20
 
 
 @pytest.mark.slow
-def test_a_certificate_is_never_false(monkeypatch):
-    check_many(2000, 2, monkeypatch)
+@pytest.mark.parametrize(("count", "seed"), [(500, 1), (2000, 2)])
+def test_a_certificate_is_never_false(count, seed, monkeypatch):
+    check_many(count, seed, monkeypatch)
 
 
 def test_a_bound_that_is_wrong_on_purpose_is_noticed(monkeypatch):

@@ -226,6 +226,7 @@ def test_a_batch_that_dask_gives_up_is_handed_out_again(expected, tmp_path, monk
 
 
 @pytest.mark.alone
+@pytest.mark.slow
 def test_what_is_silent_for_long_is_handed_out_again(client, expected, small_batches, monkeypatch):
     with joblib.parallel_config("dask"):
         select_size(problem(), **OPTIONS)  # workers that load everything first are silent for longer

@@ -46,6 +46,7 @@ def above(**options):
     return seen["above"]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_folds():
     few, many = above(folds=3), above(folds=40)
     assert few < MOST_MIB

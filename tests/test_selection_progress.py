@@ -196,7 +196,10 @@ CASES = {
 
 @pytest.mark.alone
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
-@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(case, id=name, marks=[pytest.mark.slow] * (name == "two threads")) for name, case in CASES.items()],
+)
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(options, tmp_path):
     journal = str(tmp_path / "run")
     code, out, err, seconds = interrupt(INTERRUPTED, json.dumps({**options, "journal": journal}), after=0.3)

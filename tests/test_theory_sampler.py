@@ -67,7 +67,12 @@ def test_equations_at_own_powers_are_those_of_the_theory(rho, beta):
     assert own == pytest.approx((state.epsilon, state.epsilon_g), rel=1e-6)
 
 
-@pytest.mark.parametrize(("rho", "beta"), CASES)
+OFTEN = (CASES[0], CASES[3], CASES[4])
+
+
+@pytest.mark.parametrize(
+    ("rho", "beta"), [pytest.param(*case, marks=[pytest.mark.slow] * (case not in OFTEN)) for case in CASES]
+)
 def test_sampler_finds_what_the_theory_says(rho, beta):
     mean, error = compare(200, rho, beta, problems=80, sweeps=(10, 30), chains=2)
     print(f"rho {rho} beta {beta}: epsilon {mean[0]:+.4f}({error[0]:.4f}), epsilon_g {mean[1]:+.4f}({error[1]:.4f})")
