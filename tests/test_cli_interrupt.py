@@ -21,7 +21,7 @@ from pairflip.selection.journal import JournalWarning
 
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
 
-ARGUMENTS = ["select", "a table.csv", "--target", "y", "--sizes", "1-3", "--chains", "60", "--jobs", "2"]
+ARGUMENTS = ["select", "a table.csv", "--target", "y", "--sizes", "1-3", "--chains", "30", "--jobs", "2"]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_with_a_journal_it_resumes(folder, monkeypatch):
     assert resume == ["pairflip", *ARGUMENTS, "--journal", journal.name]
     assert sorted(path.name for path in folder.iterdir()) == ["a table.csv", "my journal"]
     kept = lines(journal)
-    total = 3 * 50 * 60 + 3 * 60
+    total = 3 * 50 * 30 + 3 * 30
     assert 200 < kept < total
     done = run(*resume[1:], folder=folder)
     assert done.returncode == 0, done.stderr

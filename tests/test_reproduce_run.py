@@ -15,9 +15,9 @@ from pairflip.paper.reproduce.walks import cross_validate, walk
 
 MICRO = RunScale(
     name="micro",
-    annealed=((40, 3), (60, 3)),
+    annealed=((20, 2), (40, 2)),
     rhos=(0.05, 0.1, 0.15),
-    crossvalidated=((20, 3), (40, 3)),
+    crossvalidated=((20, 2), (40, 2)),
     loo_rhos=(0.05, 0.1, 0.15),
     loo_objective=(30, 2, 1),
     loo_alphas=(0.5, 1.0),

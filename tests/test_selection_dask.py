@@ -76,6 +76,7 @@ def lines_of(folder):
     return [line for path in sorted(folder.glob("tasks-*.jsonl")) for line in path.read_bytes().splitlines()]
 
 
+@pytest.mark.slow
 def test_three_workers(client, expected, small_batches):
     with joblib.parallel_config("dask"):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
