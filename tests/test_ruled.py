@@ -190,6 +190,7 @@ def test_annealing_and_proofs_keep_the_rules(kind: str) -> None:
     proof = prove(problem, 3)
     assert proof.optimal
     assert proof.energy == pytest.approx(lowest)
+    assert "sets that keep the limits" in proof.note
 
 
 def test_a_relative_ridge_is_refused() -> None:

@@ -128,6 +128,9 @@ def prove(
     note = "interrupted" if asked.interrupted else ""
     if found.overflow and not note:
         note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
+    if problem.limits.ruled and found.complete:
+        only = f"this is about sets that keep the limits ({', '.join(problem.limits.asked)}); others were not looked at"
+        note = f"{only}; {note}" if note else only
     return as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
 
 
