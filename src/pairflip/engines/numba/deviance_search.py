@@ -7,14 +7,13 @@ slot by slot in the end. Random numbers are addressed by (key, round, place), as
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import ANEW, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult
+from pairflip.engines.base import ANEW, Descent, Steps, Tick, WalkPlan, WalkResult
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba.deviance import DOWN, GROW, KICK, LOWER, RANDOM, SLOTS, TRIED, DevianceTable, Place, search
+from pairflip.engines.numba.rounds import InThreads, hear, walk_chains
 from pairflip.gram import Gram
 from pairflip.losses.likelihood_form import LikelihoodForm
 
@@ -121,9 +120,7 @@ def _of_round(key: NDArray[np.uint32], round_: int) -> NDArray[np.uint32]:
     return philox4x32(np.array([round_, 0, 0, 0x64657669]), key)[:2].copy()
 
 
-def walk_deviance(
-    form: Gram, plan: WalkPlan, tick: Tick, in_threads: Callable[[Callable[[int, int], None]], None]
-) -> WalkResult:
+def walk_deviance(form: Gram, plan: WalkPlan, tick: Tick, in_threads: InThreads) -> WalkResult:
     """The chains of one plan, each from its start or from its random support.
 
     Parameters
@@ -138,21 +135,8 @@ def walk_deviance(
         Calls a function with (first, last) for parts of all chains.
     """
     assert isinstance(form, LikelihoodForm)
-    descent, k = Descent() if plan.descent is None else plan.descent, plan.k
-    if k > form.n_columns:
-        raise RankTooSmall(k, form.n_columns)
-    supports, energies = np.zeros((plan.chains, k), np.int64), np.zeros(plan.chains)
-
-    def work(first: int, last: int) -> None:
-        searcher = DevianceSearcher(form, k, tick)
-        for c in range(first, last):
-            start = None if plan.starts is None else plan.starts[c]
-            supports[c], energies[c] = searcher.chain(k, plan.keys[c], descent, start)
-
-    in_threads(work)
-    none = np.zeros((plan.chains, 0))
-    counts = np.zeros(plan.chains, np.int64)
-    return WalkResult(none, none.astype(np.int64), supports, supports.copy(), energies, counts)
+    likelihood = form
+    return walk_chains(form, plan, lambda: DevianceSearcher(likelihood, plan.k, tick), in_threads)
 
 
 def deviance_path(form: Gram, largest: int, guesses: list[Support], thorough: bool, tick: Tick | None) -> Steps:
@@ -174,8 +158,4 @@ def deviance_path(form: Gram, largest: int, guesses: list[Support], thorough: bo
     assert isinstance(form, LikelihoodForm)
     largest = min(largest, form.n_columns)
     with one_blas_thread():
-        return DevianceSearcher(form, largest, _ignore if tick is None else tick).path(largest, guesses, thorough)
-
-
-def _ignore(_: int) -> None:
-    pass
+        return DevianceSearcher(form, largest, hear(tick)).path(largest, guesses, thorough)

@@ -7,14 +7,12 @@ support are replaced and it descends again; every few rounds it starts anew at r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import ANEW, EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
-from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.base import EQUAL, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
 from pairflip.engines.numba.grouped import (
     begin_at_random,
     find_addition,
@@ -23,22 +21,21 @@ from pairflip.engines.numba.grouped import (
     walk_down,
 )
 from pairflip.engines.numba.grouped_annealing import anneal_grouped, kernel_form
+from pairflip.engines.numba.rounds import Found, InThreads, RoundSearcher, Support, hear, path_of, walk_chains
 from pairflip.engines.numba.several import MINIMUM
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
-from pairflip.philox import philox4x32
 
 _FLIPS = 1000  # of a descent in one call, far more than it takes
 _CHECKED = 200  # flips that are judged one by one, at most
-_OWN_ROUND = 0x67726F75
 
-Support = NDArray[np.int64]
-Found = tuple[Support, float]
 _NONE = np.zeros(0, np.int64)
 
 
-class GroupedSearcher:
+class GroupedSearcher(RoundSearcher):
     """Searches supports of up to `largest` units of one form; not for two threads at a time."""
+
+    own_round = 0x67726F75
 
     def __init__(self, form: GroupedForm, largest: int, tick: Tick) -> None:
         self._form, self._n, self._tick = form, form.n_columns, tick
@@ -77,53 +74,6 @@ class GroupedSearcher:
         """One unit less: the one that is missed least."""
         without = [np.delete(support, i) for i in range(support.size)]
         return without[int(np.argmin([self._form.energy(other) for other in without]))]
-
-    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Found:
-        """The lowest support of a chain, and its energy.
-
-        Parameters
-        ----------
-        k, key
-            Size, and the key of the chain.
-        descent : Descent
-            How many kicks.
-        start : (k,), optional
-            Where it begins; by default its random support.
-        """
-        best, low = self.down(self._random(k, key) if start is None else start)
-        least, most = descent.columns(k)
-        most = max(1, min(most, self._n - k, k))
-        for round_ in range(1, descent.kicks + 1):
-            if round_ % ANEW:
-                begin = self._kicked(best, key, round_, min(least, most), most)
-            else:
-                begin = self._random(k, philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)[:2].copy())
-            other = self.down(begin)
-            if is_lower(other[1], low, self._form.yy):
-                best, low = other
-        return best, low
-
-    def path(self, largest: int, passes: int) -> Steps:
-        """Supports of sizes 1 to `largest` (fewer where no more units are independent) and their energies.
-
-        The first pass goes up, the next ones down and up in turn, until nothing changes or `passes` are over.
-        """
-        found: list[Found] = []
-        for _ in range(largest):
-            begin = self.larger(found[-1][0] if found else _NONE)
-            if begin is None:
-                break
-            found.append(self.down(begin))
-        for turn in range(1, passes):
-            changed, up = False, turn % 2 == 0
-            for at in range(1, len(found)) if up else range(len(found) - 2, -1, -1):
-                begin = self.larger(found[at - 1][0]) if up else self.smaller(found[at + 1][0])
-                other = found[at] if begin is None else self.down(begin)
-                if is_lower(other[1], found[at][1], self._form.yy):
-                    found[at], changed = other, True
-            if not changed:
-                break
-        return [support for support, _ in found], np.array([energy for _, energy in found])
 
     def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
         """The first units of the random order of a key, and the best ones where too few are independent."""
@@ -176,9 +126,7 @@ class GroupedSearcher:
         return None
 
 
-def walk_grouped(
-    form: Gram, plan: WalkPlan, tick: Tick, in_threads: Callable[[Callable[[int, int], None]], None]
-) -> WalkResult:
+def walk_grouped(form: Gram, plan: WalkPlan, tick: Tick, in_threads: InThreads) -> WalkResult:
     """The chains of one plan: annealing, then (or instead) descents.
 
     Parameters
@@ -193,31 +141,18 @@ def walk_grouped(
         Calls a function with (first, last) for parts of all chains.
     """
     assert isinstance(form, GroupedForm)
-    grouped, k = form, plan.k
-    if k > form.n_columns:
-        raise RankTooSmall(k, form.n_columns, form.objective)
+    grouped = form
     form.matrix  # noqa: B018 - formed before there are threads
-    walked, starts = None, plan.starts
+    walked = None
     if plan.betas.size:
         walked = anneal_grouped(form, plan, tick, in_threads)
         if plan.descent is None:
             return walked
-        starts = walked.best_support
-    descent = Descent() if plan.descent is None else plan.descent
-    supports, energies = np.zeros((plan.chains, k), np.int64), np.zeros(plan.chains)
-
-    def work(first: int, last: int) -> None:
-        searcher = GroupedSearcher(grouped, k, tick)
-        for c in range(first, last):
-            start = None if starts is None else starts[c]
-            supports[c], energies[c] = searcher.chain(k, plan.keys[c], descent, start)
-
-    in_threads(work)
-    if walked is not None:
-        return replace(walked, support=supports, best_support=supports.copy(), final_energy=energies)
-    none = np.zeros((plan.chains, 0))
-    counts = np.zeros(plan.chains, np.int64)
-    return WalkResult(none, none.astype(np.int64), supports, supports.copy(), energies, counts)
+        plan = replace(plan, starts=walked.best_support)
+    down = walk_chains(form, plan, lambda: GroupedSearcher(grouped, plan.k, tick), in_threads)
+    if walked is None:
+        return down
+    return replace(down, energy=walked.energy, accepted=walked.accepted, refreshes=walked.refreshes)
 
 
 def grouped_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> Steps:
@@ -235,6 +170,5 @@ def grouped_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> St
         Hears of descents as they are done.
     """
     assert isinstance(form, GroupedForm)
-    largest = min(largest, form.n_columns)
-    with one_blas_thread():
-        return GroupedSearcher(form, largest, (lambda _: None) if tick is None else tick).path(largest, passes)
+    grouped = form
+    return path_of(form, largest, passes, lambda size: GroupedSearcher(grouped, size, hear(tick)))

@@ -7,15 +7,14 @@ support are replaced and it descends again; every few rounds it starts anew at r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import ANEW, EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
-from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.numba.rounds import Found, InThreads, RoundSearcher, Support, hear, path_of, walk_chains
 from pairflip.engines.numba.ruled import (
     ADD,
     CHANGE,
@@ -40,22 +39,20 @@ from pairflip.engines.numba.several import (
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.several import SeveralForm
-from pairflip.philox import philox4x32
 from pairflip.seating import seated
 
 _ROUNDS = 16  # of kicks in one call, so that Ctrl-C is heard
 _CHECKED = 200  # flips that are judged one by one, at most
 _PACKED = 8  # orders in which columns are seated where taking the best ones leads nowhere
-_OWN_ROUND = 0x73657665
 
-Support = NDArray[np.int64]
-Found = tuple[Support, float]
 _NONE = np.zeros(0, np.int64)
 _NO_KEY = np.zeros(2, np.uint32)
 
 
-class SeveralSearcher:
+class SeveralSearcher(RoundSearcher):
     """Searches supports of up to `largest` columns of one form; not for two threads at a time."""
+
+    own_round = 0x73657665
 
     def __init__(self, form: SeveralForm, largest: int, tick: Tick) -> None:
         n, q = form.B.shape
@@ -127,62 +124,25 @@ class SeveralSearcher:
         start : (k,), optional
             Where it begins; by default its random support.
         """
+        if not self._ruled:
+            return super().chain(k, key, descent, start)
         best, low = self.down(self._random(k, key) if start is None else start)
-        least, most = descent.columns(k)
-        most = max(1, min(most, self._n - k, k))
-        least, round_ = min(least, most), 1
+        (least, most), round_ = self._sizes_of_kicks(descent, k), 1
         while round_ <= descent.kicks:
-            other: Found | None = None
-            if self._ruled:
-                last = min(round_ + _ROUNDS, descent.kicks + 1)
-                round_, new = self._ask(KICK, k, key, best, low, (round_, last), (least, most))
-                self._tick(k)
-                if round_ == last:
-                    continue
-                if new:
-                    support = np.sort(self._place.support[:k])
-                    other = support, self._form.energy(support)
-            if other is None:
+            last = min(round_ + _ROUNDS, descent.kicks + 1)
+            round_, new = self._ask(KICK, k, key, best, low, (round_, last), (least, most))
+            self._tick(k)
+            if round_ == last:
+                continue
+            if new:
+                support = np.sort(self._place.support[:k])
+                other = support, self._form.energy(support)
+            else:
                 other = self.down(self._next(best, key, round_, least, most))
             if is_lower(other[1], low, self._form.yy):
                 best, low = other
             round_ += 1
         return best, low
-
-    def _next(self, best: Support, key: NDArray[np.uint32], round_: int, least: int, most: int) -> Support:
-        """Where a round begins: at random every few rounds, otherwise at the kicked support."""
-        if round_ % ANEW:
-            return self._kicked(best, key, round_, least, most)
-        words = philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)
-        return self._random(best.size, words[:2].copy())
-
-    def path(self, largest: int, passes: int) -> Steps:
-        """Supports of sizes 1 to `largest` (fewer where no more columns are independent) and their energies.
-
-        The first pass goes up, the next ones down and up in turn, until nothing changes or `passes` are over.
-        """
-        found: list[Found] = []
-        for k in range(1, largest + 1):
-            begin = self.larger(found[-1][0] if found else _NONE)
-            if begin is None:
-                begin = self._packed(k)
-            if begin is None:
-                break
-            found.append(self.down(begin) if k < self._n else (np.sort(begin), self._form.energy(np.sort(begin))))
-        for round_ in range(1, passes):
-            changed, up = False, round_ % 2 == 0
-            sizes = range(1, len(found)) if up else range(len(found) - 1, 0, -1)
-            for k in sizes:  # from size k to k + 1, or from k + 1 to k
-                begin = self.larger(found[k - 1][0]) if up else self.smaller(found[k][0])
-                at = k if up else k - 1
-                if begin is None or begin.size == self._n:
-                    continue
-                other = self.down(begin)
-                if is_lower(other[1], found[at][1], self._form.yy):
-                    found[at], changed = other, True
-            if not changed:
-                break
-        return [support for support, _ in found], np.array([energy for _, energy in found])
 
     def _random(self, k: int, key: NDArray[np.uint32]) -> Support:
         """The first columns of the random order of a key, and the best ones where too few are independent."""
@@ -333,9 +293,7 @@ def first_kernel(form: Gram) -> Any:
     return go if isinstance(form, SeveralForm) and form.rules.any else walk_down
 
 
-def walk_several(
-    form: Gram, plan: WalkPlan, tick: Tick, in_threads: Callable[[Callable[[int, int], None]], None]
-) -> WalkResult:
+def walk_several(form: Gram, plan: WalkPlan, tick: Tick, in_threads: InThreads) -> WalkResult:
     """The chains of one plan, each from its start or from its random support.
 
     Parameters
@@ -350,22 +308,9 @@ def walk_several(
         Calls a function with (first, last) for parts of all chains.
     """
     assert isinstance(form, SeveralForm)
-    descent, k = Descent() if plan.descent is None else plan.descent, plan.k
-    if k > form.n_columns:
-        raise RankTooSmall(k, form.n_columns)
-    supports, energies = np.zeros((plan.chains, k), np.int64), np.zeros(plan.chains)
+    several = form
     form.matrix  # noqa: B018 - formed before there are threads
-
-    def work(first: int, last: int) -> None:
-        searcher = SeveralSearcher(form, k, tick)
-        for c in range(first, last):
-            start = None if plan.starts is None else plan.starts[c]
-            supports[c], energies[c] = searcher.chain(k, plan.keys[c], descent, start)
-
-    in_threads(work)
-    none = np.zeros((plan.chains, 0))
-    counts = np.zeros(plan.chains, np.int64)
-    return WalkResult(none, none.astype(np.int64), supports, supports.copy(), energies, counts)
+    return walk_chains(form, plan, lambda: SeveralSearcher(several, plan.k, tick), in_threads)
 
 
 def several_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> Steps:
@@ -375,18 +320,11 @@ def several_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> St
     ----------
     form : SeveralForm
         What is searched.
-    largest : int
-        Largest size.
-    passes : int
+    largest, passes : int
         As in `Engine.path`.
     tick : callable or None
         Hears of descents as they are done.
     """
     assert isinstance(form, SeveralForm)
-    largest = min(largest, form.n_columns)
-    with one_blas_thread():
-        return SeveralSearcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
-
-
-def _ignore(_: int) -> None:
-    pass
+    several = form
+    return path_of(form, largest, passes, lambda size: SeveralSearcher(several, size, hear(tick)))

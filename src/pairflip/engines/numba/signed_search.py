@@ -6,16 +6,15 @@ that anneals does so first (`signed_chain`). Every energy that is compared or re
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import ANEW, EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
-from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.numba.rounds import Found, InThreads, RoundSearcher, Support, hear, path_of
 from pairflip.engines.numba.several import MINIMUM
-from pairflip.engines.numba.several_search import Found, SeveralSearcher, Support
+from pairflip.engines.numba.several_search import SeveralSearcher
 from pairflip.engines.numba.signed import (
     begin_at_random,
     find_addition,
@@ -30,16 +29,16 @@ from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.sign_fit import carrying_columns
 from pairflip.losses.signed import SignedForm
-from pairflip.philox import philox4x32
 
 _FLIPS = 1000  # of a descent in one call, far more than it takes
 _CHECKED = 200  # flips that are judged one by one, at most
-_OWN_ROUND = 0x7369676E
 _NONE = np.zeros(0, np.int64)
 
 
 class SignedSearcher(SeveralSearcher):
     """Searches supports of up to `largest` columns of one form; not for two threads at a time."""
+
+    own_round = 0x7369676E
 
     def __init__(self, form: SignedForm, largest: int, tick: Tick) -> None:
         self._form: Any = form
@@ -82,30 +81,7 @@ class SignedSearcher(SeveralSearcher):
         left = [np.delete(support, i) for i in range(support.size)]
         return left[int(np.argmin([self._energy(other) for other in left]))]
 
-    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Found:
-        """The lowest support of a chain, and its energy: rounds that keep signs and rules.
-
-        Parameters
-        ----------
-        k, key
-            Size, and the key of the chain.
-        descent : Descent
-            How many kicks.
-        start : (k,), optional
-            Where it begins; by default its random support.
-        """
-        best, low = self.down(self._random(k, key) if start is None else start)
-        least, most = descent.columns(k)
-        most = max(1, min(most, self._n - k, k))
-        for round_ in range(1, descent.kicks + 1):
-            if round_ % ANEW:
-                begin = self._kicked(best, key, round_, min(least, most), most)
-            else:
-                begin = self._random(k, philox4x32(np.array([round_, 0, 0, _OWN_ROUND]), key)[:2].copy())
-            other = self.down(begin)
-            if is_lower(other[1], low, self._form.yy):
-                best, low = other
-        return best, low
+    chain = RoundSearcher.chain  # the kernel of kicks under rules knows nothing of signs
 
     def _energy(self, support: Support) -> float:
         """E+ by QR, each support once."""
@@ -202,9 +178,7 @@ class SignedSearcher(SeveralSearcher):
         return best
 
 
-def walk_signed(
-    form: Gram, plan: WalkPlan, tick: Tick, in_threads: Callable[[Callable[[int, int], None]], None]
-) -> WalkResult:
+def walk_signed(form: Gram, plan: WalkPlan, tick: Tick, in_threads: InThreads) -> WalkResult:
     """The chains of one plan: annealed, or from their starts or random supports; then descents.
 
     Parameters
@@ -259,10 +233,5 @@ def signed_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> Ste
         Hears of descents as they are done.
     """
     assert isinstance(form, SignedForm)
-    largest = min(largest, form.n_columns)
-    with one_blas_thread():
-        return SignedSearcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
-
-
-def _ignore(_: int) -> None:
-    pass
+    signed = form
+    return path_of(form, largest, passes, lambda size: SignedSearcher(signed, size, hear(tick)))
