@@ -181,6 +181,18 @@ def _tempered(problem, k, seed):
     return float(temper(problem, k, coldest=cold, sweeps=400, chains=1, seed=seed, n_jobs=1).energies.min())
 
 
+def _predictors(sizes):
+    """What is compared: estimators made anew for each seed."""
+    quick = {"sizes": sizes, "effort": "quick", "cv": 10, "n_jobs": -1}
+    return {
+        "averaged": lambda seed: BayesianSubset(random_state=seed, sweeps=1000, n_jobs=-1),
+        "subset": lambda seed: AnnealedSubsetCV(**quick, random_state=seed),
+        "subset and ridge": lambda seed: AnnealedSubsetCV(**quick, ridge="auto", random_state=seed),
+        "LASSO": lambda seed: make_pipeline(StandardScaler(), LassoCV(cv=10, max_iter=20_000)),
+        "ridge": lambda seed: make_pipeline(StandardScaler(), RidgeCV(np.geomspace(1e-3, 1e5, 60))),
+    }
+
+
 def report_averaging():
     """R2 on new rows over random halves of tables: averaged over models, the chosen subset, LASSO, ridge."""
     tables = {
@@ -193,19 +205,11 @@ def report_averaging():
     for snr in (0.5, 3.0):
         data = datasets.make_correlated(M=200, N=100, k=5, correlation=0.7, snr=snr, seed=1)
         tables[f"planted, snr {snr}"] = data.X, data.y
-    models = {
-        "averaged": lambda seed: BayesianSubset(random_state=seed, sweeps=1000, n_jobs=-1),
-        "subset": lambda seed: AnnealedSubsetCV(range(1, 16), effort="quick", cv=10, random_state=seed, n_jobs=-1),
-        "subset and ridge": lambda seed: AnnealedSubsetCV(
-            range(1, 16), effort="quick", cv=10, ridge="auto", random_state=seed, n_jobs=-1
-        ),
-        "LASSO": lambda seed: make_pipeline(StandardScaler(), LassoCV(cv=10, max_iter=20_000)),
-        "ridge": lambda seed: make_pipeline(StandardScaler(), RidgeCV(np.geomspace(1e-3, 1e5, 60))),
-    }
     for name, table in tables.items():
         if table is None:
             continue
         X, y = table
+        models = _predictors(range(1, min(16, X.shape[1] + 1)))
         rng, scores = np.random.default_rng(0), []
         for seed in range(SPLITS):
             order = rng.permutation(len(y))

@@ -17,13 +17,14 @@ from pairflip.engines.cuda.batch import LARGEST
 from pairflip.engines.numba import NumbaEngine
 from pairflip.philox import chain_keys
 from pairflip.testing import EngineConformance, walk_one
+from pairflip.testing.check_chains import check_delicate
 
 pytestmark = pytest.mark.gpu
 
 
 class TestCuda(EngineConformance):
     def engine(self):
-        return CudaEngine()
+        return CudaEngine(rest=NumbaEngine())
 
 
 def paper_plan(k, n_columns, chains, fold=None, thin=2):
@@ -68,20 +69,22 @@ SIZES = (1, 2, 3, 5, 8, 9, 13, 16, 20, 24, 27, 32, 36, 40, 44, 48, 52, 56, 60)
 
 
 def compare(walks):
-    """(chains, those whose decisions or supports differ, largest relative difference of energies of the others)."""
+    """(chains, those given up, those whose supports differ, largest relative difference of energies of the others)."""
     on_device = CudaEngine().walk(walks)
-    chains = differ = 0
+    chains = differ = left = 0
     error = 0.0
     for (gram, plan), given in zip(walks, on_device, strict=True):
         expected = walk_one(NumbaEngine(), gram, plan, n_jobs=os.cpu_count() or 1)
+        given_up = given.refreshes < 0
         other = np.zeros(plan.chains, bool)
         for field in ("support", "best_support", "accepted"):
-            other |= (getattr(given, field) != getattr(expected, field)).any(axis=1)
-        chains, differ = chains + plan.chains, differ + int(other.sum())
+            other |= (getattr(given, field) != getattr(expected, field)).any(axis=1) & ~given_up
+        chains, left, differ = chains + plan.chains, left + int(given_up.sum()), differ + int(other.sum())
+        other |= given_up
         for field in ("energy", "final_energy"):
             a, b = getattr(given, field)[~other], getattr(expected, field)[~other]
             error = max(error, float(np.max(np.abs(a / b - 1.0), initial=0.0)))
-    return chains, differ, error
+    return chains, left, differ, error
 
 
 def test_ten_thousand_chains_are_those_of_the_numba_engine(capsys):
@@ -95,21 +98,22 @@ def test_ten_thousand_chains_are_those_of_the_numba_engine(capsys):
                 turn % 4
             ]
             walks.append((gram, paper_plan(k, gram.n_columns, 84, fold)))
-    chains, differ, error = compare(walks)
+    chains, left, differ, error = compare(walks)
     with capsys.disabled():
-        print(f"\n{chains} chains, {len(walks)} walks: {differ} differ, energies to {error:.1e}")
+        print(f"\n{chains} chains, {len(walks)} walks: {left} given up, {differ} differ, energies to {error:.1e}")
     assert chains >= 10_000
-    assert differ <= chains / 1000
+    assert left <= chains / 100
+    assert differ == 0
     assert error < 1e-9
 
 
 def test_supernova_chains_are_those_of_the_numba_engine(shared_data, capsys):
     problem = supernova(shared_data)
     walks = [(problem.held_out([f]), paper_plan(k, 276, 16, f)) for k in range(1, 11) for f in range(0, 74, 9)]
-    chains, differ, error = compare(walks)
+    chains, left, differ, error = compare(walks)
     with capsys.disabled():
-        print(f"\nsupernova, {chains} chains: {differ} differ, energies to {error:.1e}")
-    assert differ <= chains / 1000
+        print(f"\nsupernova, {chains} chains: {left} given up, {differ} differ, energies to {error:.1e}")
+    assert differ == 0
     assert error < 1e-9
 
 
@@ -117,8 +121,8 @@ def test_every_size_class_up_to_the_largest():
     data = datasets.make_planted(N=400, seed=0)
     problem = SubsetProblem(data.X, data.y)
     walks = [(problem.held_out([3]), paper_plan(k, 60, 4, 3, thin=8)) for k in (64, 72, 80, 96, 100, LARGEST)]
-    _, differ, error = compare(walks)
-    assert differ == 0
+    _, left, differ, error = compare(walks)
+    assert (left, differ) == (0, 0)
     assert error < 1e-9
 
 
@@ -171,6 +175,10 @@ def test_ctrl_c_ends_a_long_batch_within_two_seconds():
     assert time.perf_counter() - began < 3.0
 
 
+def test_delicate_chains_are_handed_over_and_flip_for_flip_those_of_the_reference_engine():
+    check_delicate(CudaEngine(rest=NumbaEngine()))
+
+
 @pytest.mark.parametrize("k", [1, 3, 9, 20, 60])
 def test_supports_at_the_ends_of_steps_are_those_of_the_numba_engine(k):
     data = datasets.make_planted(N=200, alpha=0.6, seed=k)
@@ -203,3 +211,34 @@ def test_sampling_on_a_device_gives_the_draws_of_the_cpu():
     told = [sample(problem, 5, 20.0, sweeps=200, chains=300, seed=2, engine=engine) for engine in ("cuda", "numba")]
     np.testing.assert_array_equal(told[0].supports, told[1].supports)
     np.testing.assert_allclose(told[0].energies, told[1].energies, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "table", ["aquatictox", "tecator", "gasoline", "communities_crime", "solubility", "eyedata", "riboflavin"]
+)
+def test_chains_on_real_tables_are_those_of_the_cpu_or_given_up(shared_data, table, capsys):
+    """Strongly collinear ones among them, where the Gram matrix cannot decide every flip."""
+    file = min((shared_data / table).glob("*.csv"))
+    X, y = numbers(file)
+    problem, walks = SubsetProblem(X, y), []
+    for k in (1, 2, 3, 5, 8, 12, 17, 25, 33, 50, 70):
+        if k < 0.6 * min(len(y), problem.candidates.size):
+            for gram in (problem.gram, problem.held_out([3]), problem.held_out(np.arange(0, len(y), 10))):
+                betas = np.geomspace(1e-2, 1e10, 40) / gram.yy
+                walks.append((gram, WalkPlan(k, betas, np.full(40, 2 * gram.n_columns), chain_keys(1, k, 3, range(8)))))
+    chains, left, differ, error = compare(walks)
+    with capsys.disabled():
+        print(f"\n{table}, {chains} chains: {left} given up, {differ} differ, energies to {error:.1e}")
+    assert differ == 0
+    assert error < 1e-8
+
+
+def numbers(path):
+    """Columns of numbers that vary, and the target."""
+    with open(path, newline="") as file:
+        rows = list(csv.reader(file))
+    target = next(at for at, name in enumerate(rows[0]) if name.startswith("target"))
+    others = [at for at, name in enumerate(rows[0]) if not name.startswith("target")]
+    columns = [c for c in others if all(_number(row[c]) for row in rows[1:])]
+    X = np.array([[float(row[c]) for c in columns] for row in rows[1:]])
+    return X[:, X.std(axis=0) > 0], np.array([float(row[target]) for row in rows[1:]])

@@ -75,8 +75,7 @@ def anneal(
         Independent walks of simulated annealing; the best one counts. None, when annealing: as many as take about a
         second on one core, between 16 and 512, fewer for tiny tables (by the problem alone, not by the machine).
     seed
-        Same seed, same result: for any number of threads, and with engine "numba" or "reference", also on collinear
-        tables (on a GPU while no support's variance inflation exceeds about 1e5; decision record 018).
+        Same seed, same result: for any number of threads and with every engine, also on collinear tables.
     engine
         ``"auto"``, ``"numba"``, ``"reference"`` or ``"cuda"``, which walks annealing chains only.
     n_jobs

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import Engine, Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.cuda.batch import WORTH_CHAINS, WORTH_SECONDS, cut, refusal, size_class, worthwhile
+from pairflip.engines.cuda.completed import completed
 from pairflip.engines.cuda.device import WALK, Matrices, device_name, free_bytes, kernels, order_bytes, why_unavailable
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
-from pairflip.engines.exchange import LadderResult
+from pairflip.engines.exchange import LadderResult, run_ladder
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 
@@ -36,17 +38,21 @@ class CudaEngine:
         Bytes of device memory a group of walks may take; default four fifths of what is free.
     slice_ns : int
         How long one launch may last.
+    rest : Engine, optional
+        Walks the chains that the device gives up, where the Gram matrix cannot decide a flip. Without it these come
+        back with `refreshes` -1, and nothing else of them has a meaning.
     """
 
     name = "cuda"
     prefers_many = True
 
-    def __init__(self, memory: int | None = None, slice_ns: int = SLICE_NS) -> None:
+    def __init__(self, memory: int | None = None, slice_ns: int = SLICE_NS, rest: Engine | None = None) -> None:
         reason = why_unavailable()
         if reason is not None:
             raise ValueError(f'engine="cuda" cannot be used here: {reason}')
         self._memory = memory
         self._slice_ns = slice_ns
+        self._rest = rest
 
     def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
         """Objectives other than the energy, and what its kernels or its free memory cannot hold."""
@@ -109,10 +115,11 @@ class CudaEngine:
         for group in cut(pairs, budget):
             for piece, result in run_group(pairs, group, matrices, tick, self._slice_ns):
                 parts[piece.walk].append((piece.first, result))
-        return [
+        results = [
             pieces[0][1] if len(pieces) == 1 else _joined(plan, pieces)
             for (_, plan), pieces in zip(pairs, parts, strict=True)
         ]
+        return results if self._rest is None else completed(self._rest, pairs, results)
 
     def ladders(
         self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32]
@@ -135,7 +142,14 @@ class CudaEngine:
         if reason is not None:
             raise Refused(reason)
         budget = self._memory if self._memory is not None else free * 3 // 5
-        return list(run_ladders(gram, k, betas, rounds, flips, keys, budget))
+        found = list(run_ladders(gram, k, betas, rounds, flips, keys, budget))
+        missing = [ladder for ladder, told in enumerate(found) if told is None]
+        if missing and self._rest is None:
+            raise Refused("rounding might decide some of its flips.")
+        for ladder in missing:
+            walkers = cast(Any, self._rest).walkers(gram, k, keys[ladder], rounds, flips)
+            found[ladder] = run_ladder(betas, rounds, k, keys[ladder, 0], walkers.walk)
+        return cast(list[LadderResult], found)
 
 
 def _joined(plan: WalkPlan, pieces: list[tuple[int, WalkResult]]) -> WalkResult:

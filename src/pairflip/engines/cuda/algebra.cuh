@@ -19,6 +19,7 @@ typedef unsigned long long u64;
 #define SINGULAR 1e-10
 #define INFLATION 1e10
 #define INFINITE (1.0 / 0.0)
+#define EPSILON 2.220446049250313e-16
 
 struct Block {
     u32 w0, w1, w2, w3;
@@ -77,6 +78,20 @@ FUNCTION Flip flip_energy(double x_i, double p_inverse, double r_j, double s_j, 
     f.delta = f.s <= SINGULAR ? INFINITE : 0.5 * (x_i * x_i * f.p_inverse - f.r * f.r * f.s_inverse);
     return f;
 }
+
+// Error of s' where it is small, for each unit of the squared size of the coefficients v.
+FUNCTION double rounding_of_s(double inflated, double error) {
+    return EPSILON * (20.0 + 0.004 * inflated) * (1.0 + 0.01 * inflated) + error;
+}
+
+// What Delta E may be off by: tau, rounding times inflation, bounds the errors of x_i / sqrt(p), r' and s' (decision 018).
+FUNCTION double doubt_of(const Flip &f, double tau, double yy) {
+    double x_j = f.r * f.s_inverse;
+    return tau * (1.5 * yy + x_j * x_j);
+}
+
+// s' below which it cannot be told whether a flip is singular.
+FUNCTION double edge_of(double tau) { return 2.0 * SINGULAR + 4.0 * tau; }
 
 // z = beta Delta E of a flip; a Delta E of rounding error counts as zero, so that rounding decides nothing between supports
 // of equal energy.

@@ -43,7 +43,15 @@ __device__ __forceinline__ int sixteenths(double x) {
     return __double2hiint(x) >= 0x412e8480 ? LARGE : __double2loint(x + 422212465065984.0);
 }
 
-enum Need { NOTHING, START, CONFIRM, UNDO, FINISH };
+// Sum over the lanes of a warp, which need not be fast.
+__device__ __forceinline__ double warp_sum(double value) {
+    for (int far = 16; far; far /= 2) value += __shfl_xor_sync(WHOLE, value, far);
+    return value;
+}
+
+// DOUBT: rounding might decide the next flip, or the support would be badly conditioned. The chain is given up then, and
+// walked by an engine that can look at the columns.
+enum Need { NOTHING, START, CONFIRM, FINISH, DOUBT };
 
 struct Chain {
     double2 P[RT][T];
@@ -52,7 +60,7 @@ struct Chain {
     int lane, q, c, warp, thread, k, N;
     int turn;
     double energy, bar, sum;         // `bar`: below which energy a support is the best so far
-    float error;
+    float error, inflated;           // rounding since P was computed; bound on the variance inflation of the support
     long long t;                     // the block's first flip, and its number in the step
     int number, mark, accepted, step, quiet, filtered;  // `mark`: the flip of the step that last changed the energy
     int drawn, at, length;           // flips of the block; next draw to look at, and how many could be accepted
@@ -197,8 +205,9 @@ struct Chain {
     }
 
     // P, x and energy from G alone, column by column: the inverse is bordered by each column of the support.
-    // `start`: take the first k columns of the order that stay independent. Returns how many were found; k is success.
-    __device__ __forceinline__ int build(bool start, double &energy) {
+    // `start`: take the first k columns of the order that stay independent. Returns how many were found; k is success, and
+    // -1 says that only the columns can tell, because the inflation exceeds the limit.
+    __device__ __forceinline__ int build(bool start, double &energy, double limit = 4.0 * DELICATE) {
         int found = 0, at = 0;
         chain_sync();
 #pragma unroll
@@ -239,14 +248,23 @@ struct Chain {
                 s -= shared->part[turn][other][0][1];
             }
             double s_inverse = 1.0 / s, x_j = r * s_inverse;
-            bool singular = s <= SINGULAR;
+            bool beyond = s <= 0.0 || s_inverse > limit;
+            double size = 0.0, before = 0.0;
             for (int m = lane; m < K8; m += 32) {
                 double v = m < found ? w[m] : m == found ? -1.0 : 0.0;
                 shared->v[warp][m] = v;
-                if (m < found && shared->diagonal[warp][m] + v * v * s_inverse >= INFLATION) singular = true;
+                if (m < found) {
+                    beyond |= !(shared->diagonal[warp][m] + v * v * s_inverse <= limit);
+                    size += v * v;
+                    before += shared->diagonal[warp][m] - 1.0;
+                }
             }
-            singular = __any_sync(WHOLE, singular);
+            bool singular = __any_sync(WHOLE, beyond);
             next_turn();
+            if (singular) {
+                double unsure = rounding_of_s(1.0 + warp_sum(before), 0.0);
+                if (!(s + unsure * (sqrt((double)found) + warp_sum(size)) <= SINGULAR)) return -1;
+            }
             if (singular && !start) return found;
             if (!singular) {
                 for (int m = lane; m <= found; m += 32) {
@@ -269,6 +287,9 @@ struct Chain {
             at++;
         }
         chain_sync();
+        double total = 0.0;
+        for (int m = lane; m < found; m += 32) total += shared->diagonal[warp][m] - 1.0;
+        inflated = (float)(1.0 + warp_sum(total));
         return found;
     }
 
@@ -302,7 +323,9 @@ struct Chain {
 
     // Lowest Delta E of each slot over all columns outside.
     __device__ __forceinline__ void survey() {
-        double gain[TC][2];
+        // As low as rounding allows, so that no flip is passed over which it might decide.
+        double gain[TC][2], tau = doubt(), edge = edge_of(tau), unsure = rounding_of_s(inflated, error);
+        double spread = 2.0 * ((double)inflated + k), yy = shared->walk.yy;
 #pragma unroll
         for (int n = 0; n < TC; n++) gain[n][0] = gain[n][1] = 0.0;
         for (int first = 0; first < N - k; first += 8) {
@@ -314,17 +337,25 @@ struct Chain {
             double W[TC][2], r_part, s_part;
             project(W);
             correlate(W, r_part, s_part);
-            double r = shared->column[warp][4 * q], s = 1.0;
+            double r = shared->column[warp][4 * q], s = 1.0, size = sqrt((double)k), squares = 0.0;
+#pragma unroll
+            for (int n = 0; n < TC; n++) squares += W[n][0] * W[n][0] + W[n][1] * W[n][1];
+            squares = 2.0 * flip_sum(squares);
             if (NW == 1) {
                 r -= r_part;
                 s -= s_part;
+                size += squares;
             } else {
-                if (c == 0) shared->part[turn][warp][q][0] = r_part, shared->part[turn][warp][q][1] = s_part;
+                if (c == 0) {
+                    shared->part[turn][warp][q][0] = r_part, shared->part[turn][warp][q][1] = s_part;
+                    shared->part[turn][warp][q][3] = squares;
+                }
                 chain_sync();
 #pragma unroll
                 for (int other = 0; other < NW; other++) {
                     r -= shared->part[turn][other][q][0];
                     s -= shared->part[turn][other][q][1];
+                    size += shared->part[turn][other][q][3];
                 }
                 next_turn();
             }
@@ -336,7 +367,9 @@ struct Chain {
                     if (m < k) {
                         double a = W[n][e] * shared->inverse[warp][m];
                         double r_new = r + shared->x[warp][m] * a, s_new = s + W[n][e] * a;
-                        if (s_new > SINGULAR) gain[n][e] = fmax(gain[n][e], r_new * r_new * reciprocal(s_new));
+                        double x_j = r_new * reciprocal(s_new), most = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j);
+                        if (!(s_new > edge)) most = s_new + unsure * (size + spread * W[n][e] * a) <= SINGULAR ? 0.0 : 1e300;
+                        gain[n][e] = fmax(gain[n][e], most);
                     }
                 }
             }
@@ -366,6 +399,18 @@ struct Chain {
         }
         filtered = 1;
         quiet = 0;
+    }
+
+    // Bounds the rounding of x_i / sqrt(p), r' and s'.
+    __device__ __forceinline__ float doubt() const {
+        return inflated * (error + fmaf((float)(0.004 * EPSILON), inflated, (float)(20.0 * EPSILON)));
+    }
+
+    // Whether the flip of which propose has written v is singular whatever rounding did.
+    __device__ __forceinline__ bool surely_singular(double s) const {
+        double size = 0.0;
+        for (int m = lane; m < k; m += 32) size += shared->v[warp][m] * shared->v[warp][m];
+        return s + rounding_of_s(inflated, error) * (sqrt((double)k) + warp_sum(size)) <= SINGULAR;
     }
 
     // Above which u no flip of a slot can be accepted (a little more, for rounding).
@@ -526,12 +571,16 @@ struct Chain {
         int first = 0;
         quiet += count;
         Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
-        u32 votes = __ballot_sync(WHOLE, q < count && accepts(mine.u, cost_of(beta, f.delta, tie)));
+        // A flip may be accepted with all rounding in its favour, and is when with all of it against it, too.
+        double tau = doubt(), yy = shared->walk.yy, margin = doubt_of(f, tau, yy);
+        bool near = f.s <= edge_of(tau);
+        u32 votes = __ballot_sync(WHOLE, q < count && (near || accepts(mine.u, cost_of(beta, f.delta - margin, tie))));
         // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
             u32 flip = __shfl_sync(WHOLE, mine.flip, lead);
             int i = flip >> 16;
+            bool sure = __shfl_sync(WHOLE, !near && accepts(mine.u, cost_of(beta, f.delta + margin, tie)), lead);
             double shares = shared_with(chosen, hot);
             double *u_i = shared->u[turn], *w_j = shared->w[turn], *v_j = shared->v[warp];
             __syncwarp();
@@ -539,30 +588,26 @@ struct Chain {
             chain_sync();
             double2 inverses = shared->flip[turn][0], ratios = shared->flip[turn][1], rest = shared->flip[turn][2];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
-            double *x = shared->x[warp], *diagonal = shared->diagonal[warp], x_i = x[i];
+            double *x = shared->x[warp], x_i = x[i];
             double new_x[PARTS], new_diagonal[PARTS];
             int total = propose(i, u_i, w_j, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
             worst = 0.0625f * (float)total - (float)(k - 1);
             next_turn();
-            if (total >= LARGE) {  // rarely: the whole number cannot tell
-                bool singular = false;
-                u32 high = 0;
-#pragma unroll
-                for (int e = 0; e < PARTS; e++) {
-                    if (lane + 32 * e < k) {
-                        singular |= !(new_diagonal[e] < INFLATION);
-                        high = max(high, (u32)max(__double2hiint(new_diagonal[e]), 0));
-                    }
+            if (!sure || !(worst <= (float)DELICATE)) {  // rarely
+                __syncwarp();
+                double s_lead = __shfl_sync(WHOLE, f.s, lead);
+                if (s_lead > edge_of(tau) || !surely_singular(s_lead)) {
+                    need = DOUBT;
+                    count = chosen;
+                    break;
                 }
-                worst = fmaxf(worst, (float)__hiloint2double(__reduce_max_sync(WHOLE, high), 0));
-                if (__any_sync(WHOLE, singular)) {
-                    first = chosen + 1;
-                    votes = __ballot_sync(WHOLE, q >= first && q < count && accepts(mine.u, cost_of(beta, f.delta, tie)));
-                    continue;
-                }
+                first = chosen + 1;
+                votes &= ~((2u << (4 * chosen + 3)) - 1u);
+                continue;
             }
             // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
             error += (float)EPSILON * worst;
+            inflated = worst;
             when = number + __double2loint(rest.y);
             if (error >= (float)DRIFT) {
                 need = CONFIRM;
@@ -600,7 +645,10 @@ struct Chain {
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
             f = flip_energy(x[slot], shared->inverse[warp][slot], r, s, w);
-            bool ok = q >= first && q < count && accepts(mine.u, cost_of(beta, f.delta, tie));
+            tau = doubt();
+            margin = doubt_of(f, tau, yy);
+            near = f.s <= edge_of(tau);
+            bool ok = q >= first && q < count && (near || accepts(mine.u, cost_of(beta, f.delta - margin, tie)));
             correct_W(W, u_i, v_j, i, a, b);
             change_P(u_i, v_j, p_inverse, s_inverse);
             if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
@@ -741,6 +789,17 @@ struct Chain {
         chain_sync();
     }
 
+    // Ends a chain about which the Gram matrix cannot decide: somebody else has to walk it.
+    __device__ __forceinline__ void give_up(u64 *done) {
+        const Walk *walk = &shared->walk;
+        if (thread == 0) {
+            walk->refreshes[shared->clock.chain] = -1;
+            atomicAdd(done, (u64)walk->ends[walk->steps - 1]);
+            atomicAdd(done + 1, 1ull);
+        }
+        chain_sync();
+    }
+
     __device__ __forceinline__ bool late() {
         chain_sync();
         if (thread == 0) shared->stop = nanoseconds() > shared->deadline;
@@ -753,6 +812,7 @@ struct Chain {
         if (thread == 0) {
             Clock *clock = &shared->clock;
             clock->energy = energy, clock->bar = bar, clock->sum = sum, clock->error = error, clock->t = t;
+            clock->inflated = inflated;
             clock->number = number, clock->mark = mark, clock->accepted = accepted, clock->step = step;
             clock->quiet = quiet, clock->filtered = filtered, clock->active = 1;
         }
@@ -779,6 +839,7 @@ struct Chain {
             for (int b = 0; b < T; b++) P[n][b] = reinterpret_cast<const double2 *>(home_P)[(n * T + b) * THREADS + thread];
         const Clock *clock = &shared->clock;
         energy = clock->energy, bar = clock->bar, sum = clock->sum, error = clock->error, t = clock->t;
+        inflated = (float)clock->inflated;
         number = clock->number, mark = clock->mark, accepted = clock->accepted, step = clock->step;
         quiet = clock->quiet, filtered = clock->filtered;
         k = shared->walk.k, N = shared->walk.N;

@@ -24,8 +24,8 @@ _NO_HURRY = 2**60
 
 def run_ladders(
     gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], budget: int
-) -> Iterator[LadderResult]:
-    """Walk ladders together, as many at a time as fit.
+) -> Iterator[LadderResult | None]:
+    """Walk ladders together, as many at a time as fit; None where the Gram matrix cannot decide a flip.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def run_ladders(
 
 def _together(
     gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], matrices: Matrices
-) -> list[LadderResult]:
+) -> list[LadderResult | None]:
     """All of these at once."""
     import cupy
 
@@ -99,7 +99,11 @@ def _together(
     supports = np.sort(rows["record"].get(), axis=2).reshape(*shape, k)
     energies, accepted = rows["record_energy"].get().reshape(shape), rows["accepted"].get().reshape(shape)
     stood = who.get()
-    return [from_places(supports[l], energies[l], accepted[l].astype(np.int64), stood[l]) for l in range(ladders)]
+    whole = (rows["refreshes"].get().reshape(ladders, places) >= 0).all(axis=1)
+    return [
+        from_places(supports[l], energies[l], accepted[l].astype(np.int64), stood[l]) if whole[l] else None
+        for l in range(ladders)
+    ]
 
 
 def _walker(table: Any, k: int, n_columns: int, walkers: int) -> Any:

@@ -8,7 +8,8 @@ constexpr int FAR_TILES = RT < TC ? (TC - RT) * T : 1;  // of a warp
 constexpr int ROW = 8 * (T + 1 - (T & 1));  // stride of gathered rows, 8 mod 16: no bank conflicts in 16-byte reads
 #define PARTS ((K8 + 31) / 32)              // slots that each lane of a warp looks after
 constexpr u32 WHOLE = 0xffffffffu;
-constexpr double EPSILON = 2.220446049250313e-16, DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
+constexpr double DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
+constexpr double DELICATE = 1e5;             // inflation above which G has lost too much: others must walk such chains
 constexpr double FROZEN = 36.7368005696771;  // 53 log 2: no smaller u than 2^-53 exists
 constexpr int LARGE = 16 * 1000000;          // sixteenths of a variance inflation factor
 constexpr float WORTH_REPAIR = 1000.0f;
@@ -34,7 +35,7 @@ struct Task {
 // Where a chain stands, put away between two launches (the first row always lives here).
 struct Clock {
     double lowest; int refreshes, walk, chain;
-    double energy, bar, sum, error; long long t;
+    double energy, bar, sum, error, inflated; long long t;
     int number, mark, accepted, step, quiet, filtered, active;
 };
 

@@ -44,20 +44,19 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             int found = chain.build(need == START, energy);
             Need was = need;
             need = NOTHING;
-            if (was == START && found < chain.k) {
+            if (found < 0 || (found < chain.k && was == CONFIRM)) {
+                chain.give_up(done);
+                active = false;
+            } else if (was == START && found < chain.k) {
                 if (chain.thread == 0) atomicMin(rank_found, shared->clock.walk << 8 | found);
                 active = false;
             } else if (was == START) {
                 chain.begin(energy);
-            } else if (was == CONFIRM && found < chain.k) {  // singular after all: take the flip back
-                chain.exchange(undo);
-                need = UNDO;
             } else if (was == FINISH) {
                 chain.finish(found < chain.k ? chain.energy : energy, done);
                 active = false;
             } else {
-                if (was == CONFIRM) chain.book(when, energy);
-                else chain.energy = energy;
+                chain.book(when, energy);
                 // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
                 chain.error = (float)EPSILON * worst;
             }
@@ -83,6 +82,11 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             chain.exchange(undo);
             if (chain.thread == 0) shared->clock.refreshes++;
             chain.filtered = 0;
+        } else if (need == DOUBT) {
+            chain.give_up(done);
+            need = NOTHING;
+            active = false;
+            continue;
         }
         if (filtered && !chain.filtered) chain.cut_block(when);
     }
@@ -137,7 +141,7 @@ flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scra
     for (int m = thread; m < N; m += THREADS) chain.order[m] = (u16)order[m];
     chain_sync();
     double energy;
-    chain.build(false, energy);
+    chain.build(false, energy, INFLATION);
     double *P = scratch, *rows = scratch + K8 * K8;
 #pragma unroll
     for (int n = 0; n < TC; n++)
