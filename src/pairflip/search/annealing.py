@@ -23,6 +23,7 @@ from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
 from pairflip.search.sizes import check_size, groups_of
 from pairflip.search.trace import Trace
+from pairflip.search.wide_rows import lend_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 ON_THE_CPU = "searched on the CPU: a device walks annealing chains only (method='anneal')"
+ROWS_ON_THE_GPU = "inner products of a wide table were computed on the GPU"
 BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
 
 
@@ -215,9 +217,12 @@ def _search(
 ) -> Trace:  # fmt: skip
     """A trace by the portfolio of methods."""
     walker, remarks = get_engine(engine), list[str]()
+    gram, so_far = problem.gram, list[Searched]()
+    lent = lend_rows(engine, walker, gram)
     if walker.prefers_many:
         walker, remarks = get_engine("numba"), [ON_THE_CPU]
-    gram, so_far = problem.gram, list[Searched]()
+    if lent:
+        remarks = [ROWS_ON_THE_GPU]
 
     def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])

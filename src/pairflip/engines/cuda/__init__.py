@@ -14,12 +14,14 @@ from pairflip.engines.cuda.completed import completed
 from pairflip.engines.cuda.device import WALK, Matrices, device_name, free_bytes, kernels, order_bytes, why_unavailable
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
+from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
 from pairflip.engines.exchange import LadderResult, run_ladder
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 
 __all__ = [
     "WORTH_CHAINS",
+    "WORTH_ENTRIES",
     "WORTH_SECONDS",
     "CudaEngine",
     "device_name",
@@ -63,6 +65,10 @@ class CudaEngine:
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Refused: a path is one chain, and a device needs many."""
         raise Refused("Descents, kicks and paths are left to the CPU.")
+
+    def lend_rows(self, gram: Gram) -> bool:
+        """Have rows of the matrix of a wide problem computed on the device, for descents on the CPU."""
+        return lend_rows(gram, free_bytes())
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
