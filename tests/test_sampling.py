@@ -9,8 +9,7 @@ import pytest
 from _cli import assert_refused, invoke, planted, small_table
 from pairflip import SubsetProblem, datasets, sample, temper
 from pairflip.engines.exchange import run_ladder
-from pairflip.engines.numba import NumbaEngine
-from pairflip.engines.reference import ReferenceEngine
+from pairflip.engines.reference import LiteralWalkers, ReferenceEngine
 from pairflip.philox import chain_keys
 from pairflip.search.states import density_of_states
 
@@ -91,9 +90,9 @@ def test_a_wrong_exchange_would_be_seen():
     problem, k = table(5, n=8), 2
     engine, keys = ReferenceEngine(), chain_keys(1, k, None, np.arange(2))
     betas = np.array([0.0, 1.5])
-    walkers = engine.walkers(problem.gram, k, keys, 1200, 8)
+    walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
     right = run_ladder(betas, 1200, k, keys[0], walkers.walk)
-    walkers = engine.walkers(problem.gram, k, keys, 1200, 8)
+    walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
     # Energies with the wrong sign: the hot and the cold trade places when they should not.
     wrong = run_ladder(betas, 1200, k, keys[0], lambda w, r, b: (lambda s, e, n: (s, -e, n))(*walkers.walk(w, r, b)))
     _, energy, _ = exact(problem, k, betas[1])
@@ -160,10 +159,6 @@ def test_bad_ladders_and_losses_are_one_sentence():
     X = np.random.default_rng(0).normal(size=(30, 5))
     with pytest.raises(ValueError, match="no sampling"):
         sample(SubsetProblem(X, (X[:, 0] > 0).astype(int), loss="logistic"), 2)
-
-
-def test_numba_walkers_are_those_of_the_engine():
-    assert NumbaEngine().walkers(table(0).gram, 2, chain_keys(0, 2, None, [0]), 1, 5).walk(0, 0, 1.0)[0].size == 2
 
 
 def test_sums_over_all_supports_come_out_of_a_ladder():

@@ -175,7 +175,7 @@ Pair = tuple[Gram, WalkPlan]
 
 @runtime_checkable
 class Engine(Protocol):
-    """A way to walk chains. Engines on the CPU give the same chains for the same keys (see decision 018).
+    """A way to walk chains. All engines give the same chains for the same keys (see decision 018).
 
     Delta E within `TIE` y'y counts as zero, so that rounding decides nothing between supports of equal energy.
 

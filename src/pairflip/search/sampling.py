@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.exchange import LadderResult, run_ladder
+from pairflip.engines.exchange import LadderResult
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
@@ -24,33 +23,12 @@ from pairflip.search.forward import greedy_scale
 from pairflip.search.samples import Samples
 from pairflip.search.sizes import check_size
 
-EXCHANGE_NS = 3e5
+EXCHANGE_NS = 3e4
 """Walkers walk about so long, by the cost model, between two exchanges, which then cost little beside."""
 APART = 1.1
 """Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""
 _MOST_PLACES = 60
 _PILOT_ROUNDS = 400
-
-
-@runtime_checkable
-class HasWalkers(Protocol):
-    """An engine whose chains can be stopped and go on at another temperature."""
-
-    name: str
-
-    def walkers(self, gram: Gram, k: int, keys: NDArray[np.uint32], rounds: int, flips: int) -> Any:
-        """Walkers of a ladder, see `exchange.run_ladder`.
-
-        Parameters
-        ----------
-        gram, k
-            The problem, and the number of columns.
-        keys : (R, 2)
-            One for each walker.
-        rounds, flips : int
-            How many rounds there will be, and flips in each.
-        """
-        ...
 
 
 @runtime_checkable
@@ -60,7 +38,7 @@ class HasLadders(Protocol):
     name: str
 
     def ladders(
-        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32]
+        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], n_jobs: int = 1
     ) -> list[LadderResult]:
         """What `exchange.run_ladder` would find for each of `keys` (L, R, 2).
 
@@ -74,6 +52,8 @@ class HasLadders(Protocol):
             How many rounds there will be, and flips in each.
         keys
             Of the walkers of each ladder.
+        n_jobs : int
+            Threads, where it uses threads.
         """
         ...
 
@@ -176,7 +156,7 @@ def temper(
     began, k = time.perf_counter(), check_size(problem, k)
     _check_counts(sweeps=sweeps, chains=chains)
     gram, walker = problem.gram, _engine(problem, engine)
-    if not isinstance(walker, (HasWalkers, HasLadders)):
+    if not isinstance(walker, HasLadders):
         raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
     n, seed = gram.n_columns, check_seed(seed)
     every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(gram, k)))) if thin is None else thin
@@ -188,8 +168,8 @@ def temper(
     if isinstance(betas, str) and betas == "auto":
         end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
         # A short run of one ladder, which no device is woken for: the same temperatures on every engine.
-        pilot = walker if isinstance(walker, HasWalkers) else get_engine("numba")
-        assert isinstance(pilot, HasWalkers)
+        pilot = get_engine("numba") if walker.prefers_many else walker
+        assert isinstance(pilot, HasLadders)
         ladder = auto_ladder(pilot, gram, k, _read_betas([end])[0], seed)
     else:
         ladder = _read_betas(betas)
@@ -215,21 +195,12 @@ def noise_beta(problem: SubsetProblem, k: int) -> float:
 
 @one_blas_thread()
 def _ladders(
-    walker: HasWalkers | HasLadders, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, chains: int, seed: int,
+    walker: HasLadders, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, chains: int, seed: int,
     threads: int, first: int = 0,
 ) -> list[LadderResult]:  # fmt: skip
     """Independent ladders, in threads or together on a device; their addresses count from `first` on."""
-    if isinstance(walker, HasLadders):
-        every = np.stack([_keys(seed, k, first + chain, betas.size) for chain in range(chains)])
-        return walker.ladders(gram, k, betas, rounds, flips, every)
-    gram.matrix if gram.dense else None  # noqa: B018 - formed before there are threads
-
-    def one(chain: int) -> LadderResult:
-        keys = _keys(seed, k, first + chain, betas.size)
-        return run_ladder(betas, rounds, k, keys[0], walker.walkers(gram, k, keys, rounds, flips).walk)
-
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(one, range(chains)))
+    keys = np.stack([_keys(seed, k, first + chain, betas.size) for chain in range(chains)])
+    return walker.ladders(gram, k, betas, rounds, flips, keys, threads)
 
 
 def _keys(seed: int, k: int, ladder: int, places: int) -> NDArray[np.uint32]:
@@ -237,7 +208,7 @@ def _keys(seed: int, k: int, ladder: int, places: int) -> NDArray[np.uint32]:
     return chain_keys(seed, k, None, ladder * _MOST_PLACES + np.arange(places))
 
 
-def auto_ladder(walker: HasWalkers, gram: Gram, k: int, coldest: float, seed: int) -> Floats:
+def auto_ladder(walker: HasLadders, gram: Gram, k: int, coldest: float, seed: int) -> Floats:
     r"""Inverse temperatures from 0 to the coldest, equally spaced in :math:`\int \sigma_E(\beta)\, d\beta`.
 
     Neighbours trade places about as often everywhere then. The standard deviation of the energy comes from a short run

@@ -15,7 +15,7 @@ from pairflip.engines.cuda.device import WALK, Matrices, device_name, free_bytes
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
-from pairflip.engines.exchange import LadderResult, run_ladder
+from pairflip.engines.exchange import LadderResult
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 
@@ -128,9 +128,9 @@ class CudaEngine:
         return results if self._rest is None else completed(self._rest, pairs, results)
 
     def ladders(
-        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32]
+        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], n_jobs: int = 1
     ) -> list[LadderResult]:
-        """Ladders of walkers that trade places, together.
+        """Ladders of walkers that trade places, see `exchange`.
 
         Parameters
         ----------
@@ -142,6 +142,8 @@ class CudaEngine:
             How many rounds there are, and flips of each walker in each.
         keys : (L, R, 2)
             Of the walkers of each ladder.
+        n_jobs : int
+            Threads that walk ladders which the device gives up.
         """
         free = free_bytes()
         reason = refusal(gram, k, flips, free)
@@ -152,9 +154,10 @@ class CudaEngine:
         missing = [ladder for ladder, told in enumerate(found) if told is None]
         if missing and self._rest is None:
             raise Refused("rounding might decide some of its flips.")
-        for ladder in missing:
-            walkers = cast(Any, self._rest).walkers(gram, k, keys[ladder], rounds, flips)
-            found[ladder] = run_ladder(betas, rounds, k, keys[ladder, 0], walkers.walk)
+        if missing:
+            others = cast(Any, self._rest).ladders(gram, k, betas, rounds, flips, keys[missing], n_jobs)
+            for ladder, told in zip(missing, others, strict=True):
+                found[ladder] = told
         return cast(list[LadderResult], found)
 
 
