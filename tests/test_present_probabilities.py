@@ -10,7 +10,18 @@ from _cli import assert_refused, invoke, planted, without_figures, write_csv
 from _curves import ODD, make_curve
 from _errors import sentence_of
 from _page import Outline
-from pairflip import Posterior, SizeCurve, SubsetProblem, figures, posterior, prove, sample, select_size, temper, write_report
+from pairflip import (
+    Posterior,
+    SizeCurve,
+    SubsetProblem,
+    figures,
+    posterior,
+    prove,
+    sample,
+    select_size,
+    temper,
+    write_report,
+)
 from pairflip.present.inclusion import inclusion_bars
 from pairflip.present.page import render
 from pairflip.present.probabilities import disagreement, probability_bars
@@ -19,7 +30,7 @@ from pairflip.search.states import States
 from pairflip.selection import with_posterior
 
 
-def problem(n=len(ODD), m=40, **options):
+def problem(n=13, m=40, **options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(m, n))
     y = 2 * X[:, 0] - X[:, 3] + 0.4 * X[:, 5] + rng.normal(size=m)
@@ -129,15 +140,15 @@ def test_the_page_has_both_numbers_and_what_they_are_conditional_on(curve, weigh
     assert "How probable it is that a column belongs in the model" in text
     assert weighed.assumptions in text
     assert "how often this procedure would choose it again" in text
-    bars = probability_bars(curve, 3)
+    bars = probability_bars(curve, 2)
     assert bars.trials == "10 half-samples"
-    for column in curve.supports[curve.at(3)]:
+    for column in curve.supports[curve.at(2)]:
         assert column in bars.columns
     assert "Selected in half-samples" in text
 
 
 def test_strong_disagreement_is_said(curve):
-    bars = probability_bars(curve, 3)
+    bars = probability_bars(curve, 2)
     high = dataclasses.replace(bars, probability=np.full(12, 0.1), frequency=np.where(np.arange(12) == 0, 0.9, 0.0))
     assert "Often selected, and yet not probable: “" in disagreement(curve, high)
     assert "(selected in 90 %, probability 10 %)" in disagreement(curve, high)
@@ -160,7 +171,7 @@ def test_a_saved_curve_keeps_them(curve, tmp_path):
     for name, value in vars(curve.inclusion).items():
         np.testing.assert_array_equal(getattr(again.inclusion, name), value)
     assert again.inclusion.columns.dtype == np.int64
-    assert render(again) == render(curve)
+    assert probability_bars(again, 2).labels == probability_bars(curve, 2).labels
 
 
 def test_a_posterior_of_other_data_is_refused(curve, tmp_path):
@@ -199,19 +210,30 @@ def test_select_shows_and_keeps_them(tmp_path, monkeypatch):
 
 def test_arviz_reads_the_draws():
     arviz = pytest.importorskip("arviz", reason="arviz is not installed")
-    given = problem(30, m=60) if len(ODD) >= 30 else SubsetProblem(*_wide())
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 30))
+    given = SubsetProblem(X, X[:, 0] - X[:, 1] + rng.normal(size=60), names=["a", "a", *(f"x{j}" for j in range(28))])
     for found in (
-        sample(given, 3, sweeps=300, chains=4),
+        sample(given, 3, sweeps=300, chains=4, first_chain=2),
         temper(given, 3, sweeps=300, chains=4),
         posterior(given, method="sample", sweeps=300, chains=4),
     ):
         tree = found.to_datatree()
-        assert float(arviz.rhat(tree)["posterior"]["energy"] if "posterior" in arviz.rhat(tree) else arviz.rhat(tree)["energy"]) < 1.2
-        table = arviz.summary(tree)
-        assert len(table) >= 21
-
-
-def _wide():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(60, 30))
-    return X, X[:, 0] - X[:, 1] + rng.normal(size=60)
+        # ArviZ 0 has a tree of its own.
+        data = arviz.InferenceData.from_datatree(tree) if hasattr(arviz, "InferenceData") else tree
+        rhat, ess = arviz.rhat(data), arviz.ess(data)
+        assert float(rhat["energy"]) < 1.1
+        assert 100 < float(ess["energy"]) <= 2000
+        assert 100 < float(ess["included"].sel(column="x26")) <= 2000
+        table = arviz.summary(data)
+        indicators = [name for name in table.index if name.startswith("included[")]
+        assert indicators[:2] == ["included[a [0]]", "included[a [1]]"]
+        assert len(indicators) == 20
+        means = tree["posterior"]["included"].mean(("chain", "draw")).values
+        np.testing.assert_allclose(means, np.sort(found.inclusion_probability)[::-1][:20], atol=1e-12)
+    assert sample(given, 3, sweeps=20, first_chain=2).to_datatree()["posterior"]["chain"].values.tolist() == [
+        2,
+        3,
+        4,
+        5,
+    ]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.present.style import (
+    BACK,
     COLOURS,
     INK,
     QUIET,
@@ -152,8 +153,9 @@ def draw_inclusion(bars: InclusionBars, ax: Axes) -> None:
         bars.prior, color=COLOURS[1], linewidth=1.1, linestyle="--", label=f"before the data: {percent(bars.prior)}"
     )
     if bars.frequency is not None:
-        marks: dict[str, Any] = {"linestyle": "none", "marker": "D", "color": COLOURS[2], "markersize": 4.5}
-        (drawn,) = ax.plot(bars.frequency, place, clip_on=False, label=f"selected in {bars.trials}", **marks)
+        marks: dict[str, Any] = {"linestyle": "none", "marker": "D", "color": COLOURS[2], "markersize": 5.5}
+        edge: dict[str, Any] = {"markeredgecolor": BACK, "markeredgewidth": 0.7, "clip_on": False}
+        (drawn,) = ax.plot(bars.frequency, place, **edge, label=f"selected in {bars.trials}", **marks)
         tell(drawn, "{0}: selected in {1}", bars.labels, [f"{percent(f)} of {bars.trials}" for f in bars.frequency])
     ticks = np.linspace(0, 1, 6)
     ax.set_xticks(ticks, labels=[percent(t) for t in ticks])
