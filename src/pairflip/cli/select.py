@@ -120,7 +120,7 @@ def select(
         refuse_folder_of(folder, data)
         loaded = load(given)
         problem = loaded.problem(model, quiet)
-        probable = _probabilities(problem, seed, journal, run["n_jobs"]) if posterior else None
+        probable = _probabilities(problem, seed, journal, jobs) if posterior else None
         curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **run)
         if probable is not None:
             curve = with_posterior(curve, probable)

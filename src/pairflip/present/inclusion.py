@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pairflip.search.samples import Samples
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 _ROW = 0.19  # inches
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.least_squares import Floats
 from pairflip.present.halves import NAME_LENGTH, Piece, joined, known, plain
-from pairflip.present.inclusion import InclusionBars, bars_of, chance_text, draw_inclusion, inclusion_height
+from pairflip.present.inclusion import Bools, InclusionBars, bars_of, chance_text, draw_inclusion, inclusion_height
 from pairflip.present.registry import FigureTable, PageFigure, Room
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import NOTHING, aligned, column_labels, percent, plural
@@ -66,7 +65,7 @@ def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
     return " ".join(words)
 
 
-def _told(curve: SizeCurve, bars: InclusionBars, which: Floats) -> str:
+def _told(curve: SizeCurve, bars: InclusionBars, which: Bools) -> str:
     """Names with both numbers, at most a few of them."""
     assert bars.frequency is not None
     at = np.flatnonzero(which)

@@ -116,7 +116,7 @@ class Samples:
                 f"chain {twice[0]} is there twice among the samples to join; expected each chain once: give every part "
                 "a first_chain of its own."
             )
-        together = {
+        together: dict[str, Any] = {
             name: np.concatenate([getattr(each, name) for each in every])[order]
             for name in ("energies", "supports", "accepted", "traded", "round_trips")
         }
