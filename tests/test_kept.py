@@ -17,6 +17,7 @@ from _errors import sentence_of
 from pairflip import Samples, SubsetProblem, posterior, sample, select_size, temper
 from pairflip.manifest import JournalError
 from pairflip.search.kept import KeptChains
+from pairflip.selection import merge_journals
 
 TESTS = Path(__file__).parent
 
@@ -178,6 +179,14 @@ def test_shards_may_share_a_journal(run, here):
         run(chains=1, first_chain=first, journal="run")
     assert_same(run(), run(journal="run"))
     assert len(lines_of("run")) == 3
+
+
+def test_journals_of_shards_can_be_merged(here):
+    for first in (0, 1, 2):
+        ladder(chains=1, first_chain=first, journal=f"part-{first}")
+    merge_journals("all", ["part-0", "part-1", "part-2"])
+    assert_same(ladder(), ladder(journal="all"))
+    assert len(lines_of("all")) == 3
 
 
 def test_what_does_not_belong_together_is_refused():
