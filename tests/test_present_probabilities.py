@@ -175,9 +175,10 @@ def test_a_saved_curve_keeps_them(curve, tmp_path):
 
 
 def test_a_posterior_of_other_data_is_refused(curve, tmp_path):
-    other = posterior(problem(always=[2], m=39))
+    other = posterior(problem(always=[1], m=39))
     told = sentence_of(ValueError, lambda: write_report(curve, tmp_path / "r.html", posterior=other))
-    assert "other data than the curve" in told
+    assert "other data, forced columns or centring than the curve" in told
+    assert sentence_of(ValueError, lambda: with_posterior(curve, posterior(problem(always=[2])))) == told
     assert not list(tmp_path.iterdir())
     assert "no probabilities" in sentence_of(ValueError, lambda: probability_bars(make_curve(), 3))
     assert isinstance(other, Posterior)

@@ -25,7 +25,7 @@ from pairflip.present.size_tables import explanation, size_heads, size_rows
 from pairflip.present.states import plot_density_of_states
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.selection.verdict import UNCERTAIN
-from pairflip.text import aligned, clean, column_labels, number, percent, plural
+from pairflip.text import aligned, clean, column_labels, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,7 +149,10 @@ def samples_html(found: Samples) -> str:
     mean, error = (float(each[-1]) for each in found.energy)
     bars = inclusion_bars(found, _MOST_SETS)
     rows = [[label, chance_text(p, e)] for label, p, e in zip(bars.labels, bars.probability, bars.error, strict=True)]
-    sets = [[percent(share), ", ".join(map(clean, names))] for names, share in found.most_probable(_FEW_SETS)]
+    sets = [
+        [percent(share), ", ".join(shorten(clean(name), 48) for name in names)]
+        for names, share in found.most_probable(_FEW_SETS)
+    ]
     parts = [
         _tag(
             "p",

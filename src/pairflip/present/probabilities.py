@@ -11,7 +11,7 @@ from pairflip.present.halves import NAME_LENGTH, Piece, joined, known, plain
 from pairflip.present.inclusion import Bools, InclusionBars, bars_of, chance_text, draw_inclusion, inclusion_height
 from pairflip.present.registry import FigureTable, PageFigure, Room
 from pairflip.selection.verdict import size_to_show
-from pairflip.text import NOTHING, aligned, column_labels, percent, plural
+from pairflip.text import aligned, column_labels, percent, plural
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -118,16 +118,16 @@ def _table(curve: SizeCurve, bars: InclusionBars, room: Room) -> FigureTable:
     at = [place[j] for j in bars.columns.tolist()]
     means, sds = aligned(found.coef_mean[at].tolist()), aligned(found.coef_sd[at].tolist(), 2)
     labels = column_labels(curve.names, bars.columns.tolist(), 80)
-    rows = []
-    for i, j in enumerate(bars.columns.tolist()):
-        again = NOTHING if halves is None else _of(halves.frequency(j, size) * 2 * halves.pairs, 2 * halves.pairs)
-        chance = chance_text(float(bars.probability[i]), float(bars.error[i]))
-        told = [chance, again, _of(counts[j], curve.n_folds), "yes" if j in chosen else "no"]
-        rows.append([labels[i], *told, means[i], sds[i]])
-    heads = [
-        "Column", "In the model", "Selected in half-samples", "Selected in folds", "Chosen on all rows",
-        "Coefficient, averaged", "sd",
-    ]  # fmt: skip
+    chances = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
+    again = []
+    if halves is not None:
+        total = 2 * halves.pairs
+        again = [[_of(halves.frequency(j, size) * total, total) for j in bars.columns.tolist()]]
+    folds = [_of(counts[j], curve.n_folds) for j in bars.columns]
+    final = ["yes" if j in chosen else "no" for j in bars.columns]
+    rows = [list(row) for row in zip(labels, chances, *again, folds, final, means, sds, strict=True)]
+    heads = ["Column", "In the model", *(["Selected in half-samples"] if again else []), "Selected in folds"]
+    heads += ["Chosen on all rows", "Coefficient, averaged", "sd"]
     caption = (
         "Inclusion probabilities (± Monte Carlo error, where models were drawn at random), and selection at "
         f"{plural(size, 'column')}; coefficients are averages over all models, with their standard deviations"

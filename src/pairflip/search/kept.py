@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import zlib
 from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -101,11 +100,10 @@ class KeptChains(SealedLines):
         wanted, self.dropped = set(numbers), 0
         for line in self.lines():
             record = unsealed(line, self._key)
-            chain = None if record is None else _chain_of(record)
-            if chain is None:
+            if record is None:
                 self.dropped += 1
-            elif chain[0] in wanted:
-                found[chain[0]] = chain[1]
+            elif record["chain"] in wanted:
+                found[record["chain"]] = {name: _unpacked(value) for name, value in record["arrays"].items()}
         return found
 
     def write(self, chains: dict[int, Chain]) -> None:
@@ -123,17 +121,8 @@ def _packed(values: NDArray[Any]) -> dict[str, Any]:
     return {"kind": kind, "shape": list(values.shape), "data": data}
 
 
-def _chain_of(record: dict[str, Any]) -> tuple[int, Chain] | None:
-    """The chain of a line, or None where the line is something else."""
-    try:
-        number = record["chain"]
-        arrays = {name: _unpacked(value) for name, value in record["arrays"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError, zlib.error, NotBase64):
-        return None
-    return (number, arrays) if isinstance(number, int) else None
-
-
 def _unpacked(packed: dict[str, Any]) -> NDArray[Any]:
+    """The array again; a sealed line has not changed since it was written."""
     kind = np.dtype(packed["kind"])
     values = np.frombuffer(zlib.decompress(b64decode(packed["data"])), kind).reshape(packed["shape"])
     return values.astype(kind.newbyteorder("="))

@@ -117,10 +117,11 @@ def _stability(
 def with_posterior(curve: SizeCurve, found: Posterior) -> SizeCurve:
     """The curve with the probabilities of `posterior` beside it: report, figures and files then show them."""
     problem = found.problem
-    if problem.hash != curve.data_hash:
+    theirs = curve.data_hash, curve.always.tolist(), curve.settings.get("center", problem.center)
+    if (problem.hash, problem.always.tolist(), problem.center) != theirs:
         raise ValueError(
-            "the posterior is about other data than the curve; expected posterior(problem) of the problem that "
-            "select_size was given."
+            "the posterior is about other data, forced columns or centring than the curve; expected posterior(problem) "
+            "of the problem that select_size was given."
         )
     at = problem.candidates
     inclusion = Inclusion(
