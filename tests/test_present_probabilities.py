@@ -131,6 +131,12 @@ def test_records_in_a_notebook_escape_names(record, request):
     assert "".join(outline.text).count("same name [6]") >= 1
 
 
+def test_a_density_of_states_in_a_notebook():
+    outline = Outline(states()._repr_html_())
+    assert "Sets of 2 of 6 columns" in " ".join(outline.text)
+    assert len(outline.all("tr")) == 4
+
+
 # The page and the files -----------------------------------------------------------------------------------------------
 
 

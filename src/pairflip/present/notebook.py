@@ -25,7 +25,7 @@ from pairflip.present.size_tables import explanation, size_heads, size_rows
 from pairflip.present.states import plot_density_of_states
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.selection.verdict import UNCERTAIN
-from pairflip.text import aligned, clean, column_labels, number, percent, plural, shorten
+from pairflip.text import aligned, aligned_plus_minus, clean, column_labels, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -187,6 +187,16 @@ def posterior_html(found: Posterior) -> str:
         _tag("p", _tag("small", f"Note: {clean(found.note)}.")) if found.note else Markup(""),
     ]
     return str(_tag("div", Markup("").join(parts)))
+
+
+def states_html(states: States) -> str:
+    """Energy and the logarithm of the number of sets that matter, at each temperature."""
+    entropy = aligned_plus_minus(states.entropy.tolist(), states.entropy_se.tolist())
+    energy = aligned(states.energy.tolist())
+    betas = [number(beta) for beta in states.betas.tolist()]
+    rows = [list(row) for row in zip(betas, energy, entropy, strict=True)]
+    head = _tag("p", _tag("strong", f"Sets of {states.k} of {plural(states.n_columns, 'column')}, by temperature."))
+    return str(_tag("div", head + _table(["beta", "Mean energy", "Entropy s"], rows, set())))
 
 
 def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:

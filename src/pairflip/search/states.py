@@ -84,6 +84,12 @@ class States:
 
         return plot_states(self, ax, proof)
 
+    def _repr_html_(self) -> str:
+        """Energy and entropy at each temperature, for notebooks."""
+        from pairflip.present.notebook import states_html
+
+        return states_html(self)
+
 
 def density_of_states(samples: Samples, levels: Iterable[float] | None = None) -> States:
     """Sums over all supports of a size, and how many there are up to an energy.
