@@ -48,6 +48,9 @@ def _effective(name, problem, k):
         f"temper ({betas.size} temperatures)": lambda: temper(
             problem, k, betas, sweeps=sweeps // 8, chains=4, n_jobs=1
         ),
+        "temper, a draw after every sweep": lambda: temper(
+            problem, k, betas, sweeps=sweeps // 8, thin=1, chains=4, n_jobs=1
+        ),
     }
     for which, run in runs.items():
         seconds, found = timed(run)
