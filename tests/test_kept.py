@@ -149,7 +149,9 @@ def test_other_data_and_settings_are_refused_in_one_sentence(here):
     models(journal="models")
     assert "prior = " in sentence_of(JournalError, lambda: models(journal="models", prior="uniform"))
     select_size(table(), [1], 3, effort="quick", journal="select")
-    assert "'select' was made with" in sentence_of(JournalError, lambda: draw(journal="select"))
+    assert "'select' was made with run = null, but this run has run = " in sentence_of(
+        JournalError, lambda: draw(journal="select")
+    )
     assert len(lines_of("run")) == 3
 
 

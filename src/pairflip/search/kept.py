@@ -42,9 +42,10 @@ def chain_numbers(chains: Any, first_chain: Any) -> list[int]:
     return list(range(int(first_chain), int(first_chain + chains)))
 
 
-def chain_settings(problem: SubsetProblem, **settings: Any) -> dict[str, Any]:
-    """All that the chains of a sampling depend on apart from their numbers: data, model, and how they walk."""
+def chain_settings(problem: SubsetProblem, run: str, **settings: Any) -> dict[str, Any]:
+    """All that the chains of a sampling depend on apart from their numbers: what runs, data, model, how they walk."""
     return {
+        "run": run,
         "data": problem.hash,
         "rows": problem.n_rows,
         "columns": problem.n_columns,
