@@ -13,6 +13,7 @@ from benchmarks import (
     classes,
     complete,
     crossval,
+    effective,
     gpu,
     honesty,
     leave_one_out,
@@ -56,6 +57,7 @@ PARTS = {
     "temperature": temperature.report,
     "hits": temperature.report_hits,
     "averaging": temperature.report_averaging,
+    "ess": effective.report,
 }
 NAMED = (
     "honesty",
@@ -77,6 +79,7 @@ NAMED = (
     "several",
     "hits",
     "averaging",
+    "ess",
     "temperature",
 )  # only when named: long, large, or silent about speed
 

@@ -12,9 +12,8 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
-from pairflip import Schedule, SubsetProblem, select_size
+from pairflip import Schedule, SubsetProblem, sealed, select_size
 from pairflip.selection import JournalError, hands, merge_journals, run_shard
-from pairflip.selection import journal as journal_module
 from pairflip.selection.journal import Journal, JournalWarning
 from pairflip.selection.run import identify
 
@@ -108,7 +107,7 @@ def test_a_journal_can_be_extended_and_used_in_part(here, changes, chains):
 @pytest.mark.parametrize("after", [0, 3, CHAINS])
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_run_whose_journal_is_removed_goes_on_and_says_so_once(expected, here, monkeypatch, after, seconds):
-    monkeypatch.setattr(journal_module, "_SYNC_SECONDS", seconds)
+    monkeypatch.setattr(sealed, "_SYNC_SECONDS", seconds)
     monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
     write, written = Journal.write, []
 

@@ -5,9 +5,9 @@ import pytest
 
 from pairflip import SubsetProblem, select_size
 from pairflip.losses.weighing import weigh
+from pairflip.manifest import JournalError, read_manifest
 from pairflip.selection import facts
 from pairflip.selection.folds import as_folds
-from pairflip.selection.manifest import JournalError, read_manifest
 
 
 def drawn(rows=30, columns=18, seed=3, **options):

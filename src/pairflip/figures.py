@@ -2,6 +2,7 @@
 
 from pairflip.present.cooling import plot_anneal
 from pairflip.present.frequencies import plot_frequencies
+from pairflip.present.inclusion import plot_inclusion
 from pairflip.present.paths import plot_paths
 from pairflip.present.predictions import plot_predictions
 from pairflip.present.ridge_surface import plot_ridge_surface
@@ -9,11 +10,14 @@ from pairflip.present.roc import plot_roc
 from pairflip.present.save import save_figures
 from pairflip.present.selection_counts import plot_selection_counts
 from pairflip.present.size_curve import plot_size_curve
+from pairflip.present.states import plot_density_of_states
 from pairflip.present.theory import plot_theory
 
 __all__ = [
     "plot_anneal",
+    "plot_density_of_states",
     "plot_frequencies",
+    "plot_inclusion",
     "plot_paths",
     "plot_predictions",
     "plot_ridge_surface",

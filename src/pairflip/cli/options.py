@@ -246,6 +246,11 @@ Outer = Annotated[
     typer.Option("--outer", metavar="N", help="Folds of a second cross validation around everything; takes N times as "
                  "long; 0: none.", rich_help_panel=_SEARCH),
 ]  # fmt: skip
+ShowPosterior = Annotated[
+    bool,
+    typer.Option("--posterior", help="Show how probable it is that each column belongs in the model, beside how often "
+                 "it was selected (pairflip posterior).", rich_help_panel=_SEARCH),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_SEARCH)]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 means all cores.", rich_help_panel=_SEARCH)]
 EngineName = Annotated[

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +12,9 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.result_folder import refuse_input
+from pairflip.cli.result_folder import refuse_input, refuse_journal
 from pairflip.cli.table_file import check_out, write_lines
+from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
@@ -39,6 +42,7 @@ Out = Annotated[
 
 
 def posterior(
+    context: typer.Context,
     data: o.Data = None,
     target: o.Target = None,
     g: G = "unit",
@@ -61,6 +65,7 @@ def posterior(
     always: o.Always = None,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
+    journal: o.JournalFolder = None,
     out: Out = None,
     force: o.Force = False,
     as_json: o.AsJson = False,
@@ -71,13 +76,15 @@ def posterior(
 
     Example: pairflip posterior data.csv --target y
     """
-    with plain_errors():
+    command = shlex.join(["pairflip", *(context.obj or [])])
+    with plain_errors(partial(interrupted, journal, command)):
         from pairflip.search.posterior import posterior as weigh_models
 
         threads, allowed = o.check_jobs(jobs), parse_counts(sizes)
         if out is not None:
             check_out(out, force)
             refuse_input(out, data, "the table")
+        refuse_journal(journal, None, data)
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
         )
@@ -85,7 +92,7 @@ def posterior(
         problem = loaded.problem(ModelOptions(center, always or ()), quiet)
         found = weigh_models(
             problem, parse_g(g), parse_prior(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
-            seed=seed, n_jobs=threads,
+            seed=seed, journal=journal, n_jobs=threads,
         )  # fmt: skip
         if out is not None:
             _write(found, out)

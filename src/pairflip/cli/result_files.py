@@ -112,6 +112,8 @@ def write_files(result: Result, folder: Path) -> None:
     _write_csv(coefficients(curve), folder / "coefficients.csv")
     if curve.stability is not None:
         _write_csv(curve.stability.to_pandas(), folder / "half_samples.csv")
+    if curve.inclusion is not None:
+        _write_csv(inclusion(curve), folder / "inclusion.csv")
     _write_csv(predictions(curve, result.table.row_names), folder / "predictions.csv")
     record = result.to_json()
     text = json.dumps(record, allow_nan=False) + "\n"
@@ -201,6 +203,25 @@ def coefficients(curve: SizeCurve) -> pd.DataFrame:
     for size, frame in zip(curve.sizes.tolist(), frames, strict=True):
         frame.insert(0, "size", size)
     return pd.concat(frames, ignore_index=True)
+
+
+def inclusion(curve: SizeCurve) -> pd.DataFrame:
+    """One row for each column that could be chosen, the most probable first: probability, its error, coefficient."""
+    import numpy as np
+    import pandas as pd
+
+    found = curve.inclusion
+    assert found is not None
+    order = np.argsort(-found.probability, kind="stable")
+    return pd.DataFrame(
+        {
+            "column": [curve.names[j] for j in found.columns[order]],
+            "inclusion_probability": found.probability[order],
+            "inclusion_se": found.error[order],
+            "coef_mean": found.coef_mean[order],
+            "coef_sd": found.coef_sd[order],
+        }
+    )
 
 
 def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:

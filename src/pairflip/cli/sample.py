@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +12,9 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.result_folder import refuse_input
+from pairflip.cli.result_folder import refuse_input, refuse_journal
 from pairflip.cli.table_file import check_out, write_lines
+from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
     from pairflip.search.samples import Samples
@@ -35,6 +38,7 @@ _HEADS = ("column", "inclusion_probability", "inclusion_se")
 
 
 def sample(
+    context: typer.Context,
     data: o.Data = None,
     k: K = ...,  # type: ignore[assignment]
     target: o.Target = None,
@@ -57,6 +61,7 @@ def sample(
     ridge: o.Ridge = 0.0,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
+    journal: o.JournalFolder = None,
     engine: o.EngineName = "auto",
     out: Out = None,
     force: o.Force = False,
@@ -68,7 +73,8 @@ def sample(
 
     Example: pairflip sample data.csv --target y --k 5
     """
-    with plain_errors():
+    command = shlex.join(["pairflip", *(context.obj or [])])
+    with plain_errors(partial(interrupted, journal, command)):
         from pairflip.search.sampling import sample as draw
         from pairflip.search.sampling import temper
 
@@ -76,12 +82,14 @@ def sample(
         if out is not None:
             check_out(out, force)
             refuse_input(out, data, "the table")
+        refuse_journal(journal, None, data)
         given = TableOptions(
             data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
         )
         loaded = load(given)
         problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
         how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "seed": seed, "engine": engine, "n_jobs": threads}
+        how["journal"] = journal
         found = temper(problem, k, coldest=cold, **how) if ladder else draw(problem, k, cold, **how)
         if out is not None:
             write_lines(out, _HEADS, _rows(found, len(found.names)), "the probabilities")
@@ -150,3 +158,5 @@ def _print(found: Samples, most: int) -> None:
             f"{found.betas.size} temperatures; neighbours traded places in {low} to {high} of attempts; "
             f"{int(found.round_trips.sum())} round trips."
         )
+    if found.note:
+        typer.echo(f"Note: {found.note}.")

@@ -21,6 +21,7 @@ from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
+    from pairflip.search.averaged import Posterior
     from pairflip.selection import Selection, SizeCurve
 
 _NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
@@ -65,6 +66,7 @@ def select(
     stability_at: o.StabilityAt = o.StabilitySizes.CHOSEN,
     null: o.Null = 0,
     outer: o.Outer = 0,
+    posterior: o.ShowPosterior = False,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
     engine: o.EngineName = "auto",
@@ -96,7 +98,7 @@ def select(
         run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
         o.check_cv(cv)
         from pairflip.search.effort import as_method
-        from pairflip.selection import Selection
+        from pairflip.selection import Selection, with_posterior
 
         how = None if method is None else as_method(method.value)
         chosen = Selection(
@@ -118,7 +120,10 @@ def select(
         refuse_folder_of(folder, data)
         loaded = load(given)
         problem = loaded.problem(model, quiet)
+        probable = _probabilities(problem, seed, journal, jobs) if posterior else None
         curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **run)
+        if probable is not None:
+            curve = with_posterior(curve, probable)
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
@@ -126,6 +131,8 @@ def select(
         used["ridge"] = ridge if chooses else problem.ridge
         if loss is o.LossName.SQUARES:
             del used["loss"]
+        if not posterior:
+            del used["posterior"]
         finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
 
 
@@ -146,6 +153,14 @@ def _whole(
         assert journal is not None
         merge_journals(journal, shards, identify(problem, chosen, engine=run["engine"], groups=run["groups"]))
     return select_size(problem, chosen, journal=journal, **run)
+
+
+def _probabilities(problem: SubsetProblem, seed: int, journal: Path | None, jobs: int) -> Posterior:
+    """First, since it is the shorter work, and what there are no such probabilities for is then said at once."""
+    from pairflip.search.posterior import posterior as weigh_models
+
+    folder = None if journal is None else journal / "posterior"
+    return weigh_models(problem, seed=seed, journal=folder, n_jobs=jobs)
 
 
 def _one_part(problem: SubsetProblem, chosen: Selection, journal: Path, shard: str, **run: Any) -> None:

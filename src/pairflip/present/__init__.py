@@ -10,6 +10,7 @@ from pairflip.present.frequencies import FREQUENCIES
 from pairflip.present.page import write_report
 from pairflip.present.paths import PATHS
 from pairflip.present.predictions import PREDICTIONS
+from pairflip.present.probabilities import PROBABILITIES
 from pairflip.present.registry import FigureTable, PageFigure, Room, register
 from pairflip.present.ridge_surface import RIDGE_SURFACE
 from pairflip.present.roc import ROC
@@ -20,6 +21,7 @@ __all__ = ["FigureTable", "PageFigure", "Room", "register", "write_report"]
 
 register(SIZE_CURVE)
 register(FREQUENCIES)
+register(PROBABILITIES)
 register(RIDGE_SURFACE)
 register(SELECTION_COUNTS)
 register(PATHS)

@@ -16,19 +16,24 @@ from pairflip.present.answer import answer_of
 from pairflip.present.cooling import plot_anneal
 from pairflip.present.embed import drawn
 from pairflip.present.halves import Piece
+from pairflip.present.inclusion import chance_text, inclusion_bars, inclusion_height, plot_inclusion
 from pairflip.present.numbers import error_bars
 from pairflip.present.proof import HEADS as PROOF_HEADS
 from pairflip.present.proof import best_rows, count_words, proof_pieces
 from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.present.size_tables import explanation, size_heads, size_rows
+from pairflip.present.states import plot_density_of_states
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.selection.verdict import UNCERTAIN
-from pairflip.text import aligned, clean, column_labels, number, percent, plural
+from pairflip.text import aligned, aligned_plus_minus, clean, column_labels, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pairflip.search.averaged import Posterior
     from pairflip.search.proof import Proof
+    from pairflip.search.samples import Samples
+    from pairflip.search.states import States
     from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
@@ -37,6 +42,7 @@ _COLOURS = {COLOURS[0]: "#2f81c7", COLOURS[1]: "#c9630f", COLOURS[2]: "#1c8f6e"}
 _OPACITY = {QUIET: "0.6", FAINT: "0.15"}
 _MOST_COLUMNS = 50
 _MOST_SETS = 20
+_FEW_SETS = 5
 _CELL, _LEFT, _NUMBER = "padding: 2px 8px", "text-align: left", "text-align: right; white-space: nowrap"
 
 
@@ -137,6 +143,62 @@ def proof_html(proof: Proof) -> str:
     return str(_tag("div", Markup("").join(parts)))
 
 
+def samples_html(found: Samples) -> str:
+    """What was drawn, then inclusion probabilities and the sets that were drawn most often."""
+    chains, _, draws = found.energies.shape
+    mean, error = (float(each[-1]) for each in found.energy)
+    bars = inclusion_bars(found, _MOST_SETS)
+    rows = [[label, chance_text(p, e)] for label, p, e in zip(bars.labels, bars.probability, bars.error, strict=True)]
+    sets = [
+        [percent(share), ", ".join(shorten(clean(name), 48) for name in names)]
+        for names, share in found.most_probable(_FEW_SETS)
+    ]
+    parts = [
+        _tag(
+            "p",
+            _tag("strong", f"Sets of {plural(found.k, 'column')} at beta = {number(float(found.betas[-1]))}.")
+            + f" {plural(chains, 'chain')} of {draws:,} draws; mean energy {number(mean)} ± {number(error, 2)}, "
+            f"{percent(float(found.acceptance[-1]))} of flips accepted.",
+        ),
+        _table(["Column", "In the set"], rows, {0}),
+        _tag(
+            "p", _tag("small", f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first; ± Monte Carlo error.")
+        ),
+        _table(["Set", "Columns"], sets, {1}),
+        _tag("p", _tag("small", f"Note: {clean(found.note)}.")) if found.note else Markup(""),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def posterior_html(found: Posterior) -> str:
+    """What was assumed, then inclusion probabilities with coefficients, and the most probable models."""
+    bars = inclusion_bars(found, _MOST_SETS)
+    at = bars.columns
+    values = aligned(found.coef_mean[at].tolist()), aligned(found.coef_sd[at].tolist(), 2)
+    chances = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
+    rows = [list(row) for row in zip(bars.labels, chances, *values, strict=True)]
+    pairs = zip(found.model_probability[:_FEW_SETS].tolist(), found.models[:_FEW_SETS], strict=True)
+    models = [[percent(p), ", ".join(_names(found.names, model.tolist())) or "(none)"] for p, model in pairs]
+    parts = [
+        _tag("p", found.assumptions),
+        _table(["Column", "In the model", "Coefficient", "sd"], rows, {0}),
+        _tag("p", _tag("small", f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first.")),
+        _table(["Model", "Columns"], models, {1}),
+        _tag("p", _tag("small", f"Note: {clean(found.note)}.")) if found.note else Markup(""),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def states_html(states: States) -> str:
+    """Energy and the logarithm of the number of sets that matter, at each temperature."""
+    entropy = aligned_plus_minus(states.entropy.tolist(), states.entropy_se.tolist())
+    energy = aligned(states.energy.tolist())
+    betas = [number(beta) for beta in states.betas.tolist()]
+    rows = [list(row) for row in zip(betas, energy, entropy, strict=True)]
+    head = _tag("p", _tag("strong", f"Sets of {states.k} of {plural(states.n_columns, 'column')}, by temperature."))
+    return str(_tag("div", head + _table(["beta", "Mean energy", "Entropy s"], rows, set())))
+
+
 def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
     return column_labels(names, columns[:_MOST_COLUMNS], 48)
 
@@ -166,6 +228,26 @@ def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:
 def plot_trace(trace: Trace, ax: Axes | None) -> Axes:
     """Energy against temperature, likewise."""
     return plot_anneal(trace, _shown(5.4, 3.8) if ax is None else ax)
+
+
+def plot_probabilities(found: Samples | Posterior, ax: Axes | None) -> Axes:
+    """Inclusion probabilities, likewise."""
+    return plot_inclusion(found, _shown(6.0, inclusion_height(inclusion_bars(found))) if ax is None else ax)
+
+
+def plot_states(states: States, ax: Axes | None, proof: Proof | None) -> Axes:
+    """Entropy against energy, likewise.
+
+    Parameters
+    ----------
+    states : States
+        What `density_of_states` returned.
+    ax : Axes or None
+        Where to draw.
+    proof : Proof or None
+        Exact counts to draw beside.
+    """
+    return plot_density_of_states(states, _shown(6.0, 4.2) if ax is None else ax, proof)
 
 
 def _shown(width: float, height: float) -> Axes:

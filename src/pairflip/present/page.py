@@ -15,8 +15,10 @@ from markupsafe import Markup
 
 from pairflip.present.content import page_content
 from pairflip.present.save import write_whole
+from pairflip.selection.further import with_posterior
 
 if TYPE_CHECKING:
+    from pairflip.search.averaged import Posterior
     from pairflip.selection.curve import SizeCurve
 
 
@@ -30,6 +32,7 @@ def write_report(
     command: str | None = None,
     extra: Mapping[str, object] | None = None,
     row_names: Sequence[object] | None = None,
+    posterior: Posterior | None = None,
 ) -> Path:
     """Write a curve as one self-contained HTML page that opens offline, and return its path.
 
@@ -49,7 +52,11 @@ def write_report(
         More lines for "What was done", for example versions of other packages.
     row_names
         A name for each row of the table, in its order; None: rows are numbered from 1.
+    posterior
+        What `posterior` returned for the same problem, shown beside the selection.
     """
+    if posterior is not None:
+        curve = with_posterior(curve, posterior)
     html = render(curve, title=title, target=target, dropped=dropped, command=command, extra=extra, row_names=row_names)
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_table
 from pairflip.least_squares import Floats
+from pairflip.search.datatree import MOST_INDICATORS, draws_tree
 from pairflip.search.prior import ModelPrior
 from pairflip.text import column_labels, percent, plural
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
 
     from pairflip.problem import SubsetProblem
 
@@ -146,19 +149,31 @@ class Posterior:
             }
         )
 
-    def to_datatree(self) -> Any:
-        """Sizes, energies and the columns that are in most often along the chains, as ArviZ reads them."""
-        import xarray as xr
+    def to_datatree(self) -> xr.DataTree:
+        """The draws as ArviZ reads them: group ``posterior`` with dims chain and draw.
 
+        It has the number of columns, the energy, and whether each of the columns that are in most often was in.
+        """
         if not self.sizes.size:
             raise ValueError("all models were visited, so there are no chains; expected method='sample'.")
-        often = np.argsort(-self.inclusion_probability, kind="stable")[:20]
+        often = np.argsort(-self.inclusion_probability, kind="stable")
+        often = often[~np.isin(often, self.problem.always)][:MOST_INDICATORS]
         inside = (self.draws[..., None] == often).any(axis=2)
-        dims = ("chain", "draw")
-        data = {"size": (dims, self.sizes), "energy": (dims, self.energies), "included": ((*dims, "column"), inside)}
-        where = {"chain": np.arange(len(self.sizes)), "draw": np.arange(self.sizes.shape[1])}
-        labels = [self.names[j] for j in often]
-        return xr.DataTree.from_dict({"posterior": xr.Dataset(data, coords={**where, "column": labels})})
+        series = {"size": self.sizes, "energy": self.energies}
+        about = {"g": self.prior.g, "prior": self.prior.name}
+        return draws_tree(series, inside, self.names, often.tolist(), range(len(self.sizes)), {}, about)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.present.notebook import plot_probabilities
+
+        return plot_probabilities(self, ax)
+
+    def _repr_html_(self) -> str:
+        """Inclusion probabilities, coefficients and what they are conditional on, for notebooks."""
+        from pairflip.present.notebook import posterior_html
+
+        return posterior_html(self)
 
     def __str__(self) -> str:
         order = np.argsort(-self.inclusion_probability, kind="stable")[:10]

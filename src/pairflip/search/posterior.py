@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from math import comb
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,12 @@ from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.averaged import Posterior
+from pairflip.search.kept import chain_numbers, chain_settings, walk_kept
 from pairflip.search.prior import ModelPrior, read_prior
+from pairflip.search.sizes import check_counts
+
+if TYPE_CHECKING:
+    from pairflip.search.kept import Chain, Folder
 
 ENUMERATED = 2**20
 """Up to so many models all of them are visited (a second or so)."""
@@ -42,6 +47,8 @@ def posterior(
     burn_in: int | None = None,
     chains: int = 4,
     seed: int = 0,
+    first_chain: int = 0,
+    journal: Folder | None = None,
     n_jobs: int | None = None,
 ) -> Posterior:
     r"""Probabilities of columns and models, and everything averaged over models.
@@ -67,6 +74,10 @@ def posterior(
         default a fifth of `sweeps` comes before.
     chains, seed : int
         Independent walks, and what their random numbers depend on.
+    first_chain : int
+        Number of the first walk; with one `journal` for all, walks may be made in several places.
+    journal : path, optional
+        Folder in which finished walks are kept. Run the same again to resume, or with more chains to go on.
     n_jobs : int, optional
         Threads; the result does not depend on them.
     """
@@ -84,11 +95,16 @@ def posterior(
         )
     if method == "enumerate" or (method == "auto" and count <= ENUMERATED):
         return _by_enumeration(problem, assumed, local_threads(n_jobs), began)
-    for name, value, least in (("sweeps", sweeps, _BATCHES), ("chains", chains, 1), ("burn_in", burn_in, 0)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least):
-            raise ValueError(f"{name} is {value!r}; expected a whole number, at least {least}.")
-    before = sweeps // 5 if burn_in is None else int(burn_in)
-    return _by_walks(problem, assumed, int(sweeps), before, int(chains), check_seed(seed), local_threads(n_jobs), began)
+    check_counts(_BATCHES, sweeps=sweeps)
+    before = sweeps // 5 if burn_in is None else burn_in
+    check_counts(0, burn_in=before)
+    numbers = chain_numbers(chains, first_chain)
+    settings = chain_settings(
+        problem, run="posterior", g=assumed.g, prior=np.array(prior).tolist(), smallest=assumed.smallest,
+        largest=assumed.largest, variance=None if variance is None else float(variance), sweeps=int(sweeps),
+        burn_in=int(before), seed=check_seed(seed),
+    )  # fmt: skip
+    return _by_walks(problem, assumed, settings, numbers, journal, local_threads(n_jobs), began)
 
 
 def _check_problem(problem: SubsetProblem) -> None:
@@ -161,33 +177,21 @@ def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, beg
 
 @one_blas_thread()
 def _by_walks(
-    problem: SubsetProblem, prior: ModelPrior, sweeps: int, before: int, chains: int, seed: int, threads: int,
-    began: float,
+    problem: SubsetProblem, prior: ModelPrior, settings: dict[str, Any], numbers: list[int], journal: Folder | None,
+    threads: int, began: float,
 ) -> Posterior:  # fmt: skip
     """Some models, as often as they are probable."""
-    from pairflip.engines.numba.models import ModelState, begin_models, walk_models
-
     system, weight = _weighed(problem, prior)
-    n, largest = int(problem.candidates.size), prior.largest
-    smallest = int(np.flatnonzero(np.isfinite(prior.log_prior))[0])
-    keys = chain_keys(seed, _EDGE, None, np.arange(chains))
-    records = np.full((chains, sweeps, largest), -1, np.int32)
-    energies, accepted = np.zeros((chains, sweeps)), np.zeros((chains, 3, 2), np.int64)
+    n, largest, sweeps, chains = int(problem.candidates.size), prior.largest, settings["sweeps"], len(numbers)
 
-    def walk(c: int) -> None:
-        m = max(largest, 1)
-        state = ModelState(
-            np.zeros(n, np.int64), np.zeros((m, m)), np.zeros(m), np.zeros(2, np.int64), np.zeros(1), np.zeros(m),
-            np.zeros(m), np.zeros(m),
-        )  # fmt: skip
-        begin_models(system, state, keys[c], min(max(smallest, c), largest))
-        unread = np.zeros((3, 2), np.int64)
-        ignored = np.zeros((before, 0), np.int32), np.zeros(before)
-        walk_models(system, weight, state, keys[c], 0, before * n, n, *ignored, unread)
-        walk_models(system, weight, state, keys[c], before * n, sweeps * n, n, records[c], energies[c], accepted[c])
+    def walk(which: Sequence[int]) -> list[Chain]:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda chain: _one_walk(system, weight, prior, settings, chain, n), which))
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(walk, range(chains)))
+    found, note = walk_kept(numbers, walk, settings, journal, threads)
+    records, energies, accepted = (
+        np.stack([each[name] for each in found]) for name in ("records", "energies", "accepted")
+    )
     records.sort(axis=2)
     flat, counts = np.unique(records.reshape(chains * sweeps, largest), axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")
@@ -207,8 +211,28 @@ def _by_walks(
         },
         sizes=inside.astype(np.int64), energies=energies,
         draws=np.where(records >= 0, problem.candidates[np.maximum(records, 0)], -1),
-        seconds=time.perf_counter() - began, note="",
+        seconds=time.perf_counter() - began, note=note,
     )  # fmt: skip
+
+
+def _one_walk(system: Any, weight: Any, prior: ModelPrior, settings: dict[str, Any], chain: int, n: int) -> Chain:
+    """Models of one walk after every sweep: columns that are in (-1 behind them), energies, and accepted moves."""
+    from pairflip.engines.numba.models import ModelState, begin_models, walk_models
+
+    sweeps, before, largest = settings["sweeps"], settings["burn_in"], prior.largest
+    (key,) = chain_keys(settings["seed"], _EDGE, None, np.array([chain]))
+    record, energies = np.full((sweeps, largest), -1, np.int32), np.zeros(sweeps)
+    accepted, unread = np.zeros((3, 2), np.int64), np.zeros((3, 2), np.int64)
+    m = max(largest, 1)
+    state = ModelState(
+        np.zeros(n, np.int64), np.zeros((m, m)), np.zeros(m), np.zeros(2, np.int64), np.zeros(1), np.zeros(m),
+        np.zeros(m), np.zeros(m),
+    )  # fmt: skip
+    begin_models(system, state, key, min(max(prior.smallest, chain), largest))
+    ignored = np.zeros((before, 0), np.int32), np.zeros(before)
+    walk_models(system, weight, state, key, 0, before * n, n, *ignored, unread)
+    walk_models(system, weight, state, key, before * n, sweeps * n, n, record, energies, accepted)
+    return {"records": record, "energies": energies, "accepted": accepted}
 
 
 def _frequencies(records: NDArray[np.int32], n: int) -> tuple[Floats, Floats]:

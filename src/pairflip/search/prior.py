@@ -53,6 +53,11 @@ class ModelPrior:
     freedom: float
 
     @property
+    def smallest(self) -> int:
+        """The smallest number of columns that is allowed."""
+        return int(np.flatnonzero(np.isfinite(self.log_prior))[0])
+
+    @property
     def largest(self) -> int:
         """The largest number of columns that is allowed."""
         return int(np.flatnonzero(np.isfinite(self.log_prior))[-1])
@@ -65,6 +70,19 @@ class ModelPrior:
     def size_weights(self) -> Floats:
         """Logarithm (n + 1,) of what a model weighs by its size alone."""
         return np.asarray(self.log_prior - 0.5 * np.arange(self.log_prior.size) * np.log1p(self.g))
+
+    def size_probability(self) -> Floats:
+        """Probability (n + 1,) of each number of columns before the data are seen."""
+        n, k = self.log_prior.size - 1, np.arange(self.log_prior.size)
+        logs = self.log_prior + gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        weights = np.exp(logs - logs.max())
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def inclusion(self) -> float:
+        """Probability that a column is in the model before the data are seen: the mean fraction of columns."""
+        n = self.log_prior.size - 1
+        return float(self.size_probability() @ np.arange(n + 1) / max(n, 1))
 
     def noise(self, empty: float) -> tuple[float, float]:
         """The variance of the noise as a + b E of a model, when no columns leave the energy `empty`."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.manifest import difference
+from pairflip.search.datatree import MOST_INDICATORS, draws_tree
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
 
 BATCHES = 20
 """Parts of each chain whose means give the Monte Carlo error."""
-_COLUMNS_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +40,24 @@ class Samples:
         The supports there, as positions in `candidates`.
     candidates : (n,)
         Columns of X that can be chosen.
-    acceptance : (R,)
-        Fraction of flips that were accepted.
-    exchange : (R - 1,)
-        Fraction of attempts in which neighbours on the ladder traded places.
+    accepted, flips : (chain, R), int
+        How many flips were accepted, of so many; `acceptance` is the fraction of all chains.
+    traded, tried : (chain, R - 1), (R - 1,)
+        How often neighbours on the ladder traded places, of so many attempts; `exchange` is the fraction of all chains.
     round_trips : (chain,)
         How often a walker went from the hottest to the coldest place and back; 0 for `sample`.
+    chain_numbers : (chain,)
+        The number of each chain, which its random numbers depend on: 0, 1, ... unless this is a shard.
     sweeps, burn_in, thin : int
         Sweeps that count, those before, and between two draws.
     names : list of str
         Names of the columns of X.
     engine, seed, seconds
         What walked the chains, what their random numbers depend on, and the time taken.
+    settings : dict
+        All that a chain depends on apart from its number, the data among it.
+    note : str
+        What a reader should know besides.
     """
 
     k: int
@@ -55,9 +65,12 @@ class Samples:
     energies: Floats
     supports: NDArray[np.int32]
     candidates: NDArray[np.int64]
-    acceptance: Floats
-    exchange: Floats
+    accepted: NDArray[np.int64]
+    flips: int
+    traded: NDArray[np.int64]
+    tried: NDArray[np.int64]
     round_trips: NDArray[np.int64]
+    chain_numbers: NDArray[np.int64]
     sweeps: int
     burn_in: int
     thin: int
@@ -65,6 +78,51 @@ class Samples:
     engine: str
     seed: int
     seconds: float
+    settings: dict[str, Any]
+    note: str = ""
+
+    @property
+    def acceptance(self) -> Floats:
+        """Fraction (R,) of flips that were accepted."""
+        return np.asarray(self.accepted.sum(axis=0) / (len(self.accepted) * self.flips))
+
+    @property
+    def exchange(self) -> Floats:
+        """Fraction (R - 1,) of attempts in which neighbours on the ladder traded places; empty for `sample`."""
+        return np.asarray(self.traded.sum(axis=0) / np.maximum(len(self.traded) * self.tried, 1))
+
+    @staticmethod
+    def joined(parts: Iterable[Samples]) -> Samples:
+        """Chains that were walked in different places, as one run of all of them would give them.
+
+        What was not drawn from the same data with the same settings is refused, and so is a chain that is there twice.
+        """
+        every = list(parts)
+        if not every:
+            raise ValueError("there are no samples to join; expected those of sample or temper, at least one.")
+        for each in every[1:]:
+            other = difference(every[0].settings, each.settings)
+            if other is not None:
+                name, first, second = other
+                raise ValueError(
+                    f"samples to join have {name} = {first} and {name} = {second}; expected parts of one run, which "
+                    "differ in first_chain and chains alone."
+                )
+        numbers = np.concatenate([each.chain_numbers for each in every])
+        order = np.argsort(numbers, kind="stable")
+        twice = numbers[order][1:][np.diff(numbers[order]) == 0]
+        if twice.size:
+            raise ValueError(
+                f"chain {twice[0]} is there twice among the samples to join; expected each chain once: give every part "
+                "a first_chain of its own."
+            )
+        together: dict[str, Any] = {
+            name: np.concatenate([getattr(each, name) for each in every])[order]
+            for name in ("energies", "supports", "accepted", "traded", "round_trips")
+        }
+        notes = "; ".join(dict.fromkeys(each.note for each in every if each.note))
+        seconds = sum(each.seconds for each in every)
+        return replace(every[0], **together, chain_numbers=numbers[order], seconds=seconds, note=notes)
 
     def place(self, beta: float | None = None) -> int:
         """Where a temperature is on the ladder, the coldest by default."""
@@ -162,22 +220,40 @@ class Samples:
             }
         )
 
-    def to_datatree(self) -> Any:
-        """Energies, and at the coldest temperature the columns that are in most often, as ArviZ reads them."""
-        import xarray as xr
+    def to_datatree(self) -> xr.DataTree:
+        """The draws as ArviZ reads them, with dims chain and draw.
 
-        often = np.argsort(-self.inclusion_probability, kind="stable")[:_COLUMNS_SHOWN]
+        Group ``posterior``: the energy at the coldest temperature, and whether each of the columns that are in most
+        often was in; group ``sample_stats``: the energies at all temperatures.
+        """
+        often = self.candidates[np.argsort(-self.inclusion_probability[self.candidates], kind="stable")]
+        often = often[:MOST_INDICATORS]
         at = np.searchsorted(self.candidates, often)
-        inside = (self.supports[:, -1, :, :, None] == at).any(axis=2)
-        dims = ("chain", "draw")
-        data = {
-            "energy": (dims, self.energies[:, -1]),
-            "energies": ((*dims, "beta"), self.energies.transpose(0, 2, 1)),
-            "included": ((*dims, "column"), inside),
+        stats: dict[str, Any] = {
+            "beta": (("beta",), self.betas),
+            "energies": (("chain", "draw", "beta"), self.energies.transpose(0, 2, 1)),
         }
-        where = {"chain": np.arange(len(self.energies)), "draw": np.arange(self.energies.shape[2]), "beta": self.betas}
-        labels = [self.names[j] for j in often]
-        return xr.DataTree.from_dict({"posterior": xr.Dataset(data, coords={**where, "column": labels})})
+        return draws_tree(
+            {"energy": self.energies[:, -1]},
+            (self.supports[:, -1, :, :, None] == at).any(axis=2),
+            self.names,
+            often.tolist(),
+            self.chain_numbers.tolist(),
+            stats,
+            {**self.settings, "beta": float(self.betas[-1])},
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.present.notebook import plot_probabilities
+
+        return plot_probabilities(self, ax)
+
+    def _repr_html_(self) -> str:
+        """Inclusion probabilities and the sets that were drawn most often, for notebooks."""
+        from pairflip.present.notebook import samples_html
+
+        return samples_html(self)
 
     def __repr__(self) -> str:
         coldest = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,12 @@ from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.forward import greedy_scale
+from pairflip.search.kept import MOST_CHAINS, chain_numbers, chain_settings, walk_kept
 from pairflip.search.samples import Samples
-from pairflip.search.sizes import check_size
+from pairflip.search.sizes import check_counts, check_size
+
+if TYPE_CHECKING:
+    from pairflip.search.kept import Chain, Folder
 
 EXCHANGE_NS = 3e4
 """Walkers walk about so long, by the cost model, between two exchanges, which then cost little beside."""
@@ -69,6 +73,8 @@ def sample(
     seed: int = 0,
     engine: str | Engine = "auto",
     *,
+    first_chain: int = 0,
+    journal: Folder | None = None,
     n_jobs: int | None = None,
 ) -> Samples:
     r"""Supports of k columns with probability proportional to :math:`e^{-\beta E(S)}`, at one temperature.
@@ -88,32 +94,49 @@ def sample(
         Independent walks, and what their random numbers depend on.
     engine : {"auto", "numba", "cuda", "reference"}
         What walks the chains. A device pays for hundreds of chains.
+    first_chain : int
+        Number of the first chain. Chains 0 to 3 and 4 to 7 may be walked in two places; `Samples.joined` puts them
+        together, and they are those of one run with 8 chains.
+    journal : path, optional
+        Folder in which finished chains are kept. Run the same again to resume, or with more chains to go on.
     n_jobs : int, optional
         Threads; the result does not depend on them.
     """
     began, k = time.perf_counter(), check_size(problem, k)
-    _check_counts(sweeps=sweeps, thin=thin, chains=chains)
+    check_counts(sweeps=sweeps, thin=thin)
+    numbers = chain_numbers(chains, first_chain)
     before = sweeps // 5 if burn_in is None else burn_in
-    _check_counts(least=0, burn_in=before)
+    check_counts(least=0, burn_in=before)
     gram, walker, n = problem.gram, _engine(problem, engine), problem.gram.n_columns
     cold = noise_beta(problem, k) if isinstance(beta, str) and beta == "noise" else beta
     betas = _read_betas([cold])
     draws = max(1, sweeps // thin)
     flips = np.array([max(1, before * n), *[thin * n] * draws], dtype=np.int64)
-    keys = chain_keys(check_seed(seed), k, None, np.arange(chains))
-    plan = WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
-    reason = walker.refuses(gram, plan)
+    threads, seed = local_threads(n_jobs), check_seed(seed)
+
+    def plan(which: Sequence[int]) -> WalkPlan:
+        keys = chain_keys(seed, k, None, np.array(which))
+        return WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
+
+    def walk(which: Sequence[int]) -> list[Chain]:
+        (walked,) = walker.walk([(gram, plan(which))], n_jobs=threads)
+        assert walked.record is not None
+        assert walked.record_energy is not None
+        accepted = walked.accepted[:, 1:].sum(axis=1, keepdims=True).astype(np.int64)
+        return [
+            {"supports": supports[None, 1:], "energies": energies[None, 1:], "accepted": moves}
+            for supports, energies, moves in zip(walked.record, walked.record_energy, accepted, strict=True)
+        ]
+
+    reason = walker.refuses(gram, plan(numbers))
     if reason is not None:
         raise Refused(reason)
-    (walked,) = walker.walk([(gram, plan)], n_jobs=local_threads(n_jobs))
-    assert walked.record is not None
-    assert walked.record_energy is not None
-    return Samples(
-        k=k, betas=betas, energies=walked.record_energy[:, None, 1:], supports=walked.record[:, None, 1:],
-        candidates=gram.candidates, acceptance=np.array([walked.accepted[:, 1:].sum() / (chains * draws * thin * n)]),
-        exchange=np.zeros(0), round_trips=np.zeros(chains, np.int64), sweeps=draws * thin, burn_in=before, thin=thin,
-        names=problem.names, engine=walker.name, seed=seed, seconds=time.perf_counter() - began,
+    settings = chain_settings(
+        problem, run="sample", k=k, betas=betas.tolist(), sweeps=int(draws * thin), burn_in=int(before), thin=int(thin),
+        seed=seed, engine=walker.name,
     )  # fmt: skip
+    found, note = walk_kept(numbers, walk, settings, journal, len(numbers) if walker.prefers_many else threads)
+    return _samples(problem, settings, numbers, found, draws * thin * n, note, began)
 
 
 def temper(
@@ -128,6 +151,8 @@ def temper(
     engine: str | Engine = "auto",
     *,
     coldest: float | Literal["noise"] = "noise",
+    first_chain: int = 0,
+    journal: Folder | None = None,
     n_jobs: int | None = None,
 ) -> Samples:
     r"""The same at a ladder of temperatures whose walkers trade places (replica exchange).
@@ -148,13 +173,14 @@ def temper(
         little beside walking.
     chains : int
         Independent ladders.
-    seed, engine, n_jobs
-        As in `sample`.
+    seed, engine, first_chain, journal, n_jobs
+        As in `sample`; chains are ladders here.
     coldest : float or "noise"
         The end of an automatic ladder, see `beta` of `sample`.
     """
     began, k = time.perf_counter(), check_size(problem, k)
-    _check_counts(sweeps=sweeps, chains=chains)
+    check_counts(sweeps=sweeps)
+    numbers = chain_numbers(chains, first_chain)
     gram, walker = problem.gram, _engine(problem, engine)
     if not isinstance(walker, HasLadders):
         raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
@@ -162,8 +188,8 @@ def temper(
     every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(gram, k)))) if thin is None else thin
     every = min(every, max(1, sweeps // 200)) if thin is None else every
     before = sweeps // 5 if burn_in is None else burn_in
-    _check_counts(least=0, burn_in=before)
-    _check_counts(thin=every)
+    check_counts(least=0, burn_in=before)
+    check_counts(thin=every)
     threads = local_threads(n_jobs)
     if isinstance(betas, str) and betas == "auto":
         end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
@@ -174,17 +200,52 @@ def temper(
     else:
         ladder = _read_betas(betas)
     skipped, draws = -(-before // every), max(1, sweeps // every)
-    found = _ladders(walker, gram, k, ladder, skipped + draws, every * n, chains, seed, threads)
-    flips = (skipped + draws) * every * n * chains
-    tried = np.maximum(sum(each.tried for each in found), 1)
-    return Samples(
-        k=k, betas=ladder, energies=np.stack([each.energies[:, skipped:] for each in found]),
-        supports=np.stack([each.supports[:, skipped:] for each in found]), candidates=gram.candidates,
-        acceptance=np.asarray(sum(each.accepted for each in found) / flips),
-        exchange=np.asarray(sum(each.traded for each in found) / tried),
-        round_trips=np.array([each.trips for each in found]), sweeps=draws * every, burn_in=skipped * every, thin=every,
-        names=problem.names, engine=walker.name, seed=seed, seconds=time.perf_counter() - began,
+    rounds = skipped + draws
+
+    def walk(which: Sequence[int]) -> list[Chain]:
+        return [
+            {
+                "supports": each.supports[:, skipped:],
+                "energies": each.energies[:, skipped:],
+                "accepted": each.accepted,
+                "traded": each.traded,
+                "tried": each.tried,
+                "trips": np.array([each.trips]),
+            }
+            for each in _ladders(walker, gram, k, ladder, rounds, every * n, which, seed, threads)
+        ]
+
+    settings = chain_settings(
+        problem, run="temper", k=k, betas=ladder.tolist(), sweeps=int(draws * every), burn_in=int(skipped * every),
+        thin=int(every), seed=seed, engine=walker.name,
     )  # fmt: skip
+    found, note = walk_kept(numbers, walk, settings, journal, len(numbers) if walker.prefers_many else threads)
+    return _samples(problem, settings, numbers, found, rounds * every * n, note, began)
+
+
+def _samples(
+    problem: SubsetProblem, settings: dict[str, Any], numbers: Sequence[int], found: Sequence[Chain], flips: int,
+    note: str, began: float,
+) -> Samples:  # fmt: skip
+    """The record of these chains; those of one temperature have no exchanges."""
+    nothing = np.zeros(0, np.int64)
+    return Samples(
+        betas=np.array(settings["betas"]),
+        energies=np.stack([each["energies"] for each in found]),
+        supports=np.stack([each["supports"] for each in found]),
+        candidates=problem.gram.candidates,
+        accepted=np.stack([each["accepted"] for each in found]),
+        flips=flips,
+        traded=np.stack([each.get("traded", nothing) for each in found]),
+        tried=found[0].get("tried", nothing),
+        round_trips=np.array([int(each["trips"][0]) if "trips" in each else 0 for each in found]),
+        chain_numbers=np.array(numbers),
+        names=problem.names,
+        seconds=time.perf_counter() - began,
+        settings=settings,
+        note=note,
+        **{name: settings[name] for name in ("k", "sweeps", "burn_in", "thin", "engine", "seed")},
+    )
 
 
 def noise_beta(problem: SubsetProblem, k: int) -> float:
@@ -195,11 +256,11 @@ def noise_beta(problem: SubsetProblem, k: int) -> float:
 
 @one_blas_thread()
 def _ladders(
-    walker: HasLadders, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, chains: int, seed: int,
-    threads: int, first: int = 0,
+    walker: HasLadders, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, numbers: Sequence[int],
+    seed: int, threads: int,
 ) -> list[LadderResult]:  # fmt: skip
-    """Independent ladders, in threads or together on a device; their addresses count from `first` on."""
-    keys = np.stack([_keys(seed, k, first + chain, betas.size) for chain in range(chains)])
+    """Independent ladders of these numbers, in threads or together on a device."""
+    keys = np.stack([_keys(seed, k, number, betas.size) for number in numbers])
     return walker.ladders(gram, k, betas, rounds, flips, keys, threads)
 
 
@@ -224,7 +285,7 @@ def auto_ladder(walker: HasLadders, gram: Gram, k: int, coldest: float, seed: in
         Of the run.
     """
     pilot = np.concatenate([[0.0], np.geomspace(coldest * 1e-4, coldest, 24)])
-    (found,) = _ladders(walker, gram, k, pilot, _PILOT_ROUNDS, gram.n_columns, 1, seed, 1, first=1 << 20)
+    (found,) = _ladders(walker, gram, k, pilot, _PILOT_ROUNDS, gram.n_columns, [MOST_CHAINS], seed, 1)
     spread = found.energies[:, _PILOT_ROUNDS // 3 :].std(axis=1)
     length = np.concatenate([[0.0], np.cumsum(0.5 * (spread[1:] + spread[:-1]) * np.diff(pilot))])
     places = int(np.clip(np.ceil(length[-1] / APART) + 1, 2, _MOST_PLACES))
@@ -256,10 +317,3 @@ def _read_betas(betas: Iterable[Any]) -> Floats:
     if len(given) > _MOST_PLACES:
         raise ValueError(f"there are {len(given)} betas; expected at most {_MOST_PLACES}.")
     return np.array(given, dtype=np.float64)
-
-
-def _check_counts(least: int = 1, **counts: Any) -> None:
-    """Refuse what is not a whole number."""
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} is {value!r}; expected a whole number, at least {least}.")

@@ -61,3 +61,10 @@ def check_groups(problem: SubsetProblem, k: Any) -> int:
             f"each); {allowed}"
         )
     return int(k)
+
+
+def check_counts(least: int = 1, **counts: Any) -> None:
+    """Refuse what is not a whole number of at least so much."""
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} is {value!r}; expected a whole number, at least {least}.")

@@ -26,6 +26,9 @@ from pairflip.search.samples import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from pairflip.search.proof import Proof
 
 _FAR = 1e4  # in place of an infinite energy, in units of the temperature
 
@@ -74,6 +77,18 @@ class States:
                 "entropy_se": self.entropy_se,
             }
         )
+
+    def plot(self, ax: Axes | None = None, proof: Proof | None = None) -> Axes:
+        """Draw entropy against energy with matplotlib, on `ax` or in a new pyplot figure; counts of a proof beside."""
+        from pairflip.present.notebook import plot_states
+
+        return plot_states(self, ax, proof)
+
+    def _repr_html_(self) -> str:
+        """Energy and entropy at each temperature, for notebooks."""
+        from pairflip.present.notebook import states_html
+
+        return states_html(self)
 
 
 def density_of_states(samples: Samples, levels: Iterable[float] | None = None) -> States:

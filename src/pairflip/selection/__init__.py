@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pairflip.selection.curve import SizeCurve
+from pairflip.selection.further import with_posterior
 from pairflip.selection.journal import JournalError, merge_journals
 from pairflip.selection.run import run_shard, select_many, select_size
 from pairflip.selection.settings import Selection
@@ -18,4 +19,5 @@ __all__ = [
     "run_shard",
     "select_many",
     "select_size",
+    "with_posterior",
 ]

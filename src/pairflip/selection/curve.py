@@ -16,6 +16,7 @@ from pairflip.selection.records import (
     AnnealCurves,
     ClassErrors,
     FoldFits,
+    Inclusion,
     NullCheck,
     OuterError,
     Proved,
@@ -113,6 +114,8 @@ class SizeCurve:
     groups : dict of columns by name, or None
         Groups of columns that were chosen as a whole: sizes then count groups (a column of no group is one by itself),
         and supports have all their columns.
+    inclusion : Inclusion or None
+        How probable it is that columns belong in the model, where `with_posterior` put that beside the selection.
     """
 
     sizes: Ints
@@ -161,6 +164,7 @@ class SizeCurve:
     classes: ClassErrors | None = None
     targets: TargetErrors | None = None
     groups: dict[str, Ints] | None = None
+    inclusion: Inclusion | None = None
 
     @property
     def best_size(self) -> int:
@@ -269,12 +273,8 @@ class SizeCurve:
             Number of columns, one of `sizes`; by default the recommended one, which is 0 where nothing predicts.
         interval : float, optional
             Fraction of new rows that the intervals are to cover, such as 0.9. They come from the folds' own fits
-            (jackknife+, CV+); docs/predicting.md says what holds.
-
-        Returns
-        -------
-        (M,), (M, q) with several targets, or Prediction
-            The predictions; with `interval` a record of `prediction`, `lower` and `upper`, each of that shape.
+            (jackknife+, CV+); docs/predicting.md says what holds. What comes back then has `prediction`, `lower` and
+            `upper`, each (M,), or (M, q) with several targets.
         """
         from pairflip.selection.prediction import predict
 

@@ -19,6 +19,7 @@ from pairflip.selection.records import (
     AnnealCurves,
     ClassErrors,
     FoldFits,
+    Inclusion,
     NullCheck,
     OuterError,
     Proved,
@@ -44,6 +45,7 @@ _OPTIONAL = (
     "classes",
     "targets",
     "groups",
+    "inclusion",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
@@ -282,6 +284,11 @@ def _classes(value: dict[str, Any]) -> ClassErrors:
     return ClassErrors(**{**value, **arrays})
 
 
+def _inclusion(value: dict[str, Any]) -> Inclusion:
+    floats = {name: np.array(v, dtype=float) for name, v in value.items() if isinstance(v, list)}
+    return Inclusion(**{**value, **floats, "columns": np.array(value["columns"], dtype=np.int64)})
+
+
 def _targets(value: dict[str, Any]) -> TargetErrors:
     arrays = {name: np.array(value[name], dtype=float) for name in ("cv_error", "rmse", "r2", "means", "scales")}
     return TargetErrors(**{**value, **arrays})
@@ -298,6 +305,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "proved": _proved,
     "classes": _classes,
     "targets": _targets,
+    "inclusion": _inclusion,
     "groups": lambda value: {name: np.array(own, dtype=np.int64) for name, own in value.items()},
 }
 

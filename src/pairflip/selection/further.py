@@ -1,4 +1,4 @@
-"""What is asked of a table once its size is chosen: half-samples, and shuffled targets."""
+"""What is asked of a table once its size is chosen: half-samples, shuffled targets, probabilities of columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
+from pairflip.manifest import MANIFEST
+from pairflip.search.averaged import Posterior
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.halves import (
     HALVES_FOLDER,
@@ -19,10 +21,9 @@ from pairflip.selection.halves import (
     supports_of,
 )
 from pairflip.selection.loop import Folder
-from pairflip.selection.manifest import MANIFEST
 from pairflip.selection.null import NULL_FOLDER, null_check
 from pairflip.selection.progress import Show
-from pairflip.selection.records import NullCheck
+from pairflip.selection.records import Inclusion, NullCheck
 from pairflip.selection.stability import Stability, check_room, summarize
 from pairflip.selection.tasks import Work
 from pairflip.selection.verdict import size_to_show
@@ -111,3 +112,25 @@ def _stability(
         else []
     )
     return summarize(problem, halves, possible, final, supports), few
+
+
+def with_posterior(curve: SizeCurve, found: Posterior) -> SizeCurve:
+    """The curve with the probabilities of `posterior` beside it: report, figures and files then show them."""
+    problem = found.problem
+    theirs = curve.data_hash, curve.always.tolist(), curve.settings.get("center", problem.center)
+    if (problem.hash, problem.always.tolist(), problem.center) != theirs:
+        raise ValueError(
+            "the posterior is about other data, forced columns or centring than the curve; expected posterior(problem) "
+            "of the problem that select_size was given."
+        )
+    at = problem.candidates
+    inclusion = Inclusion(
+        columns=at.astype("int64"),
+        probability=found.inclusion_probability[at],
+        error=found.inclusion_se[at],
+        coef_mean=found.coef_mean[at],
+        coef_sd=found.coef_sd[at],
+        prior=found.prior.inclusion,
+        assumptions=found.assumptions,
+    )
+    return replace(curve, inclusion=inclusion)

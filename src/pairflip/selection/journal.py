@@ -1,25 +1,17 @@
 """Work in progress on disk: an append-only journal that a killed run resumes from.
 
-A journal is a folder: ``manifest.json`` says which data and settings it belongs to, and every process that works on it
-appends to a ``tasks-*.jsonl`` file of its own, one line per chain. Nothing in it is taken on trust: a line that
-was cut off, was changed or belongs to another run does not carry its seal, and a sealed one must still have the
-energy that its support has in its fold. The chain of a line that is not used is walked again, with the same
-result.
+One line of the journal (`sealed`) for each chain. Nothing in it is taken on trust: a line must carry its seal, and the
+energy in it must still be the one that its support has in its fold. The chain of a line that is not used is walked
+again, with the same result.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import shutil
-import socket
-import time
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,28 +20,15 @@ from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
-from pairflip.selection.manifest import (
-    JournalError,
-    check_same,
-    claim,
-    clear_errors,
-    read_manifest,
-    refuse_files,
-    sync_folder,
-)
+from pairflip.manifest import JournalError, check_same, claim, clear_errors, read_manifest, refuse_files
+from pairflip.sealed import JournalWarning, SealedLines, run_key, sealed, unsealed
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.selection.walks import Outcome, gram_of
-from pairflip.text import plural
 
-__all__ = ["Found", "Journal", "JournalError", "JournalWarning", "merge_journals"]
+__all__ = ["Found", "Journal", "JournalError", "JournalWarning", "merge_journals", "run_key"]
 
-_SYNC_SECONDS = 2.0
 _ROUNDING = 1e-8
 """As a fraction of y'y: energies of one support computed in two ways, or on two machines, differ by less than this."""
-
-
-class JournalWarning(UserWarning):
-    """A run goes on, but its journal cannot be kept."""
 
 
 @dataclass
@@ -132,47 +111,19 @@ def _in_order(pieces: list[Outcome], chains: int) -> list[Outcome]:
     return [known[chain] for chain in range(chains)]
 
 
-class Journal:
-    """The journal in `folder` of a run with this `identity` (settings and data hash); made if there is none.
-
-    Where a run has several parts, each has files of its own, known by the `part` in their key.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any], part: str | None = None) -> None:
-        self.folder = Path(folder)
-        self._place = self.folder.absolute()  # the caller may change the current folder
-        self.dropped = 0
-        self.lost = False
-        self._key = run_key(identity if part is None else {**identity, "part": part})
-        self._files = "tasks-*.jsonl" if part is None else f"tasks-{self._key.hex()[:8]}-*.jsonl"
-        self._file: Any = None
-        self._synced = time.monotonic()
-        claim(self.folder, identity)
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader of the result should know about its journal."""
-        notes = []
-        if self.dropped:
-            lines = plural(self.dropped, "line")
-            notes.append(
-                f"{lines} of the journal dropped (damaged, or from another run), and these chains walked again"
-            )
-        if self.lost:
-            notes.append("the journal was removed during the run, which cannot be resumed")
-        return notes
+class Journal(SealedLines):
+    """The journal in `folder` of a run with this `identity` (settings and data hash); made if there is none."""
 
     def read(self, work: Work) -> Found:
         """All finished chains of any writer that `work` asks for; lines that cannot be used are counted."""
         found, self.dropped = Found(), 0
         by_fold: dict[int, list[ChainRecord]] = defaultdict(list)
-        with clear_errors(self.folder, "read"):
-            for line in _lines(self.folder, self._files):
-                chain = from_line(line, self._key)
-                if chain is None:
-                    self.dropped += 1
-                elif _asked(chain.address, work):
-                    by_fold[chain.address[1]].append(chain)
+        for line in self.lines():
+            chain = from_line(line, self._key)
+            if chain is None:
+                self.dropped += 1
+            elif _asked(chain.address, work):
+                by_fold[chain.address[1]].append(chain)
         for fold, chains in by_fold.items():
             right = _judged(work, fold, chains)
             self.dropped += len(chains) - len(right)
@@ -182,65 +133,7 @@ class Journal:
 
     def write(self, outcomes: Iterable[Outcome]) -> None:
         """Append finished tasks: they survive whatever happens to this process next."""
-        if self.lost:
-            return
-        lines = [to_line(chain, self._key) for outcome in outcomes for chain in chains_of(outcome)]
-        with clear_errors(self.folder):
-            if self._file is None and not self._open():
-                return
-            _write_all(self._file, b"\n".join(lines) + b"\n")
-            if time.monotonic() - self._synced > _SYNC_SECONDS:
-                self._sync()
-
-    def close(self) -> None:
-        """Close the file of this writer."""
-        if self._file is not None:
-            with clear_errors(self.folder):
-                self._sync()
-                self._file.close()
-            self._file = None
-
-    def _open(self) -> bool:
-        """Begin this writer's own file; False if the folder is gone."""
-        name = f"tasks-{self._key.hex()[:8]}-{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
-        try:
-            self._file = open(self._place / name, "ab", buffering=0)  # noqa: SIM115  (closed by close)
-        except (FileNotFoundError, NotADirectoryError):
-            self._lose()
-            return False
-        sync_folder(self._place)
-        return True
-
-    def _sync(self) -> None:
-        """Put what was written on the disk, and look whether it can still be found there.
-
-        A file that was removed can be written to without an error for as long as it is open.
-        """
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
-        try:
-            there = os.stat(self._file.name)
-        except (FileNotFoundError, NotADirectoryError):
-            self._lose()
-            return
-        if not os.path.samestat(there, os.fstat(self._file.fileno())):
-            self._lose()
-
-    def _lose(self) -> None:
-        if not self.lost:
-            self.lost = True
-            warnings.warn(
-                f"journal {str(self.folder)!r} was removed or renamed during the run; the run goes on, but it cannot "
-                "be resumed.",
-                JournalWarning,
-                stacklevel=2,
-            )
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self.append(to_line(chain, self._key) for outcome in outcomes for chain in chains_of(outcome))
 
 
 def merge_journals(
@@ -285,13 +178,6 @@ def merge_journals(
     return copied
 
 
-def _lines(folder: Path, files: str) -> Iterator[bytes]:
-    for path in sorted(folder.glob(files)):
-        for line in path.read_bytes().split(b"\n"):
-            if line.strip():
-                yield line
-
-
 def _asked(address: Address, work: Work) -> bool:
     """Whether a chain belongs to this run, or to one of the same settings with other sizes or more chains."""
     size, fold, chain = address
@@ -320,19 +206,8 @@ def _judged(work: Work, fold: int, chains: list[ChainRecord]) -> list[ChainRecor
     return [chain for chain in chains if abs(energy(tuple(chain.support)) - chain.energy) <= room]
 
 
-def _write_all(file: Any, data: bytes) -> None:
-    """Write every byte; a full disk leaves a broken last line, which the next reader drops."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
-
-
 Address = tuple[int, int, int]
 """(size, fold, chain)"""
-
-_BYTES = 6  # of a check: one changed line in 3e14 would pass
-_CHECK = b',"check":"'
-_SEAL = len(_CHECK) + 2 * _BYTES + len(b'"}')
 
 
 class ChainRecord(NamedTuple):
@@ -342,11 +217,6 @@ class ChainRecord(NamedTuple):
     support: list[int]
     energy: float
     steps: list[list[float]] | None
-
-
-def run_key(identity: dict[str, Any]) -> bytes:
-    """A digest of data and settings; two runs that may share their chains have the same digest."""
-    return sha256(json.dumps(identity, sort_keys=True).encode()).digest()
 
 
 def chains_of(outcome: Outcome) -> Iterator[ChainRecord]:
@@ -370,23 +240,17 @@ def to_line(chain: ChainRecord, key: bytes) -> bytes:
     }
     if chain.steps is not None:
         record["steps"] = chain.steps
-    body = json.dumps(record, separators=(",", ":")).encode()[:-1]
-    return body + _CHECK + _seal(body, key) + b'"}'
+    return sealed(record, key)
 
 
 def from_line(line: bytes, key: bytes) -> ChainRecord | None:
     """The chain of a line, or None if the line is damaged or belongs to another run."""
-    body, seal = line[:-_SEAL], line[-_SEAL:]
-    if seal != _CHECK + _seal(body, key) + b'"}':
-        return None
+    record = unsealed(line, key)
     try:
-        record = json.loads(body + b"}")
+        if record is None:
+            return None
         fold = ALL_ROWS if record["fold"] is None else record["fold"]
         address = (record["size"], fold, record["chain"])
         return ChainRecord(address, record["support"], record["energy"], record.get("steps"))
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return None
-
-
-def _seal(body: bytes, key: bytes) -> bytes:
-    return blake2b(body, key=key, digest_size=_BYTES).hexdigest().encode()

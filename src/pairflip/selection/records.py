@@ -199,3 +199,28 @@ class TargetErrors:
     r2: Floats
     means: Floats
     scales: Floats
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """How probable it is that columns belong in the model, averaged over all models: what `posterior` said.
+
+    Attributes
+    ----------
+    columns, probability, error : (n,)
+        Columns that could be chosen, their probabilities, and Monte Carlo errors (0 where all models were visited).
+    coef_mean, coef_sd : (n,)
+        Coefficients, averaged over models.
+    prior : float
+        The probability of each column before the data.
+    assumptions : str
+        What the probabilities are conditional on, in one sentence.
+    """
+
+    columns: Ints
+    probability: Floats
+    error: Floats
+    coef_mean: Floats
+    coef_sd: Floats
+    prior: float
+    assumptions: str

@@ -49,11 +49,11 @@ def check_same(folder: Path, identity: dict[str, Any], whose: str) -> None:
     whose : str
         Whose these are, for the message.
     """
-    other = _difference("", identity, read_manifest(folder))
+    other = difference(identity, read_manifest(folder))
     if other is not None:
         key, ours, theirs = other
         raise JournalError(
-            f"journal {str(folder)!r} was made with {key} = {_short(theirs)}, but {whose} has {key} = {_short(ours)}; "
+            f"journal {str(folder)!r} was made with {key} = {theirs}, but {whose} has {key} = {ours}; "
             "use the same data and settings to resume, or name another folder."
         )
 
@@ -113,6 +113,12 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str, str] | None:
+    """The first setting in which two runs differ, and both values as texts; None if there is no such setting."""
+    found = _difference("", ours, theirs)
+    return None if found is None else (found[0], _short(found[1]), _short(found[2]))
 
 
 def _difference(key: str, ours: Any, theirs: Any) -> tuple[str, Any, Any] | None:

@@ -1,0 +1,63 @@
+"""Draws as ArviZ reads them: one form for `Samples` and `Posterior`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.text import column_labels
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MOST_INDICATORS = 20
+"""Columns whose being in or out is told, draw by draw: those that are in most often."""
+
+
+def draws_tree(
+    series: Mapping[str, NDArray[Any]],
+    inside: NDArray[Any],
+    names: Sequence[str],
+    columns: Sequence[int],
+    numbers: Sequence[int],
+    stats: Mapping[str, tuple[Sequence[str], Any]],
+    about: Mapping[str, Any],
+) -> xr.DataTree:
+    """Groups ``posterior`` (what was drawn) and ``sample_stats`` (how), with dims chain and draw.
+
+    Parameters
+    ----------
+    series : dict of (chain, draw)
+        Numbers along the chains, for the first group.
+    inside : (chain, draw, column)
+        Whether each of `columns` was in.
+    names, columns
+        Names of all columns of X, and which of them these are.
+    numbers : (chain,)
+        What the chains are called.
+    stats : dict of (dims, values)
+        The second group; a dim may have its coordinate there under the same name.
+    about : dict
+        Attributes of both groups; what is neither a number nor a text is left out.
+    """
+    try:
+        import xarray as xr
+    except ImportError:
+        raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
+    from pairflip import __version__
+
+    dims = ("chain", "draw")
+    where = {"chain": np.asarray(numbers), "draw": np.arange(inside.shape[1])}
+    kept = {name: value for name, value in about.items() if isinstance(value, (int, float, str))}
+    attrs = {"inference_library": "pairflip", "inference_library_version": __version__, **kept}
+    drawn = {name: (dims, values) for name, values in series.items()}
+    # Numbers, not truth values: means of them are probabilities, and files of arrays have no truth values.
+    indicators = {"included": ((*dims, "column"), inside.astype(np.int8))}
+    labels = column_labels(names, columns)
+    first = xr.Dataset({**drawn, **indicators}, coords={**where, "column": labels}, attrs=attrs)
+    coords = {**where, **{name: values for name, (own, values) in stats.items() if list(own) == [name]}}
+    rest = {name: pair for name, pair in stats.items() if name not in coords}
+    return xr.DataTree.from_dict({"posterior": first, "sample_stats": xr.Dataset(rest, coords=coords, attrs=attrs)})
