@@ -14,6 +14,9 @@ from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.selection import Selection, SizeCurve
 
+ROUNDING = 1e-9
+"""Of our error: smaller differences come from rounding."""
+
 
 class Scorer:
     """Makes results of what methods find on the same ground.
@@ -97,7 +100,9 @@ class Scorer:
         if method.name not in self.residuals:
             return method
         theirs, own = self.residuals[method.name], self.residuals[ours.name]
-        difference, error = (0.0, 0.0) if method.name == ours.name else self.error(theirs**2 - own**2)
+        difference, error = self.error(theirs**2 - own**2)
+        if error <= ROUNDING * ours.cv_error and abs(difference) <= ROUNDING * ours.cv_error:  # the same columns
+            difference, error = 0.0, 0.0
         rows = []
         for row in method.rows:
             same = ours.at(row.size if row.size is not None else ours.chosen or 0)

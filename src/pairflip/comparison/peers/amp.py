@@ -159,7 +159,7 @@ def pass_messages(columns: Floats, target: Floats) -> Passing:
                     return state
                 break
     raise PeerFailed(
-        "diverged, also when damped: message passing assumes columns that are nearly independent of each other"
+        "diverged or did not settle, also when damped: message passing assumes columns that are nearly independent"
     )
 
 
