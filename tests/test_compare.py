@@ -151,8 +151,8 @@ BROKEN = {
     "nan": (PredictsNothing(), "predicted something that is not a finite number (fold 1)"),
     "few": (lambda columns, target, sizes: {}, "found no 2 columns (fold 1)"),
     "wrong": (lambda columns, target, sizes: {2: [1, 1]}, "returned 1 different columns for size 2 (fold 1)"),
-    "beyond": (lambda columns, target, sizes: {2: [1, 99]}, "returned positions that are not columns for size 2 (fold 1)"),
-    "list": (lambda columns, target, sizes: [1, 2], "returned a list; expected a dictionary of positions by size (fold 1)"),
+    "beyond": (lambda X, y, k: {2: [1, 99]}, "returned positions that are not columns for size 2 (fold 1)"),
+    "list": (lambda X, y, k: [1, 2], "returned a list; expected a dictionary of positions by size (fold 1)"),
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from pairflip.comparison.peers.amp import BernoulliGauss, begin, pass_messages, 
 from pairflip.comparison.peers.pls import pls_paths
 from pairflip.comparison.peers.stepwise import backward, forward
 from pairflip.comparison.registry import PEERS, PeerFailed, as_peer
-from pairflip.comparison.searching import Ground, find_supports, fit_models
+from pairflip.comparison.searching import CommonGround, find_supports, fit_models
 from pairflip.comparison.training import Training
 from pairflip.selection.folds import as_folds
 
@@ -36,7 +36,7 @@ def peer_of(name):
 
 def ground_of(X, y, groups, **options):
     problem = SubsetProblem(X, y, **options)
-    return Ground(problem, as_folds(3, problem, groups), (1, 3), 0, 3, groups)
+    return CommonGround(problem, as_folds(3, problem, groups), (1, 3), 0, 3, groups)
 
 
 @pytest.mark.parametrize("groups", [None, GROUPS], ids=["rows", "groups"])

@@ -13,7 +13,7 @@ import pairflip.comparison.peers  # registers the methods that come with the pac
 from pairflip.comparison.record import Comparison, MethodResult
 from pairflip.comparison.registry import Peer, chosen_peers
 from pairflip.comparison.scoring import Scorer
-from pairflip.comparison.searching import Ground, reason, warm_up
+from pairflip.comparison.searching import CommonGround, reason, warm_up
 from pairflip.engines.blas import one_blas_thread
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
@@ -68,7 +68,7 @@ def compare(
     if isinstance(problem, SubsetProblem):
         refuse(problem)
     work = plan_work(problem, selection, "numba", groups)
-    ground = Ground(problem, work.folds, tuple(work.sizes), selection.seed, selection.cv, groups)
+    ground = CommonGround(problem, work.folds, tuple(work.sizes), selection.seed, selection.cv, groups)
     with one_thread():
         scorer = Scorer(ground)
         done, interrupted = _run_all(wanted, scorer, selection, progress)

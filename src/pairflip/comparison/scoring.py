@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.comparison.record import MethodResult, MethodSize
 from pairflip.comparison.registry import Peer
-from pairflip.comparison.searching import Ground, find_supports, fit_models
+from pairflip.comparison.searching import CommonGround, find_supports, fit_models
 from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.selection import Selection, SizeCurve
@@ -25,7 +25,7 @@ class Scorer:
     it would choose, by its name.
     """
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: CommonGround) -> None:
         self._ground = ground
         self._judge = ground.problem.loss.held_out(ground.problem, ground.folds)
         self._weights, self._unit = ground.problem.sample_weight[ground.folds.row], ground.folds.unit

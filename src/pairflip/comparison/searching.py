@@ -22,7 +22,7 @@ Supports = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Ground:
+class CommonGround:
     """What all methods are compared on: table, folds, sizes; `cv`, `groups` and `seed` as in `compare`."""
 
     problem: SubsetProblem
@@ -76,7 +76,7 @@ def reason(error: Exception) -> str:
     return shorten(f"failed: {type(error).__name__}: {text}", 200)
 
 
-def find_supports(peer: Peer, ground: Ground) -> FoundSupports:
+def find_supports(peer: Peer, ground: CommonGround) -> FoundSupports:
     """Supports of all sizes in every fold and on all rows.
 
     A fold in which the method fails ends it, with `PeerFailed`; a size that a fold lacks is lacking as a whole.
@@ -131,7 +131,7 @@ def _checked(found: Any, size: int, training: Training) -> tuple[Supports | None
     return support.astype(np.int64), ""
 
 
-def fit_models(peer: Peer, ground: Ground) -> FoundModels:
+def fit_models(peer: Peer, ground: CommonGround) -> FoundModels:
     """Fit the training rows of every fold and predict the rows it holds out; then fit all rows."""
     assert peer.fit is not None
     problem, folds = ground.problem, ground.folds

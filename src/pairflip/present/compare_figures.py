@@ -28,7 +28,8 @@ from pairflip.text import number, plural, plus_minus
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OURS_LOOK = {"normal": "-", "quick": ":", "thorough": "--"}
+OURS_LOOK = {"normal": ("o", "-"), "quick": ("v", ":"), "thorough": ("X", "--")}
+"""Marker and line of ours, all of them in one colour and filled."""
 _LOG = 20.0
 _ROOM = 1.5
 
@@ -98,7 +99,7 @@ def looks(names: list[str]) -> dict[str, dict[str, Any]]:
             "linestyle": ("-", "--", ":")[at // 7 % 3],
         }
     own = {
-        name: {"color": COLOURS[0], "marker": MARKERS[0], "linestyle": OURS_LOOK[name]}
+        name: {"color": COLOURS[0], "marker": OURS_LOOK[name][0], "linestyle": OURS_LOOK[name][1]}
         for name in names
         if name in OURS_LOOK
     }
@@ -122,7 +123,7 @@ def draw_compared_errors(numbers: ComparedErrors, ax: Axes) -> None:
             shown = {"color": style["color"], "linestyle": "-."}
             ax.axhline(float(line.error[0]), linewidth=1.2, zorder=1, label=f"{line.title} (no sizes)", **shown)
             continue
-        if line.name in OURS_LOOK:
+        if line.name == "normal":
             low, high = line.error - line.spread, line.error + line.spread
             ax.vlines(line.sizes, low, high, color=style["color"], linewidth=0.8)
         (drawn,) = ax.plot(line.sizes, line.error, markersize=4, linewidth=1.3, label=line.title, **style)
@@ -133,7 +134,8 @@ def draw_compared_errors(numbers: ComparedErrors, ax: Axes) -> None:
             [plural(int(k), "column") for k in line.sizes],
             [plus_minus(e, s) for e, s in zip(line.error, line.spread, strict=True)],
         )
-    ax.axhline(numbers.without, color=INK, linewidth=1, zorder=1, label="no columns")
+    if numbers.without <= ax.get_ylim()[1]:
+        ax.axhline(numbers.without, color=INK, linewidth=1, zorder=1, label="no columns")
     label_axes(ax, "size (number of columns)", "cv_error")
     whole_ticks(ax)
     legend_above(ax)
@@ -150,8 +152,7 @@ def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
         plain_log(ax, "y", min(y), max(y))
     for point, seconds, excess in zip(points, x, y, strict=True):
         style = {key: value for key, value in look[point.name].items() if key != "linestyle"}
-        filled = point.name in (*OURS_LOOK,)
-        face = style["color"] if filled else "none"
+        face = style["color"] if point.name in OURS_LOOK else "none"
         (mark,) = ax.plot(
             [seconds], [excess], linestyle="none", markersize=7, markerfacecolor=face, label=point.title, **style
         )  # fmt: skip

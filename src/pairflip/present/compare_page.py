@@ -44,8 +44,8 @@ _MATRICES = (
 )
 
 _ERRORS = (
-    "Error on held-out rows against the number of columns; bars are one standard error of ours. Straight lines across: "
-    "methods without sizes, and the error without columns. Errors far above that are beyond the axis."
+    "Error on held-out rows against the number of columns; bars are one standard error of pairflip, normal. Straight "
+    "lines across: methods without sizes, and the error without columns. Errors far above that are beyond the axis."
 )
 _SECONDS = (
     "How much higher the training energies on all rows are than the lowest that any method found, on average over "
@@ -138,7 +138,7 @@ def _svgs(draw: Any, numbers: Any, title: str) -> list[Markup]:
     label = f"{title}, a line or mark for each method. The tables below have the numbers."
     return [
         drawn(draw, numbers, page_axes(*shape, fixed=False), label, {"class": f"chart {kind}"})
-        for kind, shape in (("wide", (820.0, 470.0)), ("narrow", (350.0, 520.0)))
+        for kind, shape in (("wide", (820.0, 470.0)), ("narrow", (350.0, 620.0)))
     ]
 
 

@@ -12,7 +12,7 @@ from pairflip.comparison.peers.skglm import SKGLM
 from pairflip.comparison.peers.stepwise import BACKWARD, FORWARD
 from pairflip.comparison.registry import register_peer
 
-for _peer in (
-    NORMAL, QUICK, OMP, FORWARD, BACKWARD, LASSO, LASSO_CV, PLS, AMP, AMP_MEAN, ABESS, SKGLM, THOROUGH,
-):  # fmt: skip
+BUILT_IN = (NORMAL, QUICK, OMP, FORWARD, BACKWARD, LASSO, LASSO_CV, PLS, AMP, AMP_MEAN, ABESS, SKGLM, THOROUGH)
+
+for _peer in BUILT_IN:
     register_peer(_peer.name, _peer)

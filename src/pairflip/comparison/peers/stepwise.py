@@ -50,6 +50,13 @@ def backward(columns: Floats, target: Floats, least: int) -> dict[int, NDArray[n
 
     That is by :math:`x_i^2 / 2 P_{ii}` with :math:`P = G^{-1}`; removing it changes P and x by one rank-one term.
     P comes from a QR of the columns.
+
+    Parameters
+    ----------
+    columns, target : (M, n), (M,)
+        Columns of unit norm, and what they are to predict.
+    least : int
+        Where to stop.
     """
     rows, count = columns.shape
     r = np.linalg.qr(columns, mode="r")
