@@ -5,13 +5,14 @@ thread, one run. Writes docs/results/peers.csv (a line for each table, method an
 tables of docs/comparison.md between their markers. PAIRFLIP_FOLDS (5) sets the number of folds, PAIRFLIP_DRAWS (1) how
 often each simulated table is drawn, and PAIRFLIP_TABLES=planted,gasoline runs some of the tables and writes nothing.
 Finished tables are kept in results/peers, so that the same command goes on where it was stopped; remove that folder to
-measure anew.
+measure anew. After Ctrl-C, what is finished is written.
 """
 
 import csv
 import os
 import platform
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -98,6 +99,8 @@ def run(table):
         return Comparison.load(kept)
     methods = [peer.name for peer in BUILT_IN if peer.name not in table.without]
     found = compare(problem, table.sizes, FOLDS, methods=methods, progress=False)
+    if found.interrupted:
+        raise KeyboardInterrupt
     left = [MethodResult(peer.name, peer.title, peer.about, note="left out") for peer in BUILT_IN]
     every = {method.name: method for method in (*left, *found.methods)}
     found = replace(found, methods=tuple(every.values()))
@@ -116,11 +119,11 @@ def report():
     """Run everything, print as it goes, and write the results at the end."""
     load = os.getloadavg()[0]
     done: list[tuple[Table, Comparison]] = []
-    for table in tables():
-        if ONLY and not any(name in table.name for name in ONLY):
-            continue
-        done.append((table, run(table)))
-        show(*done[-1])
+    with suppress(KeyboardInterrupt):
+        for table in tables():
+            if not ONLY or any(name in table.name for name in ONLY):
+                done.append((table, run(table)))
+                show(*done[-1])
     if ONLY or not done:
         return
     (DOCS / "results").mkdir(exist_ok=True)

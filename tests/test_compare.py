@@ -162,7 +162,9 @@ def test_what_fails_is_a_row_that_says_so(problem):
     assert {name: found[name].note for name in BROKEN} == {name: why for name, (_, why) in BROKEN.items()}
     assert {m.name for m in found.finished} == {"quick", "omp"}
     assert "out of luck" in str(found)
-    assert found.to_pandas().set_index("method").loc["few", "note"] == BROKEN["few"][1]
+    frame = found.to_pandas().set_index("method")
+    assert frame.loc["few", "note"] == BROKEN["few"][1]
+    assert frame["chosen"].to_dict() == {**dict.fromkeys(("quick", "omp"), True), **dict.fromkeys(BROKEN, False)}
 
 
 def test_columns_that_depend_on_each_other_are_no_support():

@@ -160,12 +160,12 @@ class Comparison:
         import pandas as pd
 
         lines = [
-            {"method": method.name, **asdict(row), "chosen": row.size == method.chosen and not row.note}
+            {"method": method.name, **asdict(row), "chosen": row.size == method.chosen and np.isfinite(row.cv_error)}
             | {"columns": [self.names[j] for j in row.columns], "note": row.note or method.note}
             for method in self.methods
             for row in method.rows or (MethodSize(None),)
         ]
-        return pd.DataFrame(lines).astype({"size": "Int64"})
+        return pd.DataFrame(lines).astype({"size": "Int64", "chosen": bool})
 
     def summary_table(self) -> pd.DataFrame:
         """One row for each method: chosen size, error there, its difference from ours, seconds."""

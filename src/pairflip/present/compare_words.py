@@ -98,7 +98,7 @@ def method_rows(found: Comparison) -> list[tuple[str, ...]]:
     beside = _differences(found)
     shown = [shown_row(method) for method in methods]
     train = aligned((np.nan if row is None else row.energy_per_row for row in shown), 3)
-    seconds = aligned((m.seconds for m in methods), 3, least=1)
+    seconds = [number(method.seconds, 2) for method in methods]
     return [
         (
             title_of(method),
