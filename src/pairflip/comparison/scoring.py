@@ -49,9 +49,7 @@ class Scorer:
         found = fit_models(peer, ground)
         error, spread = self.error(found.residuals**2)
         used = () if found.final.columns is None else tuple(found.final.columns.tolist())
-        row = MethodSize(
-            None, error, spread, found.energy_per_row, found.energy, found.seconds, columns=used
-        )  # fmt: skip
+        row = MethodSize(None, error, spread, found.energy_per_row, found.energy, found.seconds, columns=used)
         self.residuals[peer.name] = found.residuals
         return MethodResult(
             peer.name, peer.title, peer.about, (row,), None, error, spread, seconds=found.seconds, path=False
@@ -84,11 +82,12 @@ class Scorer:
         self, peer: Peer, rows: Sequence[MethodSize], residuals: Mapping[int, Floats], seconds: float
     ) -> MethodResult:
         """The size with the lowest error, none at all among them; of two equal ones the smaller."""
-        errors = {0: self.error(self.without**2), **{k: self.error(r**2) for k, r in sorted(residuals.items())}}
-        if len(errors) == 1:
+        errors = {row.size or 0: (row.cv_error, row.cv_error_se) for row in rows if not row.note}
+        if not errors:
             return MethodResult(
                 peer.name, peer.title, peer.about, tuple(rows), seconds=seconds, path=peer.path, note=rows[0].note
-            )  # fmt: skip
+            )
+        errors[0] = self.error(self.without**2)
         chosen = min(errors, key=lambda size: (errors[size][0], size))
         self.residuals[peer.name] = residuals[chosen] if chosen else self.without
         return MethodResult(
@@ -106,8 +105,9 @@ class Scorer:
         rows = []
         for row in method.rows:
             same = ours.at(row.size if row.size is not None else ours.chosen or 0)
-            known = same is not None and same.columns and row.columns
-            rows.append(replace(row, overlap=_shared(row.columns, same.columns)) if known and same else row)
+            if same is not None and same.columns and row.columns:
+                row = replace(row, overlap=float(np.isin(same.columns, row.columns).mean()))
+            rows.append(row)
         return replace(method, rows=tuple(rows), difference=difference, difference_se=error)
 
 
@@ -123,8 +123,3 @@ def _curve_rows(curve: SizeCurve, seconds: float) -> tuple[list[MethodSize], dic
         rows.append(MethodSize(size, error, spread, train, energy, seconds, columns=tuple(curve.supports[at].tolist())))
         residuals[size] = curve.observed - curve.predictions[at]
     return rows, residuals
-
-
-def _shared(support: Sequence[int], ours: Sequence[int]) -> float:
-    """Fraction of our columns that are also in a support."""
-    return float(np.isin(ours, support).mean())
