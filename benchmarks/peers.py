@@ -9,6 +9,7 @@ measure anew. After Ctrl-C, what is finished is written.
 """
 
 import csv
+import json
 import os
 import platform
 import re
@@ -92,11 +93,12 @@ def tables():
 
 
 def run(table):
-    """The comparison on one table, kept or new."""
+    """The comparison on one table, kept or new, and how busy the machine was when it began."""
     problem = SubsetProblem(table.X, table.y, center=table.center)
     kept = KEPT / f"{re.sub(r'[^a-z0-9]+', '-', table.name.lower())}-{FOLDS}-{problem.hash[:12]}.json"
     if kept.is_file():
-        return Comparison.load(kept)
+        return Comparison.load(kept), json.loads(kept.read_text(encoding="utf-8"))["load"]
+    load = os.getloadavg()[0]
     methods = [peer.name for peer in BUILT_IN if peer.name not in table.without]
     found = compare(problem, table.sizes, FOLDS, methods=methods, progress=False)
     if found.interrupted:
@@ -105,8 +107,8 @@ def run(table):
     every = {method.name: method for method in (*left, *found.methods)}
     found = replace(found, methods=tuple(every.values()))
     KEPT.mkdir(parents=True, exist_ok=True)
-    found.save(kept)
-    return found
+    kept.write_text(json.dumps({**found.to_json(), "load": load}) + "\n", encoding="utf-8")
+    return found, load
 
 
 def show(table, found):
@@ -117,19 +119,21 @@ def show(table, found):
 
 def report():
     """Run everything, print as it goes, and write the results at the end."""
-    load = os.getloadavg()[0]
     done: list[tuple[Table, Comparison]] = []
+    loads = []
     with suppress(KeyboardInterrupt):
         for table in tables():
             if not ONLY or any(name in table.name for name in ONLY):
-                done.append((table, run(table)))
-                show(*done[-1])
+                found, load = run(table)
+                done.append((table, found))
+                loads.append(load)
+                show(table, found)
     if ONLY or not done:
         return
     (DOCS / "results").mkdir(exist_ok=True)
     save(done, DOCS / "results" / "peers.csv")
     draw(done, DOCS / "results" / "peers.svg")
-    put_into_page(done, machine(load), DOCS / "comparison.md")
+    put_into_page(done, machine(max(loads)), DOCS / "comparison.md")
 
 
 def machine(load):
@@ -139,10 +143,10 @@ def machine(load):
     if info.exists():
         lines = info.read_text().splitlines()
         cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
-    busy = f"with other work on the machine (load {load:.1f} at the start)" if load > 0.5 else "otherwise idle"
+    busy = f"with other work on the machine (load up to {load:.0f})" if load > 0.5 else "otherwise idle"
     return (
         f"{cpu}, {os.cpu_count()} cores, {busy}, Python {platform.python_version()}, one run, one thread, "
-        f" {FOLDS} folds, {DRAWS} draw{'s' * (DRAWS != 1)} of each simulated table"
+        f"{FOLDS} folds, {DRAWS} draw{'s' * (DRAWS != 1)} of each simulated table"
     )
 
 
@@ -257,6 +261,13 @@ def truth_cell(table, found, method):
     return f"{len(set(table.truth) & set(row.columns))} of {len(row.columns)}"
 
 
+def true_lines(done):
+    """How many true columns each method chose, with how many there are."""
+    lines = case_lines([(table, found) for table, found in done if table.truth is not None], truth_cell)
+    counts = [len(table.truth) for table, _ in done if table.truth is not None]
+    return [[f"{line[0]}, {count} true", *line[1:]] for line, count in zip(lines, counts, strict=True)]
+
+
 def seconds_cell(table, found, method):
     return number(method.seconds, 2) if np.isfinite(method.seconds) else "–"
 
@@ -269,8 +280,6 @@ def markdown(heads, rows):
 def measured(done, where):
     """The part of the page that this command writes."""
     titles = [done[0][1][m.name].title for m in done[0][1].methods]
-    planted = [(t, c) for t, c in done if t.truth is not None]
-    reasons = [f"- {t.name}: {m.title}: {m.note}." for t, c in done for m in c.methods if m.note]
     heads = ["method", "lower", "alike", "higher", "no result", "error / ours", "energy above lowest, median %"]
     parts = [
         f"Measured by `make bench-peers` on {where}.",
@@ -283,14 +292,45 @@ def measured(done, where):
         "brackets the number of columns with the lowest error. **Bold**: clearly lower than ours; *slanted*: clearly "
         "higher.",
         markdown(["table", *titles], case_lines(done, error_cell)),
+        "\n".join(behind(done)),
         "CPU seconds of the search, all folds, all sizes, one thread:",
         markdown(["table", *titles], case_lines(done, seconds_cell)),
-        "Of the columns chosen on all rows, how many are true ones (of about a tenth of the columns in the planted "
-        "model, whose smallest coefficients are below the noise; of 20 among the neighbours):",
-        markdown(["table", *titles], case_lines(planted, truth_cell)),
-        "Without a result:" if reasons else "Every method had a result on every table.",
+        "Of the columns chosen on all rows, how many are true ones (the smallest coefficients of the planted model are "
+        "below the noise):",
+        markdown(["table", *titles], true_lines(done)),
+        "\n".join(["Without a result:", "", *without_result(done)]),
     ]
-    return "\n\n".join([*parts, "\n".join(reasons)] if reasons else parts)
+    return "\n\n".join(parts)
+
+
+def behind(done):
+    """Where ours is clearly behind, and where the others are."""
+    lines = {-1: [], 1: []}
+    for table, found in done:
+        for sign in lines:
+            titles = [m.title for m in found.methods if verdict(m) == sign]
+            if titles:
+                lines[sign].append(f"- {table.name}: {'; '.join(titles)}")
+    return [
+        "Clearly lower than ours:",
+        "",
+        *(lines[-1] or ["- none"]),
+        "",
+        "Clearly higher:",
+        "",
+        *(lines[1] or ["- none"]),
+    ]
+
+
+def without_result(done):
+    """Why methods have no result, and on which tables."""
+    reasons = {}
+    for table, found in done:
+        for method in found.methods:
+            if method.note:
+                why = method.note.split(": here are")[0].split(" (")[0]
+                reasons.setdefault(f"- {method.title}: {why}", []).append(table.name)
+    return [f"{why}: {'; '.join(names)}." for why, names in reasons.items()] or ["- none"]
 
 
 def put_into_page(done, where, page):

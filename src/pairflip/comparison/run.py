@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -146,9 +147,12 @@ def _result(peer: Peer, scorer: Scorer, selection: Selection) -> MethodResult:
     lacking = peer.lacking()
     if lacking:
         return _without_result(peer, lacking)
-    warm_up(peer)
     try:
-        return scorer.result(peer, selection)
+        with warnings.catch_warnings():
+            if peer.search is None:
+                warnings.simplefilter("ignore")  # the same one from every fold would bury the result
+            warm_up(peer)
+            return scorer.result(peer, selection)
     except Exception as error:
         return _without_result(peer, reason(error))
 
