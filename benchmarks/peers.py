@@ -93,11 +93,11 @@ def tables():
 
 
 def run(table):
-    """The comparison on one table, kept or new, and how busy the machine was when it began."""
+    """The comparison on one table, how busy the machine was when it began, and whether it was kept from before."""
     problem = SubsetProblem(table.X, table.y, center=table.center)
     kept = KEPT / f"{re.sub(r'[^a-z0-9]+', '-', table.name.lower())}-{FOLDS}-{problem.hash[:12]}.json"
     if kept.is_file():
-        return Comparison.load(kept), json.loads(kept.read_text(encoding="utf-8"))["load"]
+        return Comparison.load(kept), json.loads(kept.read_text(encoding="utf-8")).get("load"), True
     load = os.getloadavg()[0]
     methods = [peer.name for peer in BUILT_IN if peer.name not in table.without]
     found = compare(problem, table.sizes, FOLDS, methods=methods, progress=False)
@@ -108,7 +108,7 @@ def run(table):
     found = replace(found, methods=tuple(every.values()))
     KEPT.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps({**found.to_json(), "load": load}) + "\n", encoding="utf-8")
-    return found, load
+    return found, load, False
 
 
 def show(table, found):
@@ -120,32 +120,36 @@ def show(table, found):
 def report():
     """Run everything, print as it goes, and write the results at the end."""
     done: list[tuple[Table, Comparison]] = []
-    loads = []
+    loads, kept = [], 0
     with suppress(KeyboardInterrupt):
         for table in tables():
             if not ONLY or any(name in table.name for name in ONLY):
-                found, load = run(table)
+                found, load, was_kept = run(table)
                 done.append((table, found))
                 loads.append(load)
+                kept += was_kept
                 show(table, found)
     if ONLY or not done:
         return
     (DOCS / "results").mkdir(exist_ok=True)
     save(done, DOCS / "results" / "peers.csv")
     draw(done, DOCS / "results" / "peers.svg")
-    put_into_page(done, machine(max(loads)), DOCS / "comparison.md")
+    put_into_page(done, machine(loads, kept), DOCS / "comparison.md")
 
 
-def machine(load):
+def machine(loads, kept):
     """Where and how it ran."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         lines = info.read_text().splitlines()
         cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
-    busy = f"with other work on the machine (load up to {load:.0f})" if load > 0.5 else "otherwise idle"
+    busy = "load not recorded"
+    if loads and None not in loads:
+        busy = f"load {min(loads):.1f} to {max(loads):.1f} when tables began (one thread of ours adds 1)"
+    how = "one run" if not kept else f"one run of each table, {kept} of them kept from an earlier start of the command"
     return (
-        f"{cpu}, {os.cpu_count()} cores, {busy}, Python {platform.python_version()}, one run, one thread, "
+        f"{cpu}, {os.cpu_count()} cores, {busy}, Python {platform.python_version()}, {how}, one thread, "
         f"{FOLDS} folds, {DRAWS} draw{'s' * (DRAWS != 1)} of each simulated table"
     )
 
