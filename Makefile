@@ -10,10 +10,10 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --build-constrain
 LOCK := $(VENV)-lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench gpu lock clean
+.PHONY: help demo test lint bench bench-peers gpu lock clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 demo: $(VENV)/.base ## choose size and columns of a real table, write a report (needs the base install only)
 	$(BIN)/pairflip demo
@@ -33,6 +33,9 @@ lint: $(VENV)/.dev ## check style, formatting, types and the direction of import
 
 bench: $(VENV)/.base ## run the benchmarks
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(VENV)/.base ## compare with other methods, one thread, and write the table of docs/comparison.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks peers
 
 gpu: $(if $(GPU_PYTHON),,$(VENV)/.dev) ## check and time the GPU engine where there is a device; which Python: make gpu GPU_PYTHON=python3
 	@reason=$$(PYTHONPATH=src $(GPU) -c 'from pairflip.engines.cuda import why_unavailable; print(why_unavailable() or "")') || exit 1; \

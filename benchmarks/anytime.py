@@ -21,8 +21,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from benchmarks import rivals
 from pairflip import SubsetProblem, anneal, datasets
+from pairflip.comparison.peers.abess import no_abess, splicing
+from pairflip.comparison.peers.lasso import lasso
+from pairflip.comparison.peers.omp import omp
 
 TIMES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 TOLERANCE = 1.005
@@ -117,12 +119,12 @@ class Lap:
 def race_rivals(case):
     """OMP, LASSO and abess: for k alone or over all sizes up to k, looking at 128 important columns or at all."""
     timed = Lap(case)
-    timed("OMP", "", timed.theirs, rivals.omp, case.k)
-    timed("LASSO", "", timed.theirs, rivals.lasso, case.k)
-    if rivals.ABESS:
+    for name, search in (("OMP", omp), ("LASSO", lasso)):
+        timed(name, "", timed.theirs, lambda X, y, k, search=search: search(X, y, [k]).get(k, []), case.k)
+    if not no_abess():
         for name, sizes in (("abess", case.k), ("abess path", range(case.k + 1))):
-            timed(name, "", timed.theirs, rivals.splicing, sizes, 128)
-            timed(f"{name}, full", "", timed.theirs, rivals.splicing, sizes, 0)
+            timed(name, "", timed.theirs, splicing, sizes, 128)
+            timed(f"{name}, full", "", timed.theirs, splicing, sizes, 0)
     return timed.runs
 
 
@@ -167,8 +169,8 @@ def standing(runs, method, seconds):
 def report(how=""):
     """Run the races, or with how="again" read those of the last full run."""
     times = tuple(t for t in TIMES if t <= 1.0) if how == "quick" else TIMES
-    if not rivals.ABESS and how != "again":
-        print(rivals.NO_ABESS)
+    if no_abess() and how != "again":
+        print(f"{no_abess()}: its lines are missing")
     jobs = Parallel(n_jobs=int(os.environ.get("PAIRFLIP_JOBS", "1")), return_as="generator_unordered")
     races = []
     print(f"\nEnergy over the best known, by CPU seconds ({', '.join(f'{t:g}' for t in times)}); - : nothing yet")

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.linear_model import orthogonal_mp_gram
 from threadpoolctl import threadpool_limits
 
-from benchmarks import rivals
 from pairflip import SubsetProblem, datasets, select_size
+from pairflip.comparison.peers.abess import no_abess, splicing
 
 SHAPES = ((78, 276, 5), (100, 200, 30), (200, 400, 60))
 ABESS_FOLDS = 10
@@ -41,17 +41,24 @@ def omp_loo(X, y, largest):
 def abess_loo(X, y, largest):
     """One call over all sizes in every fold. It keeps the coefficients of the last size only: one prediction each."""
     for _, A, b, row, value in folds(X, y):
-        support = rivals.splicing(A, b, range(largest + 1), 128)
+        support = splicing(A, b, range(largest + 1), 128)
         (value - row[support] @ np.linalg.lstsq(A[:, support], b, rcond=None)[0]) ** 2
 
 
 def abess_cells(X, y, largest, every):
     """Supports of every size on abess's path, {fold: [support]}: a call for each size, since it keeps only the last."""
     return {
-        left: [rivals.splicing(A, b, range(size + 1), 128) for size in range(1, largest + 1)]
+        left: [splicing(A, b, range(size + 1), 128) for size in range(1, largest + 1)]
         for left, A, b, _, _ in folds(X, y)
         if left % every == 0
     }
+
+
+def energy(columns, target, support):
+    """E = 1/2 |y - X_S x|^2 at its minimum over x."""
+    design = columns[:, support]
+    residual = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
+    return 0.5 * float(residual @ residual)
 
 
 def no_higher(X, y, curve, supports):
@@ -63,8 +70,8 @@ def no_higher(X, y, curve, supports):
         for size, theirs in enumerate(supports[left], start=1):
             if theirs.size != size:
                 continue
-            own = rivals.energy(A, b, curve.fold_supports[curve.at(size)][left])
-            other = rivals.energy(A, b, theirs)
+            own = energy(A, b, curve.fold_supports[curve.at(size)][left])
+            other = energy(A, b, theirs)
             cells += 1
             kept += own <= other + 1e-9
             lower += own < other - 1e-9
@@ -79,8 +86,8 @@ def clocked(call):
 
 def report():
     print("\nLeave-one-out over sizes 1 to K: CPU seconds of the whole, one thread")
-    if not rivals.ABESS:
-        print(rivals.NO_ABESS)
+    if no_abess():
+        print(f"{no_abess()}: its lines are missing")
     head = ("quick", "normal", "OMP", "abess")
     print(
         f"{'table':>12}{'K':>4}" + "".join(f"{name:>9}" for name in head) + "   quick no higher (lower) in cells than"
@@ -101,10 +108,10 @@ def report():
             seconds = [f"{quick:.2f}", f"{normal:.2f}", f"{omp:.2f}"]
             kept, lower, cells = no_higher(X, y, curve, dict(enumerate(supports)))
             words = [f"OMP: {kept:.2%} ({lower:.0%}) of {cells}"]
-            if rivals.ABESS:
+            if not no_abess():
                 abess, _ = clocked(lambda: abess_loo(X, y, largest))  # noqa: B023
                 every = max(1, M // ABESS_FOLDS) if largest > 5 else 1
                 kept, lower, cells = no_higher(X, y, curve, abess_cells(X, y, largest, every))
                 words.append(f"abess: {kept:.2%} ({lower:.0%}) of {cells}")
-            seconds.append(f"{abess:.2f}" if rivals.ABESS else "-")
+            seconds.append("-" if no_abess() else f"{abess:.2f}")
             print(f"{f'{M} x {N}':>12}{largest:>4}" + "".join(f"{s:>9}" for s in seconds) + "   " + "; ".join(words))

@@ -13,6 +13,7 @@ from conftest import ROOT
 PAGES = [
     "choosing-the-size.md",
     "classes.md",
+    "comparison.md",
     "finite-temperature.md",
     "posterior.md",
     "cluster.md",

@@ -17,6 +17,7 @@ _HOME = {
     "AnnealedSubsetClassifier": "estimators",
     "AnnealedSubsetClassifierCV": "estimators",
     "BayesianSubset": "estimators",
+    "Comparison": "comparison",
     "Posterior": "search.averaged",
     "Proof": "search.proof",
     "Samples": "search.samples",
@@ -27,6 +28,7 @@ _HOME = {
     "SubsetProblem": "problem",
     "Trace": "search.trace",
     "anneal": "search.annealing",
+    "compare": "comparison",
     "density_of_states": "search.states",
     "half_sample_stability": "selection",
     "posterior": "search.posterior",
@@ -44,6 +46,7 @@ __all__ = [
     "AnnealedSubsetClassifier",
     "AnnealedSubsetClassifierCV",
     "BayesianSubset",
+    "Comparison",
     "Posterior",
     "Proof",
     "Samples",
@@ -54,6 +57,7 @@ __all__ = [
     "SubsetProblem",
     "Trace",
     "anneal",
+    "compare",
     "datasets",
     "density_of_states",
     "figures",
@@ -72,6 +76,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pairflip import datasets, figures, testing, theory
+    from pairflip.comparison import Comparison, compare
     from pairflip.estimators import (
         AnnealedSubset,
         AnnealedSubsetClassifier,

@@ -1,5 +1,6 @@
 """Figures: functions that draw a record on Axes and compute nothing."""
 
+from pairflip.present.compare_figures import plot_compared_errors, plot_energy_seconds
 from pairflip.present.cooling import plot_anneal
 from pairflip.present.frequencies import plot_frequencies
 from pairflip.present.inclusion import plot_inclusion
@@ -15,7 +16,9 @@ from pairflip.present.theory import plot_theory
 
 __all__ = [
     "plot_anneal",
+    "plot_compared_errors",
     "plot_density_of_states",
+    "plot_energy_seconds",
     "plot_frequencies",
     "plot_inclusion",
     "plot_paths",

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import pairflip
+from pairflip.cli.compare import compare
 from pairflip.cli.demo import demo
 from pairflip.cli.doctor import doctor
 from pairflip.cli.errors import PlainGroup
@@ -43,5 +44,5 @@ def main(
     """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
 
 
-for command in (select, fit, prove, posterior, sample, predict, report, theory, reproduce, demo, doctor):
+for command in (select, fit, prove, posterior, sample, predict, compare, report, theory, reproduce, demo, doctor):
     app.command()(command)

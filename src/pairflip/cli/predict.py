@@ -18,7 +18,7 @@ from pairflip.cli.table_file import check_out, lines_text, write_lines
 if TYPE_CHECKING:
     from pairflip.least_squares import Floats
     from pairflip.selection import SizeCurve
-    from pairflip.selection.prediction import Comparison
+    from pairflip.selection.prediction import PredictionCheck
     from pairflip.tables.new_rows import NewRows
 
 COVERAGE = 0.9
@@ -144,7 +144,7 @@ class _Predicted:
     prediction: Floats
     lower: Floats
     upper: Floats
-    comparison: Comparison | None
+    comparison: PredictionCheck | None
     why_not: str | None
     given: bool
     classes: list[str] | None = None

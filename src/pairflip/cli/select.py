@@ -136,11 +136,11 @@ def select(
         finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
 
 
-def default_folder(data: Path | None) -> Path:
+def default_folder(data: Path | None, what: str = "pairflip") -> Path:
     """``data.csv`` and ``data.csv.gz`` give ``data-pairflip`` in the current folder."""
     name = Path("table" if data is None else data.name)
     stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
-    return Path(f"{stem}-pairflip")
+    return Path(f"{stem}-{what}")
 
 
 def _whole(

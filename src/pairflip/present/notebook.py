@@ -6,13 +6,17 @@ notebook's own text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup, escape
 
 from pairflip.present.answer import answer_of
+from pairflip.present.compare_figures import compared_errors, draw_compared_errors, plot_compared_errors
+from pairflip.present.compare_words import HEADS as METHOD_HEADS
+from pairflip.present.compare_words import cautions, method_rows, sentence
+from pairflip.present.compare_words import explanation as what_methods_show
 from pairflip.present.cooling import plot_anneal
 from pairflip.present.embed import drawn
 from pairflip.present.halves import Piece
@@ -30,6 +34,7 @@ from pairflip.text import aligned, aligned_plus_minus, clean, column_labels, num
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pairflip.comparison.record import Comparison
     from pairflip.search.averaged import Posterior
     from pairflip.search.proof import Proof
     from pairflip.search.samples import Samples
@@ -38,7 +43,14 @@ if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
 # At least 3:1 on white and on the dark of notebooks; the rest has the colour of the notebook's own text.
-_COLOURS = {COLOURS[0]: "#2f81c7", COLOURS[1]: "#c9630f", COLOURS[2]: "#1c8f6e"}
+_COLOURS = {
+    COLOURS[0]: "#2f81c7",
+    COLOURS[1]: "#c9630f",
+    COLOURS[2]: "#1c8f6e",
+    COLOURS[3]: "#b76092",
+    COLOURS[4]: "#3c97c9",
+    COLOURS[5]: "#b0790a",
+}
 _OPACITY = {QUIET: "0.6", FAINT: "0.15"}
 _MOST_COLUMNS = 50
 _MOST_SETS = 20
@@ -56,15 +68,19 @@ def _paint(kind: str, colour: str) -> dict[str, str]:
 
 def _size_chart(curve: SizeCurve) -> Markup:
     """The figure of the page with a size of its own; what the pointer would show is the title of a mark."""
-    bars, width, height = error_bars(curve), 820.0, 380.0
+    bars = error_bars(curve)
+    return _chart(draw_size_curve, bars, SIZE_CURVE.panel_labels(bars)[0], 380.0)
+
+
+def _chart(draw: Callable[[Any, Axes], None], numbers: Any, label: str, height: float) -> Markup:
+    width = 820.0
     look = {
         "width": f"{0.85 * width:g}",
         "fill": "none",
         "font-family": "system-ui, sans-serif",
         "style": "max-width: 100%; height: auto",
     }
-    label = SIZE_CURVE.panel_labels(bars)[0]
-    return drawn(draw_size_curve, bars, page_axes(width, height, fixed=False), label, look, _paint)
+    return drawn(draw, numbers, page_axes(width, height, fixed=False), label, look, _paint)
 
 
 def _tag(name: str, text: str | Markup, **attributes: str) -> Markup:
@@ -170,6 +186,18 @@ def samples_html(found: Samples) -> str:
     return str(_tag("div", Markup("").join(parts)))
 
 
+def comparison_html(found: Comparison) -> str:
+    """Who predicts best, errors against size, and the table of methods."""
+    label = "Error on held-out rows against the number of columns, a line for each method; the table has the numbers."
+    parts = [
+        _tag("p", sentence(found)),
+        _chart(draw_compared_errors, compared_errors(found), label, 470.0),
+        _table(METHOD_HEADS, method_rows(found), {0, len(METHOD_HEADS) - 1}),
+        *(_tag("p", _tag("small", text)) for text in (what_methods_show(found), *cautions(found))),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
 def posterior_html(found: Posterior) -> str:
     """What was assumed, then inclusion probabilities with coefficients, and the most probable models."""
     bars = inclusion_bars(found, _MOST_SETS)
@@ -223,6 +251,11 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) 
 def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:
     """cv_error against size; without axes, in a figure that pyplot knows, so that a notebook shows it."""
     return plot_size_curve(curve, _shown(6.4, 4.0) if ax is None else ax)
+
+
+def plot_comparison(found: Comparison, ax: Axes | None) -> Axes:
+    """cv_error of every method against size, likewise."""
+    return plot_compared_errors(found, _shown(7.0, 4.6) if ax is None else ax)
 
 
 def plot_trace(trace: Trace, ax: Axes | None) -> Axes:

@@ -18,6 +18,8 @@ from pairflip.present.save import write_whole
 from pairflip.selection.further import with_posterior
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from pairflip.search.averaged import Posterior
     from pairflip.selection.curve import SizeCurve
 
@@ -63,32 +65,42 @@ def write_report(
 
 def render(curve: SizeCurve, **options: Any) -> str:
     """The page as text; options as in `write_report`. The same curve gives the same text."""
-    from jinja2 import Environment, StrictUndefined
-
-    home = files("pairflip.present")
-    template, style, script = (
-        (home / name).read_text(encoding="utf-8") for name in ("template.html.j2", "style.css", "report.js")
-    )
+    style, script = _text("style.css"), _text("report.js")
     defaults = {"title": None, "target": None, "dropped": (), "command": None, "extra": None, "row_names": None}
     content = page_content(curve, **{**defaults, **options})
     data = content.pop("data")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(template).render(
-        **content,
-        style=Markup(style),
-        script=Markup(script),
-        policy=_policy(style, script),
-        data=_embedded(data),
+    return (
+        template_environment()
+        .get_template("template.html.j2")
+        .render(
+            **content,
+            style=Markup(style),
+            script=Markup(script),
+            policy=content_policy(style, script),
+            data=_embedded(data),
+        )
     )
 
 
-def _policy(style: str, script: str) -> str:
+def template_environment() -> Environment:
+    """Where pages find their templates: beside this file, everything in them escaped."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    look: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=FunctionLoader(_text), autoescape=True, **look)
+
+
+def _text(name: str) -> str:
+    return (files("pairflip.present") / name).read_text(encoding="utf-8")
+
+
+def content_policy(style: str, script: str | None = None) -> str:
     """Content security policy: our style and our script by their hashes, nothing else, nothing from elsewhere."""
 
     def digest(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
-    own = f"style-src {digest(style)}; script-src {digest(script)}"
+    own = f"style-src {digest(style)}" + ("" if script is None else f"; script-src {digest(script)}")
     return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 
 

@@ -75,7 +75,7 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
         raise type(error)(
             f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
         ) from None
-    return [path for stem, figure in draw_all(curve) for path in _save(figure, home, stem)]
+    return [path for stem, figure in draw_all(curve) for path in save_figure(figure, home, stem)]
 
 
 def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
@@ -95,7 +95,18 @@ def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
         yield each.name, figure
 
 
-def _save(figure: Figure, home: Path, stem: str) -> list[Path]:
+def save_figure(figure: Figure, home: Path, stem: str) -> list[Path]:
+    """Write one figure as SVG and PNG; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+        What was drawn.
+    home : Path
+        The folder.
+    stem : str
+        Name of the files, without suffix.
+    """
     import matplotlib
 
     paths = []

@@ -68,7 +68,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PredictionCheck:
     """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN.
 
     `r2` is about the mean of these rows; `inside` is the fraction, of those that have intervals, that lie within them;
@@ -252,7 +252,7 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge, *, quick: bool = Fals
 
 def compare(
     observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None, *, classes: bool = False
-) -> Comparison | None:
+) -> PredictionCheck | None:
     """Predictions and truth; rows in which either is not a number do not count. None where no row is left.
 
     Parameters
@@ -278,8 +278,8 @@ def compare(
     r2 = 1.0 - squared / about if about > 0 else float("nan")
     if classes:
         wrong = float(np.mean((p > HALF) != (y > HALF)))
-        return Comparison(y.size, squared**0.5, r2, inside, wrong, auc(y, p, np.ones(y.size)))
-    return Comparison(y.size, squared**0.5, r2, inside)
+        return PredictionCheck(y.size, squared**0.5, r2, inside, wrong, auc(y, p, np.ones(y.size)))
+    return PredictionCheck(y.size, squared**0.5, r2, inside)
 
 
 def _needed(interval: float, n: int) -> float:

@@ -1,0 +1,246 @@
+"""What a comparison found: one record for each method, one for each of its sizes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+KIND, SCHEMA = "pairflip comparison", 1
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class MethodSize:
+    """A method at one size; what is not known is NaN.
+
+    Attributes
+    ----------
+    size : int or None
+        Number of columns; None for a method that has no sizes.
+    cv_error, cv_error_se : float
+        Half the mean squared error of held-out rows, and its standard error.
+    energy_per_row : float
+        Training error of the folds, averaged.
+    energy : float
+        Training energy on all rows.
+    seconds : float
+        CPU seconds of the search in all folds and on all rows: of this size, or, where `path` says so, of all sizes.
+    overlap : float
+        Fraction of our columns, on all rows, that are also in this support; of a method without sizes, of the columns
+        that we choose.
+    columns : tuple of int
+        The support on all rows.
+    note : str
+        Why there are no numbers; empty where there are.
+    """
+
+    size: int | None
+    cv_error: float = NAN
+    cv_error_se: float = NAN
+    energy_per_row: float = NAN
+    energy: float = NAN
+    seconds: float = NAN
+    overlap: float = NAN
+    columns: tuple[int, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """A method: what it found, or why it found nothing.
+
+    Attributes
+    ----------
+    name, title, about : str
+        What it is called in options, what in tables, what it does.
+    rows : tuple of MethodSize
+        One for each size, or a single one.
+    chosen : int or None
+        The size with the lowest cv_error, 0 (no columns) among them; None for a method without sizes.
+    cv_error, cv_error_se : float
+        There.
+    difference, difference_se : float
+        How much higher that error is than ours at our chosen size, rows compared with themselves, and the standard
+        error of that.
+    seconds : float
+        CPU seconds of the search, in all folds and on all rows, for all sizes.
+    path : bool
+        Whether all sizes came from one search.
+    note : str
+        Why there is no result; empty where there is one.
+    """
+
+    name: str
+    title: str
+    about: str
+    rows: tuple[MethodSize, ...] = ()
+    chosen: int | None = None
+    cv_error: float = NAN
+    cv_error_se: float = NAN
+    difference: float = NAN
+    difference_se: float = NAN
+    seconds: float = NAN
+    path: bool = True
+    note: str = ""
+
+    @property
+    def sized(self) -> bool:
+        """Whether it has a row for each size."""
+        return any(row.size is not None for row in self.rows)
+
+    def at(self, size: int) -> MethodSize | None:
+        """Its row of a size, if it has one."""
+        return next((row for row in self.rows if row.size == size), None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several methods on the same folds of one table.
+
+    Attributes
+    ----------
+    methods : tuple of MethodResult
+        In the order in which they were run.
+    reference : str
+        Name of the method that others are compared with, ours; empty if none of ours was run.
+    sizes : tuple of int
+        Numbers of columns.
+    without, without_se : float
+        cv_error without columns (the mean alone, or the forced columns alone), and its standard error.
+    names : list of str
+        Of the columns of the table.
+    n_rows, n_folds : int
+        Of the table, and of the cross validation.
+    folds, seed, data_hash, version
+        How folds were made, the seed, and what names data and program.
+    interrupted : bool
+        Whether Ctrl-C ended it before all methods were run.
+    """
+
+    methods: tuple[MethodResult, ...]
+    reference: str
+    sizes: tuple[int, ...]
+    without: float
+    without_se: float
+    names: list[str]
+    n_rows: int
+    n_folds: int
+    folds: str
+    seed: int
+    data_hash: str
+    version: str
+    interrupted: bool = False
+
+    def __getitem__(self, name: str) -> MethodResult:
+        """A method by its name."""
+        for method in self.methods:
+            if method.name == name:
+                return method
+        raise KeyError(
+            f"{name!r} is not a method of this comparison; expected {', '.join(m.name for m in self.methods)}."
+        )
+
+    @property
+    def finished(self) -> tuple[MethodResult, ...]:
+        """The methods that have a result."""
+        return tuple(method for method in self.methods if np.isfinite(method.cv_error))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each method and size."""
+        import pandas as pd
+
+        lines = [
+            {"method": method.name, **asdict(row), "chosen": row.size == method.chosen and np.isfinite(row.cv_error)}
+            | {"columns": [self.names[j] for j in row.columns], "note": row.note or method.note}
+            for method in self.methods
+            for row in method.rows or (MethodSize(None),)
+        ]
+        return pd.DataFrame(lines).astype({"size": "Int64", "chosen": bool})
+
+    def summary_table(self) -> pd.DataFrame:
+        """One row for each method: chosen size, error there, its difference from ours, seconds."""
+        import pandas as pd
+
+        wanted = ["name", "chosen", "cv_error", "cv_error_se", "difference", "difference_se", "seconds", "note"]
+        lines = [{name: getattr(method, name) for name in wanted} for method in self.methods]
+        return pd.DataFrame(lines).rename(columns={"name": "method"}).astype({"chosen": "Int64"})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; what is not a number is None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return {"kind": KIND, "schema": SCHEMA, **plain}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Comparison:
+        """The comparison of a record that `to_json` made."""
+        if not isinstance(record, dict) or record.get("kind") != KIND or record.get("schema") != SCHEMA:
+            raise ValueError("this JSON is not a pairflip comparison; expected what Comparison.save wrote.")
+        methods = tuple(
+            _made(MethodResult, {**of, "rows": tuple(_made(MethodSize, row) for row in of["rows"])})
+            for of in record["methods"]
+        )
+        found: Comparison = _made(cls, {**record, "methods": methods, "sizes": tuple(record["sizes"])})
+        return found
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one JSON file; `Comparison.load` reads it back."""
+        from pairflip.present.save import write_whole
+
+        write_whole(path, (json.dumps(self.to_json(), allow_nan=False) + "\n").encode(), "the comparison")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Comparison:
+        """Read a comparison that `save` wrote."""
+        return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw cv_error against size, all methods, on `ax` or in a new pyplot figure."""
+        from pairflip.present.notebook import plot_comparison
+
+        return plot_comparison(self, ax)
+
+    def _repr_html_(self) -> str:
+        """The sentence, the figures and the table, for notebooks."""
+        from pairflip.present.notebook import comparison_html
+
+        return comparison_html(self)
+
+    def summary(self) -> str:
+        """What `print(comparison)` shows: a sentence, then one line for each method."""
+        from pairflip.present.compare_words import summary
+
+        return summary(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        names = ", ".join(method.name for method in self.methods)
+        return f"Comparison({names}; {self.n_rows} rows, {len(self.names)} columns, {self.n_folds} folds)"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _made(kind: Any, values: dict[str, Any]) -> Any:
+    """A record of its fields; a float that is null in the file is NaN."""
+    numbers = {field.name for field in fields(kind) if field.type == "float"}
+    given = {field.name: values[field.name] for field in fields(kind)}
+    if "columns" in given:
+        given["columns"] = tuple(given["columns"])
+    return kind(**{name: NAN if value is None and name in numbers else value for name, value in given.items()})

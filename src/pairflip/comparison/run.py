@@ -1,0 +1,161 @@
+"""`compare`: every method on the same folds of one table, one thread each; what fails is a row that says so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+import pairflip
+import pairflip.comparison.peers  # registers the methods that come with the package
+from pairflip.comparison.record import Comparison, MethodResult
+from pairflip.comparison.registry import Peer, chosen_peers
+from pairflip.comparison.scoring import Scorer
+from pairflip.comparison.searching import CommonGround, reason, warm_up
+from pairflip.engines.blas import one_blas_thread
+from pairflip.problem import SubsetProblem
+from pairflip.progress import progress_bar
+from pairflip.selection import Selection
+from pairflip.selection.tasks import plan_work
+
+OURS = ("normal", "thorough", "quick")
+"""Which of ours others are compared with: the first of these that has a result."""
+DEFAULT_FOLDS = 10
+
+
+def compare(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | None = None,
+    cv: Any = DEFAULT_FOLDS,
+    *,
+    methods: Iterable[str] | str | None = None,
+    peers: Mapping[str, Any] | None = None,
+    groups: ArrayLike | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Comparison:
+    """Compare our search with other methods on the same folds of one table.
+
+    Methods that find columns (OMP, the LASSO path, forward and backward selection, message passing, abess, skglm, ours)
+    are fitted by least squares at each size on the training rows of a fold; those that predict by themselves (LassoCV,
+    PLS, estimators of yours) have one row. Everyone gets the training rows of a fold only, and one thread. A method
+    that is not installed, fails or diverges is a row that says so. After Ctrl-C, what is finished is returned.
+
+    Forced columns, row weights and `center` count for every method of this package; an estimator of yours gets the
+    columns as they are, forced ones among them, and the weights if it takes them.
+
+    Parameters
+    ----------
+    problem
+        Table and one target of numbers, without limits and without a ridge.
+    sizes, cv
+        As in `select_size`; ten folds by default.
+    methods
+        Names of the methods to run; None: all. ``"quick"``, ``"normal"`` and ``"thorough"`` are ours.
+    peers
+        More methods by name, see `register_peer`: ``{"mine": estimator}``.
+    groups
+        Labels of rows that are left out together.
+    seed
+        Of our search and of inner folds. Same seed, same numbers, seconds apart.
+    progress
+        Whether to show a bar; None: on a terminal.
+    """
+    wanted = chosen_peers(methods, peers)
+    selection = Selection(sizes, cv, seed=seed, prove=False)
+    if isinstance(problem, SubsetProblem):
+        refuse(problem)
+    work = plan_work(problem, selection, "numba", groups)
+    ground = CommonGround(problem, work.folds, tuple(work.sizes), selection.seed, selection.cv, groups)
+    with one_thread():
+        scorer = Scorer(ground)
+        done, interrupted = _run_all(wanted, scorer, selection, progress)
+    by_name = {method.name: method for method in done}
+    reference = next((name for name in OURS if name in scorer.residuals), "")
+    if reference:
+        done = [scorer.beside(method, by_name[reference]) for method in done]
+    without, without_se = scorer.error(scorer.without**2)
+    return Comparison(
+        methods=tuple(done),
+        reference=reference,
+        sizes=ground.sizes,
+        without=without,
+        without_se=without_se,
+        names=problem.names,
+        n_rows=problem.n_rows,
+        n_folds=len(work.folds),
+        folds=work.folds.how,
+        seed=selection.seed,
+        data_hash=problem.hash,
+        version=pairflip.__version__,
+        interrupted=interrupted,
+    )
+
+
+def refuse(problem: SubsetProblem) -> None:
+    """Refuse what other methods do not have, so that all of them solve the same problem."""
+    if problem.target_names or not problem.loss.squared:
+        what = f"{len(problem.target_names)} targets" if problem.target_names else f"loss={problem.loss.name!r}"
+        raise ValueError(f"the problem has {what}; expected one target and squared error to compare methods on.")
+    if problem.limits.any or problem.units is not None:
+        raise ValueError(
+            "the problem has groups, bands, hierarchy or signs, which other methods do not know; expected one without "
+            "them to compare methods on."
+        )
+    if problem.ridge or problem.shrinkage:
+        raise ValueError(
+            f"the problem has a ridge of {problem.ridge or problem.shrinkage:g}, which other methods do not know; "
+            "expected one without it to compare methods on."
+        )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra and OpenMP on one thread, so that seconds can be compared."""
+    from threadpoolctl import threadpool_limits
+
+    with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
+        yield
+
+
+def _run_all(
+    peers: Sequence[Peer], scorer: Scorer, selection: Selection, progress: bool | None
+) -> tuple[list[MethodResult], bool]:
+    """Results of all methods, and whether Ctrl-C came before the last; then the rest says so."""
+    done: list[MethodResult] = []
+    with progress_bar("comparing", len(peers), progress) as bar:
+        for peer in peers:
+            if bar is not None:
+                bar.say(peer.title)
+            try:
+                done.append(_result(peer, scorer, selection))
+            except KeyboardInterrupt:
+                if not any(not method.note for method in done):
+                    raise
+                left = peers[len(done) :]
+                return [*done, *(_without_result(each, "not run: interrupted") for each in left)], True
+            if bar is not None:
+                bar(1)
+    return done, False
+
+
+def _result(peer: Peer, scorer: Scorer, selection: Selection) -> MethodResult:
+    """The result of a method, or why there is none."""
+    lacking = peer.lacking()
+    if lacking:
+        return _without_result(peer, lacking)
+    try:
+        with warnings.catch_warnings():
+            if peer.search is None:
+                warnings.simplefilter("ignore")  # the same one from every fold would bury the result
+            warm_up(peer)
+            return scorer.result(peer, selection)
+    except Exception as error:
+        return _without_result(peer, reason(error))
+
+
+def _without_result(peer: Peer, why: str) -> MethodResult:
+    return MethodResult(peer.name, peer.title, peer.about, path=peer.path, note=why)
