@@ -23,6 +23,7 @@ from benchmarks import (
     shrinkage,
     speed,
     stability,
+    surface,
     temperature,
     thermometers,
     threads,
@@ -56,6 +57,8 @@ PARTS = {
     "temperature": temperature.report,
     "hits": temperature.report_hits,
     "averaging": temperature.report_averaging,
+    "surface": surface.report,
+    "surface-cost": surface.report_cost,
 }
 NAMED = (
     "honesty",
@@ -78,6 +81,8 @@ NAMED = (
     "hits",
     "averaging",
     "temperature",
+    "surface",
+    "surface-cost",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

@@ -246,6 +246,11 @@ Outer = Annotated[
     typer.Option("--outer", metavar="N", help="Folds of a second cross validation around everything; takes N times as "
                  "long; 0: none.", rich_help_panel=_SEARCH),
 ]  # fmt: skip
+WithSurface = Annotated[
+    bool,
+    typer.Option("--surface", help="Measure errors at every temperature of the annealing, too; asks for --method "
+                 "anneal.", rich_help_panel=_SEARCH),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_SEARCH)]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 means all cores.", rich_help_panel=_SEARCH)]
 EngineName = Annotated[

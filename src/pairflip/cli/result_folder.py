@@ -15,6 +15,7 @@ FILES = frozenset(
         "curve.csv",
         "figures",
         "half_samples.csv",
+        "surface.csv",
         "predictions.csv",
         "targets.csv",
         "report.html",

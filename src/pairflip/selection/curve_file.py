@@ -28,6 +28,7 @@ from pairflip.selection.records import (
     TargetErrors,
 )
 from pairflip.selection.stability import Stability
+from pairflip.selection.surface import Surface, Warmer
 
 SCHEMA = 4
 READABLE = (1, 2, 3, 4)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
@@ -38,12 +39,13 @@ _OPTIONAL = (
     "standard_errors",
     "fold_fits",
     "outer",
-    "surface",
+    "ridge_surface",
     "exact",
     "proved",
     "classes",
     "targets",
     "groups",
+    "surface",
 )  # before 4, "stability" was what `unchanged` is now
 _WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
@@ -63,13 +65,15 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
             del proof["names"]  # those of the curve
     predictions = curve.ridge_predictions
     if predictions is not None and predictions.size > MOST_PREDICTIONS:
-        record["surface"]["predictions"] = None
+        record["ridge_surface"]["predictions"] = None
     return record
 
 
 def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     """The curve of a record that `curve_to_json` made."""
     _check_kind(record)
+    if "ridges" in (record.get("surface") or {}):  # as it was called before there were errors of temperatures
+        record = {**record, "ridge_surface": record["surface"], "surface": None}
     if record["schema"] == 1:
         record = {**record, "facts": {}, "held_out_unit": record["held_out_fold"]}
     if record["schema"] < 3:
@@ -119,7 +123,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         values["always_coefs"] = values["always_coefs"].reshape(shape[0], -1)
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
-    _check_surface(curve)
+    _check_surfaces(curve)
     return curve
 
 
@@ -265,9 +269,7 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         raise ValueError("fold_fits do not fit the columns of the folds")
 
 
-def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
-    if record is None:
-        return None
+def _ridge_surface(record: dict[str, Any]) -> RidgeSurface:
     found = record["predictions"]
     return RidgeSurface(
         ridges=_array("ridges", record["ridges"]),
@@ -275,6 +277,15 @@ def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
         predictions=None if found is None else _array("predictions", found),
         ridge=float(record["ridge"]),
     )
+
+
+def _surface(value: dict[str, Any]) -> Surface:
+    warmer = {
+        name: Warmer(**{key: np.array(v, dtype=float) if isinstance(v, list) else v for key, v in value[name].items()})
+        for name in ("warmer", "averaged_warmer")
+    }
+    arrays = {name: _array(name, v) for name, v in value.items() if isinstance(v, list)}
+    return Surface(**{**value, **arrays, **warmer})
 
 
 def _classes(value: dict[str, Any]) -> ClassErrors:
@@ -293,27 +304,32 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "standard_errors": _standard_errors,
     "fold_fits": _fold_fits,
     "outer": _outer,
-    "surface": _surface,
+    "ridge_surface": _ridge_surface,
     "exact": lambda value: np.array(value, dtype=bool),
     "proved": _proved,
     "classes": _classes,
     "targets": _targets,
+    "surface": _surface,
     "groups": lambda value: {name: np.array(own, dtype=np.int64) for name, own in value.items()},
 }
 
 
-def _check_surface(curve: SizeCurve) -> None:
-    """Refuse errors of ridge terms that do not belong to the sizes."""
-    surface = curve.surface
-    if surface is None:
-        return
-    shape = surface.ridges.size, curve.sizes.size
-    if (
-        surface.errors.shape != shape
-        or surface.ridge not in surface.ridges
-        or (surface.predictions is not None and surface.predictions.shape != (*shape, curve.observed.size))
-    ):
-        raise ValueError("the errors of ridge terms do not fit the sizes")
+def _check_surfaces(curve: SizeCurve) -> None:
+    """Refuse errors of ridge terms, or of temperatures, that do not belong to the sizes."""
+    ridges, surface = curve.ridge_surface, curve.surface
+    if ridges is not None:
+        shape = ridges.ridges.size, curve.sizes.size
+        if (
+            ridges.errors.shape != shape
+            or ridges.ridge not in ridges.ridges
+            or (ridges.predictions is not None and ridges.predictions.shape != (*shape, curve.observed.size))
+        ):
+            raise ValueError("the errors of ridge terms do not fit the sizes")
+    if surface is not None:
+        shape = surface.sizes.size, surface.betas.size
+        tables = surface.absolute_betas, surface.cv_error, surface.cv_error_se, surface.averaged_error
+        if not np.isin(surface.sizes, curve.sizes).all() or any(table.shape != shape for table in tables):
+            raise ValueError("the errors of temperatures do not fit the sizes")
 
 
 def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:

@@ -9,7 +9,6 @@ result.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
@@ -19,15 +18,17 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
+from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.selection.along import Along
+from pairflip.selection.journal_lines import Address, ChainRecord, chains_of, from_line, run_key, to_line, unpacked
 from pairflip.selection.manifest import (
     JournalError,
     check_same,
@@ -37,8 +38,8 @@ from pairflip.selection.manifest import (
     refuse_files,
     sync_folder,
 )
-from pairflip.selection.tasks import ALL_ROWS, Task, Work
-from pairflip.selection.walks import Outcome, gram_of
+from pairflip.selection.tasks import Task, Work
+from pairflip.selection.walks import Outcome, fold_view, gram_of
 from pairflip.text import plural
 
 __all__ = ["Found", "Journal", "JournalError", "JournalWarning", "merge_journals"]
@@ -54,14 +55,21 @@ class JournalWarning(UserWarning):
 
 @dataclass
 class Found:
-    """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
+    """What is known so far: for every (size, fold, chain) its support and energy, and the course of some.
+
+    `along`: held-out errors at all temperatures, where they are wanted.
+    """
 
     pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
+    along: Along = field(default_factory=lambda: Along(0))
 
     def add(self, outcome: Outcome) -> None:
         """Take in what a task found."""
         size, fold, first, _ = outcome.task
+        if outcome.residuals is not None:
+            self.along.add((size, fold), first, outcome.residuals)
+            outcome = outcome._replace(record=None, residuals=None)
         self.pieces.setdefault((size, fold), []).append(outcome)
         for chain, course in enumerate(outcome.steps, start=first):
             self.steps[size, fold, chain] = course.tolist()
@@ -79,6 +87,7 @@ class Found:
         """Forget everything."""
         self.pieces.clear()
         self.steps.clear()
+        self.along.clear()
 
     @property
     def done(self) -> set[Address]:
@@ -164,7 +173,7 @@ class Journal:
 
     def read(self, work: Work) -> Found:
         """All finished chains of any writer that `work` asks for; lines that cannot be used are counted."""
-        found, self.dropped = Found(), 0
+        found, self.dropped = Found(along=Along(work.chains)), 0
         by_fold: dict[int, list[ChainRecord]] = defaultdict(list)
         with clear_errors(self.folder, "read"):
             for line in _lines(self.folder, self._files):
@@ -174,10 +183,12 @@ class Journal:
                 elif _asked(chain.address, work):
                     by_fold[chain.address[1]].append(chain)
         for fold, chains in by_fold.items():
-            right = _judged(work, fold, chains)
+            gram = gram_of(work, fold)
+            right = _judged(gram, chains)
             self.dropped += len(chains) - len(right)
             for chain in right:
                 found.put(chain)
+            _look_along(work, fold, gram, right, found.along)
         return found
 
     def write(self, outcomes: Iterable[Outcome]) -> None:
@@ -299,9 +310,8 @@ def _asked(address: Address, work: Work) -> bool:
 
 
 @one_blas_thread()
-def _judged(work: Work, fold: int, chains: list[ChainRecord]) -> list[ChainRecord]:
+def _judged(gram: Gram, chains: list[ChainRecord]) -> list[ChainRecord]:
     """The chains of one fold whose energy is that of their support there, by QR; each support is judged once."""
-    gram = gram_of(work, fold)
     known: dict[tuple[int, ...], float] = {}
 
     def energy(support: tuple[int, ...]) -> float:
@@ -320,73 +330,18 @@ def _judged(work: Work, fold: int, chains: list[ChainRecord]) -> list[ChainRecor
     return [chain for chain in chains if abs(energy(tuple(chain.support)) - chain.energy) <= room]
 
 
+@one_blas_thread()
+def _look_along(work: Work, fold: int, gram: Gram, chains: list[ChainRecord], along: Along) -> None:
+    """Held-out residuals at all temperatures again, from the supports that chains of one fold stood at."""
+    view = fold_view(work, fold, gram)
+    for chain in chains if view is not None else ():
+        assert view is not None
+        supports = unpacked(chain, len(work.schedule))
+        along.add(chain.address[:2], chain.address[2], view.residuals(gram.positions(supports)[None]))
+
+
 def _write_all(file: Any, data: bytes) -> None:
     """Write every byte; a full disk leaves a broken last line, which the next reader drops."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
-
-
-Address = tuple[int, int, int]
-"""(size, fold, chain)"""
-
-_BYTES = 6  # of a check: one changed line in 3e14 would pass
-_CHECK = b',"check":"'
-_SEAL = len(_CHECK) + 2 * _BYTES + len(b'"}')
-
-
-class ChainRecord(NamedTuple):
-    """What one chain found; `steps` is its course (energies and acceptances), kept for some final fits."""
-
-    address: Address
-    support: list[int]
-    energy: float
-    steps: list[list[float]] | None
-
-
-def run_key(identity: dict[str, Any]) -> bytes:
-    """A digest of data and settings; two runs that may share their chains have the same digest."""
-    return sha256(json.dumps(identity, sort_keys=True).encode()).digest()
-
-
-def chains_of(outcome: Outcome) -> Iterator[ChainRecord]:
-    """A task's chains, one by one."""
-    task = outcome.task
-    supports, energies, steps = outcome.supports.tolist(), outcome.energies.tolist(), outcome.steps.tolist()
-    for i, chain in enumerate(range(task.first, task.last)):
-        course = steps[i] if i < len(steps) else None
-        yield ChainRecord((task.size, task.fold, chain), supports[i], energies[i], course)
-
-
-def to_line(chain: ChainRecord, key: bytes) -> bytes:
-    """The line of a chain, without its line end."""
-    size, fold, number = chain.address
-    record: dict[str, Any] = {
-        "size": size,
-        "fold": None if fold == ALL_ROWS else fold,
-        "chain": number,
-        "support": chain.support,
-        "energy": chain.energy,
-    }
-    if chain.steps is not None:
-        record["steps"] = chain.steps
-    body = json.dumps(record, separators=(",", ":")).encode()[:-1]
-    return body + _CHECK + _seal(body, key) + b'"}'
-
-
-def from_line(line: bytes, key: bytes) -> ChainRecord | None:
-    """The chain of a line, or None if the line is damaged or belongs to another run."""
-    body, seal = line[:-_SEAL], line[-_SEAL:]
-    if seal != _CHECK + _seal(body, key) + b'"}':
-        return None
-    try:
-        record = json.loads(body + b"}")
-        fold = ALL_ROWS if record["fold"] is None else record["fold"]
-        address = (record["size"], fold, record["chain"])
-        return ChainRecord(address, record["support"], record["energy"], record.get("steps"))
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _seal(body: bytes, key: bytes) -> bytes:
-    return blake2b(body, key=key, digest_size=_BYTES).hexdigest().encode()

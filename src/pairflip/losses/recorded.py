@@ -1,0 +1,165 @@
+r"""Held-out residuals of very many supports of one fold: those where its chains stood at the end of every temperature.
+
+With :math:`G_{SS} = L L^T` and :math:`x = G_{SS}^{-1} b_S` on the training rows of the fold, h the hat matrix of what
+is always in the model, and X and y projected on all rows, the residuals of the rows H left out are
+
+.. math:: e_H = (I - h_{HH})^{-1} (y_H - X_{HS} D x) ,
+
+where D leads from the unit of the columns in the fold to that on all rows. Eight supports are factored side by side, so
+that a processor can do with all of them at once what it does with one. What loses digits is fitted again from the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pairflip.gram import Gram, HeldOutGram
+from pairflip.least_squares import Floats
+from pairflip.losses.fold_fits import solve_without
+from pairflip.losses.shrunken import ShrunkenGram
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+
+SURE = 1e6
+"""Variance inflation up to which the Gram matrix tells nine digits of a prediction."""
+_PLAIN = 0.05  # what every column has beyond those before it: then no inflation is large enough to be looked at
+_njit: Any = njit
+
+
+@dataclass(frozen=True)
+class FoldRows:
+    """A fold as its held-out rows see it.
+
+    `columns` (N, H) and `target` (H,) give their residuals, target - x . columns[S], in the unit of y, from the
+    coefficients x of the fold's scaled columns; None where the form of the fold is not a change of that of all rows.
+    """
+
+    problem: SubsetProblem
+    gram: Gram
+    left_out: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    columns: Floats | None
+    target: Floats | None
+
+    def residuals(self, record: NDArray[Any]) -> Floats:
+        """Observed minus predicted (..., H) under each support of a record (chains, steps, k) of candidate positions.
+
+        A support is fitted once for as long as a chain stays there.
+        """
+        chains, steps, _ = record.shape
+        moved = np.ones((chains, steps), dtype=bool)
+        moved[:, 1:] = (record[:, 1:] != record[:, :-1]).any(axis=2)
+        supports = np.ascontiguousarray(record[moved], dtype=np.int64)
+        found, sure = np.empty((len(supports), self.predicted.size)), np.zeros(len(supports), dtype=bool)
+        if self.columns is not None:
+            inflation = np.empty(len(supports))
+            _residuals(self.gram.matrix, self.gram.b, self.columns, self.target, supports, found, inflation)
+            sure = inflation < SURE
+        if not sure.all():
+            distinct, which = np.unique(supports[~sure], axis=0, return_inverse=True)
+            found[~sure] = np.array([self._fitted_again(support) for support in distinct])[which.reshape(-1)]
+        return np.asarray(found[np.cumsum(moved).reshape(chains, steps) - 1])
+
+    def _fitted_again(self, support: NDArray[np.int64]) -> Floats:
+        """The same of one support, from the rows of the table."""
+        found, rows = solve_without(self.problem, self.gram.candidates[support], self.left_out), self.predicted
+        residuals = found.table[rows, -1] - found.table[rows, :-1] @ found.x
+        return np.asarray(residuals / np.sqrt(self.problem.sample_weight[rows]))
+
+
+def fold_rows(
+    problem: SubsetProblem, gram: Gram, left_out: NDArray[np.int64], predicted: NDArray[np.int64]
+) -> FoldRows:
+    """What predicts the held-out rows of one fold.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and target.
+    gram : Gram
+        The form of the fold.
+    left_out, predicted : (L,), (H,)
+        Rows that the fold does not learn from, sorted, and those among them that it predicts.
+    """
+    fold, shrink = (gram.base, np.sqrt(1.0 + gram.ridge)) if isinstance(gram, ShrunkenGram) else (gram, 1.0)
+    if not isinstance(fold, HeldOutGram):
+        return FoldRows(problem, gram, left_out, predicted, None, None)
+    basis = problem.forced_basis[left_out]
+    inside = np.linalg.inv(np.eye(left_out.size) - basis @ basis.T)[np.searchsorted(left_out, predicted)]
+    inside /= np.sqrt(problem.sample_weight[predicted])[:, None]
+    columns = np.ascontiguousarray(((inside @ fold.base.on_rows(left_out)) * (fold.unit / shrink)).T)
+    return FoldRows(problem, gram, left_out, predicted, columns, inside @ fold.base.target[left_out])
+
+
+@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+def _residuals(G: Any, b: Any, columns: Any, target: Any, supports: Any, found: Any, inflation: Any) -> None:
+    """Fill in residuals (n, H) and the largest inflation (n,) of each support; 0 where it was seen not to be large.
+
+    Row k of L becomes z = L^{-1} b_S, as any other row of the factor does. Every lane does the same arithmetic whatever
+    its neighbours are, so that results do not depend on how supports are put together.
+    """
+    n, k = supports.shape
+    L, inverse, x, v = np.empty((k + 1, k, 8)), np.empty((k, 8)), np.empty((k, 8)), np.empty((k, 8))
+    now, least, high, total = np.empty(8), np.empty(8), np.empty(8), np.empty(8)
+    for first in range(0, n, 8):
+        for lane in range(8):
+            S = supports[min(first + lane, n - 1)]
+            for i in range(k):
+                G_i = G[S[i]]
+                for j in range(i + 1):
+                    L[i, j, lane] = G_i[S[j]]
+                L[k, i, lane] = b[S[i]]
+        least[:] = 1.0
+        for i in range(k + 1):
+            for j in range(min(i + 1, k)):
+                for lane in range(8):
+                    now[lane] = L[i, j, lane]
+                for m in range(j):
+                    for lane in range(8):
+                        now[lane] -= L[i, m, lane] * L[j, m, lane]
+                if j == i:
+                    for lane in range(8):
+                        least[lane] = min(least[lane], now[lane])
+                        inverse[i, lane] = 1.0 / np.sqrt(max(now[lane], 1e-300))
+                else:
+                    for lane in range(8):
+                        L[i, j, lane] = now[lane] * inverse[j, lane]
+        for i in range(k - 1, -1, -1):
+            for lane in range(8):
+                now[lane] = L[k, i, lane]
+            for m in range(i + 1, k):
+                for lane in range(8):
+                    now[lane] -= L[m, i, lane] * x[m, lane]
+            for lane in range(8):
+                x[i, lane] = now[lane] * inverse[i, lane]
+        high[:] = 0.0
+        if least.min() < _PLAIN:
+            for c in range(k):  # column c of L^{-1}, whose square is the inflation of column c
+                for i in range(c, k):
+                    for lane in range(8):
+                        now[lane] = 1.0 if i == c else 0.0
+                    for m in range(c, i):
+                        for lane in range(8):
+                            now[lane] -= L[i, m, lane] * v[m, lane]
+                    for lane in range(8):
+                        v[i, lane] = now[lane] * inverse[i, lane]
+                total[:] = 0.0
+                for i in range(c, k):
+                    for lane in range(8):
+                        total[lane] += v[i, lane] * v[i, lane]
+                for lane in range(8):
+                    high[lane] = max(high[lane], total[lane])
+        for lane in range(min(8, n - first)):
+            S, out = supports[first + lane], found[first + lane]
+            out[:] = target
+            for i in range(k):
+                of, factor = columns[S[i]], x[i, lane]
+                for h in range(out.size):
+                    out[h] -= factor * of[h]
+            inflation[first + lane] = 0.0 if least[lane] >= _PLAIN else (high[lane] if least[lane] > 0.0 else np.inf)
