@@ -42,21 +42,25 @@ def _cost_of(name, problem, cv, sizes):
 def report():
     """epsilon_g along the paper's annealing of planted problems, by leaving out one row, and the theory's."""
     for N, problems in ((100, PROBLEMS), (200, PROBLEMS // 2)):
-        sizes = [round(rho * N) for rho in RHOS]
-        single, averaged, chosen = [], [], []
-        for seed in range(problems):
-            data = datasets.make_planted(N, seed=seed)
-            curve = select_size(
-                SubsetProblem(data.X, data.y, center=None), sizes, schedule=Schedule.paper(), chains=CHAINS, seed=seed,
-                surface=True, polish=False, prove=False, n_jobs=-1,
-            )  # fmt: skip
-            single.append(curve.surface.cv_error)
-            averaged.append(curve.surface.averaged_error)
-            chosen.append(curve.cv_error[1:])
-        told = np.array(single), np.array(averaged), np.array(chosen)
-        model = theory.Planted(alpha=(round(0.5 * N) - 1) / N)  # a fold has one row less
-        for s, rho in enumerate(RHOS):
-            _compare(N, rho, model, *(each[:, s] for each in told), curve.surface.betas)
+        compare(N, [measured(N, seed) for seed in range(problems)])
+
+
+def measured(N, seed):
+    """cv_error of single supports and of the mean of the chains, each (sizes, steps), and of the lowest energies."""
+    data = datasets.make_planted(N, seed=seed)
+    curve = select_size(
+        SubsetProblem(data.X, data.y, center=None), [round(rho * N) for rho in RHOS], schedule=Schedule.paper(),
+        chains=CHAINS, seed=seed, surface=True, polish=False, prove=False, n_jobs=-1,
+    )  # fmt: skip
+    return curve.surface.cv_error, curve.surface.averaged_error, curve.cv_error[1:]
+
+
+def compare(N, problems):
+    """Print the errors of some problems beside the theory of a table with one row less, as a fold has."""
+    model, betas = theory.Planted(alpha=(round(0.5 * N) - 1) / N), np.array(Schedule.paper().betas)
+    told = [np.array(each) for each in zip(*problems, strict=True)]
+    for s, rho in enumerate(RHOS):
+        _compare(N, rho, model, *(each[:, s] for each in told), betas)
 
 
 def _mean(values):

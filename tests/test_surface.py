@@ -12,9 +12,10 @@ from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, Selection, SizeCurve, SubsetProblem, figures, select_size
 from pairflip.engines import WalkPlan, get_engine
-from pairflip.losses.recorded import SURE, fold_rows
+from pairflip.losses.recorded import fold_rows
 from pairflip.philox import address_keys
 from pairflip.present.page import render
+from pairflip.present.registry import figures_of
 from pairflip.present.surface import surface_words
 from pairflip.search.forward import forward_energies, scale_of
 from pairflip.selection import JournalError, run_shard, select_many
@@ -85,7 +86,9 @@ def test_the_errors_are_those_of_least_squares_at_the_supports_of_every_step(opt
     surface = select_size(problem, **{**HOW, "sizes": sizes}, cv=cv).surface
     w = problem.sample_weight[as_folds(cv, problem).row]
     for s, size in enumerate(sizes):
-        residuals = literal(problem, cv, size, engine="reference" if size == 4 else "numba")
+        residuals = literal(
+            problem, cv, size, engine="reference" if (options, cv, size) == ("plain", 4, 4) else "numba"
+        )
         single, averaged = (residuals**2).mean(axis=0), residuals.mean(axis=0) ** 2
         np.testing.assert_allclose(surface.cv_error[s], 0.5 * np.average(single, weights=w, axis=1), rtol=1e-8)
         np.testing.assert_allclose(surface.averaged_error[s], 0.5 * np.average(averaged, weights=w, axis=1), rtol=1e-8)
@@ -133,17 +136,18 @@ def test_garbage_in_a_held_out_row_changes_nothing_of_its_fold(options, kind):
     np.testing.assert_allclose(after.residuals, expected, rtol=1e-8)
 
 
-def test_supports_of_nearly_dependent_columns_are_fitted_from_the_rows():
+@pytest.mark.parametrize("ridge", [0.0, 1e-3])
+@pytest.mark.parametrize("apart", [1e-2, 1e-3, 1e-4, 3e-5])
+def test_supports_of_nearly_dependent_columns_are_refined(apart, ridge):
     X, y = table()
-    X[:, 5] = X[:, 6] + 1e-4 * X[:, 7]
-    X[:, 8] = X[:, 9] + 0.02 * X[:, 7]
-    problem, left = SubsetProblem(X, y), np.array([4])
+    X[:, 5] = X[:, 6] + apart * X[:, 7]
+    problem, left = SubsetProblem(X, y, ridge=ridge), np.array([4, 9])
     view = fold_rows(problem, problem.held_out(left), left, left)
-    record = np.array([[[0, 5, 6], [0, 8, 9], [1, 2, 3], [5, 6, 7]]])
-    inflation = [np.linalg.inv(np.corrcoef(np.delete(X, 4, 0)[:, s].T)).max() for s in record[0]]
-    assert [value > SURE for value in inflation] == [True, False, False, True]
+    record = np.array([[[0, 5, 6], [0, 8, 9], [1, 2, 3], [5, 6, 9], [5, 6, 9]]])
     expected = [fitted(problem, support, left, left) for support in record[0]]
-    np.testing.assert_allclose(view.residuals(record)[0], expected, rtol=1e-8)
+    np.testing.assert_allclose(view.residuals(record)[0], expected, rtol=1e-7 if apart < 1e-3 else 1e-9)
+    if apart == 1e-4:  # without a form to begin with, each is fitted from the rows
+        np.testing.assert_allclose(replace(view, columns=None).residuals(record)[0], expected, rtol=1e-8)
 
 
 def test_a_support_has_the_same_bits_in_any_company():
@@ -220,8 +224,8 @@ def test_it_is_refused_in_one_sentence_where_there_is_none():
 
 
 def test_words_and_figure_are_there_where_it_is(tmp_path):
-    curve = select_size(SubsetProblem(*table()), **{**HOW, "sizes": range(1, 9)}, cv=4)
-    text, (size, beta) = surface_words(curve), curve.surface.best
+    curve = select_size(SubsetProblem(*table()), **{**HOW, "sizes": [1, 2]}, cv=4)
+    text, (size, beta) = surface_words(curve), curve.surface.averaged_best
     assert f"sample(problem, {size}, {beta:.4g})" in text
     assert "The mean prediction of 3 such sets" in text
     better = replace(curve.surface.warmer, overall=0.5, overall_se=0.1)
@@ -232,8 +236,9 @@ def test_words_and_figure_are_there_where_it_is(tmp_path):
     without = replace(curve, surface=None)
     assert surface_words(without) == ""
     assert 'id="h-surface"' in render(curve)
-    assert 'id="h-surface"' not in render(without)
-    ax = figures.plot_surface(curve, averaged=True)
+    assert "surface" not in [figure.name for figure in figures_of(without)]
+    many = select_size(SubsetProblem(*table()), **{**HOW, "sizes": range(1, 10)}, cv=4)
+    ax = figures.plot_surface(many, averaged=True)
     assert len(ax.lines) == 7  # six sizes and the lowest error
     assert "expected one of select_size(..., surface=True)" in sentence_of(
         ValueError, lambda: figures.plot_surface(without)
@@ -247,7 +252,7 @@ def test_the_command_line_has_it(tmp_path, monkeypatch):
     options = ["--sizes", "1,2", "--cv", "3", "--chains", "2", "--stability", "0", "--out", tmp_path / "out"]
     done = invoke("select", file, "--target", "y", *options, "--surface")
     assert done.exit_code == 0, done.stderr
-    assert "Such sets are drawn by" in done.stdout.replace("\n", " ")
+    assert "draws such sets from all rows." in done.stdout.replace("\n", " ")
     assert (tmp_path / "out" / "surface.csv").read_text().startswith('"size","step","beta","absolute_beta","cv_error"')
     assert "surface = true" in (tmp_path / "out" / "run.toml").read_text()
     refused = invoke("select", file, "--target", "y", "--surface", "--method", "descend", "--out", tmp_path / "no")

@@ -6,7 +6,9 @@ is always in the model, and X and y projected on all rows, the residuals of the 
 .. math:: e_H = (I - h_{HH})^{-1} (y_H - X_{HS} D x) ,
 
 where D leads from the unit of the columns in the fold to that on all rows. Eight supports are factored side by side, so
-that a processor can do with all of them at once what it does with one. What loses digits is fitted again from the rows.
+that a processor can do with all of them at once what it does with one. Where columns are nearly dependent, x is then
+refined: with r = y - X_S x on the training rows and p the ridge terms, :math:`x \to x + G_{SS}^{-1} (X_S^T r - p x)`
+until nothing changes, which gives the digits of a QR (Björck's corrected seminormal equations).
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 from pairflip.losses.fold_fits import solve_without
 from pairflip.losses.shrunken import ShrunkenGram
+from pairflip.losses.weighing import CALM
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
 
-SURE = 1e6
-"""Variance inflation up to which the Gram matrix tells nine digits of a prediction."""
 _PLAIN = 0.05  # what every column has beyond those before it: then no inflation is large enough to be looked at
+_ROUNDS = 6
+_STILL = 1e-12  # of the coefficients: they do not change any more
 _njit: Any = njit
 
 
@@ -52,19 +55,20 @@ class FoldRows:
 
         A support is fitted once for as long as a chain stays there.
         """
-        chains, steps, _ = record.shape
-        moved = np.ones((chains, steps), dtype=bool)
-        moved[:, 1:] = (record[:, 1:] != record[:, :-1]).any(axis=2)
-        supports = np.ascontiguousarray(record[moved], dtype=np.int64)
-        found, sure = np.empty((len(supports), self.predicted.size)), np.zeros(len(supports), dtype=bool)
+        chains, steps, k = record.shape
+        stays, supports = np.empty((chains, steps), dtype=np.int64), np.empty((chains * steps, k), dtype=np.int64)
+        supports = supports[: _runs(np.ascontiguousarray(record, dtype=np.int32), stays, supports)]
+        found, again = np.empty((len(supports), self.predicted.size)), np.arange(len(supports))
         if self.columns is not None:
-            inflation = np.empty(len(supports))
-            _residuals(self.gram.matrix, self.gram.b, self.columns, self.target, supports, found, inflation)
-            sure = inflation < SURE
-        if not sure.all():
-            distinct, which = np.unique(supports[~sure], axis=0, return_inverse=True)
-            found[~sure] = np.array([self._fitted_again(support) for support in distinct])[which.reshape(-1)]
-        return np.asarray(found[np.cumsum(moved).reshape(chains, steps) - 1])
+            gram, inflation = self.gram, np.empty(len(supports))
+            _residuals(gram.matrix, gram.b, self.columns, self.target, supports, found, inflation)
+            again = np.flatnonzero(~(inflation < CALM))
+            if again.size:
+                training = gram.matrix, gram.b, gram.columns, gram.target, gram.penalty
+                again = again[~_refined(*training, self.columns, self.target, supports, again, found)]
+        for at in again.tolist():
+            found[at] = self._fitted_again(supports[at])
+        return np.asarray(found[stays])
 
     def _fitted_again(self, support: NDArray[np.int64]) -> Floats:
         """The same of one support, from the rows of the table."""
@@ -95,6 +99,24 @@ def fold_rows(
     inside /= np.sqrt(problem.sample_weight[predicted])[:, None]
     columns = np.ascontiguousarray(((inside @ fold.base.on_rows(left_out)) * (fold.unit / shrink)).T)
     return FoldRows(problem, gram, left_out, predicted, columns, inside @ fold.base.target[left_out])
+
+
+@_njit(cache=True, nogil=True)
+def _runs(record: Any, stays: Any, supports: Any) -> int:
+    """Every support of a record once for as long as its chain stays there, and which one each step has (C, T)."""
+    chains, steps, k = record.shape
+    count = 0
+    for c in range(chains):
+        for t in range(steps):
+            new = t == 0
+            for i in range(k):
+                new = new or record[c, t, i] != record[c, t - 1, i]
+            if new:
+                for i in range(k):
+                    supports[count, i] = record[c, t, i]
+                count += 1
+            stays[c, t] = count - 1
+    return count
 
 
 @_njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
@@ -163,3 +185,66 @@ def _residuals(G: Any, b: Any, columns: Any, target: Any, supports: Any, found: 
                 for h in range(out.size):
                     out[h] -= factor * of[h]
             inflation[first + lane] = 0.0 if least[lane] >= _PLAIN else (high[lane] if least[lane] > 0.0 else np.inf)
+
+
+@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+def _refined(
+    G: Any,
+    b: Any,
+    training: Any,
+    y: Any,
+    penalty: Any,
+    columns: Any,
+    target: Any,
+    supports: Any,
+    which: Any,
+    found: Any,
+) -> Any:
+    """Fill in residuals of some supports with refined coefficients; where (len(which),) these settled."""
+    k, settled = supports.shape[1], np.zeros(which.size, dtype=np.bool_)
+    L, x, dx, r = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(y.size)
+    for n in range(which.size):
+        S, positive = supports[which[n]], True
+        for i in range(k):
+            for j in range(i + 1):
+                total = G[S[i], S[j]]
+                for m in range(j):
+                    total -= L[i, m] * L[j, m]
+                if j < i:
+                    L[i, j] = total / L[j, j]
+                else:
+                    positive = positive and total > 0.0
+                    L[i, i] = np.sqrt(max(total, 1e-300))
+            x[i], dx[i] = 0.0, b[S[i]]
+        for _ in range(_ROUNDS if positive else 0):
+            for i in range(k):
+                for m in range(i):
+                    dx[i] -= L[i, m] * dx[m]
+                dx[i] /= L[i, i]
+            size, change = 0.0, 0.0
+            for i in range(k - 1, -1, -1):
+                for m in range(i + 1, k):
+                    dx[i] -= L[m, i] * dx[m]
+                dx[i] /= L[i, i]
+                x[i] += dx[i]
+                size, change = max(size, abs(x[i])), max(change, abs(dx[i]))
+            if change <= _STILL * size:
+                settled[n] = True
+                break
+            r[:] = y
+            for i in range(k):
+                of, factor = training[S[i]], x[i]
+                for m in range(r.size):
+                    r[m] -= factor * of[m]
+            for i in range(k):
+                of, total = training[S[i]], 0.0
+                for m in range(r.size):
+                    total += of[m] * r[m]
+                dx[i] = total - penalty[S[i]] * x[i]
+        out = found[which[n]]
+        out[:] = target
+        for i in range(k):
+            of, factor = columns[S[i]], x[i]
+            for h in range(out.size):
+                out[h] -= factor * of[h]
+    return settled

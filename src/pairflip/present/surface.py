@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.present.registry import FigureTable, PageFigure, Room
-from pairflip.present.style import COLOURS, MARKERS, grid, label_axes, legend_above, new_axes, plain_log, tell
+from pairflip.present.style import COLOURS, INK, MARKERS, grid, label_axes, legend_above, new_axes, plain_log, tell
 from pairflip.selection.surface import Place, Surface, Warmer
 from pairflip.text import aligned, aligned_plus_minus, number, plural
 
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 _DRAWN = 6  # sizes that have a line of their own
 _HIGH = 3.0  # errors above so many times the lowest are cut off, unless the coldest ones are as high
 _TOO_FAR = 100.0  # a first step so much hotter than the second is left out
-_AXIS = {
-    "greedy": "inverse temperature β, times the energy left by forward selection (cooling to the right)",
-    "absolute": "inverse temperature β (cooling to the right)",
-}
+_STILL = 0.05  # of the lowest error: what changes less is not drawn any more
+_AXIS = {"greedy": "inverse temperature β (scale-free)", "absolute": "inverse temperature β"}
 
 
 @dataclass(frozen=True)
@@ -83,12 +81,12 @@ def _sizes(surface: Surface) -> NDArray[np.int64]:
 
 
 def _steps(surface: Surface) -> NDArray[np.int64]:
-    """Steps that are drawn: without a start at infinite temperature, and without the end, where nothing changes."""
+    """Steps that are drawn: without a start at infinite temperature, and without the end, where little changes."""
     steps = np.flatnonzero(surface.betas > 0)
     while steps.size > 1 and surface.betas[steps[1]] > _TOO_FAR * surface.betas[steps[0]]:
         steps = steps[1:]
     both = np.concatenate([surface.cv_error, surface.averaged_error])[:, steps]
-    moving = np.flatnonzero((both != both[:, -1:]).any(axis=0))
+    moving = np.flatnonzero((np.abs(both - both[:, -1:]) > _STILL * both.min()).any(axis=0))
     return np.asarray(steps[: moving[-1] + 3] if moving.size else steps[-1:])
 
 
@@ -104,12 +102,12 @@ def surface_words(curve: SizeCurve) -> str:
         f"{_against(surface.warmer, coldest)}."
     )
     if surface.chains > 1:
-        mean, cold = surface.place(averaged=True), surface.place(averaged=True, coldest=True)
+        best, coldest = (surface.place(averaged=True, coldest=cold) for cold in (False, True))
         text += (
-            f" The mean prediction of {surface.chains} such sets did best with {plural(mean.size, 'column')} at "
-            f"β = {number(mean.beta, 3)} (RMSE {_rmse(mean)}); {_against(surface.averaged_warmer, cold)}."
+            f" The mean prediction of {surface.chains} such sets did best with {plural(best.size, 'column')} at "
+            f"β = {number(best.beta, 3)} (RMSE {_rmse(best)}); {_against(surface.averaged_warmer, coldest)}."
         )
-    return f"{text} Such sets are drawn by sample(problem, {best.size}, {best.beta:.4g})."
+    return f"{text} sample(problem, {best.size}, {best.beta:.4g}) draws such sets from all rows."
 
 
 def _against(warmer: Warmer, coldest: Place) -> str:
@@ -144,12 +142,12 @@ def plot_surface(curve: SizeCurve, ax: Axes | None = None, averaged: bool = Fals
 
 def draw_single(lines: SurfaceLines, ax: Axes) -> None:
     """Errors of single supports."""
-    _draw(lines, lines.single, lines.lowest, "cv_error of single sets", ax)
+    _draw(lines, lines.single, lines.lowest, "cv_error, single sets", ax)
 
 
 def draw_averaged(lines: SurfaceLines, ax: Axes) -> None:
     """Errors of averaged predictions."""
-    _draw(lines, lines.averaged, lines.averaged_lowest, f"cv_error of the mean of {lines.chains} chains", ax)
+    _draw(lines, lines.averaged, lines.averaged_lowest, f"cv_error, mean of {lines.chains} chains", ax)
 
 
 def _draw(lines: SurfaceLines, errors: Floats, lowest: tuple[int, float, float], what: str, ax: Axes) -> None:
@@ -165,12 +163,12 @@ def _draw(lines: SurfaceLines, errors: Floats, lowest: tuple[int, float, float],
             marker=MARKERS[at],
             markersize=3.5,
             linewidth=2.0 if size == lowest[0] else 1.1,
-            label=columns,
+            label=f"size {size}",
         )
         tell(line, "{0}, β {1}: {2} {3}", columns, betas, what, [number(e, 3) for e in error])
     ax.plot(
         [lowest[1]], [lowest[2]], marker="o", markersize=12, linestyle="none", markerfacecolor="none",
-        markeredgewidth=1.8, color=COLOURS[1], label=f"lowest: {plural(lowest[0], 'column')}",
+        markeredgewidth=1.8, color=INK, label="lowest",
     )  # fmt: skip
     low, high = lines.axis
     ax.set_ylim(low - 0.08 * (high - low or low), high + 0.04 * (high - low or low))
@@ -191,12 +189,17 @@ def _labels(lines: SurfaceLines) -> list[str]:
 
 def _caption(curve: SizeCurve, lines: SurfaceLines) -> str:
     some = f", for {lines.sizes.size} of {lines.tried} sizes" if lines.sizes.size < lines.tried else ""
+    scale = (
+        " β is in units of one over the energy that forward selection leaves on the same rows, so that folds can be "
+        "averaged."
+    )
     return (
-        f"Error on held-out rows of the sets where the annealing of each fold stood while it was cooled{some}: above, "
-        f"the mean error of single sets; below, the error of the mean of the predictions of {lines.chains} chains. "
-        "To the left of a minimum sets are still drawn too much at random, to the right they fit the noise of "
-        "their training rows. Temperatures are those of each fold's own scale; much higher errors of hot sets are cut "
-        "off. The lowest of so many errors is low by luck, too; what is recommended above does not depend on it."
+        f"Error on held-out rows of the sets where the annealing of each fold stood while it was cooled{some}: first "
+        f"the mean error of single sets, then the error of the mean of the predictions of {lines.chains} chains. It "
+        "gets colder to the right. To the left of a minimum sets are still drawn too much at random, to the right they "
+        f"fit the noise of their training rows.{scale if lines.unit == 'greedy' else ''} Much higher errors of hot "
+        "sets are cut off. The lowest of so many errors is low by luck, too; what is recommended above does not "
+        "depend on it."
     )
 
 
@@ -235,5 +238,6 @@ SURFACE = PageFigure(
     titles=lambda lines: ["Single sets", f"Mean of {lines.chains} chains"],
     caption=_caption,
     table=_table,
+    shape=lambda lines, wide: (400.0, 340.0),
     applies=lambda curve: curve.surface is not None,
 )
