@@ -13,7 +13,7 @@ from benchmarks.temperature import real
 from pairflip import Schedule, SubsetProblem, datasets, select_size, theory
 
 PROBLEMS = int(os.environ.get("PAIRFLIP_PROBLEMS", 40))
-RHOS = (0.05, 0.1, 0.15, 0.2)
+RHOS = (0.05, 0.06, 0.1, 0.15, 0.2)
 CHAINS = 4
 _REPEATS = 3
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.present.registry import FigureTable, PageFigure, Room
 from pairflip.present.style import COLOURS, INK, MARKERS, grid, label_axes, legend_above, new_axes, plain_log, tell
-from pairflip.selection.surface import Place, Surface, Warmer
+from pairflip.selection.surface import Surface, SurfacePoint, Warmer
 from pairflip.text import aligned, aligned_plus_minus, number, plural
 
 if TYPE_CHECKING:
@@ -52,12 +52,24 @@ def surface_lines(curve: SizeCurve) -> SurfaceLines:
     single, averaged = surface.cv_error[np.ix_(sizes, steps)], surface.averaged_error[np.ix_(sizes, steps)]
     low = float(min(single.min(), averaged.min()))
     high = min(float(single.max()), max(_HIGH * low, 1.1 * float(single[:, -1].max())))
-    places = [surface.place(averaged=averaged) for averaged in (False, True)]
     return SurfaceLines(
-        surface.sizes[sizes], surface.betas[steps], surface.unit, single, averaged, (low, high),
-        *((place.size, float(surface.betas[place.step]), place.error) for place in places),
-        surface.chains, surface.sizes.size,
-    )  # fmt: skip
+        sizes=surface.sizes[sizes],
+        betas=surface.betas[steps],
+        unit=surface.unit,
+        single=single,
+        averaged=averaged,
+        axis=(low, high),
+        lowest=_lowest(surface, averaged=False),
+        averaged_lowest=_lowest(surface, averaged=True),
+        chains=surface.chains,
+        tried=surface.sizes.size,
+    )
+
+
+def _lowest(surface: Surface, *, averaged: bool) -> tuple[int, float, float]:
+    """Size, beta of the schedule and error where the error is lowest."""
+    place = surface.place(averaged=averaged)
+    return place.size, float(surface.betas[place.step]), place.error
 
 
 def _surface(curve: SizeCurve) -> Surface:
@@ -110,7 +122,7 @@ def surface_words(curve: SizeCurve) -> str:
     return f"{text} sample(problem, {best.size}, {best.beta:.4g}) draws such sets from all rows."
 
 
-def _against(warmer: Warmer, coldest: Place) -> str:
+def _against(warmer: Warmer, coldest: SurfacePoint) -> str:
     """How the coldest sets compare, in words."""
     if not warmer.overall > 0:
         return "the coldest ones did as well"
@@ -119,7 +131,7 @@ def _against(warmer: Warmer, coldest: Place) -> str:
     return f"the coldest ones had {_rmse(coldest)} at best, with {plural(coldest.size, 'column')}: {how} ({times})"
 
 
-def _rmse(place: Place) -> str:
+def _rmse(place: SurfacePoint) -> str:
     return number(float(np.sqrt(2.0 * place.error)), 3)
 
 

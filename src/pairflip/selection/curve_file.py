@@ -280,12 +280,14 @@ def _ridge_surface(record: dict[str, Any]) -> RidgeSurface:
 
 
 def _surface(value: dict[str, Any]) -> Surface:
-    warmer = {
-        name: Warmer(**{key: np.array(v, dtype=float) if isinstance(v, list) else v for key, v in value[name].items()})
-        for name in ("warmer", "averaged_warmer")
-    }
+    warmer: dict[str, Any] = {name: _warmer(value[name]) for name in ("warmer", "averaged_warmer")}
     arrays = {name: _array(name, v) for name, v in value.items() if isinstance(v, list)}
     return Surface(**{**value, **arrays, **warmer})
+
+
+def _warmer(value: dict[str, Any]) -> Warmer:
+    arrays = {name: _array(name, value[name]) for name in ("gain", "gain_se")}
+    return Warmer(**{**value, **arrays})
 
 
 def _classes(value: dict[str, Any]) -> ClassErrors:

@@ -42,7 +42,7 @@ class Warmer:
         return self.overall > CLEARLY * self.overall_se
 
 
-class Place(NamedTuple):
+class SurfacePoint(NamedTuple):
     """A size and a step of the schedule, with its inverse temperature on all rows (`beta`) and its error."""
 
     size: int
@@ -99,7 +99,7 @@ class Surface:
         """The same for the mean prediction of several chains."""
         return self.place(averaged=True)[:2]
 
-    def place(self, *, averaged: bool = False, coldest: bool = False) -> Place:
+    def place(self, *, averaged: bool = False, coldest: bool = False) -> SurfacePoint:
         """Where the error is lowest; of equal errors the smaller size and the higher temperature count.
 
         Parameters
@@ -113,7 +113,7 @@ class Surface:
         last = self.betas.size - 1
         s, t = np.unravel_index(int(error.argmin()), error.shape) if not coldest else (error[:, last].argmin(), last)
         beta = float(self.absolute_betas[s, t])
-        return Place(int(self.sizes[s]), beta, int(t), float(error[s, t]), float(spread[s, t]))
+        return SurfacePoint(int(self.sizes[s]), beta, int(t), float(error[s, t]), float(spread[s, t]))
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each size and temperature."""
