@@ -70,35 +70,51 @@ def surface_of(work: Work, along: Along) -> Surface:
     along : Along
         What its folds found.
     """
-    row, unit = work.folds.row, work.folds.unit
-    weights = work.problem.sample_weight[row]
-    squares = np.stack([along.of_size(size, len(work.folds)) for size in work.sizes], axis=1)
-    squares[0] **= 2  # of the mean residual; those of single supports were squared before they were averaged
-    kinds = [_errors(kind, weights, unit) for kind in squares]
+    weights, unit = work.problem.sample_weight[work.folds.row], work.folds.unit
+    averaged, single = _Errors(weights, unit), _Errors(weights, unit)
+    for size in work.sizes:
+        residual, square = along.of_size(size, len(work.folds))
+        averaged.add(residual**2)
+        single.add(square)
     absolute = temperatures(work, work.problem.gram, work.sizes)
-    (averaged, averaged_se, averaged_warmer), (single, single_se, single_warmer) = kinds
     return Surface(
         sizes=np.array(work.sizes, dtype=np.int64),
         betas=np.array(work.schedule.betas),
         unit=work.schedule.unit,
         absolute_betas=np.stack([absolute[size] for size in work.sizes]),
         chains=work.chains,
-        cv_error=single,
-        cv_error_se=single_se,
-        averaged_error=averaged,
-        averaged_error_se=averaged_se,
-        warmer=single_warmer,
-        averaged_warmer=averaged_warmer,
+        cv_error=np.stack(single.error),
+        cv_error_se=np.stack(single.error_se),
+        averaged_error=np.stack(averaged.error),
+        averaged_error_se=np.stack(averaged.error_se),
+        warmer=single.warmer(),
+        averaged_warmer=averaged.warmer(),
     )
 
 
-def _errors(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats, Warmer]:
-    """cv_error and its standard error (S, T) of squared errors (S, T, P), and how much is gained by stopping early."""
-    found = [mean_and_error(of_size, weights, unit) for of_size in squares]
-    error, error_se = (np.stack(parts) for parts in zip(*found, strict=True))
-    best = error.argmin(axis=1)
-    inside = squares[:, -1] - squares[np.arange(len(squares)), best]
-    s = int(error.min(axis=1).argmin())
-    overall = squares[error[:, -1].argmin(), -1] - squares[s, best[s]]
-    gain, gain_se = mean_and_error(np.vstack([inside, overall[None]]), weights, unit)
-    return error, error_se, Warmer(gain[:-1], gain_se[:-1], float(gain[-1]), float(gain_se[-1]))
+class _Errors:
+    """Errors of one kind, size by size; of the squares only those of the best and of the last step are kept."""
+
+    def __init__(self, weights: Floats, unit: NDArray[np.int64]) -> None:
+        self._weights, self._unit = weights, unit
+        self.error: list[Floats] = []
+        self.error_se: list[Floats] = []
+        self._best: list[Floats] = []
+        self._last: list[Floats] = []
+
+    def add(self, squares: Floats) -> None:
+        """Take in squared errors (T, P) of the next size."""
+        error, error_se = mean_and_error(squares, self._weights, self._unit)
+        self.error.append(error)
+        self.error_se.append(error_se)
+        self._best.append(squares[error.argmin()].copy())
+        self._last.append(squares[-1].copy())
+
+    def warmer(self) -> Warmer:
+        """What is gained by stopping before the last step: at each size, and over all of them."""
+        best, last = np.stack(self._best), np.stack(self._last)
+        lowest = int(np.argmin([error.min() for error in self.error]))
+        coldest = int(np.argmin([error[-1] for error in self.error]))
+        differences = np.vstack([last - best, (last[coldest] - best[lowest])[None]])
+        gain, gain_se = mean_and_error(differences, self._weights, self._unit)
+        return Warmer(gain[:-1], gain_se[:-1], float(gain[-1]), float(gain_se[-1]))
