@@ -14,6 +14,7 @@ from pairflip import Schedule, SubsetProblem, datasets, select_size, theory
 
 PROBLEMS = int(os.environ.get("PAIRFLIP_PROBLEMS", 40))
 RHOS = (0.05, 0.06, 0.1, 0.15, 0.2)
+BETAS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 1e4)
 CHAINS = 4
 _REPEATS = 3
 
@@ -42,7 +43,7 @@ def _cost_of(name, problem, cv, sizes):
 def report():
     """epsilon_g along the paper's annealing of planted problems, by leaving out one row, and the theory's."""
     for N, problems in ((100, PROBLEMS), (200, PROBLEMS // 2)):
-        compare(N, [measured(N, seed) for seed in range(problems)])
+        compare(N, range(problems), [measured(N, seed) for seed in range(problems)])
 
 
 def measured(N, seed):
@@ -55,12 +56,34 @@ def measured(N, seed):
     return curve.surface.cv_error, curve.surface.averaged_error, curve.cv_error[1:]
 
 
-def compare(N, problems):
-    """Print the errors of some problems beside the theory of a table with one row less, as a fold has."""
-    model, betas = theory.Planted(alpha=(round(0.5 * N) - 1) / N), np.array(Schedule.paper().betas)
+def own_model(N, seed):
+    """The planted model with the signal and the noise that this problem happens to have, and the rows of a fold."""
+    data = datasets.make_planted(N, seed=seed)
+    return theory.Planted(
+        alpha=(data.y.size - 1) / N, rho0=data.support.size / N, var_x=float(np.mean(data.x0[data.support] ** 2)),
+        var_noise=float(np.mean(data.noise**2)),
+    )  # fmt: skip
+
+
+def compare(N, seeds, problems):
+    """Print the errors of some problems beside the theory, for each with its own signal and noise."""
+    models, betas = [own_model(N, seed) for seed in seeds], np.array(Schedule.paper().betas)
     told = [np.array(each) for each in zip(*problems, strict=True)]
     for s, rho in enumerate(RHOS):
-        _compare(N, rho, model, *(each[:, s] for each in told), betas)
+        print(f"N = {N}, k = {round(rho * N)}, {len(models)} problems")
+        _beside_theory(rho, models, *(each[:, s] for each in told[:2]), betas)
+        _gain("single", told[0][:, s], told[2][:, s], betas)
+        _gain(f"mean of {CHAINS}", told[1][:, s], told[2][:, s], betas)
+    # The best size and temperature of all, against the best size of the coldest supports.
+    for name, errors in (("single", told[0]), (f"mean of {CHAINS}", told[1])):
+        mean = errors.mean(axis=0)
+        s, t = np.unravel_index(mean.argmin(), mean.shape)
+        cold = int(mean[:, -1].argmin())
+        gain, gain_se = _mean(errors[:, cold, -1] - errors[:, s, t])
+        print(
+            f"N = {N}, {name}: lowest {mean[s, t]:.4f} with k = {round(RHOS[s] * N)} at beta {betas[t]:.1f}; of the "
+            f"coldest {mean[cold, -1]:.4f} with k = {round(RHOS[cold] * N)}: {gain:+.4f} ± {gain_se:.4f}"
+        )
 
 
 def _mean(values):
@@ -68,27 +91,32 @@ def _mean(values):
     return values.mean(axis=0), values.std(axis=0, ddof=1) / len(values) ** 0.5
 
 
-def _compare(N, rho, model, single, averaged, chosen, betas):
-    """Print errors (problems, steps) at some temperatures beside the theory, and what stopping early gains."""
-    point = theory.at_point(rho, model)
-    at = 1 / point.temperature if point.exists else np.inf
-    print(f"N = {N}, k = {round(rho * N)}, {len(single)} problems; AT at beta {at:.1f}")
-    for beta in (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 200.0, betas[-1]):
+def _beside_theory(rho, models, single, averaged, betas):
+    """Print errors (problems, steps) at some temperatures, and by how much they exceed the theory."""
+    for beta in BETAS:
         t = int(np.abs(np.log(betas[1:] / beta)).argmin()) + 1
-        state = theory.solve(float(betas[t]), rho, model)
-        mean = 0.5 * model.alpha * (state.tau2 + state.V / (CHAINS * (model.alpha - rho)))
-        (one, one_se), (many, many_se) = _mean(single[:, t]), _mean(averaged[:, t])
-        print(
-            f"  beta {betas[t]:8.2f}: epsilon_g {one:.4f} ± {one_se:.4f} (theory {state.epsilon_g:.4f}), mean of "
-            f"{CHAINS} {many:.4f} ± {many_se:.4f} (theory {mean:.4f}){'' if state.stable else ', below AT'}"
+        states = [theory.solve(float(betas[t]), rho, model) for model in models]
+        one = np.array([state.epsilon_g for state in states])
+        # Of the variance V / (alpha - rho) of single supports, the mean of C independent ones keeps a C-th.
+        many = np.array(
+            [0.5 * m.alpha * (s.tau2 + s.V / (CHAINS * (m.alpha - rho))) for s, m in zip(states, models, strict=True)]
         )
-    for name, errors in (("single", single), (f"mean of {CHAINS}", averaged)):
-        best = int(errors.mean(axis=0).argmin())
-        gain, gain_se = _mean(errors[:, -1] - errors[:, best])
-        energy, energy_se = _mean(chosen - errors[:, best])
-        (low, low_se), (cold, cold_se) = _mean(errors[:, best]), _mean(errors[:, -1])
-        print(
-            f"  {name}: lowest {low:.4f} ± {low_se:.4f} at beta {betas[best]:.1f}, coldest {cold:.4f} ± {cold_se:.4f}, "
-            f"coldest less lowest {gain:+.4f} ± {gain_se:.4f}; lowest energy of all chains less lowest "
-            f"{energy:+.4f} ± {energy_se:.4f}"
-        )
+        above = sum(state.stable for state in states)
+        line = f"  beta {betas[t]:7.2f} (above AT in {above} of {len(models)}):"
+        for name, errors, told in (("epsilon_g", single, one), (f"mean of {CHAINS}", averaged, many)):
+            (mean, mean_se), (off, off_se) = _mean(errors[:, t]), _mean(errors[:, t] - told)
+            line += f" {name} {mean:.4f} ± {mean_se:.4f}, theory {told.mean():.4f}, off by {off:+.4f} ± {off_se:.4f};"
+        print(line.rstrip(";"))
+
+
+def _gain(name, errors, chosen, betas):
+    """Print how much lower errors (problems, steps) are at the best temperature than at the last, and of the chosen."""
+    best = int(errors.mean(axis=0).argmin())
+    gain, gain_se = _mean(errors[:, -1] - errors[:, best])
+    energy, energy_se = _mean(chosen - errors[:, best])
+    (low, low_se), (cold, cold_se) = _mean(errors[:, best]), _mean(errors[:, -1])
+    print(
+        f"  {name}: lowest {low:.4f} ± {low_se:.4f} at beta {betas[best]:.1f}, coldest {cold:.4f} ± {cold_se:.4f}, "
+        f"coldest less lowest {gain:+.4f} ± {gain_se:.4f}; lowest energy of all chains less lowest {energy:+.4f} ± "
+        f"{energy_se:.4f}"
+    )
