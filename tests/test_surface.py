@@ -118,7 +118,7 @@ def test_the_rest_of_the_curve_is_as_without():
 
 
 @pytest.mark.parametrize("kind", [30.0, 2e4])
-@pytest.mark.parametrize("options", ["plain", "forced"])
+@pytest.mark.parametrize("options", OPTIONS)
 def test_garbage_in_a_held_out_row_changes_nothing_of_its_fold(options, kind):
     X, y = table()
     bad = kind * np.random.default_rng(9).standard_normal((2, N + 1))
@@ -148,6 +148,16 @@ def test_supports_of_nearly_dependent_columns_are_refined(apart, ridge):
     np.testing.assert_allclose(view.residuals(record)[0], expected, rtol=1e-7 if apart < 1e-3 else 1e-9)
     if apart == 1e-4:  # without a form to begin with, each is fitted from the rows
         np.testing.assert_allclose(replace(view, columns=None).residuals(record)[0], expected, rtol=1e-8)
+
+
+def test_a_forced_column_that_only_the_held_out_row_sees_has_no_part():
+    X, y = table()
+    X[:, 2], X[4, 2] = 0.0, 3.0
+    problem, left = SubsetProblem(X, y, always=[2]), np.array([4])
+    view = fold_rows(problem, problem.held_out(left), left, left)
+    record = np.array([[[0, 5, 6], [1, 2, 3]]])
+    expected = [fitted(problem, view.gram.candidates[support], left, left) for support in record[0]]
+    np.testing.assert_allclose(view.residuals(record)[0], expected, rtol=1e-9)
 
 
 def test_a_support_has_the_same_bits_in_any_company():

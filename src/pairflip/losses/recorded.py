@@ -25,13 +25,15 @@ from pairflip.least_squares import Floats
 from pairflip.losses.fold_fits import solve_without
 from pairflip.losses.shrunken import ShrunkenGram
 from pairflip.losses.weighing import CALM
+from pairflip.projection import powers_of_two
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
 
 _PLAIN = 0.05  # what every column has beyond those before it: then no inflation is large enough to be looked at
-_ROUNDS = 6
+_ROUNDS = 5
 _STILL = 1e-12  # of the coefficients: they do not change any more
+_SETTLED = 1e-8  # the last digits of the most inflated ones come and go, as they would with a QR
 _njit: Any = njit
 
 
@@ -40,7 +42,7 @@ class FoldRows:
     """A fold as its held-out rows see it.
 
     `columns` (N, H) and `target` (H,) give their residuals, target - x . columns[S], in the unit of y, from the
-    coefficients x of the fold's scaled columns; None where the form of the fold is not a change of that of all rows.
+    coefficients x of the fold's scaled columns; None where every support is to be fitted from the rows.
     """
 
     problem: SubsetProblem
@@ -93,12 +95,44 @@ def fold_rows(
     """
     fold, shrink = (gram.base, np.sqrt(1.0 + gram.ridge)) if isinstance(gram, ShrunkenGram) else (gram, 1.0)
     if not isinstance(fold, HeldOutGram):
-        return FoldRows(problem, gram, left_out, predicted, None, None)
+        return FoldRows(problem, gram, left_out, predicted, *_beside(problem, gram, left_out, predicted))
     basis = problem.forced_basis[left_out]
     inside = np.linalg.inv(np.eye(left_out.size) - basis @ basis.T)[np.searchsorted(left_out, predicted)]
     inside /= np.sqrt(problem.sample_weight[predicted])[:, None]
     columns = np.ascontiguousarray(((inside @ fold.base.on_rows(left_out)) * (fold.unit / shrink)).T)
     return FoldRows(problem, gram, left_out, predicted, columns, inside @ fold.base.target[left_out])
+
+
+def _beside(
+    problem: SubsetProblem, gram: Gram, left_out: NDArray[np.int64], predicted: NDArray[np.int64]
+) -> tuple[Floats, Floats] | tuple[None, None]:
+    """Columns (N, H) and target (H,) on the predicted rows, as a fold has them that is a problem of its own.
+
+    What is always in the model is fitted to every column on the training rows, and taken out of the others as well.
+    None where the training rows do not determine that fit.
+    """
+    rest = np.delete(np.arange(problem.n_rows), left_out)
+    weight = problem.sample_weight[rest]
+    rest, root = rest[weight > 0], np.sqrt(weight[weight > 0])[:, None]
+    table = np.column_stack([problem.X[:, problem.always], problem.X[:, gram.candidates], problem.y]).astype(np.float64)
+    if problem.center == "fold":
+        table -= np.average(table[rest], axis=0, weights=root[:, 0] ** 2)
+    elif problem.center is not None:
+        table -= np.concatenate([problem.means[problem.always], problem.means[gram.candidates], [problem.y_mean]])
+    table /= np.append(powers_of_two(table[rest, :-1]), 1.0)
+    forced = np.column_stack(
+        [np.ones((problem.n_rows, int(problem.center == "fold"))), table[:, : problem.always.size]]
+    )
+    others = table[:, problem.always.size :]
+    norms = np.linalg.norm(root * forced[rest], axis=0)
+    if not norms.all():
+        return None, None
+    fitted, _, rank, _ = np.linalg.lstsq(root * forced[rest] / norms, root * others[rest], rcond=None)
+    if rank < norms.size:
+        return None, None
+    others = others - (forced / norms) @ fitted
+    scale = np.linalg.norm(gram.columns, axis=1) / np.linalg.norm(root * others[rest, :-1], axis=0)
+    return np.ascontiguousarray((others[predicted, :-1] * scale).T), others[predicted, -1].copy()
 
 
 @_njit(cache=True, nogil=True)
@@ -228,8 +262,8 @@ def _refined(
                 dx[i] /= L[i, i]
                 x[i] += dx[i]
                 size, change = max(size, abs(x[i])), max(change, abs(dx[i]))
+            settled[n] = change <= _SETTLED * size
             if change <= _STILL * size:
-                settled[n] = True
                 break
             r[:] = y
             for i in range(k):
