@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.present.registry import FigureTable, PageFigure, Room
-from pairflip.present.style import COLOURS, INK, MARKERS, grid, label_axes, legend_above, new_axes, plain_log, tell
+from pairflip.present.style import COLOURS, MARKERS, grid, label_axes, legend_above, new_axes, plain_log, tell
 from pairflip.selection.surface import Surface, SurfacePoint, Warmer
 from pairflip.text import aligned, aligned_plus_minus, number, plural
 
@@ -180,7 +180,7 @@ def _draw(lines: SurfaceLines, errors: Floats, lowest: tuple[int, float, float],
         tell(line, "{0}, β {1}: {2} {3}", columns, betas, what, [number(e, 3) for e in error])
     ax.plot(
         [lowest[1]], [lowest[2]], marker="o", markersize=12, linestyle="none", markerfacecolor="none",
-        markeredgewidth=1.8, color=INK, label="lowest",
+        markeredgewidth=1.8, color=COLOURS[1], label="lowest",
     )  # fmt: skip
     low, high = lines.axis
     ax.set_ylim(low - 0.08 * (high - low or low), high + 0.04 * (high - low or low))
