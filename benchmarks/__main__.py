@@ -25,6 +25,7 @@ from benchmarks import (
     shrinkage,
     speed,
     stability,
+    surface,
     temperature,
     thermometers,
     threads,
@@ -60,6 +61,8 @@ PARTS = {
     "hits": temperature.report_hits,
     "averaging": temperature.report_averaging,
     "ess": effective.report,
+    "surface": surface.report,
+    "surface-cost": surface.report_cost,
 }
 NAMED = (
     "honesty",
@@ -84,6 +87,8 @@ NAMED = (
     "averaging",
     "ess",
     "temperature",
+    "surface",
+    "surface-cost",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

@@ -8,8 +8,9 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from pairflip import SubsetProblem
+from pairflip.sealed import run_key
 from pairflip.selection import run_shard, select_many
-from pairflip.selection.journal import from_line, run_key, to_line
+from pairflip.selection.journal_lines import from_line, to_line
 from test_journal import CHAINS, OPTIONS, files, lines_of, select, table
 
 MANY = {name: value for name, value in OPTIONS.items() if name != "seed"} | {"seeds": [7]}

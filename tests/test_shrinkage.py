@@ -188,7 +188,7 @@ def test_multiplying_a_column_changes_nothing():
 def test_ridge_zero_is_no_ridge():
     problem = SubsetProblem(*table(), always=[2])
     plain, zero = select_size(problem, [1, 2], **QUICK), select_size(problem, [1, 2], ridge=[0.0], **QUICK)
-    assert_same_curve(plain, zero, but=("seconds", "settings", "surface"))
+    assert_same_curve(plain, zero, but=("seconds", "settings", "ridge_surface"))
     assert (zero.ridge, zero.ridge_predictions, plain.ridges) == (0.0, None, None)
 
 
@@ -230,9 +230,11 @@ def test_a_file_keeps_the_surface_and_older_files_load(chosen, tmp_path, monkeyp
     curve.save(tmp_path / "result.json")
     assert_same_curve(curve, SizeCurve.load(tmp_path / "result.json"), but=())
     record = curve_to_json(curve)
-    older = {name: value for name, value in record.items() if name != "surface"}
-    assert curve_from_json(older).surface is None
-    record["surface"]["ridge"] = 0.5
+    older = {name: value for name, value in record.items() if name != "ridge_surface"}
+    assert curve_from_json(older).ridge_surface is None
+    as_before = {**older, "surface": record["ridge_surface"]}  # its name before there were errors of temperatures
+    assert_same_curve(curve, curve_from_json(as_before), but=())
+    record["ridge_surface"]["ridge"] = 0.5
     with pytest.raises(ValueError, match="do not fit the sizes"):
         curve_from_json(record)
     monkeypatch.setattr("pairflip.selection.curve_file.MOST_PREDICTIONS", 10)
@@ -321,12 +323,12 @@ def test_the_answer_the_page_and_the_figures_show_what_was_tried(chosen, tmp_pat
 
 def test_without_a_choice_nothing_is_shown(chosen):
     *_, curve = chosen
-    plain = replace(curve, surface=None)
+    plain = replace(curve, ridge_surface=None)
     assert shrinkage_words(plain) == ""
     assert "How much shrinkage" not in render(plain)
     with pytest.raises(ValueError, match="expected select_size"):
         figures.plot_ridge_surface(plain)
-    zero = replace(curve, surface=replace(curve.surface, ridge=0.0))
+    zero = replace(curve, ridge_surface=replace(curve.ridge_surface, ridge=0.0))
     assert "did not lower the error" in shrinkage_words(zero)
 
 

@@ -251,6 +251,11 @@ ShowPosterior = Annotated[
     typer.Option("--posterior", help="Show how probable it is that each column belongs in the model, beside how often "
                  "it was selected (pairflip posterior).", rich_help_panel=_SEARCH),
 ]  # fmt: skip
+WithSurface = Annotated[
+    bool,
+    typer.Option("--surface", help="Measure errors at every temperature of the annealing, too; asks for --method "
+                 "anneal.", rich_help_panel=_SEARCH),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_SEARCH)]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 means all cores.", rich_help_panel=_SEARCH)]
 EngineName = Annotated[

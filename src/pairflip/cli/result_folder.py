@@ -16,6 +16,7 @@ FILES = frozenset(
         "figures",
         "half_samples.csv",
         "inclusion.csv",
+        "surface.csv",
         "predictions.csv",
         "targets.csv",
         "report.html",

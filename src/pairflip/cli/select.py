@@ -67,6 +67,7 @@ def select(
     null: o.Null = 0,
     outer: o.Outer = 0,
     posterior: o.ShowPosterior = False,
+    surface: o.WithSurface = False,
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
     engine: o.EngineName = "auto",
@@ -103,7 +104,7 @@ def select(
         how = None if method is None else as_method(method.value)
         chosen = Selection(
             o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value,
-            stability, stability_at.value, null, outer, penalty if chooses else None, prove,  # type: ignore[arg-type]
+            stability, stability_at.value, null, outer, penalty if chooses else None, prove, surface,  # type: ignore[arg-type]
         )  # fmt: skip
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"

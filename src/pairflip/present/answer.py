@@ -27,6 +27,7 @@ from pairflip.present.limits import limit_words
 from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.present.sign_words import sign_words
+from pairflip.present.surface import surface_words
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import TargetErrors
 from pairflip.selection.verdict import (
@@ -166,7 +167,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     details += _outer_words(curve)
     if other is not None:
         details += _other(curve, size, other)
-    if words := shrinkage_words(curve):
+    for words in filter(None, (shrinkage_words(curve), surface_words(curve))):
         details.append((words, False))
     details += sign_words(curve, size)
     details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]

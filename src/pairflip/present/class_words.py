@@ -66,7 +66,7 @@ def short(curve: SizeCurve, size: int) -> str:
 def separated(curve: SizeCurve, size: int) -> list[str]:
     """The doubt where columns separate the classes completely; without a size, where any number of them does."""
     apart = curve.facts.get("separated", [])
-    if not apart or curve.surface is not None:
+    if not apart or curve.ridge_surface is not None:
         return []
     if not size:
         return [

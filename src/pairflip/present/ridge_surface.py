@@ -54,7 +54,7 @@ class RidgeLines:
 
 def ridge_lines(curve: SizeCurve) -> RidgeLines:
     """The numbers of the figure, of a curve that has a surface."""
-    surface = curve.surface
+    surface = curve.ridge_surface
     if surface is None:
         raise ValueError("no ridge was chosen with the size of this curve; expected select_size(..., ridge='auto').")
     order = by_size(curve)
@@ -64,7 +64,7 @@ def ridge_lines(curve: SizeCurve) -> RidgeLines:
 
 def shrinkage_words(curve: SizeCurve) -> str:
     """One sentence of the answer: how much the coefficients are shrunk; "" where there was nothing to choose."""
-    surface = curve.surface
+    surface = curve.ridge_surface
     if surface is None or surface.ridges.size < 2:
         return ""
     values = ", ".join(f"{ridge:g}" for ridge in surface.ridges)
@@ -149,5 +149,5 @@ RIDGE_SURFACE = PageFigure(
     labels=_labels,
     caption=_caption,
     table=_table,
-    applies=lambda curve: curve.surface is not None and curve.surface.ridges.size > 1,
+    applies=lambda curve: curve.ridge_surface is not None and curve.ridge_surface.ridges.size > 1,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pairflip.engines import Engine
 from pairflip.losses.several import SeveralTargets
 from pairflip.problem import SubsetProblem
 from pairflip.search.methods import as_descent
@@ -42,6 +43,31 @@ def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
             f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
             "for squared error (the p-value in the answer is there for all)."
         )
+
+
+def check_surface(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
+    """The engine of a selection with errors at every temperature; refuse what these cannot be had for."""
+    name = engine if isinstance(engine, str) else engine.name
+    why = ""
+    if problem.target_names:
+        why = "y has several targets"
+    elif not problem.loss.quadratic:
+        why = f"{problem.limits.asked[-1]} is given" if problem.limits.any else f"loss is {problem.loss.name!r}"
+    if why:
+        raise ValueError(
+            f"surface (--surface) is asked for and {why}; expected squared error of one target, no limits."
+        )
+    if name not in ("auto", "numba", "reference"):
+        raise ValueError(
+            f"surface (--surface) is asked for and engine is {name!r}, which keeps no record of its chains; expected "
+            "'auto' or 'numba'."
+        )
+    if not problem.gram.dense:
+        raise ValueError(
+            f"surface (--surface) is asked for and the inner products of {problem.gram.n_columns:,} columns exceed the "
+            "memory budget; expected fewer columns, or a larger memory_budget of the problem."
+        )
+    return "numba" if engine == "auto" else engine
 
 
 def check_learnable(problem: SubsetProblem, folds: Folds) -> None:

@@ -26,6 +26,7 @@ from pairflip.selection.records import (
     TargetErrors,
 )
 from pairflip.selection.stability import Stability
+from pairflip.selection.surface import Surface
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -87,12 +88,9 @@ class SizeCurve:
         What is plain to see in the table and matters for cross validation, see `selection.facts`.
     fold_fits : FoldFits or None
         What intervals of predictions are made from; None in results of older versions.
-    stability : Stability or None
-        What random halves of the rows selected, if that was asked for.
-    null : NullCheck or None
-        What the same selection finds in shuffled targets, if that was asked for.
-    outer : OuterError or None
-        Errors of a cross validation around the whole selection, if that was asked for.
+    stability, null, outer, surface : Stability, NullCheck, OuterError, Surface, or None
+        If they were asked for: what random halves of the rows selected; what the same selection finds in shuffled
+        targets; errors of a cross validation around the whole selection; errors over size and temperature.
     standard_errors : StandardErrors or None
         Of the coefficients, as if their columns had not been chosen by looking at the target.
     exact : (S,) or None
@@ -100,7 +98,7 @@ class SizeCurve:
     proved : Proved or None
         Proofs that final fits are the best of all supports, ``curve.proved[curve.at(3)]`` for size 3; None for sizes
         where that would have taken too long.
-    surface : RidgeSurface or None
+    ridge_surface : RidgeSurface or None
         Errors of all ridge terms where one was chosen with the size; `ridge`, `ridges`, `ridge_errors` and
         `ridge_predictions` for short.
     classes : ClassErrors or None
@@ -158,13 +156,14 @@ class SizeCurve:
     null: NullCheck | None = None
     standard_errors: StandardErrors | None = None
     outer: OuterError | None = None
-    surface: RidgeSurface | None = None
+    ridge_surface: RidgeSurface | None = None
     exact: NDArray[np.bool_] | None = None
     proved: Proved | None = None
     classes: ClassErrors | None = None
     targets: TargetErrors | None = None
     groups: dict[str, Ints] | None = None
     inclusion: Inclusion | None = None
+    surface: Surface | None = None
 
     @property
     def best_size(self) -> int:
@@ -200,22 +199,22 @@ class SizeCurve:
     @property
     def ridge(self) -> float:
         """The relative ridge term that was chosen with the size; 0 where none was to be chosen."""
-        return 0.0 if self.surface is None else self.surface.ridge
+        return 0.0 if self.ridge_surface is None else self.ridge_surface.ridge
 
     @property
     def ridges(self) -> Floats | None:
         """The relative ridge terms (R,) that were tried; None where none was to be chosen."""
-        return None if self.surface is None else self.surface.ridges
+        return None if self.ridge_surface is None else self.ridge_surface.ridges
 
     @property
     def ridge_errors(self) -> Floats | None:
         """cv_error (R, S) of every ridge and size."""
-        return None if self.surface is None else self.surface.errors
+        return None if self.ridge_surface is None else self.ridge_surface.errors
 
     @property
     def ridge_predictions(self) -> Floats | None:
         """Predictions (R, S, P) of held-out rows with every ridge and size; None where there was nothing to choose."""
-        return None if self.surface is None else self.surface.predictions
+        return None if self.ridge_surface is None else self.ridge_surface.predictions
 
     @cached_property
     def units(self) -> Units | None:

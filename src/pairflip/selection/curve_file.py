@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -13,22 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.search.proof import Proof
 from pairflip.selection.curve import SizeCurve
+from pairflip.selection.curve_parts import READERS, as_array
 from pairflip.selection.records import (
     AnnealCurves,
-    ClassErrors,
     FoldFits,
-    Inclusion,
-    NullCheck,
-    OuterError,
     Proved,
-    RidgeSurface,
-    StandardErrors,
     StandIns,
-    TargetErrors,
 )
-from pairflip.selection.stability import Stability
 
 SCHEMA = 4
 READABLE = (1, 2, 3, 4)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
@@ -39,15 +30,15 @@ _OPTIONAL = (
     "standard_errors",
     "fold_fits",
     "outer",
-    "surface",
+    "ridge_surface",
     "exact",
     "proved",
     "classes",
     "targets",
     "groups",
     "inclusion",
+    "surface",
 )  # before 4, "stability" was what `unchanged` is now
-_WHOLE = {"sizes", "held_out_rows", "held_out_fold", "held_out_unit", "always", "columns", "others"}
 _SPARSE = "selection_counts"
 MOST_PREDICTIONS = 1_000_000
 """Held-out predictions of all ridge terms are written up to this number (some 20 MB)."""
@@ -65,13 +56,15 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
             del proof["names"]  # those of the curve
     predictions = curve.ridge_predictions
     if predictions is not None and predictions.size > MOST_PREDICTIONS:
-        record["surface"]["predictions"] = None
+        record["ridge_surface"]["predictions"] = None
     return record
 
 
 def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     """The curve of a record that `curve_to_json` made."""
     _check_kind(record)
+    if "ridges" in (record.get("surface") or {}):  # as it was called before there were errors of temperatures
+        record = {**record, "ridge_surface": record["surface"], "surface": None}
     if record["schema"] == 1:
         record = {**record, "facts": {}, "held_out_unit": record["held_out_fold"]}
     if record["schema"] < 3:
@@ -85,28 +78,28 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         if field.name == _SPARSE:
             value = _dense(value, n)
         elif field.name == "stand_ins":
-            value = StandIns(**{name: _array(name, v) for name, v in value.items()})
+            value = StandIns(**{name: as_array(name, v) for name, v in value.items()})
             shape = value.columns.size, -1
             value = StandIns(value.columns, value.others.reshape(shape), value.correlation.reshape(shape))
         elif field.name == "annealing":
-            value = AnnealCurves(**{name: _array(name, v) for name, v in value.items()})
+            value = AnnealCurves(**{name: as_array(name, v) for name, v in value.items()})
             sizes = len(record["sizes"])
             steps = value.betas.size // max(1, sizes)
             full = sizes, -1 if value.energy.size else 0, steps
             betas = value.betas.reshape(sizes, steps)
             value = AnnealCurves(betas, value.energy.reshape(full), value.acceptance.reshape(full))
         elif field.name in _OPTIONAL:
-            value = None if value is None else _READERS[field.name](value)
+            value = None if value is None else READERS[field.name](value)
         elif field.name in ("fold_supports", "supports"):
             value = tuple(np.array(v, dtype=np.int64) for v in value)
         elif field.name == "coefs":
             value = tuple(np.array(v, dtype=float) for v in value)
         elif field.name == "criteria":
-            value = {name: _array(name, v) for name, v in value.items()}
+            value = {name: as_array(name, v) for name, v in value.items()}
         elif field.name == "notes":
             value = tuple(value)
         elif isinstance(value, list) and field.name != "names":
-            value = _array(field.name, value)
+            value = as_array(field.name, value)
         values[field.name] = value
     if values["proved"] is not None:
         values["proved"] = _with_names(values["proved"], values["names"])
@@ -121,38 +114,8 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         values["always_coefs"] = values["always_coefs"].reshape(shape[0], -1)
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
-    _check_surface(curve)
+    _check_surfaces(curve)
     return curve
-
-
-def _stability(value: dict[str, Any]) -> Stability:
-    whole = {name: np.array(value[name], dtype=np.int64) for name in ("sizes", "columns")}
-    chosen = tuple(np.array(v, dtype=np.int64) for v in value["chosen"])
-    supports = tuple(np.array(v, dtype=np.int64) for v in value["supports"])
-    coefs = tuple(np.array(v, dtype=float) for v in value["coefs"])
-    return Stability(**{**value, **whole, "chosen": chosen, "supports": supports, "coefs": coefs})
-
-
-def _null(value: dict[str, Any]) -> NullCheck:
-    arrays = {name: np.array(v, dtype=float) for name, v in value.items() if isinstance(v, list)}
-    return NullCheck(**{**value, **arrays})
-
-
-def _standard_errors(value: dict[str, Any]) -> StandardErrors:
-    chosen = tuple(np.array(v, dtype=float) for v in value["chosen"])
-    intercepts = np.array(value["intercepts"], dtype=float)
-    return StandardErrors(chosen, np.array(value["always"], dtype=float).reshape(intercepts.size, -1), intercepts)
-
-
-def _proved(value: dict[str, Any]) -> Proved:
-    """Proofs as they are in the file: the names of the columns are those of the curve, see `_with_names`."""
-    return Proved(tuple(None if proof is None else _proof(proof) for proof in value["proofs"]))
-
-
-def _proof(value: dict[str, Any]) -> Proof:
-    arrays: dict[str, Any] = {name: np.array(value[name], dtype=np.int64) for name in ("support", "supports", "counts")}
-    arrays |= {name: np.array(value[name], dtype=float) for name in ("energies", "within")}
-    return Proof(**{**value, **arrays, "names": []})
 
 
 def _with_names(proved: Proved, names: list[str]) -> Proved:
@@ -210,19 +173,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
-    if name in _WHOLE:
-        return np.array(value, dtype=np.int64)
-    return np.array(value, dtype=float)  # null becomes not-a-number
-
-
-def _fold_fits(record: dict[str, Any] | None) -> FoldFits | None:
-    if record is None:
-        return None
-    floats = {name: tuple(np.array(v, dtype=float) for v in record[name]) for name in ("coefs", "always_coefs")}
-    return FoldFits(_array("sizes", record["sizes"]), **floats, intercepts=_array("intercepts", record["intercepts"]))
-
-
 def _with_targets(fits: FoldFits, folds: int, q: int) -> FoldFits:
     """Fits of folds for q targets: (F, k, q), (F, A, q) and (T, F, q).
 
@@ -241,16 +191,6 @@ def _with_targets(fits: FoldFits, folds: int, q: int) -> FoldFits:
     )
 
 
-def _outer(value: dict[str, Any]) -> OuterError:
-    whole = {name: np.array(value[name], dtype=np.int64) for name in ("sizes", "rows", "fold")}
-    supports = tuple(np.array(v, dtype=np.int64) for v in value["supports"])
-    predictions = np.array(value["predictions"], dtype=float)
-    r2 = float("nan") if value["r2"] is None else value["r2"]
-    own = {name: value.get(name) for name in ("target_rmse", "target_r2")}
-    whole |= {name: np.array(each, dtype=float) for name, each in own.items() if each is not None}
-    return OuterError(**{**value, **whole, "supports": supports, "predictions": predictions, "r2": r2})
-
-
 def _check_fold_fits(curve: SizeCurve) -> None:
     """Refuse fits of folds that do not belong to the folds' columns."""
     fits = curve.fold_fits
@@ -267,61 +207,22 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         raise ValueError("fold_fits do not fit the columns of the folds")
 
 
-def _surface(record: dict[str, Any] | None) -> RidgeSurface | None:
-    if record is None:
-        return None
-    found = record["predictions"]
-    return RidgeSurface(
-        ridges=_array("ridges", record["ridges"]),
-        errors=_array("errors", record["errors"]),
-        predictions=None if found is None else _array("predictions", found),
-        ridge=float(record["ridge"]),
-    )
-
-
-def _classes(value: dict[str, Any]) -> ClassErrors:
-    arrays = {name: np.array(value[name], dtype=float) for name in ("misclassified", "auc")}
-    return ClassErrors(**{**value, **arrays})
-
-
-def _inclusion(value: dict[str, Any]) -> Inclusion:
-    floats = {name: np.array(v, dtype=float) for name, v in value.items() if isinstance(v, list)}
-    return Inclusion(**{**value, **floats, "columns": np.array(value["columns"], dtype=np.int64)})
-
-
-def _targets(value: dict[str, Any]) -> TargetErrors:
-    arrays = {name: np.array(value[name], dtype=float) for name in ("cv_error", "rmse", "r2", "means", "scales")}
-    return TargetErrors(**{**value, **arrays})
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "stability": _stability,
-    "null": _null,
-    "standard_errors": _standard_errors,
-    "fold_fits": _fold_fits,
-    "outer": _outer,
-    "surface": _surface,
-    "exact": lambda value: np.array(value, dtype=bool),
-    "proved": _proved,
-    "classes": _classes,
-    "targets": _targets,
-    "inclusion": _inclusion,
-    "groups": lambda value: {name: np.array(own, dtype=np.int64) for name, own in value.items()},
-}
-
-
-def _check_surface(curve: SizeCurve) -> None:
-    """Refuse errors of ridge terms that do not belong to the sizes."""
-    surface = curve.surface
-    if surface is None:
-        return
-    shape = surface.ridges.size, curve.sizes.size
-    if (
-        surface.errors.shape != shape
-        or surface.ridge not in surface.ridges
-        or (surface.predictions is not None and surface.predictions.shape != (*shape, curve.observed.size))
-    ):
-        raise ValueError("the errors of ridge terms do not fit the sizes")
+def _check_surfaces(curve: SizeCurve) -> None:
+    """Refuse errors of ridge terms, or of temperatures, that do not belong to the sizes."""
+    ridges, surface = curve.ridge_surface, curve.surface
+    if ridges is not None:
+        shape = ridges.ridges.size, curve.sizes.size
+        if (
+            ridges.errors.shape != shape
+            or ridges.ridge not in ridges.ridges
+            or (ridges.predictions is not None and ridges.predictions.shape != (*shape, curve.observed.size))
+        ):
+            raise ValueError("the errors of ridge terms do not fit the sizes")
+    if surface is not None:
+        shape = surface.sizes.size, surface.betas.size
+        tables = surface.absolute_betas, surface.cv_error, surface.cv_error_se, surface.averaged_error
+        if not np.isin(surface.sizes, curve.sizes).all() or any(table.shape != shape for table in tables):
+            raise ValueError("the errors of temperatures do not fit the sizes")
 
 
 def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:

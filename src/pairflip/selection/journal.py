@@ -10,20 +10,23 @@ from __future__ import annotations
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
+from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.manifest import JournalError, check_same, claim, clear_errors, read_manifest, refuse_files
-from pairflip.sealed import JournalWarning, SealedLines, run_key, sealed, unsealed
-from pairflip.selection.tasks import ALL_ROWS, Task, Work
-from pairflip.selection.walks import Outcome, gram_of
+from pairflip.sealed import JournalWarning, SealedLines, run_key
+from pairflip.selection.along import Along
+from pairflip.selection.journal_lines import Address, ChainRecord, chains_of, from_line, to_line, unpacked
+from pairflip.selection.tasks import Task, Work
+from pairflip.selection.walks import Outcome, fold_view, gram_of
 
 __all__ = ["Found", "Journal", "JournalError", "JournalWarning", "merge_journals", "run_key"]
 
@@ -33,14 +36,21 @@ _ROUNDING = 1e-8
 
 @dataclass
 class Found:
-    """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
+    """What is known so far: for every (size, fold, chain) its support and energy, and the course of some.
+
+    `along`: held-out errors at all temperatures, where they are wanted.
+    """
 
     pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
+    along: Along = field(default_factory=lambda: Along(0))
 
     def add(self, outcome: Outcome) -> None:
         """Take in what a task found."""
         size, fold, first, _ = outcome.task
+        if outcome.residuals is not None:
+            self.along.add((size, fold), first, outcome.residuals)
+            outcome = outcome._replace(record=None, residuals=None)
         self.pieces.setdefault((size, fold), []).append(outcome)
         for chain, course in enumerate(outcome.steps, start=first):
             self.steps[size, fold, chain] = course.tolist()
@@ -58,6 +68,7 @@ class Found:
         """Forget everything."""
         self.pieces.clear()
         self.steps.clear()
+        self.along.clear()
 
     @property
     def done(self) -> set[Address]:
@@ -116,7 +127,7 @@ class Journal(SealedLines):
 
     def read(self, work: Work) -> Found:
         """All finished chains of any writer that `work` asks for; lines that cannot be used are counted."""
-        found, self.dropped = Found(), 0
+        found, self.dropped = Found(along=Along(work.chains)), 0
         by_fold: dict[int, list[ChainRecord]] = defaultdict(list)
         for line in self.lines():
             chain = from_line(line, self._key)
@@ -125,10 +136,12 @@ class Journal(SealedLines):
             elif _asked(chain.address, work):
                 by_fold[chain.address[1]].append(chain)
         for fold, chains in by_fold.items():
-            right = _judged(work, fold, chains)
+            gram = gram_of(work, fold)
+            right = _judged(gram, chains)
             self.dropped += len(chains) - len(right)
             for chain in right:
                 found.put(chain)
+            _look_along(work, fold, gram, right, found.along)
         return found
 
     def write(self, outcomes: Iterable[Outcome]) -> None:
@@ -185,9 +198,8 @@ def _asked(address: Address, work: Work) -> bool:
 
 
 @one_blas_thread()
-def _judged(work: Work, fold: int, chains: list[ChainRecord]) -> list[ChainRecord]:
+def _judged(gram: Gram, chains: list[ChainRecord]) -> list[ChainRecord]:
     """The chains of one fold whose energy is that of their support there, by QR; each support is judged once."""
-    gram = gram_of(work, fold)
     known: dict[tuple[int, ...], float] = {}
 
     def energy(support: tuple[int, ...]) -> float:
@@ -206,51 +218,11 @@ def _judged(work: Work, fold: int, chains: list[ChainRecord]) -> list[ChainRecor
     return [chain for chain in chains if abs(energy(tuple(chain.support)) - chain.energy) <= room]
 
 
-Address = tuple[int, int, int]
-"""(size, fold, chain)"""
-
-
-class ChainRecord(NamedTuple):
-    """What one chain found; `steps` is its course (energies and acceptances), kept for some final fits."""
-
-    address: Address
-    support: list[int]
-    energy: float
-    steps: list[list[float]] | None
-
-
-def chains_of(outcome: Outcome) -> Iterator[ChainRecord]:
-    """A task's chains, one by one."""
-    task = outcome.task
-    supports, energies, steps = outcome.supports.tolist(), outcome.energies.tolist(), outcome.steps.tolist()
-    for i, chain in enumerate(range(task.first, task.last)):
-        course = steps[i] if i < len(steps) else None
-        yield ChainRecord((task.size, task.fold, chain), supports[i], energies[i], course)
-
-
-def to_line(chain: ChainRecord, key: bytes) -> bytes:
-    """The line of a chain, without its line end."""
-    size, fold, number = chain.address
-    record: dict[str, Any] = {
-        "size": size,
-        "fold": None if fold == ALL_ROWS else fold,
-        "chain": number,
-        "support": chain.support,
-        "energy": chain.energy,
-    }
-    if chain.steps is not None:
-        record["steps"] = chain.steps
-    return sealed(record, key)
-
-
-def from_line(line: bytes, key: bytes) -> ChainRecord | None:
-    """The chain of a line, or None if the line is damaged or belongs to another run."""
-    record = unsealed(line, key)
-    try:
-        if record is None:
-            return None
-        fold = ALL_ROWS if record["fold"] is None else record["fold"]
-        address = (record["size"], fold, record["chain"])
-        return ChainRecord(address, record["support"], record["energy"], record.get("steps"))
-    except (KeyError, TypeError):
-        return None
+@one_blas_thread()
+def _look_along(work: Work, fold: int, gram: Gram, chains: list[ChainRecord], along: Along) -> None:
+    """Held-out residuals at all temperatures again, from the supports that chains of one fold stood at."""
+    view = fold_view(work, fold, gram)
+    for chain in chains if view is not None else ():
+        assert view is not None
+        supports = unpacked(chain, len(work.schedule))
+        along.add(chain.address[:2], chain.address[2], view.residuals(gram.positions(supports)[None]))

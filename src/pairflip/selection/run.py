@@ -65,7 +65,7 @@ def select_size(
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
         ``schedule``, ``chains``, ``seed``, ``polish``, ``method``, ``effort``, ``stability``, ``null``, ``outer``,
-        ``ridge``: the other fields of `Selection`.
+        ``ridge``, ``surface``: the other fields of `Selection`.
     """
     chosen = _selection(sizes, cv, settings)
     works = [plan_work(each, chosen, engine, groups) for each in _with_ridges(problem, chosen)]

@@ -62,6 +62,9 @@ class Selection:
     ridge
         None: the penalty of the problem, as it is. ``"auto"`` or several values: one of these relative ridge terms
         (`SubsetProblem.with_shrinkage`) is chosen together with the size, each searched by itself in the same folds.
+    surface
+        Whether held-out errors are also measured at every temperature of the folds' annealings (``curve.surface``): it
+        asks for method "anneal". See `Surface`.
     """
 
     sizes: Iterable[int] | None = None
@@ -78,15 +81,21 @@ class Selection:
     outer: int = 0
     ridge: Iterable[float] | Literal["auto"] | None = None
     prove: bool = True
+    surface: bool = False
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
             raise ValueError(f"effort is {self.effort!r}; expected 'quick', 'normal' or 'thorough'.")
-        plain = self.chains is None and isinstance(self.schedule, str) and self.schedule == "auto"
+        plain = self.chains is None and isinstance(self.schedule, str) and self.schedule == "auto" and not self.surface
         method = as_method(("auto" if plain else "anneal") if self.method is None else self.method)
         if method != "anneal" and self.chains is not None:
             raise ValueError(
                 f"method is {method!r} and chains is given; expected method='anneal' (--method anneal), or an effort."
+            )
+        if method != "anneal" and self.surface:
+            raise ValueError(
+                f"surface (--surface) is asked for and method is {method!r}, which has no temperatures; expected "
+                "method='anneal' (--method anneal)."
             )
         if self.stability_at not in ("chosen", "all"):
             raise ValueError(f"stability_at is {self.stability_at!r}; expected 'chosen' or 'all'.")
@@ -102,6 +111,7 @@ class Selection:
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
             "prove": bool(self.prove),
+            "surface": bool(self.surface),
             "ridge": as_ridges(self.ridge),
         }
         if checked["outer"] == 1:
@@ -150,6 +160,7 @@ class Selection:
             "null": self.null,
             "outer": self.outer,
             "ridge": list(self.ridges) or None,
+            "surface": self.surface,
         }
 
 

@@ -64,4 +64,4 @@ def with_surface(curves: Sequence[SizeCurve], ridges: Sequence[float]) -> SizeCu
     )
     notes = dict.fromkeys(note for curve in curves for note in curve.notes)
     seconds = sum(curve.seconds for curve in curves)
-    return replace(curves[at], surface=surface, notes=tuple(notes), seconds=seconds)
+    return replace(curves[at], ridge_surface=surface, notes=tuple(notes), seconds=seconds)

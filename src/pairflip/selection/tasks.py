@@ -21,7 +21,7 @@ from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_i
 from pairflip.search.methods import check_engine
 from pairflip.search.schedule import Schedule
 from pairflip.search.sizes import check_size, no_more_than
-from pairflip.selection.by_loss import by_descents, check_learnable, loss_settings
+from pairflip.selection.by_loss import by_descents, check_learnable, check_surface, loss_settings
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
 from pairflip.text import plural
@@ -252,6 +252,8 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    if selection.surface:
+        engine = check_surface(problem, engine)
     if not problem.loss.quadratic:
         selection, engine = by_descents(problem, selection), check_engine(problem, engine)
     walker, notes = get_engine(engine), tuple[str, ...]()
@@ -367,10 +369,8 @@ def _check_groups(problem: SubsetProblem, form: GroupedForm, sizes: Any, room: i
     return tuple(sorted({int(size) for size in sizes}))
 
 
-_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer")
+_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer", "surface")
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
-
-
 RIDGE_CHOSEN = "chosen with the size"
 """The ridge of a run that tries several, in its manifest: each has lines of its own, and more may be added later."""
 
@@ -387,6 +387,8 @@ def identity(work: Work) -> dict[str, Any]:
         more = {"largest_size": max(work.sizes), "work": work_of(work.fold_effort)}
     if work.selection.ridges:
         more["ridge"] = RIDGE_CHOSEN
+    if work.selection.surface:  # lines of such a journal have more in them
+        more["surface"] = True
     return {
         "data": work.problem.hash,
         "rows": work.problem.n_rows,
