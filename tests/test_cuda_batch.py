@@ -113,8 +113,8 @@ def test_without_a_device_one_sentence_says_why():
 
 
 def test_table_of_walks_has_the_layout_of_the_kernel():
-    assert WALK.itemsize == 14 * 8 + 8 + 4 * 4
-    assert [WALK.fields[name][1] for name in ("G", "keys", "yy", "N", "steps")] == [0, 104, 112, 120, 128]
+    assert WALK.itemsize == 16 * 8 + 8 + 4 * 4
+    assert [WALK.fields[name][1] for name in ("G", "keys", "yy", "N", "steps")] == [0, 120, 128, 136, 144]
     assert all(name.encode() in source().encode() for name in ("walk_chains", "flip_energies", "acceptance"))
 
 

@@ -5,11 +5,12 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pairflip import Schedule, SubsetProblem, datasets
+from pairflip import Schedule, SubsetProblem, datasets, sample, temper
 from pairflip.engines import WalkPlan
 from pairflip.engines.cuda import CudaEngine
 from pairflip.engines.cuda.batch import LARGEST
@@ -168,3 +169,37 @@ def test_ctrl_c_ends_a_long_batch_within_two_seconds():
     with pytest.raises(KeyboardInterrupt):
         walk_one(CudaEngine(), problem.gram, plan)
     assert time.perf_counter() - began < 3.0
+
+
+@pytest.mark.parametrize("k", [1, 3, 9, 20, 60])
+def test_supports_at_the_ends_of_steps_are_those_of_the_numba_engine(k):
+    data = datasets.make_planted(N=200, alpha=0.6, seed=k)
+    problem = SubsetProblem(data.X, data.y)
+    for gram in (problem.gram, problem.held_out([3]), problem.held_out([0, 5])):
+        plan = replace(paper_plan(k, gram.n_columns, 6), record=True)
+        (found,), expected = CudaEngine(slice_ns=3_000_000).walk([(gram, plan)]), walk_one(NumbaEngine(), gram, plan)
+        np.testing.assert_array_equal(found.record, expected.record)
+        np.testing.assert_allclose(found.record_energy, expected.record_energy, rtol=1e-9)
+        np.testing.assert_array_equal(found.record[:, -1], found.support)
+
+
+@pytest.mark.parametrize("k", [2, 9, 30, 70])
+def test_ladders_are_those_of_the_numba_engine(k):
+    data = datasets.make_correlated(M=160, N=150, k=10, correlation=0.6, snr=3.0, seed=k)
+    problem = SubsetProblem(data.X, data.y)
+    betas = temper(problem, k, sweeps=10, chains=1).betas
+    told = [
+        temper(problem, k, betas, sweeps=60, thin=2, chains=5, seed=1, engine=engine)
+        for engine in (CudaEngine(memory=1 << 24), "numba")
+    ]
+    for name in ("supports", "exchange", "round_trips", "acceptance"):
+        np.testing.assert_array_equal(getattr(told[0], name), getattr(told[1], name))
+    np.testing.assert_allclose(told[0].energies, told[1].energies, rtol=1e-9)
+
+
+def test_sampling_on_a_device_gives_the_draws_of_the_cpu():
+    data = datasets.make_planted(N=100, alpha=0.6, seed=0)
+    problem = SubsetProblem(data.X, data.y)
+    told = [sample(problem, 5, 20.0, sweeps=200, chains=300, seed=2, engine=engine) for engine in ("cuda", "numba")]
+    np.testing.assert_array_equal(told[0].supports, told[1].supports)
+    np.testing.assert_allclose(told[0].energies, told[1].energies, rtol=1e-9)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,27 +58,45 @@ def run_ladder(betas: Floats, rounds: int, k: int, key: NDArray[np.uint32], walk
     """
     n = betas.size
     supports, energies = np.zeros((n, rounds, k), np.int32), np.zeros((n, rounds))
-    accepted, traded, tried = (
-        np.zeros(n, np.int64),
-        np.zeros(max(n - 1, 0), np.int64),
-        np.zeros(max(n - 1, 0), np.int64),
-    )
-    who, heading, trips = np.arange(n), np.zeros(n, np.int64), 0  # heading: 1 to the cold end, -1 back from it
+    accepted, places = np.zeros((n, rounds), np.int64), np.zeros((rounds, n), np.int64)
+    who = np.arange(n)
     drawn = uniforms(key, np.arange(rounds * n), STREAM_EXCHANGES).reshape(rounds, n)
     for round_ in range(rounds):
-        for place in range(n):
-            support, energies[place, round_], count = walk(int(who[place]), round_, float(betas[place]))
-            supports[place, round_] = support
-            accepted[place] += count
+        places[round_] = who
+        for place, walker in enumerate(who.tolist()):
+            found = walk(walker, round_, float(betas[place]))
+            supports[walker, round_], energies[walker, round_], accepted[walker, round_] = found
         lower = np.arange(round_ % 2, n - 1, 2)
-        gain = (betas[lower + 1] - betas[lower]) * (energies[lower + 1, round_] - energies[lower, round_])
+        gain = energies[who[lower + 1], round_] - energies[who[lower], round_]
+        gain *= betas[lower + 1] - betas[lower]
         # Underflow is a refusal; a gain above 0 is an acceptance whatever the number.
         yes = drawn[round_, lower] <= np.exp(np.minimum(gain, 0.0))
-        tried[lower] += 1
-        traded[lower[yes]] += 1
         who[lower[yes]], who[lower[yes] + 1] = who[lower[yes] + 1], who[lower[yes]]
-        if n > 1:
-            trips += int(heading[who[0]] == -1)
-            heading[who[0]] = 1
-            heading[who[-1]] = -1 if heading[who[-1]] == 1 else heading[who[-1]]
-    return LadderResult(supports, energies, accepted, traded, tried, trips)
+    return from_places(supports, energies, accepted, places)
+
+
+def from_places(
+    supports: NDArray[np.int32], energies: Floats, accepted: NDArray[np.int64], places: NDArray[Any]
+) -> LadderResult:
+    """What walkers did, told by place on the ladder.
+
+    Parameters
+    ----------
+    supports : (R, D, k)
+        Of each walker at the end of each round.
+    energies, accepted : (R, D)
+        Likewise; flips accepted in the round.
+    places : (D, R)
+        Which walker stood at which place in a round.
+    """
+    rounds, n = places.shape
+    who, at = places.T, np.arange(rounds)
+    tried = np.array([len(range(lower % 2, rounds - 1, 2)) for lower in range(n - 1)], dtype=np.int64)
+    traded = (places[:-1, :-1] == places[1:, 1:]).sum(axis=0) if n > 1 else np.zeros(0)
+    heading, trips = np.zeros(n, np.int64), 0  # 1: to the cold end, -1: back from it
+    for first, last in places[1:, [0, -1]].tolist() if n > 1 else ():
+        trips += int(heading[first] == -1)
+        heading[first] = 1
+        heading[last] = -1 if heading[last] == 1 else heading[last]
+    told = supports[who, at], energies[who, at], accepted[who, at].sum(axis=1)
+    return LadderResult(*told, traded.astype(np.int64), tried, trips)

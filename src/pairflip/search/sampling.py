@@ -53,6 +53,31 @@ class HasWalkers(Protocol):
         ...
 
 
+@runtime_checkable
+class HasLadders(Protocol):
+    """An engine that walks many ladders together."""
+
+    name: str
+
+    def ladders(
+        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32]
+    ) -> list[LadderResult]:
+        """What `exchange.run_ladder` would find for each of `keys` (L, R, 2).
+
+        Parameters
+        ----------
+        gram, k
+            The problem, and the number of columns.
+        betas : (R,)
+            Inverse temperatures, ascending.
+        rounds, flips : int
+            How many rounds there will be, and flips in each.
+        keys
+            Of the walkers of each ladder.
+        """
+        ...
+
+
 def sample(
     problem: SubsetProblem,
     k: int,
@@ -81,8 +106,8 @@ def sample(
         Sweeps (N attempted flips) that count, those before (a fifth by default), and between two draws.
     chains, seed : int
         Independent walks, and what their random numbers depend on.
-    engine : {"auto", "numba", "reference"}
-        What walks the chains.
+    engine : {"auto", "numba", "cuda", "reference"}
+        What walks the chains. A device pays for hundreds of chains.
     n_jobs : int, optional
         Threads; the result does not depend on them.
     """
@@ -151,7 +176,7 @@ def temper(
     began, k = time.perf_counter(), check_size(problem, k)
     _check_counts(sweeps=sweeps, chains=chains)
     gram, walker = problem.gram, _engine(problem, engine)
-    if not isinstance(walker, HasWalkers):
+    if not isinstance(walker, (HasWalkers, HasLadders)):
         raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
     n, seed = gram.n_columns, check_seed(seed)
     every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(gram, k)))) if thin is None else thin
@@ -162,7 +187,10 @@ def temper(
     threads = local_threads(n_jobs)
     if isinstance(betas, str) and betas == "auto":
         end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
-        ladder = auto_ladder(walker, gram, k, _read_betas([end])[0], seed)
+        # A short run of one ladder, which no device is woken for: the same temperatures on every engine.
+        pilot = walker if isinstance(walker, HasWalkers) else get_engine("numba")
+        assert isinstance(pilot, HasWalkers)
+        ladder = auto_ladder(pilot, gram, k, _read_betas([end])[0], seed)
     else:
         ladder = _read_betas(betas)
     skipped, draws = -(-before // every), max(1, sweeps // every)
@@ -187,18 +215,26 @@ def noise_beta(problem: SubsetProblem, k: int) -> float:
 
 @one_blas_thread()
 def _ladders(
-    walker: HasWalkers, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, chains: int, seed: int,
+    walker: HasWalkers | HasLadders, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, chains: int, seed: int,
     threads: int, first: int = 0,
 ) -> list[LadderResult]:  # fmt: skip
-    """Independent ladders, in threads; their addresses count from `first` on."""
+    """Independent ladders, in threads or together on a device; their addresses count from `first` on."""
+    if isinstance(walker, HasLadders):
+        every = np.stack([_keys(seed, k, first + chain, betas.size) for chain in range(chains)])
+        return walker.ladders(gram, k, betas, rounds, flips, every)
     gram.matrix if gram.dense else None  # noqa: B018 - formed before there are threads
 
     def one(chain: int) -> LadderResult:
-        keys = chain_keys(seed, k, None, (first + chain) * _MOST_PLACES + np.arange(betas.size))
+        keys = _keys(seed, k, first + chain, betas.size)
         return run_ladder(betas, rounds, k, keys[0], walker.walkers(gram, k, keys, rounds, flips).walk)
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(one, range(chains)))
+
+
+def _keys(seed: int, k: int, ladder: int, places: int) -> NDArray[np.uint32]:
+    """Of the random numbers of the walkers of a ladder."""
+    return chain_keys(seed, k, None, ladder * _MOST_PLACES + np.arange(places))
 
 
 def auto_ladder(walker: HasWalkers, gram: Gram, k: int, coldest: float, seed: int) -> Floats:
@@ -234,8 +270,7 @@ def _engine(problem: SubsetProblem, engine: str | Engine) -> Engine:
             f"the problem has the loss {problem.loss.name!r} or limits on columns; expected squared error of one "
             "target: there is no sampling for others."
         )
-    walker = get_engine(engine)
-    return get_engine("numba") if walker.prefers_many else walker
+    return get_engine(engine)
 
 
 def _read_betas(betas: Iterable[Any]) -> Floats:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from pairflip.engines.base import Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.cuda.batch import WORTH_CHAINS, WORTH_SECONDS, cut, refusal, size_class, worthwhile
 from pairflip.engines.cuda.device import WALK, Matrices, device_name, free_bytes, kernels, order_bytes, why_unavailable
+from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
+from pairflip.engines.exchange import LadderResult
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 
@@ -112,6 +114,29 @@ class CudaEngine:
             for (_, plan), pieces in zip(pairs, parts, strict=True)
         ]
 
+    def ladders(
+        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32]
+    ) -> list[LadderResult]:
+        """Ladders of walkers that trade places, together.
+
+        Parameters
+        ----------
+        gram, k
+            The problem, and the number of columns.
+        betas : (R,)
+            Inverse temperatures, ascending.
+        rounds, flips : int
+            How many rounds there are, and flips of each walker in each.
+        keys : (L, R, 2)
+            Of the walkers of each ladder.
+        """
+        free = free_bytes()
+        reason = refusal(gram, k, flips, free)
+        if reason is not None:
+            raise Refused(reason)
+        budget = self._memory if self._memory is not None else free * 3 // 5
+        return list(run_ladders(gram, k, betas, rounds, flips, keys, budget))
+
 
 def _joined(plan: WalkPlan, pieces: list[tuple[int, WalkResult]]) -> WalkResult:
     """One result from those of pieces that begin at the chains given."""
@@ -120,5 +145,5 @@ def _joined(plan: WalkPlan, pieces: list[tuple[int, WalkResult]]) -> WalkResult:
         none = np.zeros(0)
         return WalkResult(steps, steps.astype(np.int64), slots, slots.copy(), none, none.astype(np.int64))
     ordered = [result for _, result in sorted(pieces, key=lambda piece: piece[0])]
-    fields = WalkResult.__dataclass_fields__
+    fields = [name for name in WalkResult.__dataclass_fields__ if getattr(ordered[0], name) is not None]
     return WalkResult(**{name: np.concatenate([getattr(result, name) for result in ordered]) for name in fields})

@@ -82,7 +82,8 @@ def matrix_bytes(gram: Gram) -> int:
 
 def result_bytes(plan: WalkPlan) -> int:
     """Device memory of what one chain is told and answers."""
-    return 12 * plan.betas.size + 8 * plan.k + 32
+    record = (4 * plan.k + 8) * plan.betas.size if plan.record else 0
+    return 12 * plan.betas.size + 8 * plan.k + 32 + record
 
 
 def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:

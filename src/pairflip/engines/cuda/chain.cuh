@@ -632,6 +632,11 @@ struct Chain {
         chain_sync();
     }
 
+    __device__ __forceinline__ void start_step() {
+        set_step();
+        if (filtered) set_ceilings();
+    }
+
     __device__ __forceinline__ void begin(double first_energy) {
         t = 0;
         number = mark = accepted = step = quiet = filtered = drawn = at = length = 0;
@@ -653,6 +658,13 @@ struct Chain {
         }
     }
 
+    // Writes the support at the end of step a, for those who sample.
+    __device__ __forceinline__ void keep_record(int a, double its_energy) {
+        size_t here = (size_t)shared->clock.chain * shared->walk.steps + a;
+        for (int m = thread; m < k; m += THREADS) shared->walk.record[here * k + m] = order[m];
+        if (thread == 0) shared->walk.record_energy[here] = its_energy;
+    }
+
     // Goes on to the next block, step, survey; true when the chain has come to its end, or can accept nothing more.
     __device__ __forceinline__ bool end_of_block() {
         t += drawn;
@@ -666,11 +678,15 @@ struct Chain {
                 shared->walk.accepted[here] = accepted;
                 shared->hot = 16 * (long long)accepted > number;
             }
+            if (shared->walk.record) {
+                chain_sync();
+                keep_record(step, energy);
+            }
             number = mark = accepted = 0;
             sum = 0.0;
             if (++step == steps) return true;
-            set_step();
-            if (filtered) set_ceilings();
+            if (shared->walk.pauses) return false;
+            start_step();
         }
         if (!filtered && quiet > QUIET_SWEEPS * (N - k)) {
             survey();
@@ -710,6 +726,8 @@ struct Chain {
             walk->energy[here] = a == step ? (sum + final_energy * (flips - mark)) / flips : final_energy;
             walk->accepted[here] = a == step ? accepted : 0;
         }
+        if (walk->record)
+            for (int a = step; a < steps; a++) keep_record(a, final_energy);
         for (int m = thread; m < k; m += THREADS) {
             walk->support[(size_t)chain * k + m] = order[m];
             walk->best[(size_t)chain * k + m] = shared->best[m];

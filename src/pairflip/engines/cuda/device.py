@@ -17,9 +17,9 @@ SOURCES = ("algebra.cuh", "state.cuh", "chain.cuh", "walk.cu")
 # Eight-byte fields first and an even number of four-byte ones: no padding, so that both sides agree.
 WALK = np.dtype(
     [(name, np.uint64) for name in ("G", "b", "unit", "left_out", "betas", "coldest", "ends", "energy")]
-    + [(name, np.uint64) for name in ("final_energy", "accepted", "support", "best", "refreshes", "keys")]
-    + [("yy", np.float64)]
-    + [(name, np.int32) for name in ("N", "k", "steps", "unused")]
+    + [(name, np.uint64) for name in ("final_energy", "record_energy", "accepted", "support", "best", "refreshes")]
+    + [("record", np.uint64), ("keys", np.uint64), ("yy", np.float64)]
+    + [(name, np.int32) for name in ("N", "k", "steps", "pauses")]
 )
 """`struct Walk` of the kernel."""
 
@@ -56,6 +56,7 @@ class Kernels:
     """The compiled kernels of a size class."""
 
     walk: Any
+    trade_places: Any
     flip_energies: Any
     acceptance: Any
     shared_bytes: int
@@ -79,8 +80,9 @@ def kernels(size: SizeClass, far: bool) -> Kernels:
     module = cupy.RawModule(code=source(), options=(*options, "-DFAR_ORDER") if far else tuple(options))
     size_of = cupy.zeros(1, np.int32)
     module.get_function("shared_bytes")((1,), (1,), (size_of,))
-    walk, energies = module.get_function("walk_chains"), module.get_function("flip_energies")
-    return Kernels(walk, energies, module.get_function("acceptance"), int(size_of[0]))
+    names = "walk_chains", "trade_places", "flip_energies", "acceptance"
+    walk, trade, energies, acceptance = map(module.get_function, names)
+    return Kernels(walk, trade, energies, acceptance, int(size_of[0]))
 
 
 def order_bytes(n_columns: int) -> int:

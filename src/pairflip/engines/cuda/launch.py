@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -50,17 +51,23 @@ class _Packer:
 class _Results:
     """Room for what the chains of a group answer, pieces one after the other."""
 
-    def __init__(self, chains: NDArray[np.int64], steps: NDArray[np.int64], k: NDArray[np.int64]) -> None:
+    def __init__(
+        self, chains: NDArray[np.int64], steps: NDArray[np.int64], k: NDArray[np.int64], records: NDArray[np.bool_]
+    ) -> None:
         import cupy
 
         def offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
             return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
         self.by_chain, self.by_step, self.by_slot = offsets(chains), offsets(chains * steps), offsets(chains * k)
-        self._k = k
+        self._k, self._records = k, records
+        kept = chains * steps * records
+        self.by_record_step, self.by_record = offsets(kept), offsets(kept * k)
         self.energy, self.accepted = cupy.zeros(self.by_step[-1]), cupy.zeros(self.by_step[-1], np.int32)
         self.support, self.best = (cupy.zeros(self.by_slot[-1], np.int32) for _ in range(2))
         self.final_energy, self.refreshes = cupy.zeros(self.by_chain[-1]), cupy.zeros(self.by_chain[-1], np.int32)
+        self.record_energy = cupy.zeros(self.by_record_step[-1])
+        self.record = cupy.zeros(self.by_record[-1], np.int32)
 
     def addresses(self, table: Any) -> None:
         """Enter the room of each piece into the kernel's table."""
@@ -73,6 +80,9 @@ class _Results:
             ("refreshes", self.by_chain, 4),
         ):
             table[name] = getattr(self, name).data.ptr + size * at[:-1].astype(np.uint64)
+        for name, at, size in (("record_energy", self.by_record_step, 8), ("record", self.by_record, 4)):
+            there = getattr(self, name).data.ptr + size * at[:-1].astype(np.uint64)
+            table[name] = np.where(self._records, there, 0).astype(np.uint64)
 
     def download(self, steps: NDArray[np.int64]) -> list[WalkResult]:
         """The answers of each piece, as rows of arrays that pieces of equal shape share (there may be very many)."""
@@ -91,6 +101,17 @@ class _Results:
             fields = *steps_of, *slots_of, final[by_chain], refreshes[by_chain]
             edges = (self.by_chain[a : b + 1] - self.by_chain[a]).tolist()
             results += [WalkResult(*(field[first:last] for field in fields)) for first, last in pairwise(edges)]
+        return self._with_records(results, steps) if self._records.any() else results
+
+    def _with_records(self, results: list[WalkResult], steps: NDArray[np.int64]) -> list[WalkResult]:
+        """The same with the supports at the ends of steps, where they were asked for."""
+        supports, energies = self.record.get(), self.record_energy.get()
+        for number in np.flatnonzero(self._records).tolist():
+            shape = -1, int(steps[number])
+            record = supports[slice(*self.by_record[number : number + 2])].reshape(*shape, int(self._k[number]))
+            record.sort(axis=2)
+            energy = energies[slice(*self.by_record_step[number : number + 2])].reshape(shape)
+            results[number] = replace(results[number], record=record, record_energy=energy)
         return results
 
 
@@ -159,7 +180,7 @@ def run_group(
     table["yy"] = [gram.yy for gram in grams]
     table["N"] = [gram.n_columns for gram in grams]
     table["k"], table["steps"] = k, steps
-    results = _Results(chains, steps, k)
+    results = _Results(chains, steps, k, np.array([plan.record for plan in plans]))
     results.addresses(table)
     tasks = queue(np.array([row[3] for row in of_plan]), chains)
     _walk(cupy.asarray(table.view(np.uint8)), tasks, int(k.max()), int(table["N"].max()), k, tick, slice_ns)

@@ -20,11 +20,11 @@ constexpr double QUIET_SWEEPS = 1.5;         // a survey costs about one and a h
 struct Walk {
     const double *G, *b, *unit, *left_out, *betas, *coldest;
     const long long *ends;
-    double *energy, *final_energy;
-    int *accepted, *support, *best, *refreshes;
+    double *energy, *final_energy, *record_energy;
+    int *accepted, *support, *best, *refreshes, *record;  // the records are null where nobody asks for them
     const u32 *keys;
     double yy;
-    int N, k, steps, unused;
+    int N, k, steps, pauses;  // pauses: put away after every step, whose successor's beta is written meanwhile
 };
 
 struct Task {

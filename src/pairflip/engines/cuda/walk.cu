@@ -14,6 +14,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
     Shared *shared = chain.shared;
     Need need = NOTHING;
     bool active = chain.restore(home, bytes);
+    if (active && shared->walk.pauses) chain.start_step();
     if (chain.thread == 0) shared->deadline = nanoseconds() + slice_ns;
     chain_sync();
     u32 undo = 0, ticks = 0;
@@ -63,12 +64,13 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             continue;
         }
         if (chain.at == chain.length) {
+            int before = chain.step;
             if (chain.end_of_block()) {
                 need = FINISH;
                 continue;
             }
             // Now and then: asking for the time makes the warps of a chain wait for each other.
-            if ((++ticks & 127) == 0 && chain.late()) {
+            if ((shared->walk.pauses && chain.step != before) || ((++ticks & 127) == 0 && chain.late())) {
                 chain.save(home, bytes);
                 return;
             }
@@ -85,6 +87,26 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
         if (filtered && !chain.filtered) chain.cut_block(when);
     }
     if (chain.thread == 0) reinterpret_cast<Shared *>(home + sizeof(double) * K8 * K8)->clock.active = 0;
+}
+
+// Walkers of ladders trade places after a round: one block for each ladder, one thread for each place. `who` (ladder,
+// round, place) says which walker stands where; `betas` (walker, round) is what walkers read when they go on.
+extern "C" __global__ void trade_places(const double *ladder, int places, int round, int rounds, const double *drawn,
+                                        const double *energy, double *betas, int *who) {
+    int first = blockIdx.x * places;
+    const int *now = who + ((size_t)blockIdx.x * rounds + round) * places;
+    const double *u = drawn + ((size_t)blockIdx.x * rounds + round) * places;
+    for (int place = threadIdx.x; place < places; place += blockDim.x) {
+        // In even rounds the first and second, third and fourth ..., in odd ones the others.
+        int lower = (place & 1) == (round & 1) ? place : place - 1, walker = now[place];
+        if (lower >= 0 && lower + 1 < places) {
+            double gain = ladder[lower + 1] - ladder[lower];
+            gain *= energy[(size_t)(first + now[lower + 1]) * rounds + round] - energy[(size_t)(first + now[lower]) * rounds + round];
+            if (u[lower] <= exp(fmin(gain, 0.0))) walker = now[2 * lower + 1 - place];
+        }
+        who[((size_t)blockIdx.x * rounds + round + 1) * places + place] = walker;
+        betas[(size_t)(first + walker) * rounds + round + 1] = ladder[place];
+    }
 }
 
 // How much shared memory a chain needs beside its order.
