@@ -7,7 +7,7 @@ from _curves_equal import assert_same_curve
 from pairflip import SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
 from pairflip.search.annealing import ON_THE_CPU, anneal
-from pairflip.selection import device, select_many
+from pairflip.selection import launches, select_many
 
 
 class Batches:
@@ -77,7 +77,7 @@ def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, mon
     engine = Batches()
     together = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=engine, **paper))
     assert len(engine.batches) == 1
-    monkeypatch.setattr(device, "_LAUNCH_NS", 1e6)
+    monkeypatch.setattr(launches, "_LAUNCH_NS", 1e6)
     cut = Batches()
     in_parts = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=cut, **paper))
     assert len(cut.batches) > 3

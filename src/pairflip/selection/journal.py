@@ -37,6 +37,7 @@ from pairflip.selection.manifest import (
     refuse_files,
     sync_folder,
 )
+from pairflip.selection.many_folds import AnyOutcome, ManyFolds
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.selection.walks import Outcome, gram_of
 from pairflip.text import plural
@@ -57,6 +58,7 @@ class Found:
     """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
 
     pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
+    many: ManyFolds = field(default_factory=ManyFolds)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
@@ -78,11 +80,13 @@ class Found:
     def clear(self) -> None:
         """Forget everything."""
         self.pieces.clear()
+        self.many.clear()
         self.steps.clear()
 
     @property
     def done(self) -> set[Address]:
         """Addresses of the finished chains."""
+        self.many.take_apart(self.pieces)
         return {
             (size, fold, chain)
             for (size, fold), pieces in self.pieces.items()
@@ -115,6 +119,10 @@ class Found:
         chains : int
             How many chains each has.
         """
+        together = self.many.cells(size, folds, chains)
+        if together is not None:
+            return together
+        self.many.take_apart(self.pieces, size)
         pieces = [piece for fold in folds for piece in _in_order(self.pieces[size, fold], chains)]
         supports, energies = (np.concatenate(parts) for parts in zip(*((p[1], p[2]) for p in pieces), strict=True))
         return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)
@@ -180,11 +188,11 @@ class Journal:
                 found.put(chain)
         return found
 
-    def write(self, outcomes: Iterable[Outcome]) -> None:
+    def write(self, outcomes: Iterable[AnyOutcome]) -> None:
         """Append finished tasks: they survive whatever happens to this process next."""
         if self.lost:
             return
-        lines = [to_line(chain, self._key) for outcome in outcomes for chain in chains_of(outcome)]
+        lines = [to_line(c, self._key) for each in outcomes for piece in each.by_fold() for c in chains_of(piece)]
         with clear_errors(self.folder):
             if self._file is None and not self._open():
                 return

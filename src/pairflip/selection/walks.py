@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
@@ -42,6 +42,15 @@ class Outcome(NamedTuple):
     supports: NDArray[np.int64]
     energies: Floats
     steps: Floats
+
+    @property
+    def count(self) -> int:
+        """Chains."""
+        return self.task.last - self.task.first
+
+    def by_fold(self) -> Iterator[Outcome]:
+        """This one."""
+        yield self
 
 
 class TooFewColumns(ValueError):
