@@ -6,6 +6,7 @@ import pytest
 from _curves_equal import assert_same_curve
 from pairflip import SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
+from pairflip.engines.together import ManyWalked
 from pairflip.search.annealing import ON_THE_CPU, anneal
 from pairflip.selection import launches, select_many
 
@@ -121,3 +122,37 @@ def test_searches_run_on_the_cpu_and_say_so(tables):
     trace = anneal(problem, 3, engine=engine)
     assert engine.batches == []
     assert (trace.engine, trace.note) == ("numba", ON_THE_CPU)
+
+
+class Failing(Batches):
+    """A device that is lost in its second launch, after it has answered half of it."""
+
+    failures = (RuntimeError,)
+    lanes = 2
+
+    def walk_many(self, together, ready, *, tick=None, lane=0):
+        self.batches.append([each.k for each in together])
+        failing = len(self.batches) > 1
+        for at, each in enumerate(together[: len(together) // 2] if failing else together):
+            ready(at, ManyWalked.of(get_engine("numba").walk(list(each.pairs()))))
+        if failing:
+            raise RuntimeError("out of memory: 12 bytes\nwere wanted")
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, monkeypatch):
+    monkeypatch.setattr(launches, "_LEAST_NS", 1e7)
+    problem, engine = SubsetProblem(tables[0].X, tables[0].y), Failing()
+    curve = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
+    assert len(engine.batches) > 1
+    said = "walked on the CPU from the failure of the device on: RuntimeError: out of memory: 12 bytes were wanted"
+    assert curve.notes == (said,)
+    on_cpu = select_size(problem, [1, 3, 5], cv, chains=3, engine="numba")
+    assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
+
+
+def test_other_errors_of_a_device_are_not_hidden(tables):
+    engine = Failing()
+    engine.failures, engine.batches = (), [0]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        select_size(SubsetProblem(tables[0].X, tables[0].y), [1, 3], 4, chains=3, engine=engine)

@@ -205,7 +205,7 @@ def _of_nothing(work: Work, errors: HeldOutJudge) -> _Folds:
 
 
 def _training_rows(work: Work) -> NDArray[np.int64]:
-    return np.array([work.problem.rows_present - held.size for held in work.folds.left_out])
+    return np.asarray(work.problem.rows_present - np.array([held.size for held in work.folds.left_out]))
 
 
 def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:

@@ -12,10 +12,11 @@ import numpy as np
 
 from pairflip.engines import Engine, Tick, WalkPlan, get_engine
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.together import ManyWalked
 from pairflip.jobs import local_threads
 from pairflip.selection.launches import Batch, judge, launches, prepare, run_seconds, walk
 from pairflip.selection.many_folds import AnyOutcome
-from pairflip.selection.tasks import Job, Task, Work, batches
+from pairflip.selection.tasks import Job, Work, batches
 from pairflip.selection.walks import Halted, run_batch
 
 _CPU_NS = 2e8  # what a thread takes at a time of what the device cannot hold
@@ -140,20 +141,21 @@ class _Run:
     def _walk(self, batch: Batch, lane: int, judges: ThreadPoolExecutor) -> int:
         """Walk one batch; returns how many answers were handed to the judges."""
         planned, on_cpu = prepare(self._engine, self._jobs, batch)
-        handed = 0
+        left = dict(enumerate(planned))
+
+        def ready(at: int, walked: ManyWalked) -> None:
+            each = left.pop(at)
+            self._follow("judged", each.job, judges.submit(judge, self._jobs[each.job][0], each, walked))
+
         if self._lost is None and planned:
             try:
-                found = walk(self._engine, planned, self._heard, lane)
+                walk(self._engine, planned, ready, self._heard, lane)
             except self._failures as error:
                 self._lost = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            else:
-                for each, walked in zip(planned, found, strict=True):
-                    self._follow("judged", each.job, judges.submit(judge, self._jobs[each.job][0], each, walked))
-                handed = len(planned)
-        if self._lost is not None:
-            on_cpu = [(job, [Task(*row) for row in table.tolist()]) for job, table in batch]
-            for job, _ in on_cpu:
-                self._rescue(self._jobs[job][0], self._lost)
+        handed = len(planned) - len(left)
+        for each in left.values():
+            self._rescue(self._jobs[each.job][0], str(self._lost))
+            on_cpu.append((each.job, each.tasks))
         for job, tasks in on_cpu:
             work = self._jobs[job][0]
             for some in batches(work, tasks, _CPU_NS):

@@ -122,7 +122,7 @@ class Found:
         together = self.many.cells(size, folds, chains)
         if together is not None:
             return together
-        self.many.take_apart(self.pieces, size)
+        self.many.take_apart(self.pieces, size, folds)
         pieces = [piece for fold in folds for piece in _in_order(self.pieces[size, fold], chains)]
         supports, energies = (np.concatenate(parts) for parts in zip(*((p[1], p[2]) for p in pieces), strict=True))
         return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)

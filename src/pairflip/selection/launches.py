@@ -6,7 +6,7 @@ Nothing is done here for a single chain: folds that leave out one row are walked
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -31,9 +31,10 @@ Numbers = NDArray[np.int64]
 Batch = list[tuple[int, Numbers]]
 """Of some jobs, by their numbers, tasks as rows (size, fold, first, last)."""
 
-_LAUNCH_NS = 6e11  # of one CPU core: some seconds of a device; what is found meanwhile is judged
-_LEAST_NS = 2e10  # below it a launch does not fill a device
+_LAUNCH_NS = 2e12  # of one CPU core: some seconds of a device, so that the last chains of a launch matter little
+_LEAST_NS = 2e11  # below it a launch does not fill a device, or not for long
 _PARTS = 4  # of a run, at least, where they are not too small: judging goes on while the device walks
+_SOON = 2  # the first launches are small: a device waits for the first
 
 
 def run_seconds(work: Work) -> float:
@@ -44,7 +45,8 @@ def run_seconds(work: Work) -> float:
 def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
     """All tasks, in parts that keep a device busy for some seconds."""
     total = 1e9 * sum(run_seconds(work) for work, _ in jobs)
-    target = min(_LAUNCH_NS, max(total / _PARTS, _LEAST_NS))
+    full = min(_LAUNCH_NS, max(total / _PARTS, _LEAST_NS))
+    target, soon = min(full, _LEAST_NS), _SOON
     batch: Batch = []
     filled = 0.0
     for job, (work, tasks) in enumerate(jobs):
@@ -59,7 +61,8 @@ def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
             first, done = last, float(upto[last - 1])
             if filled >= target:
                 yield batch
-                batch, filled = [], 0.0
+                batch, filled, soon = [], 0.0, soon - 1
+                target = full if soon <= 0 else target
     if batch:
         yield batch
 
@@ -74,6 +77,12 @@ class Planned:
     first: int
     task: Task | None = None
     gram: Gram | None = None
+
+    @property
+    def tasks(self) -> list[Task]:
+        """What it does, fold by fold."""
+        last = self.first + self.walks.chains
+        return [Task(self.walks.k, fold, self.first, last) for fold in self.folds.tolist()]
 
 
 def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[Planned], list[tuple[int, list[Task]]]]:
@@ -167,7 +176,9 @@ def _one_by_one(engine: Any, job: int, work: Work, table: Numbers) -> tuple[list
     return planned, refused
 
 
-def walk(engine: Any, planned: Sequence[Planned], tick: Tick, lane: int) -> list[ManyWalked]:
+def walk(
+    engine: Any, planned: Sequence[Planned], ready: Callable[[int, ManyWalked], None], tick: Tick, lane: int
+) -> None:
     """Have an engine walk, all at once if it can do that, else pair by pair.
 
     Parameters
@@ -176,6 +187,8 @@ def walk(engine: Any, planned: Sequence[Planned], tick: Tick, lane: int) -> list
         What walks.
     planned : sequence of Planned
         What is to be walked.
+    ready : callable
+        Is given the number of each of them and where its chains went, as soon as that is known.
     tick : callable
         Hears of flips as they are done.
     lane : int
@@ -183,13 +196,11 @@ def walk(engine: Any, planned: Sequence[Planned], tick: Tick, lane: int) -> list
     """
     together = [each.walks for each in planned]
     if hasattr(engine, "walk_many"):
-        found: list[ManyWalked] = engine.walk_many(together, tick=tick, lane=lane)
-        return found
-    results = engine.walk([pair for walks in together for pair in walks.pairs()], tick=tick)
-    ends = np.cumsum([walks.which.size for walks in together]).tolist()
-    return [
-        ManyWalked.of(results[end - walks.which.size : end]) for walks, end in zip(together, ends, strict=True)
-    ]
+        engine.walk_many(together, ready, tick=tick, lane=lane)
+        return
+    results = iter(engine.walk([pair for walks in together for pair in walks.pairs()], tick=tick))
+    for at, walks in enumerate(together):
+        ready(at, ManyWalked.of([next(results) for _ in range(walks.which.size)]))
 
 
 @one_blas_thread()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.selection.tasks import Task
+from pairflip.selection.tasks import ALL_ROWS, Task
 from pairflip.selection.walks import Outcome
 
 
@@ -79,8 +79,22 @@ class ManyFolds:
         supports, energies = ([getattr(each, name) for each in known] for name in ("supports", "energies"))
         return np.concatenate(supports)[order], np.concatenate(energies)[order]
 
-    def take_apart(self, pieces: dict[tuple[int, int], list[Outcome]], size: int | None = None) -> None:
-        """Move what is known of a size (None: of all) to `pieces`, fold by fold."""
+    def take_apart(
+        self, pieces: dict[tuple[int, int], list[Outcome]], size: int | None = None, folds: Sequence[int] = ()
+    ) -> None:
+        """Move what is known of a size (None: of all) to `pieces`, fold by fold, unless it has none of these folds.
+
+        Parameters
+        ----------
+        pieces : dict
+            What is known of each (size, fold).
+        size : int or None
+            Which size.
+        folds : sequence of int
+            Which folds are asked for; none of them means all.
+        """
+        if len(folds) == 1 and folds[0] == ALL_ROWS:
+            return
         for each in list(self._known) if size is None else [size]:
             for outcome in self._known.pop(each, ()):
                 for piece in outcome.by_fold():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from pairflip.engines.cuda.device import (
     failures,
     free_bytes,
     kernels,
+    on_lane,
     order_bytes,
     request,
     why_unavailable,
@@ -80,8 +80,6 @@ class CudaEngine:
         self._memory = memory
         self._slice_ns = slice_ns
         self._devices = list(range(device_count())) if devices is None else list(devices)
-        self._streams: dict[int, Any] = {}
-        self._lock = Lock()
 
     @property
     def lanes(self) -> int:
@@ -148,20 +146,27 @@ class CudaEngine:
         return results
 
     def walk_many(
-        self, together: Sequence[ManyWalks], *, tick: Tick | None = None, lane: int = 0
-    ) -> list[ManyWalked]:
+        self,
+        together: Sequence[ManyWalks],
+        ready: Callable[[int, ManyWalked], None],
+        *,
+        tick: Tick | None = None,
+        lane: int = 0,
+    ) -> None:
         """The same for walks that are whole arrays already, on one lane; several threads may do so at a time.
 
         Parameters
         ----------
         together
             The walks.
+        ready
+            Is given the number of each of them and its result, as soon as it is there.
         tick
             Hears of flips as they are done.
         lane
             Which lane, from 0 to `lanes` - 1: a queue of one of the devices.
         """
-        with self._on(lane):
+        with on_lane(self._devices[lane % len(self._devices)], lane // len(self._devices)):
             free = free_bytes()
             # Thousands of walks share few problems, sizes and schedules, and each distinct one is asked about once.
             distinct = {(id(each.forms.root), each.k, id(each.flips)): each for each in together}
@@ -169,15 +174,21 @@ class CudaEngine:
                 reason = refusal(each.forms.root, each.k, int(each.flips.max(initial=0)), free)
                 if reason is not None:
                     raise Refused(reason)
-            self.get_ready([(each.k, each.forms.root.n_columns) for each in together])
             # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
-            budget = self._memory if self._memory is not None else free * 4 // 5 // LANES
+            groups = cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES)
+            self.get_ready([(together[group[0].walks].k, together[group[0].walks].forms.root.n_columns) for group in groups])
+            open_parts = Counter(part.walks for group in groups for part in group)
+            pieces: dict[int, list[tuple[Part, ManyWalked]]] = defaultdict(list)
             matrices = Matrices()
-            pieces: list[list[tuple[Part, ManyWalked]]] = [[] for _ in together]
-            for group in cut(together, budget):
+            for at, each in enumerate(together):
+                if not open_parts[at]:
+                    ready(at, ManyWalked.room(each))
+            for group in groups:
                 for part, walked in run_group(together, group, matrices, tick, self._slice_ns):
                     pieces[part.walks].append((part, walked))
-        return [_whole(each, own) for each, own in zip(together, pieces, strict=True)]
+                    open_parts[part.walks] -= 1
+                    if not open_parts[part.walks]:
+                        ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
 
     def get_ready(self, sizes: Sequence[tuple[int, int]]) -> None:
         """Begin to compile what supports of (k, number of columns) need."""
@@ -207,27 +218,21 @@ class CudaEngine:
         budget = self._memory if self._memory is not None else free * 3 // 5
         return list(run_ladders(gram, k, betas, rounds, flips, keys, budget))
 
-    @contextmanager
-    def _on(self, lane: int) -> Iterator[None]:
-        """Have everything that this thread asks of CuPy done on the device and in the queue of a lane."""
-        import cupy
-
-        with self._lock, cupy.cuda.Device(self._devices[lane % len(self._devices)]):
-            if lane not in self._streams:
-                self._streams[lane] = cupy.cuda.Stream(non_blocking=True)
-        with cupy.cuda.Device(self._devices[lane % len(self._devices)]), self._streams[lane]:
-            yield
-
     def _divided(self, together: Sequence[ManyWalks], tick: Tick | None) -> list[ManyWalked]:
         """All walks, each device its share of the chains."""
         devices = len(self._devices)
         if devices == 1:
-            return self.walk_many(together, tick=tick)
+            return self._on_one(together, tick, 0)
         shares = [[share(each, device, devices) for each in together] for device in range(devices)]
         with ThreadPoolExecutor(devices, thread_name_prefix="pairflip") as pool:
-            walking = [pool.submit(self.walk_many, own, tick=tick, lane=d) for d, own in enumerate(shares)]
+            walking = [pool.submit(self._on_one, own, tick, device) for device, own in enumerate(shares)]
             found = [future.result() for future in walking]
         return [interleaved(each, [own[at] for own in found]) for at, each in enumerate(together)]
+
+    def _on_one(self, together: Sequence[ManyWalks], tick: Tick | None, lane: int) -> list[ManyWalked]:
+        found: dict[int, ManyWalked] = {}
+        self.walk_many(together, found.__setitem__, tick=tick, lane=lane)
+        return [found[at] for at in range(len(together))]
 
 
 def _whole(walks: ManyWalks, pieces: list[tuple[Part, ManyWalked]]) -> ManyWalked:

@@ -147,7 +147,8 @@ def cut(together: Sequence[ManyWalks], budget: int) -> list[list[Part]]:
     for walks in together:
         number = roots.setdefault(id(walks.forms.root), len(roots))
         # One kernel after the other, and problem by problem, so that a matrix is sent once; then equal shapes together.
-        keys.append((size_class(walks.k).tiles, number, walks.k))
+        # Long chains first: what comes last ends soon after the device falls idle, and takes little time to be judged.
+        keys.append((-size_class(walks.k).tiles, number, walks.k))
     groups: list[list[Part]] = []
     used, held, tiles = 0, set[int](), 0
     for at in sorted(range(len(together)), key=keys.__getitem__):

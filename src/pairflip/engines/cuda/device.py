@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -132,6 +134,27 @@ def _kernels(size: SizeClass, far: bool) -> Kernels:
     names = "walk_chains", "trade_places", "flip_energies", "acceptance"
     walk, trade, energies, acceptance = map(module.get_function, names)
     return Kernels(walk, trade, energies, acceptance, int(size_of[0]))
+
+
+_streams: dict[tuple[int, int], Any] = {}
+
+
+@contextmanager
+def on_lane(device: int, lane: int) -> Iterator[None]:
+    """Have everything that this thread asks of CuPy done on a device, in the queue of one of its lanes.
+
+    Lanes live as long as the process: CuPy keeps the memory of each for its own later use. The first comes before the
+    second, which gets what the first leaves idle.
+    """
+    import cupy
+
+    with cupy.cuda.Device(device):
+        with _lock:
+            if (device, lane) not in _streams:
+                _streams[device, lane] = cupy.cuda.Stream(non_blocking=True, priority=min(0, lane - 1))
+            stream = _streams[device, lane]
+        with stream:
+            yield
 
 
 def failures() -> tuple[type[Exception], ...]:
