@@ -32,9 +32,9 @@ Batch = list[tuple[int, Numbers]]
 """Of some jobs, by their numbers, tasks as rows (size, fold, first, last)."""
 
 _LAUNCH_NS = 2e12  # of one CPU core: some seconds of a device, so that the last chains of a launch matter little
-_LEAST_NS = 2e11  # below it a launch does not fill a device, or not for long
-_PARTS = 4  # of a run, at least, where they are not too small: judging goes on while the device walks
-_SOON = 2  # the first launches are small: a device waits for the first
+_LEAST_NS = 3e11  # below it a launch does not fill a device, or not for long
+_PARTS = 4  # of what is left, at least, where they are not too small: little is left to be judged at the end
+_SOON = 2  # the first launches are small, too: a device waits for the first
 
 
 def run_seconds(work: Work) -> float:
@@ -44,11 +44,9 @@ def run_seconds(work: Work) -> float:
 
 def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
     """All tasks, in parts that keep a device busy for some seconds."""
-    total = 1e9 * sum(run_seconds(work) for work, _ in jobs)
-    full = min(_LAUNCH_NS, max(total / _PARTS, _LEAST_NS))
-    target, soon = min(full, _LEAST_NS), _SOON
+    left = 1e9 * sum(run_seconds(work) for work, _ in jobs)
     batch: Batch = []
-    filled = 0.0
+    filled, made, target = 0.0, 0, min(_LAUNCH_NS, _LEAST_NS)
     for job, (work, tasks) in enumerate(jobs):
         table = np.array(tasks, dtype=np.int64).reshape(-1, 4)
         each = np.array([work.nanoseconds(size, 1) for size in work.sizes])
@@ -61,8 +59,9 @@ def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
             first, done = last, float(upto[last - 1])
             if filled >= target:
                 yield batch
-                batch, filled, soon = [], 0.0, soon - 1
-                target = full if soon <= 0 else target
+                batch, filled, made, left = [], 0.0, made + 1, left - filled
+                if made >= _SOON:
+                    target = min(_LAUNCH_NS, max(left / _PARTS, _LEAST_NS))
     if batch:
         yield batch
 
