@@ -5,14 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pairflip import SubsetProblem, datasets
-from pairflip.engines import ENGINES, WalkPlan, base, get_engine
-from pairflip.engines.cuda import launch, why_unavailable, worthwhile
+from pairflip.engines import ENGINES, WalkPlan, base, cuda, get_engine
+from pairflip.engines.cuda import device, launch, why_unavailable, worthwhile
 from pairflip.engines.cuda.batch import (
     CLASSES,
     LARGEST,
@@ -271,6 +272,52 @@ def pretend_device(monkeypatch):
 
     monkeypatch.setattr(launch, "_walk", kernel)
     return walked
+
+
+class FakePlace:
+    """A device or a stream of the pretended CuPy: the one that this thread is on, as far as it is asked."""
+
+    here = threading.local()
+
+    def __init__(self, number=None, **options):
+        self.id = getattr(self.here, "device", 0) if number is None else number
+        self.moves = not options  # a stream changes no device
+
+    def __enter__(self):
+        self.before = getattr(self.here, "device", 0)
+        if self.moves:
+            self.here.device = self.id
+        return self
+
+    def __exit__(self, *_):
+        self.here.device = self.before
+
+
+@pytest.mark.parametrize("devices", [[0], [0, 1], [2, 5, 7]])
+def test_all_devices_walk_and_every_pair_gets_its_own_answer(pretend_device, devices, monkeypatch):
+    fake = sys.modules["cupy"]
+    fake.cuda = SimpleNamespace(
+        Device=FakePlace, Stream=FakePlace, runtime=SimpleNamespace(memGetInfo=lambda: (10**9, 10**9))
+    )
+    fake.get_default_memory_pool = lambda: SimpleNamespace(free_bytes=lambda: 0)
+    monkeypatch.setattr(cuda, "why_unavailable", lambda: None)
+    monkeypatch.setattr(device, "_streams", {})
+    compiled, used, kernel = [], set(), launch._walk
+    monkeypatch.setattr(cuda, "request", lambda size, far: compiled.append(size))
+
+    def on_device(*arguments):
+        used.add(FakePlace().id)
+        kernel(*arguments)
+
+    monkeypatch.setattr(launch, "_walk", on_device)
+    walks = make_walks(chains=5)
+    results = cuda.CudaEngine(devices=devices).walk(walks)
+    assert used == set(devices)
+    assert {one.largest for one in compiled} == {8, 16, 24}
+    for (_, plan), result in zip(walks, results, strict=True):
+        np.testing.assert_array_equal(result.energy, plan.keys[:, :1] + np.arange(plan.betas.size))
+        np.testing.assert_array_equal(result.final_energy, plan.keys[:, 1])
+        assert result.support.shape == (5, plan.k)
 
 
 @pytest.mark.parametrize("budget", [10**9, 20_000])

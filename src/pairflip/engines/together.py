@@ -145,8 +145,9 @@ class ManyWalked:
 
     def result(self, at: int) -> WalkResult:
         """That of one problem, where the course was wanted."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return WalkResult(**{name: None if each is None else each[at] for name, each in fields.items()})
+        known = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields: dict[str, Any] = {name: None if each is None else each[at] for name, each in known.items()}
+        return WalkResult(**fields)
 
     @classmethod
     def room(cls, walks: ManyWalks) -> ManyWalked:

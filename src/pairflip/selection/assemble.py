@@ -182,7 +182,17 @@ class _Folds:
 
 
 def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
-    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
+    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals.
+
+    Parameters
+    ----------
+    work, found
+        The selection, and every finished chain.
+    errors : HeldOutJudge
+        Knows table and folds.
+    size : int
+        Number of columns.
+    """
     folds = np.arange(len(work.folds))
     supports, energies = found.cells(size, folds.tolist(), work.chains)
     by_chain, exact = errors.judged(supports, quick=not work.selection.anneals)
@@ -212,6 +222,13 @@ def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     """The best support on all rows, and the fraction of its chains that agree with it.
 
     Polished: what the chains of the folds found is tried, too (no row is held out here), and double flips.
+
+    Parameters
+    ----------
+    work, found
+        The selection, and every finished chain.
+    size : int
+        Number of columns.
     """
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))

@@ -71,13 +71,13 @@ class Device:
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
         """The jobs together, judged by threads while the device walks on."""
         with one_blas_thread():  # once for all that is judged: each asks for it, too, which then takes no time
-            yield from _Run(self._engine, jobs, self._judges, self._rescue).outcomes(tick)
+            yield from _DeviceRun(self._engine, jobs, self._judges, self._rescue).outcomes(tick)
 
     def _rescue(self, work: Work, reason: str) -> None:
         self._rescued[id(work)] = reason
 
 
-class _Run:
+class _DeviceRun:
     """Jobs on their way: each lane of the engine has a thread that prepares, walks and hands over to the judges."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a device is asked, a launch at a time, and what its answers mean: whole arrays, problem by problem and size by size.
+"""What a device is asked, launch by launch, and what its answers mean: whole arrays for each problem and size.
 
 Nothing is done here for a single chain: folds that leave out one row are walked and judged together.
 """

@@ -96,7 +96,7 @@ def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progre
         _take(jobs[index], outcomes)
         if show is not None:
             show.advance(outcomes)
-        left[index] -= sum(outcome.count for outcome in outcomes)
+        left[index] -= sum(outcome.n_chains for outcome in outcomes)
         if left[index] == 0:
             book = jobs[index].book
             if book is not None:

@@ -27,7 +27,7 @@ class FoldsOutcome(NamedTuple):
     energies: Floats
 
     @property
-    def count(self) -> int:
+    def n_chains(self) -> int:
         """Chains, in all folds."""
         return self.folds.size * (self.last - self.first)
 
@@ -55,9 +55,7 @@ class ManyFolds:
         """Forget everything."""
         self._known.clear()
 
-    def cells(
-        self, size: int, folds: Sequence[int], chains: int
-    ) -> tuple[NDArray[np.int64], Floats] | None:
+    def cells(self, size: int, folds: Sequence[int], chains: int) -> tuple[NDArray[np.int64], Floats] | None:
         """Supports (F, C, k) and energies (F, C) of some folds of a size; None if these are not all that is known.
 
         Parameters

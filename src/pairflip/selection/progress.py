@@ -45,7 +45,7 @@ class ErrorSoFar:
     def add(self, outcomes: Sequence[AnyOutcome]) -> None:
         """Note finished chains."""
         for piece in (piece for outcome in outcomes for piece in outcome.by_fold()):
-            self._count((piece.task.size, piece.task.fold), piece.count)
+            self._count((piece.task.size, piece.task.fold), piece.n_chains)
 
     def _count(self, cell: tuple[int, int], chains: int) -> None:
         if cell[1] == ALL_ROWS:
@@ -152,7 +152,7 @@ class SelectionProgress:
 
     def advance(self, outcomes: Sequence[AnyOutcome]) -> None:
         """Count finished tasks."""
-        self._done += sum(outcome.count for outcome in outcomes)
+        self._done += sum(outcome.n_chains for outcome in outcomes)
         if self._error is not None:
             self._error.add(outcomes)
             self._refresh(self._error)

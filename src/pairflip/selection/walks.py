@@ -44,12 +44,12 @@ class Outcome(NamedTuple):
     steps: Floats
 
     @property
-    def count(self) -> int:
+    def n_chains(self) -> int:
         """Chains."""
         return self.task.last - self.task.first
 
     def by_fold(self) -> Iterator[Outcome]:
-        """This one."""
+        """Itself: it is of one fold."""
         yield self
 
 

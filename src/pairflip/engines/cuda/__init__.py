@@ -15,7 +15,7 @@ from pairflip.engines.cuda.batch import (
     LARGEST,
     WORTH_CHAINS,
     WORTH_SECONDS,
-    Part,
+    WalkPart,
     cut,
     refusal,
     size_class,
@@ -176,9 +176,10 @@ class CudaEngine:
                     raise Refused(reason)
             # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
             groups = cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES)
-            self.get_ready([(together[group[0].walks].k, together[group[0].walks].forms.root.n_columns) for group in groups])
+            first = [together[group[0].walks] for group in groups]
+            self.get_ready([(each.k, each.forms.root.n_columns) for each in first])
             open_parts = Counter(part.walks for group in groups for part in group)
-            pieces: dict[int, list[tuple[Part, ManyWalked]]] = defaultdict(list)
+            pieces: dict[int, list[tuple[WalkPart, ManyWalked]]] = defaultdict(list)
             matrices = Matrices()
             for at, each in enumerate(together):
                 if not open_parts[at]:
@@ -235,7 +236,7 @@ class CudaEngine:
         return [found[at] for at in range(len(together))]
 
 
-def _whole(walks: ManyWalks, pieces: list[tuple[Part, ManyWalked]]) -> ManyWalked:
+def _whole(walks: ManyWalks, pieces: list[tuple[WalkPart, ManyWalked]]) -> ManyWalked:
     """One result from those of its parts."""
     if len(pieces) == 1:
         return pieces[0][1]

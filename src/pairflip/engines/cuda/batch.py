@@ -118,7 +118,7 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class WalkPart:
     """Chains chains.start, ..., chains.stop - 1 on problems forms.start, ..., forms.stop - 1 of some walks."""
 
     walks: int
@@ -137,7 +137,7 @@ def worthwhile(walks: Sequence[tuple[Gram, WalkPlan]]) -> bool:
     return chains >= WORTH_CHAINS and sum(cost(g, p) * p.chains for g, p in walks) > 1e9 * WORTH_SECONDS
 
 
-def cut(together: Sequence[ManyWalks], budget: int) -> list[list[Part]]:
+def cut(together: Sequence[ManyWalks], budget: int) -> list[list[WalkPart]]:
     """Groups of parts, each of one size class and within `budget` bytes of device memory.
 
     A part is at least one chain, so a group may exceed a budget that does not even hold one.
@@ -149,7 +149,7 @@ def cut(together: Sequence[ManyWalks], budget: int) -> list[list[Part]]:
         # One kernel after the other, and problem by problem, so that a matrix is sent once; then equal shapes together.
         # Long chains first: what comes last ends soon after the device falls idle, and takes little time to be judged.
         keys.append((-size_class(walks.k).tiles, number, walks.k))
-    groups: list[list[Part]] = []
+    groups: list[list[WalkPart]] = []
     used, held, tiles = 0, set[int](), 0
     for at in sorted(range(len(together)), key=keys.__getitem__):
         walks, number = together[at], keys[at][1]
@@ -160,7 +160,7 @@ def cut(together: Sequence[ManyWalks], budget: int) -> list[list[Part]]:
             if keys[at][0] != tiles or used + need + (0 if number in held else matrix) > budget:
                 groups.append([])
                 used, held, tiles = 0, set(), keys[at][0]
-            groups[-1].append(Part(at, forms, chains))
+            groups[-1].append(WalkPart(at, forms, chains))
             used += need + (0 if number in held else matrix)
             held.add(number)
     return groups

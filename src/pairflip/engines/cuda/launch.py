@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import RankTooSmall, Tick
-from pairflip.engines.cuda.batch import Part, queue, size_class
+from pairflip.engines.cuda.batch import WalkPart, queue, size_class
 from pairflip.engines.cuda.device import Matrices, kernels, order_bytes
 from pairflip.engines.cuda.packing import Packed
 from pairflip.engines.together import ManyWalked, ManyWalks
@@ -65,7 +65,7 @@ class _Results:
                 for at in (self.by_chain, self.by_step, self.by_slot, self.by_record_step, self.by_record)
             )
             shape = own.stop - own.start, (by_chain.stop - by_chain.start) // (own.stop - own.start)
-            slots = [columns[by_slot].reshape(*shape, each.k).astype(np.int64) for columns in (support, best)]
+            last, lowest = (columns[by_slot].reshape(*shape, each.k).astype(np.int64) for columns in (support, best))
             more: dict[str, Any] = {}
             if each.course:
                 more["energy"] = self.energy[by_step].get().reshape(*shape, each.steps)
@@ -73,16 +73,16 @@ class _Results:
             if each.record:
                 more["record_energy"] = self.record_energy[by_record_step].get().reshape(*shape, each.steps)
                 more["record"] = self.record[by_record].get().reshape(*shape, each.steps, each.k)
-            for columns in (*slots, *([more["record"]] if each.record else [])):
+            for columns in (last, lowest, *([more["record"]] if each.record else [])):
                 columns.sort(axis=-1)
-            ends = final[by_chain].reshape(shape), refreshes[by_chain].reshape(shape).astype(np.int64)
-            results.append(ManyWalked(*slots, *ends, **more))
+            ends, again = final[by_chain].reshape(shape), refreshes[by_chain].reshape(shape).astype(np.int64)
+            results.append(ManyWalked(last, lowest, ends, again, **more))
         return results
 
 
 def run_group(
-    together: Sequence[ManyWalks], parts: list[Part], matrices: Matrices, tick: Tick | None, slice_ns: int
-) -> list[tuple[Part, ManyWalked]]:
+    together: Sequence[ManyWalks], parts: list[WalkPart], matrices: Matrices, tick: Tick | None, slice_ns: int
+) -> list[tuple[WalkPart, ManyWalked]]:
     """Walk the parts of one group, all of one size class.
 
     Parameters

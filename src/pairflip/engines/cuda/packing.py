@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.cuda.batch import Part, cost
+from pairflip.engines.cuda.batch import WalkPart, cost
 from pairflip.engines.cuda.device import WALK
 from pairflip.engines.together import ManyWalks
 
@@ -58,7 +58,7 @@ class Packed:
         What was uploaded; it must live as long as the kernel runs.
     """
 
-    def __init__(self, together: Sequence[ManyWalks], parts: Sequence[Part]) -> None:
+    def __init__(self, together: Sequence[ManyWalks], parts: Sequence[WalkPart]) -> None:
         counts = [part.forms.stop - part.forms.start for part in parts]
         ends = np.cumsum(counts)
         self.rows = [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
@@ -71,7 +71,7 @@ class Packed:
             self._fill(number, together[part.walks], part, rows)
         self.steps, self.k = (self.table[name].astype(np.int64) for name in ("steps", "k"))
 
-    def _fill(self, number: int, walks: ManyWalks, part: Part, rows: slice) -> None:
+    def _fill(self, number: int, walks: ManyWalks, part: WalkPart, rows: slice) -> None:
         """Enter one part."""
         here, forms, n = self.table[rows], walks.forms, walks.forms.root.n_columns
         which = walks.which[part.forms]

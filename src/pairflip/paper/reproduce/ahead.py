@@ -1,6 +1,6 @@
 """What does not need the walks, done by other processes while a device walks: the theory, and section III.
 
-In threads the many small arrays of the theory would wait for each other, and for those that judge what the device finds.
+In threads, the many small arrays of the theory would wait for each other, and for what judges the device's answers.
 Results are the same; where processes cannot be started, everything is computed here when it is asked for.
 """
 
@@ -27,7 +27,7 @@ class Ahead:
 
     def __init__(self, processes: int) -> None:
         self._pool: Any = None
-        self._theory: list[tuple[tuple[PlantedProblem, ...], Callable[[], Solved]]] = []
+        self._theory: list[tuple[tuple[PlantedProblem, ...], Callable[[], SolvedTheory]]] = []
         if processes:
             from joblib.externals.loky import ProcessPoolExecutor
 
@@ -55,7 +55,15 @@ class Ahead:
         return result
 
     def solve_theory(self, problems: Sequence[PlantedProblem], sizes: Sequence[int], shown: Sequence[int]) -> None:
-        """Have the theory of some problems solved at all sizes, and over all temperatures at those of figure 1."""
+        """Have the theory of some problems solved.
+
+        Parameters
+        ----------
+        problems : sequence of PlantedProblem
+            Problems of the same shape.
+        sizes, shown : sequence of int
+            Sizes of figures 2 and 3, and those of figure 1, where it is solved at all temperatures.
+        """
         if self._pool is None:
             return
         M, N = problems[0].drawn.X.shape
@@ -77,8 +85,8 @@ class Ahead:
                 typical.remember(rho, alpha, levels)
             for betas, rho, alpha, factors in solved.factors:
                 own.remember(problems, betas, rho, alpha, factors)
-            for betas, rho, alpha, epsilon in solved.cooling:
-                typical.remember_cooling(betas, rho, alpha, epsilon)
+            for steps, rho, alpha, epsilon in solved.cooling:
+                typical.remember_cooling(steps, rho, alpha, epsilon)
         self._theory.clear()
 
 
@@ -92,7 +100,7 @@ def _step_back() -> None:
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedTheory:
     """What the theory says at one size, with what it was asked."""
 
     levels: tuple[tuple[float, float, Levels], ...]
@@ -100,12 +108,12 @@ class Solved:
     cooling: tuple[tuple[Floats, float, float, Floats], ...] = ()
 
 
-def solve_levels(rho: float, alpha: float) -> Solved:
+def solve_levels(rho: float, alpha: float) -> SolvedTheory:
     """The levels at one size."""
-    return Solved(((rho, alpha, typical.levels(rho, alpha)),) if rho < alpha else ())
+    return SolvedTheory(((rho, alpha, typical.levels(rho, alpha)),) if rho < alpha else ())
 
 
-def solve_size(truth: Truth, N: int, M: int, k: int, shown: bool) -> Solved:
+def solve_size(truth: Truth, N: int, M: int, k: int, shown: bool) -> SolvedTheory:
     """All that figures 1 to 3 ask of the theory at one size.
 
     Parameters
@@ -126,4 +134,4 @@ def solve_size(truth: Truth, N: int, M: int, k: int, shown: bool) -> Solved:
         asked.append(tuple(betas[warm_steps(betas, levels.at_beta)].tolist()))
         cooling = ((betas, rho, alpha, typical.cooling(betas, rho, alpha)),)
     factors = tuple((betas, rho, alpha, own.solve_factors(truth, betas, rho, alpha)) for betas in asked)
-    return Solved(((rho, alpha, levels), (rho, one_less, typical.levels(rho, one_less))), factors, cooling)
+    return SolvedTheory(((rho, alpha, levels), (rho, one_less, typical.levels(rho, one_less))), factors, cooling)

@@ -54,12 +54,28 @@ _COOLING: dict[tuple[bytes, float, float], Floats] = {}
 
 
 def remember(rho: float, alpha: float, found: Levels) -> None:
-    """Levels that were solved elsewhere."""
+    """Levels that were solved elsewhere.
+
+    Parameters
+    ----------
+    rho, alpha : float
+        As in `levels`.
+    found : Levels
+        What `levels` is to return.
+    """
     _LEVELS[round(rho, 12), model_at(alpha)] = found
 
 
 def remember_cooling(betas: Floats, rho: float, alpha: float, epsilon: Floats) -> None:
-    """Training errors while cooling that were solved elsewhere; see `cooling`."""
+    """Training errors while cooling that were solved elsewhere.
+
+    Parameters
+    ----------
+    betas, rho, alpha
+        As in `cooling`.
+    epsilon : (T,)
+        What `cooling` is to return.
+    """
     _COOLING[betas.tobytes(), rho, alpha] = epsilon
 
 
