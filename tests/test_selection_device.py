@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from _curves_equal import assert_same_curve
-from pairflip import SubsetProblem, datasets, select_size
+from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
 from pairflip.engines.together import ManyWalked
 from pairflip.search.annealing import ON_THE_CPU, anneal
 from pairflip.selection import launches, select_many
+
+SHORT = Schedule.geometric(1.0, 1e3, steps=5, sweeps=2, unit="greedy")
 
 
 class Batches:
@@ -156,3 +158,27 @@ def test_other_errors_of_a_device_are_not_hidden(tables):
     engine.failures, engine.batches = (), [0]
     with pytest.raises(RuntimeError, match="out of memory"):
         select_size(SubsetProblem(tables[0].X, tables[0].y), [1, 3], 4, chains=3, engine=engine)
+
+
+def test_auto_is_a_device_where_it_pays_and_chains_are_rescued_from_it(tables, monkeypatch):
+    """`anneal` with engine "auto", on a machine that seems to have a device."""
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+
+    class Gone(Batches):
+        failures = (RuntimeError,)
+
+        def walk(self, pairs, *, n_jobs=1, tick=None):
+            raise RuntimeError("the device is gone")
+
+    plain = dict(schedule=SHORT, chains=130, seed=3, polish=False)
+    on_cpu = anneal(problem, 3, engine="numba", **plain)
+    monkeypatch.setattr("pairflip.engines.cuda.why_unavailable", lambda: None)
+    monkeypatch.setattr(
+        "pairflip.engines.choice.get_engine", lambda name: Gone() if name == "cuda" else get_engine(name)
+    )
+    assert anneal(problem, 3, **plain).engine == "numba"  # too little work
+    monkeypatch.setattr("pairflip.engines.cuda.batch.WORTH_SECONDS", 1e-5)
+    rescued = anneal(problem, 3, **plain)
+    assert rescued.engine == "batches"
+    assert rescued.note == "walked on the CPU from the failure of the device on: RuntimeError: the device is gone"
+    assert np.array_equal(rescued.supports, on_cpu.supports)

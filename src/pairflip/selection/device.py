@@ -12,6 +12,7 @@ import numpy as np
 
 from pairflip.engines import Engine, Tick, WalkPlan, get_engine
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.choice import failure_note
 from pairflip.engines.together import ManyWalked
 from pairflip.jobs import local_threads
 from pairflip.selection.launches import Batch, judge, launches, prepare, run_seconds, walk
@@ -66,7 +67,7 @@ class Device:
                 reasons[reason.rstrip(".")].append(size)
         held = [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
         failed = self._rescued.get(id(work))
-        return held if failed is None else [*held, f"walked on the CPU from the failure of the device on: {failed}"]
+        return held if failed is None else [*held, failed]
 
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
         """The jobs together, judged by threads while the device walks on."""
@@ -151,7 +152,7 @@ class _DeviceRun:
             try:
                 walk(self._engine, planned, ready, self._heard, lane)
             except self._failures as error:
-                self._lost = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                self._lost = failure_note(error)
         handed = len(planned) - len(left)
         for each in left.values():
             self._rescue(self._jobs[each.job][0], str(self._lost))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
     batch: Batch = []
     filled, made, target = 0.0, 0, min(_LAUNCH_NS, _LEAST_NS)
     for job, (work, tasks) in enumerate(jobs):
-        table = np.array(tasks, dtype=np.int64).reshape(-1, 4)
+        table = np.fromiter(chain.from_iterable(tasks), np.int64, 4 * len(tasks)).reshape(-1, 4)
         each = np.array([work.nanoseconds(size, 1) for size in work.sizes])
         upto = np.cumsum(each[np.searchsorted(work.sizes, table[:, 0])] * (table[:, 3] - table[:, 2]))
         first, done = 0, 0.0
@@ -137,17 +137,25 @@ def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numb
     alone, table, at = table[~mine], table[mine], at[mine]
     kinds, which = np.unique(table[:, [0, 2, 3]], axis=0, return_inverse=True)
     forms, flips, betas = Forms.without_rows(without), work.flips, _temperatures(work, without)
+    keys, begins = _keys(work, table)
     planned, chosen = [], dict[bytes, Numbers]()
     for kind, (size, first, last) in enumerate(kinds.tolist()):
-        own = at[which.reshape(-1) == kind]
-        own = chosen.setdefault(own.tobytes(), own)  # one array for all sizes: what they share is then sent once
-        shape = own.size, last - first
-        addresses = np.repeat(work.first_address + folds[own], last - first)
-        keys = address_keys(work.selection.seed, size, addresses, np.tile(np.arange(first, last), own.size))
+        here = np.flatnonzero(which.reshape(-1) == kind)
+        own = chosen.setdefault(at[here].tobytes(), at[here])  # one array for all sizes: what they share is sent once
         own_betas = betas[size] if betas[size].ndim == 1 else betas[size][own]
-        walks = ManyWalks(forms, own, size, own_betas, flips, keys.reshape(*shape, 2))
+        own_keys = keys[begins[here][:, None] + np.arange(last - first)]
+        walks = ManyWalks(forms, own, size, own_betas, flips, own_keys)
         planned.append(Planned(job, walks, folds[own], first))
     return planned, alone
+
+
+def _keys(work: Work, table: Numbers) -> tuple[NDArray[np.uint32], Numbers]:
+    """The keys of all chains, task after task, by their addresses (seed, size, fold, chain), and where each begins."""
+    count = table[:, 3] - table[:, 2]
+    begins = np.cumsum(count) - count
+    number = np.arange(count.sum()) + np.repeat(table[:, 2] - begins, count)
+    sizes, folds = np.repeat(table[:, 0], count), np.repeat(work.first_address + table[:, 1], count)
+    return address_keys(work.selection.seed, sizes, folds, number), begins
 
 
 def _temperatures(work: Work, without: OneRowOut) -> dict[int, Floats]:
