@@ -8,7 +8,7 @@ from pairflip.engines import Engine, Pair, Tick, WalkResult, get_engine
 
 
 def engine_for(engine: str | Engine, pairs: Sequence[Pair]) -> Engine:
-    """The engine of that name; "auto" is a device where there is one that can hold all pairs and the work pays for it."""
+    """The engine of that name; "auto" is a device where there is one that can hold all pairs, and it pays."""
     if engine == "auto":
         from pairflip.engines.cuda import why_unavailable, worthwhile
 

@@ -177,8 +177,8 @@ def _one_by_one(engine: Any, job: int, work: Work, table: Numbers) -> tuple[list
             if task.size >= gram.n_columns or engine.refuses(gram, plan) is not None:
                 refused.append(task)
                 continue
-            course = fold == ALL_ROWS
-            walks = ManyWalks(forms, only, task.size, plan.betas, plan.flips, plan.keys[None], course=course)
+            chains = plan.betas, plan.flips, plan.keys[None]
+            walks = ManyWalks(forms, only, task.size, *chains, course=fold == ALL_ROWS, record=plan.record)
             planned.append(Planned(job, walks, np.array([fold]), task.first, task, gram))
     return planned, refused
 
