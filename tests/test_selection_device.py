@@ -63,6 +63,18 @@ def test_a_device_gives_the_same_curve(tables, center, cv, ridge):
     assert on_device.energy_per_row == pytest.approx(on_cpu.energy_per_row, rel=1e-10)
 
 
+def test_a_row_that_dwarfs_the_others_and_a_size_of_all_columns(tables):
+    """A fold that cannot be computed by subtraction is a problem of its own, and all columns need no walk."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(15, 4)), rng.normal(size=15)
+    X[3] *= 30.0
+    problem, engine = SubsetProblem(X, y), Batches()
+    on_device = select_size(problem, [1, 2, 4], chains=2, engine=engine)
+    assert {k for batch in engine.batches for k in batch} == {1, 2}
+    on_cpu = select_size(problem, [1, 2, 4], chains=2, engine="numba")
+    assert_same_curve(on_device, on_cpu, but=("seconds", "engine", "energy_per_row"))
+
+
 def test_what_the_device_cannot_hold_is_walked_on_the_cpu_and_said(tables):
     problem = SubsetProblem(tables[0].X, tables[0].y)
     engine = Batches(largest=2)
