@@ -181,6 +181,26 @@ def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, mo
     assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
 
 
+class GivingUp(Batches):
+    """A device that gives up every second chain."""
+
+    def walk_many(self, together, ready, *, tick=None, lane=0):
+        for at, each in enumerate(together):
+            walked = ManyWalked.of(get_engine("numba").walk(list(each.pairs())))
+            for name in ("support", "best_support", "energy", "final_energy"):
+                getattr(walked, name)[:, ::2] = 0
+            walked.refreshes[:, ::2] = -1
+            ready(at, walked)
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_chains_that_a_device_gives_up_are_walked_here(tables, cv):
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+    curve = select_size(problem, [1, 3], cv, chains=3, schedule=SHORT, engine=GivingUp())
+    on_cpu = select_size(problem, [1, 3], cv, chains=3, schedule=SHORT, engine="numba")
+    assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row"))
+
+
 def test_other_errors_of_a_device_are_not_hidden(tables):
     engine = Failing()
     engine.failures, engine.batches = (), [0]

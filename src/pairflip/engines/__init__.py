@@ -19,8 +19,9 @@ def get_engine(engine: str | Engine) -> Engine:
         return NumbaEngine()
     if engine == "cuda":
         from pairflip.engines.cuda import CudaEngine
+        from pairflip.engines.numba import NumbaEngine
 
-        return CudaEngine()
+        return CudaEngine(rest=NumbaEngine())
     if engine == "reference":
         from pairflip.engines.reference import ReferenceEngine
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Pair, WalkPlan, WalkResult
+from pairflip.engines.base import Engine, Pair, WalkPlan, WalkResult
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 from pairflip.losses.one_row_out import OneRowOut
@@ -114,11 +114,15 @@ class ManyWalks:
         """Number of temperatures."""
         return int(self.betas.shape[-1])
 
+    def pair(self, at: int) -> Pair:
+        """One of the problems, and its chains."""
+        betas = self.betas if self.betas.ndim == 1 else self.betas[at]
+        plan = WalkPlan(self.k, betas, self.flips, self.keys[at], record=self.record)
+        return self.forms.gram(int(self.which[at])), plan
+
     def pairs(self) -> Iterator[Pair]:
         """Problem by problem, for engines that walk so."""
-        for at, (form, keys) in enumerate(zip(self.which.tolist(), self.keys, strict=True)):
-            betas = self.betas if self.betas.ndim == 1 else self.betas[at]
-            yield self.forms.gram(form), WalkPlan(self.k, betas, self.flips, keys, record=self.record)
+        return map(self.pair, range(len(self.which)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +193,34 @@ def join(pairs: Sequence[Pair]) -> tuple[list[ManyWalks], list[Numbers]]:
         which = np.arange(len(members))
         together.append(ManyWalks(forms, which, plans[0].k, betas, flips, keys, course=True, record=plans[0].record))
     return together, [np.array(members) for members in kinds.values()]
+
+
+def completed_many(rest: Engine, walks: ManyWalks, walked: ManyWalked, n_jobs: int = 1) -> ManyWalked:
+    """The same answers, with chains that a device gave up (their `refreshes` are negative) walked by another engine.
+
+    Parameters
+    ----------
+    rest : Engine
+        What walks these chains.
+    walks : ManyWalks
+        What was asked.
+    walked : ManyWalked
+        What was answered; completed in place.
+    n_jobs : int
+        Threads.
+    """
+    given_up = walked.refreshes < 0
+    which = np.flatnonzero(given_up.any(axis=1)).tolist()
+    if not which:
+        return walked
+    asked = [(at, np.flatnonzero(given_up[at]), *walks.pair(at)) for at in which]
+    again = [(gram, replace(plan, keys=plan.keys[chains])) for _, chains, gram, plan in asked]
+    known = [name for name in walked.__dataclass_fields__ if walks.record or not name.startswith("record")]
+    for (at, chains, _, _), found in zip(asked, rest.walk(again, n_jobs=n_jobs), strict=True):
+        for name in known:
+            if getattr(walked, name) is not None:
+                getattr(walked, name)[at, chains] = getattr(found, name)
+    return walked
 
 
 def share(walks: ManyWalks, part: int, of: int) -> ManyWalks:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines import Tick, WalkPlan
+from pairflip.engines import Tick, WalkPlan, get_engine
 from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.together import Forms, ManyWalked, ManyWalks
+from pairflip.engines.together import Forms, ManyWalked, ManyWalks, completed_many
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.losses.held_out import loo_stack
@@ -223,6 +223,8 @@ def judge(work: Work, planned: Planned, walked: ManyWalked) -> list[AnyOutcome]:
     walked : ManyWalked
         Where the chains went.
     """
+    if (walked.refreshes < 0).any():  # chains that the device gave up
+        walked = completed_many(get_engine("numba"), planned.walks, walked)
     if planned.task is not None and planned.gram is not None:
         return [outcome(work, planned.task, planned.gram, walked.result(0))]
     (n_folds, chains, k), problem = walked.support.shape, work.problem

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import Engine, Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.cuda.batch import (
     LARGEST,
     WORTH_CHAINS,
@@ -37,8 +37,9 @@ from pairflip.engines.cuda.device import (
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.engines.exchange import LadderResult
-from pairflip.engines.together import ManyWalked, ManyWalks, interleaved, join, share
+from pairflip.engines.together import ManyWalked, ManyWalks, completed_many, interleaved, join, share
 from pairflip.gram import Gram, HeldOutGram
+from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 
 __all__ = [
@@ -64,6 +65,9 @@ class CudaEngine:
         Bytes of device memory a group of walks may take; default four fifths of what is free.
     slice_ns : int
         How long one launch may last.
+    rest : Engine, optional
+        Walks the chains that the device gives up, if it does so. Without it these come back with `refreshes` -1, and
+        nothing else of them has a meaning; so they do from `walk_many` in any case.
     devices : sequence of int, optional
         Numbers of the devices that share the chains; default all of them.
     """
@@ -72,13 +76,18 @@ class CudaEngine:
     prefers_many = True
 
     def __init__(
-        self, memory: int | None = None, slice_ns: int = SLICE_NS, devices: Sequence[int] | None = None
+        self,
+        memory: int | None = None,
+        slice_ns: int = SLICE_NS,
+        rest: Engine | None = None,
+        devices: Sequence[int] | None = None,
     ) -> None:
         reason = why_unavailable()
         if reason is not None:
             raise ValueError(f'engine="cuda" cannot be used here: {reason}')
         self._memory = memory
         self._slice_ns = slice_ns
+        self._rest = rest
         self._devices = list(range(device_count())) if devices is None else list(devices)
 
     @property
@@ -140,7 +149,9 @@ class CudaEngine:
         """Walk the chains of many problems, sizes and folds together; `n_jobs` has no meaning here."""
         together, members = join(pairs)
         results: list[Any] = [None] * len(pairs)
-        for which, walked in zip(members, self._divided(together, tick), strict=True):
+        for which, each, walked in zip(members, together, self._divided(together, tick), strict=True):
+            if self._rest is not None:
+                completed_many(self._rest, each, walked, local_threads(-1))
             for at, pair in enumerate(which.tolist()):
                 results[pair] = walked.result(at)
         return results
