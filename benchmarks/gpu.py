@@ -4,11 +4,14 @@ import time
 
 import numpy as np
 
+from benchmarks.crossval import problem
 from benchmarks.speed import best_time
-from pairflip import Schedule, SubsetProblem, datasets
+from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import WalkPlan
-from pairflip.engines.cuda import CudaEngine, device_name, why_unavailable
+from pairflip.engines.cuda import CudaEngine, device_name, launch, why_unavailable
 from pairflip.engines.numba import NumbaEngine
+from pairflip.paper.reproduce.scales import PAPER, sizes_of
+from pairflip.paper.reproduce.walks import cross_validate_all, draw_all
 from pairflip.philox import chain_keys
 
 CASES = ((276, 5), (400, 8), (400, 20), (400, 40), (400, 64), (400, 80))  # N, k
@@ -57,6 +60,51 @@ def report():
     chains = _many_small(engine)
     print(f"sizes 1 to 10 of one 74 x 276 table, all folds, 64 chains each ({chains} chains): ", end="")
     print(f"{time.perf_counter() - began:.2f} s")
+    report_whole()
+
+
+def busy_share(run):
+    """Seconds of a run, and the part of them in which at least one kernel of chains was under way."""
+    spans, walk = [], launch._walk
+
+    def timed(*arguments):
+        began = time.perf_counter()
+        try:
+            return walk(*arguments)
+        finally:
+            spans.append((began, time.perf_counter()))
+
+    launch._walk = timed
+    try:
+        began = time.perf_counter()
+        run()
+        seconds = time.perf_counter() - began
+    finally:
+        launch._walk = walk
+    under_way, end = 0.0, 0.0
+    for first, last in sorted(spans):
+        under_way, end = under_way + max(0.0, last - max(first, end)), max(end, last)
+    return seconds, under_way / seconds
+
+
+def report_whole(counts=((100, 50), (200, 50), (400, 25))):
+    """What surrounds the kernels: cross validation as in figure 3 of the paper, and one small table."""
+    print("whole runs, 16 threads judge: seconds, and the share of them with kernels under way")
+    sets = [(draw_all(N, count, 0), sizes_of(PAPER.loo_rhos, N)) for N, count in counts]
+    for (N, count), each in zip(counts, sets, strict=True):
+        seconds, share = busy_share(lambda each=each: cross_validate_all([each], "cuda", -1))
+        print(f"  N = {N}, {count} problems, 20 sizes, leave-one-out: {seconds:6.2f} s, {share:.0%}", flush=True)
+    seconds, share = busy_share(lambda: cross_validate_all(sets, "cuda", -1))
+    print(f"  all of these together: {seconds:6.2f} s, {share:.0%}", flush=True)
+    table, name = problem()
+    for schedule in ("paper", "auto"):
+        asked = dict(chains=64, schedule=schedule, engine="cuda", n_jobs=-1)
+        select_size(table, range(1, 11), **asked)
+        seconds, share = busy_share(lambda asked=asked: select_size(table, range(1, 11), **asked))
+        print(
+            f"  {name}, sizes 1 to 10, 64 chains a fold, schedule {schedule!r}: {seconds:.2f} s, {share:.0%}",
+            flush=True,
+        )
 
 
 def _many_small(engine):

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,23 +13,24 @@ import numpy as np
 import pytest
 
 from pairflip import SubsetProblem, datasets
-from pairflip.engines import ENGINES, WalkPlan, base, get_engine
-from pairflip.engines.cuda import launch, why_unavailable, worthwhile
+from pairflip.engines import ENGINES, WalkPlan, base, cuda, get_engine
+from pairflip.engines.cuda import device, launch, why_unavailable, worthwhile
 from pairflip.engines.cuda.batch import (
     CLASSES,
     LARGEST,
     cut,
+    form_bytes,
     matrix_bytes,
     queue,
     refusal,
     result_bytes,
-    root,
     size_class,
 )
 from pairflip.engines.cuda.completed import completed
 from pairflip.engines.cuda.device import SOURCES, WALK, Matrices, source
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.algebra import DELICATE
+from pairflip.engines.together import ManyWalked, interleaved, join, root, share
 from pairflip.least_squares import SINGULAR
 from pairflip.philox import chain_keys, flip_draws
 
@@ -54,25 +56,57 @@ def test_every_size_has_a_class_and_its_warps_share_the_tiles_evenly():
         assert one.warps * one.chains * one.blocks <= 64
 
 
+def test_walks_of_the_same_kind_are_joined_and_come_apart_again():
+    walks = make_walks()
+    together, members = join(walks)
+    assert sorted(np.concatenate(members).tolist()) == list(range(len(walks)))
+    assert [(each.k, each.which.size, each.chains) for each in together] == [(3, 4, 5), (9, 4, 5), (20, 4, 5)]
+    for each, own in zip(together, members, strict=True):
+        for pair, (gram, plan) in zip(own, each.pairs(), strict=True):
+            assert gram is walks[pair][0]
+            assert (plan.k, plan.keys.tolist()) == (walks[pair][1].k, walks[pair][1].keys.tolist())
+
+
 @pytest.mark.parametrize("budget", [10**9, 16_000, 1])
 def test_cut_covers_every_chain_once_whatever_the_memory(budget):
-    walks = make_walks()
-    seen = [np.zeros(plan.chains, int) for _, plan in walks]
-    groups = cut(walks, budget)
+    together, _ = join(make_walks())
+    seen = [np.zeros((each.which.size, each.chains), int) for each in together]
+    groups = cut(together, budget)
     for group in groups:
-        assert len({size_class(walks[piece.walk][1].k) for piece in group}) == 1
-        for piece in group:
-            seen[piece.walk][piece.first : piece.last] += 1
+        assert len({size_class(together[part.walks].k) for part in group}) == 1
+        for part in group:
+            seen[part.walks][part.forms, part.chains] += 1
     assert all((count == 1).all() for count in seen)
     assert (len(groups) == 3) == (budget == 10**9)
 
 
 def test_groups_keep_to_the_budget():
-    walks, budget = make_walks(chains=50), 30_000
-    for group in cut(walks, budget):
-        roots = {id(root(walks[p.walk][0])): matrix_bytes(root(walks[p.walk][0])) for p in group}
-        answers = sum((p.last - p.first) * result_bytes(walks[p.walk][1]) for p in group)
-        assert sum(roots.values()) + answers <= budget
+    (together, _), budget = join(make_walks(chains=50)), 30_000
+    for group in cut(together, budget):
+        roots = {id(together[p.walks].forms.root): matrix_bytes(together[p.walks].forms.root) for p in group}
+        need = sum(roots.values())
+        for part in group:
+            chains = part.chains.stop - part.chains.start
+            one = form_bytes(together[part.walks]) + chains * result_bytes(together[part.walks])
+            need += (part.forms.stop - part.forms.start) * one
+        assert need <= budget
+
+
+@pytest.mark.parametrize("devices", [2, 3, 7])
+def test_devices_share_the_chains_and_results_come_back_in_order(devices):
+    """What two devices would do, by the CPU engine: the same chains in the same order."""
+    together, _ = join(make_walks(sizes=(3,), folds=3))
+    engine = get_engine("numba")
+
+    def walked(each):
+        results = engine.walk(list(each.pairs()))
+        return ManyWalked.of(results)
+
+    alone = walked(together[0])
+    shares = [walked(share(together[0], device, devices)) for device in range(devices)]
+    whole = interleaved(together[0], shares)
+    for name in ("support", "best_support", "energy", "accepted", "final_energy"):
+        assert getattr(whole, name).tobytes() == getattr(alone, name).tobytes()
 
 
 def test_folds_of_one_row_share_the_matrix_and_others_have_their_own():
@@ -244,6 +278,52 @@ def pretend_device(monkeypatch):
     return walked
 
 
+class FakePlace:
+    """A device or a stream of the pretended CuPy: the one that this thread is on, as far as it is asked."""
+
+    here = threading.local()
+
+    def __init__(self, number=None, **options):
+        self.id = getattr(self.here, "device", 0) if number is None else number
+        self.moves = not options  # a stream changes no device
+
+    def __enter__(self):
+        self.before = getattr(self.here, "device", 0)
+        if self.moves:
+            self.here.device = self.id
+        return self
+
+    def __exit__(self, *_):
+        self.here.device = self.before
+
+
+@pytest.mark.parametrize("devices", [[0], [0, 1], [2, 5, 7]])
+def test_all_devices_walk_and_every_pair_gets_its_own_answer(pretend_device, devices, monkeypatch):
+    fake = sys.modules["cupy"]
+    fake.cuda = SimpleNamespace(
+        Device=FakePlace, Stream=FakePlace, runtime=SimpleNamespace(memGetInfo=lambda: (10**9, 10**9))
+    )
+    fake.get_default_memory_pool = lambda: SimpleNamespace(free_bytes=lambda: 0)
+    monkeypatch.setattr(cuda, "why_unavailable", lambda: None)
+    monkeypatch.setattr(device, "_streams", {})
+    compiled, used, kernel = [], set(), launch._walk
+    monkeypatch.setattr(cuda, "request", lambda size, far: compiled.append(size))
+
+    def on_device(*arguments):
+        used.add(FakePlace().id)
+        kernel(*arguments)
+
+    monkeypatch.setattr(launch, "_walk", on_device)
+    walks = make_walks(chains=5)
+    results = cuda.CudaEngine(devices=devices).walk(walks)
+    assert used == set(devices)
+    assert {one.largest for one in compiled} == {8, 16, 24}
+    for (_, plan), result in zip(walks, results, strict=True):
+        np.testing.assert_array_equal(result.energy, plan.keys[:, :1] + np.arange(plan.betas.size))
+        np.testing.assert_array_equal(result.final_energy, plan.keys[:, 1])
+        assert result.support.shape == (5, plan.k)
+
+
 @pytest.mark.parametrize("budget", [10**9, 20_000])
 def test_every_piece_is_told_its_own_problem_and_its_answers_come_home(pretend_device, budget):
     walks = make_walks(chains=3)
@@ -251,14 +331,20 @@ def test_every_piece_is_told_its_own_problem_and_its_answers_come_home(pretend_d
     other = SubsetProblem(data.X, data.y)
     few = WalkPlan(3, np.array([1.0, 0.5]), np.array([10, 20]), chain_keys(9, 3, None, range(2)))
     walks += [(other.gram, few), (other.held_out([0, 1]), few)]
-    matrices, parts, at = Matrices(), {}, 0
-    for group in cut(walks, budget):
-        done = launch.run_group(walks, group, matrices, None, 1)
-        for piece, result in done:
-            parts.setdefault(piece.walk, []).append((piece.first, result))
+    together, members = join(walks)
+    matrices, at = Matrices(), 0
+    found = [ManyWalked.room(each) for each in together]
+    for group in cut(together, budget):
+        for part, walked in launch.run_group(together, group, matrices, None, 1):
+            found[part.walks].put(part.forms, part.chains, walked)
         pieces, at = pretend_device[at:], len(pretend_device)
-        assert len(pieces) == sum(piece.last - piece.first for piece in group)
-        expected = [walks[piece.walk] for piece, _ in done for _ in range(piece.first, piece.last)]
+        expected = [
+            walks[pair]
+            for part in group
+            for pair in members[part.walks][part.forms]
+            for _ in range(part.chains.start, part.chains.stop)
+        ]
+        assert len(pieces) == len(expected)
         for matrix, b, betas, coldest, ends in pieces:
             candidates = [
                 (gram, plan)
@@ -270,12 +356,12 @@ def test_every_piece_is_told_its_own_problem_and_its_answers_come_home(pretend_d
             np.testing.assert_allclose(matrix, gram.matrix, atol=1e-14)
             np.testing.assert_array_equal(coldest, [plan.betas[a:].min() for a in range(plan.betas.size)])
             np.testing.assert_array_equal(ends, np.cumsum(plan.flips))
-    for walk, (_, plan) in enumerate(walks):
-        results = [result for _, result in sorted(parts[walk], key=lambda part: part[0])]
-        energy, final = (np.concatenate([getattr(r, name) for r in results]) for name in ("energy", "final_energy"))
-        np.testing.assert_array_equal(energy, plan.keys[:, :1] + np.arange(plan.betas.size))
-        np.testing.assert_array_equal(final, plan.keys[:, 1])
-        assert all((r.support == np.arange(plan.k)).all() for r in results)
+    for own, many in zip(members, found, strict=True):
+        for number, pair in enumerate(own):
+            result, plan = many.result(number), walks[pair][1]
+            np.testing.assert_array_equal(result.energy, plan.keys[:, :1] + np.arange(plan.betas.size))
+            np.testing.assert_array_equal(result.final_energy, plan.keys[:, 1])
+            assert (result.support == np.arange(plan.k)).all()
 
 
 def test_sources_are_shipped_beside_the_module():

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from _curves_equal import assert_same_curve
-from pairflip import SubsetProblem, datasets, select_size
+from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
+from pairflip.engines.together import ManyWalked
 from pairflip.search.annealing import ON_THE_CPU, anneal
-from pairflip.selection import device, select_many
+from pairflip.selection import launches, score_many, select_many
+
+SHORT = Schedule.geometric(1.0, 1e3, steps=5, sweeps=2, unit="greedy")
 
 
 class Batches:
@@ -60,6 +63,18 @@ def test_a_device_gives_the_same_curve(tables, center, cv, ridge):
     assert on_device.energy_per_row == pytest.approx(on_cpu.energy_per_row, rel=1e-10)
 
 
+def test_a_row_that_dwarfs_the_others_and_a_size_of_all_columns(tables):
+    """A fold that cannot be computed by subtraction is a problem of its own, and all columns need no walk."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(15, 4)), rng.normal(size=15)
+    X[3] *= 30.0
+    problem, engine = SubsetProblem(X, y), Batches()
+    on_device = select_size(problem, [1, 2, 4], chains=2, engine=engine)
+    assert {k for batch in engine.batches for k in batch} == {1, 2}
+    on_cpu = select_size(problem, [1, 2, 4], chains=2, engine="numba")
+    assert_same_curve(on_device, on_cpu, but=("seconds", "engine", "energy_per_row"))
+
+
 def test_what_the_device_cannot_hold_is_walked_on_the_cpu_and_said(tables):
     problem = SubsetProblem(tables[0].X, tables[0].y)
     engine = Batches(largest=2)
@@ -77,7 +92,7 @@ def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, mon
     engine = Batches()
     together = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=engine, **paper))
     assert len(engine.batches) == 1
-    monkeypatch.setattr(device, "_LAUNCH_NS", 1e6)
+    monkeypatch.setattr(launches, "_LAUNCH_NS", 1e6)
     cut = Batches()
     in_parts = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=cut, **paper))
     assert len(cut.batches) > 3
@@ -85,6 +100,22 @@ def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, mon
         for other in (together[i], in_parts[i]):
             assert np.array_equal(curve.predictions, other.predictions)
             assert np.array_equal(curve.annealing.energy, other.annealing.energy, equal_nan=True)
+
+
+@pytest.mark.parametrize("engine", ["numba", "batches"])
+def test_scores_are_those_of_the_curves(tables, engine):
+    """Of problems that are asked different things."""
+    problems = [SubsetProblem(t.X, t.y, center=c) for t, c in zip(tables, (None, "fold", "global"), strict=True)]
+    how = dict(schedule=SHORT, chains=2, polish=False)
+    asked = [Selection(sizes=(2, 3), seed=1, **how), Selection(sizes=(1, 4), **how), Selection(sizes=(3,), cv=4, **how)]
+    walker = Batches() if engine == "batches" else engine
+    found = dict(score_many(list(zip(problems, asked, strict=True)), engine=walker))
+    for index, (problem, selection) in enumerate(zip(problems, asked, strict=True)):
+        curve, scores = select_size(problem, selection, engine="numba"), found[index]
+        assert scores.sizes == tuple(curve.sizes[1:].tolist())
+        assert scores.cv_error.tobytes() == curve.cv_error[1:].tobytes()
+        assert scores.energies.tobytes() == curve.energies[1:].tobytes()
+        assert scores.annealing.energy.tobytes() == curve.annealing.energy[1:].tobytes()
 
 
 def test_many_problems_resume_from_their_journals(tables, tmp_path):
@@ -121,3 +152,81 @@ def test_searches_run_on_the_cpu_and_say_so(tables):
     trace = anneal(problem, 3, engine=engine)
     assert engine.batches == []
     assert (trace.engine, trace.note) == ("numba", ON_THE_CPU)
+
+
+class Failing(Batches):
+    """A device that is lost in its second launch, after it has answered half of it."""
+
+    failures = (RuntimeError,)
+    lanes = 2
+
+    def walk_many(self, together, ready, *, tick=None, lane=0):
+        self.batches.append([each.k for each in together])
+        failing = len(self.batches) > 1
+        for at, each in enumerate(together[: len(together) // 2] if failing else together):
+            ready(at, ManyWalked.of(get_engine("numba").walk(list(each.pairs()))))
+        if failing:
+            raise RuntimeError("out of memory: 12 bytes\nwere wanted")
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, monkeypatch):
+    monkeypatch.setattr(launches, "_LEAST_NS", 1e7)
+    problem, engine = SubsetProblem(tables[0].X, tables[0].y), Failing()
+    curve = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
+    assert len(engine.batches) > 1
+    said = "walked on the CPU from the failure of the device on: RuntimeError: out of memory: 12 bytes were wanted"
+    assert curve.notes == (said,)
+    on_cpu = select_size(problem, [1, 3, 5], cv, chains=3, engine="numba")
+    assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
+
+
+class GivingUp(Batches):
+    """A device that gives up every second chain."""
+
+    def walk_many(self, together, ready, *, tick=None, lane=0):
+        for at, each in enumerate(together):
+            walked = ManyWalked.of(get_engine("numba").walk(list(each.pairs())))
+            for name in ("support", "best_support", "energy", "final_energy"):
+                getattr(walked, name)[:, ::2] = 0
+            walked.refreshes[:, ::2] = -1
+            ready(at, walked)
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_chains_that_a_device_gives_up_are_walked_here(tables, cv):
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+    curve = select_size(problem, [1, 3], cv, chains=3, schedule=SHORT, engine=GivingUp())
+    on_cpu = select_size(problem, [1, 3], cv, chains=3, schedule=SHORT, engine="numba")
+    assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row"))
+
+
+def test_other_errors_of_a_device_are_not_hidden(tables):
+    engine = Failing()
+    engine.failures, engine.batches = (), [0]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        select_size(SubsetProblem(tables[0].X, tables[0].y), [1, 3], 4, chains=3, engine=engine)
+
+
+def test_auto_is_a_device_where_it_pays_and_chains_are_rescued_from_it(tables, monkeypatch):
+    """`anneal` with engine "auto", on a machine that seems to have a device."""
+    problem = SubsetProblem(tables[0].X, tables[0].y)
+
+    class Gone(Batches):
+        failures = (RuntimeError,)
+
+        def walk(self, pairs, *, n_jobs=1, tick=None):
+            raise RuntimeError("the device is gone")
+
+    plain = dict(schedule=SHORT, chains=130, seed=3, polish=False)
+    on_cpu = anneal(problem, 3, engine="numba", **plain)
+    monkeypatch.setattr("pairflip.engines.cuda.why_unavailable", lambda: None)
+    monkeypatch.setattr(
+        "pairflip.engines.choice.get_engine", lambda name: Gone() if name == "cuda" else get_engine(name)
+    )
+    assert anneal(problem, 3, **plain).engine == "numba"  # too little work
+    monkeypatch.setattr("pairflip.engines.cuda.batch.WORTH_SECONDS", 1e-5)
+    rescued = anneal(problem, 3, **plain)
+    assert rescued.engine == "batches"
+    assert rescued.note == "walked on the CPU from the failure of the device on: RuntimeError: the device is gone"
+    assert np.array_equal(rescued.supports, on_cpu.supports)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis
+from pairflip.losses.stacked_fits import coefficients_without_one
 from pairflip.projection import powers_of_two, take_out
 
 if TYPE_CHECKING:
@@ -114,9 +115,14 @@ def fold_coefficients(problem: SubsetProblem, folds: Folds, supports: NDArray[np
     n, k, forced = len(folds), supports.shape[1], problem.always.size
     coefs, intercepts = np.empty((n, forced + k)), np.empty(n)
     safe = _target_remains(problem, folds)
-    distinct, which = np.unique(supports, axis=0, return_inverse=True)
-    for u, support in enumerate(distinct):
-        here = np.flatnonzero(which.reshape(-1) == u)
+    distinct, inverse = np.unique(supports, axis=0, return_inverse=True)
+    which, finished = inverse.reshape(-1), np.zeros(n, dtype=bool)
+    if all(rows.size == 1 for rows in folds.left_out):
+        row = np.concatenate(folds.left_out)
+        for some, x, constant in coefficients_without_one(problem, distinct, which, row, safe=safe, unseen=UNSEEN):
+            coefs[some], intercepts[some], finished[some] = x, constant, True
+    for u in np.unique(which[~finished]).tolist():
+        support, here = distinct[u], np.flatnonzero(which == u)
         left = here
         shared = _Shared.of(problem, support)
         if shared is not None:
@@ -215,7 +221,13 @@ def _target_remains(problem: SubsetProblem, folds: Folds) -> NDArray[np.bool_]:
     w = problem.sample_weight
     t = problem.y - (0.0 if problem.center is None else np.average(problem.y, weights=w))
     moments = np.stack([w, w * t, w * t**2])
-    rest = moments.sum(axis=1) - np.stack([moments[:, rows].sum(axis=1) for rows in folds.left_out])
+    single = all(rows.size == 1 for rows in folds.left_out)
+    left_out = (
+        moments[:, np.concatenate(folds.left_out)].T
+        if single
+        else np.stack([moments[:, rows].sum(axis=1) for rows in folds.left_out])
+    )
+    rest = moments.sum(axis=1) - left_out
     shift = 0.0 if problem.center is None else rest[:, 1] ** 2 / rest[:, 0]
     return np.asarray(rest[:, 2] - shift >= _TRUSTED * moments[2].sum())
 

@@ -18,7 +18,7 @@ from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.losses.fold_fits import FoldCoefficients
 from pairflip.losses.grouped import GroupedForm, forced_part
-from pairflip.losses.squares import TRUSTED
+from pairflip.losses.one_row_out import TRUSTED
 from pairflip.losses.units import ABSENT
 from pairflip.projection import is_nothing, project
 

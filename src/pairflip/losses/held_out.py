@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pairflip.gram import HeldOutGram
 from pairflip.least_squares import Floats
 from pairflip.losses.fold_fits import UNSEEN, FoldCoefficients, fold_coefficients, solve_without
+from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.losses.wide import energy_without
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class HeldOutErrors:
             nothing = np.empty(0, dtype=np.int64)
             self._apart = np.ones(len(folds.left_out), bool)
             self.yy = np.array([2.0 * energy_without(problem, rows, nothing) for rows in folds.left_out])
+        elif self._single and leaves_one_out(problem) and problem.rows_present > 2:
+            together = OneRowOut.of(problem, np.concatenate(folds.left_out))
+            self._apart, self.yy = ~together.trusted, together.yy.copy()
+            for fold in np.flatnonzero(self._apart).tolist():
+                self.yy[fold] = problem.held_out(folds.left_out[fold]).yy
         else:
             fold_grams = [problem.held_out(rows) for rows in folds.left_out]
             self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
@@ -133,6 +139,10 @@ class HeldOutErrors:
         row, nothing = self._folds.row, np.empty(0, dtype=np.int64)
         refit = np.ones(len(self._folds.rows), dtype=bool)
         result = np.empty(row.size)
+        if self._problem.center != "fold" and not self._problem.always.size:
+            # Nothing is fitted, so what is left of the target does not depend on the fold.
+            target = solve_without(self._problem, nothing, self._folds.left_out[0]).table[:, -1]
+            return np.asarray(target[row] / self._root[row])
         if quick and self._single:
             refit = (self._outside[row] <= UNSEEN) | self._apart
             result[~refit] = (self._problem.gram.target[row] / np.where(refit, 1.0, self._outside[row]))[~refit]

@@ -21,7 +21,7 @@ from pairflip.inputs import as_targets
 from pairflip.least_squares import Floats, orthonormal_basis, qr_energy, qr_several
 from pairflip.limits import Rules, no_rules
 from pairflip.losses.base import Fit, HeldOutJudge, Words
-from pairflip.losses.squares import TRUSTED
+from pairflip.losses.one_row_out import TRUSTED
 from pairflip.projection import CONSTANT, Projected, check_range, is_nothing, project, take_out
 
 if TYPE_CHECKING:

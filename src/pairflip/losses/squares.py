@@ -13,6 +13,7 @@ from pairflip.inputs import as_target
 from pairflip.least_squares import Floats, qr_solve
 from pairflip.losses.base import Fit, HeldOutJudge, Words
 from pairflip.losses.held_out import HeldOutErrors
+from pairflip.losses.one_row_out import TRUSTED
 from pairflip.losses.wide import WideGram
 from pairflip.projection import Projected, check_range, is_nothing, project
 
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
     from pairflip.selection.folds import Folds
 
-TRUSTED = 0.05
-"""A fold is computed by subtraction if at least this fraction of every column and of the target remains.
-
-Then at most one digit or so is lost.
-"""
 HELD_OUT_BYTES = 64 * 2**20
 """Of a wide table, the left-out rows may take this much in a fold's form; beyond it the fold makes its own pass."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
+from pairflip.engines.choice import engine_for, walk_or_rescue
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.losses.loo import LooGram
@@ -129,7 +130,6 @@ def anneal(
             raise ValueError(f"method is {method!r} and {given} is given; expected method='anneal', or effort instead.")
         certain = prove and polish
         return _search(problem, k, method, spend, plan_schedule, seed, engine, n_jobs, progress, polish, certain, began)
-    walker = get_engine("numba" if engine == "auto" and objective == "loo" else engine)
     gram = _objective_gram(problem, objective)
     flips = plan_schedule.flips(gram.n_columns)
     chains = count_chains(chains, gram, k, int(flips.sum()))
@@ -140,15 +140,16 @@ def anneal(
         flips=flips,
         keys=chain_keys(seed, k, None, np.arange(chains)),
     )
+    walker = engine_for(engine, [(gram, plan)])
     reason = walker.refuses(gram, plan)
     if reason is not None:
         raise Refused(reason)
     with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
-        (walked,) = walker.walk([(gram, plan)], n_jobs=local_threads(n_jobs), tick=tick)
+        (walked,), failed = walk_or_rescue(walker, [(gram, plan)], n_jobs=local_threads(n_jobs), tick=tick)
     supports, energies = settle(gram, walked)
     first = first_best(energies, gram.yy)
     found = supports[first]
-    notes = [] if problem.gram.dense else [BY_COLUMNS]
+    notes = ([] if failed is None else [failed]) + ([] if problem.gram.dense else [BY_COLUMNS])
     quadratic = problem.loss.quadratic
     if polish and not quadratic:
         found = refine(gram, found)

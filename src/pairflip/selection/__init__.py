@@ -5,7 +5,7 @@ from __future__ import annotations
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.further import with_posterior
 from pairflip.selection.journal import JournalError, merge_journals
-from pairflip.selection.run import run_shard, select_many, select_size
+from pairflip.selection.run import run_shard, score_many, select_many, select_size
 from pairflip.selection.settings import Selection
 from pairflip.selection.stability import Stability, half_sample_stability
 
@@ -17,6 +17,7 @@ __all__ = [
     "half_sample_stability",
     "merge_journals",
     "run_shard",
+    "score_many",
     "select_many",
     "select_size",
     "with_posterior",

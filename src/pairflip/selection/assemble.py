@@ -81,17 +81,17 @@ def assemble(
     weights = problem.sample_weight[row]
 
     def one(size: int) -> tuple[_Folds, Fit, float]:
-        inside = _of_size(work, found, errors, size)
-        return inside, *_final_fit(work, found, size)
+        inside = of_size(work, found, errors, size)
+        return inside, *final_fit(work, found, size)
 
     with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
         results = list(pool.map(one, work.sizes))
     proved = _proofs(work, results)
     results.insert(0, (_of_nothing(work, errors), problem.fit([]), 1.0))
     inside, fits, final_agreement = zip(*results, strict=True)
-    residuals = np.stack([of_size.residuals for of_size in inside])
+    residuals = np.stack([each.residuals for each in inside])
     cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
-    selected = tuple(_in_columns(problem, of_size.supports) for of_size in inside)
+    selected = tuple(_in_columns(problem, each.supports) for each in inside)
     counts = np.stack([np.bincount(s[s != ABSENT], minlength=problem.n_columns) for s in selected])
     sizes, units = np.array([0, *work.sizes], dtype=np.int64), problem.units
     energies = np.array([fit.energy for fit in fits])
@@ -125,14 +125,14 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array([of_size.energy_per_row for of_size in inside]) / q,
+        energy_per_row=np.array([each.energy_per_row for each in inside]) / q,
         selection_counts=counts,
         unchanged=np.array(
             [unchanged_in(columns, fit.support) for columns, fit in zip(selected, fits, strict=True)]
         ),
-        agreement=np.array([of_size.agreement for of_size in inside]),
+        agreement=np.array([each.agreement for each in inside]),
         chain_cv_error=np.stack(
-            [mean_and_error(errors.row_errors(of_size.chain_residuals), weights, unit)[0] for of_size in inside]
+            [mean_and_error(errors.row_errors(each.chain_residuals), weights, unit)[0] for each in inside]
         ),
         fold_supports=selected,
         held_out_rows=row,
@@ -150,7 +150,7 @@ def assemble(
         always_coefs=np.stack([fit.always_coef for fit in fits]),
         criteria=information_criteria(final),
         stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
-        annealing=_annealing(work, found),
+        annealing=anneal_curves(work, found),
         settings=work.settings,
         facts=facts,
         data_hash=problem.hash,
@@ -183,8 +183,18 @@ class _Folds:
     agreement: float
 
 
-def _of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
-    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
+def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
+    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals.
+
+    Parameters
+    ----------
+    work, found
+        The selection, and every finished chain.
+    errors : HeldOutJudge
+        Knows table and folds.
+    size : int
+        Number of columns.
+    """
     folds = np.arange(len(work.folds))
     supports, energies = found.cells(size, folds.tolist(), work.chains)
     by_chain, exact = errors.judged(supports, quick=not work.selection.anneals)
@@ -207,13 +217,20 @@ def _of_nothing(work: Work, errors: HeldOutJudge) -> _Folds:
 
 
 def _training_rows(work: Work) -> NDArray[np.int64]:
-    return np.array([work.problem.rows_present - held.size for held in work.folds.left_out])
+    return np.asarray(work.problem.rows_present - np.array([held.size for held in work.folds.left_out]))
 
 
-def _final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
+def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     """The best support on all rows, and the fraction of its chains that agree with it.
 
     Polished: what the chains of the folds found is tried, too (no row is held out here), and double flips.
+
+    Parameters
+    ----------
+    work, found
+        The selection, and every finished chain.
+    size : int
+        Number of columns.
     """
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
@@ -295,7 +312,7 @@ def _may_be_lowest(gram: Gram, supports: Supports) -> NDArray[np.bool_]:
     return np.asarray(~weights.calm | (weights.energy <= lowest + _UNSURE * gram.yy))
 
 
-def _annealing(work: Work, found: Found) -> AnnealCurves:
+def anneal_curves(work: Work, found: Found) -> AnnealCurves:
     """The course of the final annealings, for the chains of which it was kept."""
     if not work.selection.anneals:
         none = np.empty((1 + len(work.sizes), 0, 0))

@@ -1,25 +1,27 @@
-"""Tasks on a device: the chains of many folds, sizes and problems in one launch."""
+"""Tasks on a device: the chains of many folds, sizes and problems in shared launches, judged while it walks on."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import groupby
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
-from pairflip.engines.base import is_lower
+from pairflip.engines import Engine, Tick, WalkPlan, get_engine
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram, HeldOutGram
+from pairflip.engines.choice import failure_note
+from pairflip.engines.together import ManyWalked
 from pairflip.jobs import local_threads
-from pairflip.losses.held_out import loo_stack
-from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
-from pairflip.selection.walks import Outcome, gram_of, no_steps, outcome, plans, run_batch
+from pairflip.selection.launches import Batch, judge, launches, prepare, run_seconds, walk
+from pairflip.selection.many_folds import AnyOutcome
+from pairflip.selection.tasks import Job, Work, batches
+from pairflip.selection.walks import Halted, run_batch
 
-_LAUNCH_NS = 1e13  # of one CPU core: about a minute of the device, which small launches leave idle
+_CPU_NS = 2e8  # what a thread takes at a time of what the device cannot hold
+_AHEAD = 4000  # answers that wait to be judged: a device that is much faster than the judges waits for them
 
 
 def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
@@ -29,7 +31,7 @@ def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
     if engine == "auto":
         from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 
-        chains, seconds = sum(map(_chains, works)), sum(map(_seconds, works))
+        chains, seconds = sum(map(_chains, works)), sum(map(run_seconds, works))
         if chains < WORTH_CHAINS or seconds < WORTH_SECONDS or why_unavailable() is not None:
             return None
         engine = "cuda"
@@ -37,148 +39,132 @@ def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
     return found if found.prefers_many else None
 
 
+def _chains(work: Work) -> int:
+    return work.chains * len(work.folds) * len(work.sizes)
+
+
 class Device:
-    """A device that walks the chains of many folds, sizes and problems in shared launches."""
+    """A device that walks the chains of many folds, sizes and problems in shared launches.
+
+    Where it fails in the middle (out of memory, or gone), the CPU does the rest, and the notes of the result say so.
+    """
 
     n_jobs: int | None = 0
 
     def __init__(self, engine: Any, judges: int | None) -> None:
         self.name: str = engine.name
         self._engine, self._judges = engine, judges
+        self._rescued: dict[int, str] = {}
 
     def notes(self, work: Work) -> list[str]:
-        """Sizes that the device cannot hold, and why."""
+        """Sizes that the device cannot hold, and what it failed to do."""
         reasons: dict[str, list[int]] = defaultdict(list)
         gram = work.problem.gram
         for size in work.sizes:
-            no_chains = WalkPlan(size, np.zeros(0), work.schedule.flips(gram.n_columns), np.zeros((0, 2), np.uint32))
+            no_chains = WalkPlan(size, np.zeros(0), work.flips, np.zeros((0, 2), np.uint32))
             reason = self._engine.refuses(gram, no_chains) if size < gram.n_columns else None
             if reason is not None:
                 reasons[reason.rstrip(".")].append(size)
-        return [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
+        held = [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
+        failed = self._rescued.get(id(work))
+        return held if failed is None else [*held, failed]
 
-    def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, list[Outcome]]]:
+    def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
         """The jobs together, judged by threads while the device walks on."""
-        return run_on_device(self._engine, jobs, self._judges, tick)
+        with one_blas_thread():  # once for all that is judged: each asks for it, too, which then takes no time
+            yield from _DeviceRun(self._engine, jobs, self._judges, self._rescue).outcomes(tick)
+
+    def _rescue(self, work: Work, reason: str) -> None:
+        self._rescued[id(work)] = reason
 
 
-def _chains(work: Work) -> int:
-    return work.chains * len(work.folds) * len(work.sizes)
+class _DeviceRun:
+    """Jobs on their way: each lane of the engine has a thread that prepares, walks and hands over to the judges."""
 
+    def __init__(
+        self, engine: Any, jobs: Sequence[Job], n_jobs: int | None, rescue: Callable[[Work, str], None]
+    ) -> None:
+        self._engine, self._jobs, self._n_jobs, self._rescue = engine, jobs, n_jobs, rescue
+        self._failures: tuple[type[Exception], ...] = getattr(engine, "failures", ())
+        self._lost: str | None = None
+        self._events: SimpleQueue[tuple[str, int, Future[Any] | None]] = SimpleQueue()
+        self._stop = False
 
-def _seconds(work: Work) -> float:
-    return 1e-9 * len(work.folds) * sum(work.nanoseconds(size, work.chains) for size in work.sizes)
+    def outcomes(self, tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
+        """(job, outcomes) of all tasks; `tick` hears of flips, and like these from the thread that asks."""
+        lanes = list(range(getattr(self._engine, "lanes", 1)))
+        parts, more, walking, judging = launches(self._jobs), True, 0, 0
+        with (
+            ThreadPoolExecutor(len(lanes), thread_name_prefix="pairflip-lane") as walkers,
+            ThreadPoolExecutor(local_threads(self._n_jobs), thread_name_prefix="pairflip") as judges,
+        ):
+            try:
+                self._get_ready()
+                while more or walking or judging:
+                    while more and lanes and judging < _AHEAD:
+                        batch = next(parts, None)
+                        more = batch is not None
+                        if batch is not None:
+                            lane = lanes.pop()
+                            self._follow("walked", lane, walkers.submit(self._walk, batch, lane, judges))
+                            walking += 1
+                    if not (walking or judging):
+                        break
+                    what, number, future = self._events.get()
+                    if what == "flips":
+                        if tick is not None:
+                            tick(number)
+                        continue
+                    assert future is not None
+                    if what == "walked":
+                        lanes.append(number)
+                        walking, judging = walking - 1, judging + future.result()
+                    else:
+                        judging -= 1
+                        yield number, future.result()
+            except BaseException:
+                self._stop = True
+                for work, _ in self._jobs:
+                    work.stop.wanted = True
+                for pool in (walkers, judges):
+                    pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
+    def _get_ready(self) -> None:
+        """Have the engine prepare for all sizes while the first walks are prepared."""
+        if hasattr(self._engine, "get_ready"):
+            sizes = {(size, work.problem.gram.n_columns) for work, _ in self._jobs for size in work.sizes}
+            self._engine.get_ready(sorted(sizes))
 
-def run_on_device(
-    engine: Any, jobs: Sequence[Job], n_jobs: int | None, tick: Tick | None = None
-) -> Iterator[tuple[int, list[Outcome]]]:
-    """(job, outcomes) of all tasks of several problems; what the device cannot hold is walked on the CPU.
+    def _follow(self, what: str, number: int, future: Future[Any]) -> None:
+        future.add_done_callback(lambda done: self._events.put((what, number, done)))
 
-    Parameters
-    ----------
-    engine : Engine
-        The engine of the device.
-    jobs : sequence of (Work, tasks)
-        The tasks of each problem.
-    n_jobs : int or None
-        Threads that judge what the device has walked.
-    tick : callable, optional
-        Told of flips as they are done.
-    """
-    later: deque[tuple[int, Future[list[Outcome]]]] = deque()
-    with ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip") as pool:
-        try:
-            for batch in _launches(jobs):
-                walks, on_cpu = _prepare(engine, jobs, batch)
-                walked = engine.walk([(gram, chains) for _, _, gram, chains in walks], tick=tick)
-                parts: dict[tuple[int, int], list[tuple[Task, Gram, WalkResult]]] = defaultdict(list)
-                for (job, task, gram, _), result in zip(walks, walked, strict=True):
-                    parts[job, task.size].append((task, gram, result))
-                for (job, _), part in parts.items():
-                    later.append((job, pool.submit(_judge, jobs[job][0], part)))  # while the device walks on
-                for job, task in on_cpu:
-                    later.append((job, pool.submit(run_batch, jobs[job][0], [task], "numba")))
-                while later and later[0][1].done():
-                    job, found = later.popleft()
-                    yield job, found.result()
-            while later:
-                job, found = later.popleft()
-                yield job, found.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for work, _ in jobs:
-                work.stop.wanted = True
-            raise
+    def _walk(self, batch: Batch, lane: int, judges: ThreadPoolExecutor) -> int:
+        """Walk one batch; returns how many answers were handed to the judges."""
+        planned, on_cpu = prepare(self._engine, self._jobs, batch)
+        left = dict(enumerate(planned))
 
+        def ready(at: int, walked: ManyWalked) -> None:
+            each = left.pop(at)
+            self._follow("judged", each.job, judges.submit(judge, self._jobs[each.job][0], each, walked))
 
-def _prepare(
-    engine: Any, jobs: Sequence[Job], batch: Sequence[tuple[int, Task]]
-) -> tuple[list[tuple[int, Task, Gram, WalkPlan]], list[tuple[int, Task]]]:
-    """The tasks of a batch as walks for the device, and those that it cannot hold."""
-    tasks: dict[int, list[Task]] = defaultdict(list)
-    for job, task in batch:
-        tasks[job].append(task)
-    walks: list[tuple[int, Task, Gram, WalkPlan]] = []
-    on_cpu: list[tuple[int, Task]] = []
-    for job, own in tasks.items():
-        work = jobs[job][0]
-        held: dict[tuple[int, bool, type], bool] = {}  # the folds of one problem are alike
-        for fold, of_fold in groupby(sorted(own, key=lambda task: task.fold), key=lambda task: task.fold):
-            gram, together = gram_of(work, fold), list(of_fold)
-            for task, chains in zip(together, plans(work, together, gram), strict=True):
-                key = task.size, task.fold == ALL_ROWS, type(gram)
-                if key not in held:
-                    held[key] = engine.refuses(gram, chains) is None
-                if held[key] and task.size < gram.n_columns:
-                    walks.append((job, task, gram, chains))
-                else:
-                    on_cpu.append((job, task))
-    return walks, on_cpu
+        if self._lost is None and planned:
+            try:
+                walk(self._engine, planned, ready, self._heard, lane)
+            except self._failures as error:
+                self._lost = failure_note(error)
+        handed = len(planned) - len(left)
+        for each in left.values():
+            self._rescue(self._jobs[each.job][0], str(self._lost))
+            on_cpu.append((each.job, each.tasks))
+        for job, tasks in on_cpu:
+            work = self._jobs[job][0]
+            for some in batches(work, tasks, _CPU_NS):
+                self._follow("judged", job, judges.submit(run_batch, work, some, "numba"))
+                handed += 1
+        return handed
 
-
-def _launches(jobs: Sequence[Job]) -> Iterator[list[tuple[int, Task]]]:
-    """All tasks, in parts that keep a device busy for some seconds."""
-    batch: list[tuple[int, Task]] = []
-    filled = 0.0
-    for job, (work, tasks) in enumerate(jobs):
-        for task in tasks:
-            batch.append((job, task))
-            filled += work.nanoseconds(task.size, task.last - task.first)
-            if filled >= _LAUNCH_NS:
-                yield batch
-                batch, filled = [], 0.0
-    if batch:
-        yield batch
-
-
-@one_blas_thread()
-def _judge(work: Work, part: Sequence[tuple[Task, Gram, WalkResult]]) -> list[Outcome]:
-    """Outcomes of the walks of one size: leave-one-out folds together, by one stacked QR."""
-    single = [p for p in part if isinstance(p[1], HeldOutGram) and p[1].rows.size == 1]
-    others = [p for p in part if not (isinstance(p[1], HeldOutGram) and p[1].rows.size == 1)]
-    outcomes = [outcome(work, task, gram, walked) for task, gram, walked in others]
-    if not single:
-        return outcomes
-    candidates = work.problem.candidates
-    ends = np.cumsum([task.last - task.first for task, _, _ in single])
-    row = np.concatenate([np.repeat(work.folds.left_out[t.fold], t.last - t.first) for t, _, _ in single])
-    last = candidates[np.concatenate([walked.support for _, _, walked in single])]
-    best = candidates[np.concatenate([walked.best_support for _, _, walked in single])]
-    distinct, which = np.unique(np.vstack([last, best]), axis=0, return_inverse=True)
-    inside = np.empty((2, row.size))
-    of_last, of_best = which.reshape(2, -1)
-    for chunk, left, e, energy in loo_stack(work.problem, distinct):
-        for target, of in zip(inside, (of_last, of_best), strict=True):
-            here = np.flatnonzero((of >= chunk.start) & (of < chunk.stop))
-            u, m = of[here] - chunk.start, row[here]
-            # What the row added to the energy goes with it: E - e^2 / (2 (1 - h)), the leave-one-out identity.
-            target[here] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
-    yy = np.concatenate([np.repeat(gram.yy, t.last - t.first) for t, gram, _ in single])
-    better = is_lower(inside[1], inside[0], yy)
-    supports = np.where(better[:, None], best, last)
-    energies = np.where(better, inside[1], inside[0])
-    for (task, _, _), end in zip(single, ends, strict=True):
-        chains = slice(end - (task.last - task.first), end)
-        outcomes.append(Outcome(task, supports[chains], energies[chains], no_steps(work)))
-    return outcomes
+    def _heard(self, flips: int) -> None:
+        if self._stop:
+            raise Halted
+        self._events.put(("flips", flips, None))

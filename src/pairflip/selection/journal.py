@@ -25,6 +25,7 @@ from pairflip.manifest import JournalError, check_same, claim, clear_errors, rea
 from pairflip.sealed import JournalWarning, SealedLines, run_key
 from pairflip.selection.along import Along
 from pairflip.selection.journal_lines import Address, ChainRecord, chains_of, from_line, to_line, unpacked
+from pairflip.selection.many_folds import AnyOutcome, ManyFolds
 from pairflip.selection.tasks import Task, Work
 from pairflip.selection.walks import Outcome, fold_view, gram_of
 
@@ -42,6 +43,7 @@ class Found:
     """
 
     pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
+    many: ManyFolds = field(default_factory=ManyFolds)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
     along: Along = field(default_factory=lambda: Along(0))
 
@@ -67,12 +69,14 @@ class Found:
     def clear(self) -> None:
         """Forget everything."""
         self.pieces.clear()
+        self.many.clear()
         self.steps.clear()
         self.along.clear()
 
     @property
     def done(self) -> set[Address]:
         """Addresses of the finished chains."""
+        self.many.take_apart(self.pieces)
         return {
             (size, fold, chain)
             for (size, fold), pieces in self.pieces.items()
@@ -105,6 +109,10 @@ class Found:
         chains : int
             How many chains each has.
         """
+        together = self.many.cells(size, folds, chains)
+        if together is not None:
+            return together
+        self.many.take_apart(self.pieces, size, folds)
         pieces = [piece for fold in folds for piece in _in_order(self.pieces[size, fold], chains)]
         supports, energies = (np.concatenate(parts) for parts in zip(*((p[1], p[2]) for p in pieces), strict=True))
         return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)
@@ -144,9 +152,10 @@ class Journal(SealedLines):
             _look_along(work, fold, gram, right, found.along)
         return found
 
-    def write(self, outcomes: Iterable[Outcome]) -> None:
+    def write(self, outcomes: Iterable[AnyOutcome]) -> None:
         """Append finished tasks: they survive whatever happens to this process next."""
-        self.append(to_line(chain, self._key) for outcome in outcomes for chain in chains_of(outcome))
+        by_fold = (piece for outcome in outcomes for piece in outcome.by_fold())
+        self.append(to_line(chain, self._key) for piece in by_fold for chain in chains_of(piece))
 
 
 def merge_journals(

@@ -12,9 +12,9 @@ from pairflip.search.annealing import BY_COLUMNS
 from pairflip.selection.along import Along
 from pairflip.selection.hands import Hands
 from pairflip.selection.journal import Found, Journal
+from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.progress import SelectionProgress, Show
 from pairflip.selection.tasks import Task, Work, identity, missing
-from pairflip.selection.walks import Outcome
 
 Folder = str | os.PathLike[str]
 
@@ -97,7 +97,7 @@ def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progre
         _take(jobs[index], outcomes)
         if show is not None:
             show.advance(outcomes)
-        left[index] -= sum(outcome.task.last - outcome.task.first for outcome in outcomes)
+        left[index] -= sum(outcome.n_chains for outcome in outcomes)
         if left[index] == 0:
             book = jobs[index].book
             if book is not None:
@@ -105,9 +105,12 @@ def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progre
             yield index
 
 
-def _take(job: RunningJob, outcomes: Sequence[Outcome]) -> None:
+def _take(job: RunningJob, outcomes: Sequence[AnyOutcome]) -> None:
     """Keep what was found, on disk first."""
     if job.book is not None:
         job.book.write(outcomes)
     for outcome in outcomes:
-        job.found.add(outcome)
+        if isinstance(outcome, FoldsOutcome):
+            job.found.many.add(outcome)
+        else:
+            job.found.add(outcome)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -18,10 +18,11 @@ from pairflip.problem import SubsetProblem
 from pairflip.selection.assemble import assemble
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.further import look_further
-from pairflip.selection.hands import choose_hands
-from pairflip.selection.loop import Folder, open_job, walk_jobs
+from pairflip.selection.hands import Hands, choose_hands
+from pairflip.selection.loop import Folder, RunningJob, open_job, walk_jobs
 from pairflip.selection.outer import outer_error, outer_folds
 from pairflip.selection.progress import Show, check_show
+from pairflip.selection.score import Scores, score
 from pairflip.selection.settings import Selection, as_selection
 from pairflip.selection.shrinkage import with_surface
 from pairflip.selection.tasks import Work, identity, parse_shard, plan_work
@@ -133,6 +134,33 @@ def select_many(
         yield index, look_further(works[index], curve, None, folders[index], n_jobs, progress=False)
 
 
+def score_many(
+    asked: Sequence[tuple[SubsetProblem, Selection]],
+    *,
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    journals: Sequence[Folder | None] | None = None,
+) -> Iterator[tuple[int, Scores]]:
+    """(problem, scores) for every problem as it is finished: errors and energies of `select_size`, and nothing else.
+
+    Parameters
+    ----------
+    asked
+        Tables of squared error with one target each, and how their sizes are chosen; on a device they share launches.
+    engine, n_jobs
+        As in `select_size`.
+    journals
+        A folder for each of them, or None.
+    """
+    works = [plan_work(problem, selection, engine, None) for problem, selection in asked]
+    folders = [None] * len(works) if journals is None else journals
+
+    def finish(job: RunningJob, _: Hands) -> Scores:
+        return score(job.work, job.found)
+
+    yield from _each(works, folders, n_jobs, False, finish)
+
+
 def run_shard(
     problem: SubsetProblem,
     sizes: Iterable[int] | Selection | None = None,
@@ -206,27 +234,54 @@ def _selection(sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[
 def _choose(
     works: Sequence[Work], folders: Sequence[Folder | None], n_jobs: int | None, progress: Show
 ) -> Iterator[tuple[int, SizeCurve]]:
-    """The loop: do what the journals do not hold yet, and assemble each curve as soon as its chains are there."""
+    """A curve of each problem."""
     began = time.perf_counter()
+    threads = n_jobs if len(works) == 1 else 1  # curves of many problems are assembled in parallel
+
+    def finish(job: RunningJob, hands: Hands) -> SizeCurve:
+        name = hands.name or get_engine(job.work.engine).name
+        return assemble(job.work, job.found, engine=name, notes=job.notes(hands), began=began, n_jobs=threads)
+
+    yield from _each(works, folders, n_jobs, progress, finish)
+
+
+Result = TypeVar("Result")
+
+
+def _each(
+    works: Sequence[Work],
+    folders: Sequence[Folder | None],
+    n_jobs: int | None,
+    progress: Show,
+    finish: Callable[[RunningJob, Hands], Result],
+) -> Iterator[tuple[int, Result]]:
+    """The loop: do what the journals do not hold yet, and finish each problem as soon as its chains are there.
+
+    Parameters
+    ----------
+    works, folders
+        The problems and their journals.
+    n_jobs, progress
+        As in `select_size`.
+    finish : callable
+        Makes what is asked for of finished chains; threads do so.
+    """
     check_jobs(n_jobs)
     check_show(progress)
     with ExitStack() as stack:
         jobs = [open_job(stack, work, folder) for work, folder in zip(works, folders, strict=True)]
         hands = choose_hands([job.work for job in jobs if job.tasks], n_jobs)
-        threads = n_jobs if len(jobs) == 1 else 1  # curves of many problems are assembled in parallel
 
-        def finish(index: int) -> tuple[int, SizeCurve]:
-            job = jobs[index]
-            name = hands.name or get_engine(job.work.engine).name
-            curve = assemble(job.work, job.found, engine=name, notes=job.notes(hands), began=began, n_jobs=threads)
-            job.found.clear()
-            return index, curve
+        def finished(index: int) -> tuple[int, Result]:
+            result = finish(jobs[index], hands)
+            jobs[index].found.clear()
+            return index, result
 
         pool = stack.enter_context(ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip"))
-        waiting: list[Future[tuple[int, SizeCurve]]] = []
-        waiting += [pool.submit(finish, index) for index, job in enumerate(jobs) if not job.tasks]
+        waiting: list[Future[tuple[int, Result]]] = []
+        waiting += [pool.submit(finished, index) for index, job in enumerate(jobs) if not job.tasks]
         for index in walk_jobs(stack, jobs, hands, progress):
-            waiting.append(pool.submit(finish, index))
+            waiting.append(pool.submit(finished, index))
             while waiting and waiting[0].done():
                 yield waiting.pop(0).result()
         for future in waiting:

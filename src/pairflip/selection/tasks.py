@@ -158,6 +158,9 @@ def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] 
         from `part` (counting from 1) on.
     """
     part, of = shard
+    if not done and of == 1:
+        final = [Task(size, ALL_ROWS, 0, n) for size, n in zip(work.sizes, work.final_chains, strict=True) if n]
+        return final + [Task(k, fold, 0, work.chains) for fold in range(len(work.folds)) for k in work.sizes]
     tasks = []
     for place, (size, fold) in enumerate(work.grid()):
         # A path runs over all sizes of a fold, so that these stay together.

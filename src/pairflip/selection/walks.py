@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +49,15 @@ class Outcome(NamedTuple):
     steps: Floats
     record: NDArray[np.int64] | None = None
     residuals: Floats | None = None
+
+    @property
+    def n_chains(self) -> int:
+        """Chains."""
+        return self.task.last - self.task.first
+
+    def by_fold(self) -> Iterator[Outcome]:
+        """Itself: it is of one fold."""
+        yield self
 
 
 class TooFewColumns(ValueError):

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import Engine, Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
-from pairflip.engines.cuda.batch import WORTH_CHAINS, WORTH_SECONDS, cut, refusal, size_class, worthwhile
+from pairflip.engines.cuda.batch import (
+    LARGEST,
+    WORTH_CHAINS,
+    WORTH_SECONDS,
+    WalkPart,
+    cut,
+    refusal,
+    size_class,
+    worthwhile,
+)
 from pairflip.engines.cuda.completed import completed
-from pairflip.engines.cuda.device import WALK, Matrices, device_name, free_bytes, kernels, order_bytes, why_unavailable
+from pairflip.engines.cuda.device import (
+    WALK,
+    Matrices,
+    device_count,
+    device_name,
+    failures,
+    free_bytes,
+    kernels,
+    on_lane,
+    order_bytes,
+    request,
+    why_unavailable,
+)
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
 from pairflip.engines.exchange import LadderResult
+from pairflip.engines.together import ManyWalked, ManyWalks, interleaved, join, share
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 
@@ -30,6 +54,9 @@ __all__ = [
     "worthwhile",
 ]
 
+LANES = 2
+"""Queues of one device: the last chains of a launch leave most of it idle, and those of another one fill it."""
+
 
 class CudaEngine:
     """Walks chains on a CUDA device, the same chains as on the CPU.
@@ -41,20 +68,39 @@ class CudaEngine:
     slice_ns : int
         How long one launch may last.
     rest : Engine, optional
-        Walks the chains that the device gives up, where the Gram matrix cannot decide a flip. Without it these come
-        back with `refreshes` -1, and nothing else of them has a meaning.
+        Walks the chains that the device gives up, if it does so. Without it these come back with `refreshes` -1, and
+        nothing else of them has a meaning; so they do from `walk_many` in any case.
+    devices : sequence of int, optional
+        Numbers of the devices that share the chains; default all of them.
     """
 
     name = "cuda"
     prefers_many = True
 
-    def __init__(self, memory: int | None = None, slice_ns: int = SLICE_NS, rest: Engine | None = None) -> None:
+    def __init__(
+        self,
+        memory: int | None = None,
+        slice_ns: int = SLICE_NS,
+        rest: Engine | None = None,
+        devices: Sequence[int] | None = None,
+    ) -> None:
         reason = why_unavailable()
         if reason is not None:
             raise ValueError(f'engine="cuda" cannot be used here: {reason}')
         self._memory = memory
         self._slice_ns = slice_ns
         self._rest = rest
+        self._devices = list(range(device_count())) if devices is None else list(devices)
+
+    @property
+    def lanes(self) -> int:
+        """How many threads may call `walk_many` at a time: while one prepares or its last chains end, others walk."""
+        return LANES * len(self._devices)
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What is raised where a device fails."""
+        return failures()
 
     def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
         """Objectives other than the energy, and what its kernels or its free memory cannot hold."""
@@ -107,25 +153,63 @@ class CudaEngine:
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the chains of many problems, sizes and folds together; `n_jobs` has no meaning here."""
-        free = free_bytes()
-        # Thousands of pairs share few problems, sizes and schedules, and each distinct one is asked about once.
-        distinct = {(id(gram), plan.k, id(plan.flips)): (gram, plan) for gram, plan in pairs}
-        for gram, plan in distinct.values():
-            reason = refusal(gram, plan.k, int(plan.flips.max(initial=0)), free)
-            if reason is not None:
-                raise Refused(reason)
-        # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
-        budget = self._memory if self._memory is not None else free * 4 // 5
-        matrices = Matrices()
-        parts: list[list[tuple[int, WalkResult]]] = [[] for _ in pairs]
-        for group in cut(pairs, budget):
-            for piece, result in run_group(pairs, group, matrices, tick, self._slice_ns):
-                parts[piece.walk].append((piece.first, result))
-        results = [
-            pieces[0][1] if len(pieces) == 1 else _joined(plan, pieces)
-            for (_, plan), pieces in zip(pairs, parts, strict=True)
-        ]
+        together, members = join(pairs)
+        results: list[Any] = [None] * len(pairs)
+        for which, walked in zip(members, self._divided(together, tick), strict=True):
+            for at, pair in enumerate(which.tolist()):
+                results[pair] = walked.result(at)
         return results if self._rest is None else completed(self._rest, pairs, results)
+
+    def walk_many(
+        self,
+        together: Sequence[ManyWalks],
+        ready: Callable[[int, ManyWalked], None],
+        *,
+        tick: Tick | None = None,
+        lane: int = 0,
+    ) -> None:
+        """The same for walks that are whole arrays already, on one lane; several threads may do so at a time.
+
+        Parameters
+        ----------
+        together
+            The walks.
+        ready
+            Is given the number of each of them and its result, as soon as it is there.
+        tick
+            Hears of flips as they are done.
+        lane
+            Which lane, from 0 to `lanes` - 1: a queue of one of the devices.
+        """
+        with on_lane(self._devices[lane % len(self._devices)], lane // len(self._devices)):
+            free = free_bytes()
+            # Thousands of walks share few problems, sizes and schedules, and each distinct one is asked about once.
+            distinct = {(id(each.forms.root), each.k, id(each.flips)): each for each in together}
+            for each in distinct.values():
+                reason = refusal(each.forms.root, each.k, int(each.flips.max(initial=0)), free)
+                if reason is not None:
+                    raise Refused(reason)
+            # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
+            groups = cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES)
+            first = [together[group[0].walks] for group in groups]
+            self.get_ready([(each.k, each.forms.root.n_columns) for each in first])
+            open_parts = Counter(part.walks for group in groups for part in group)
+            pieces: dict[int, list[tuple[WalkPart, ManyWalked]]] = defaultdict(list)
+            matrices = Matrices()
+            for at, each in enumerate(together):
+                if not open_parts[at]:
+                    ready(at, ManyWalked.room(each))
+            for group in groups:
+                for part, walked in run_group(together, group, matrices, tick, self._slice_ns):
+                    pieces[part.walks].append((part, walked))
+                    open_parts[part.walks] -= 1
+                    if not open_parts[part.walks]:
+                        ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
+
+    def get_ready(self, sizes: Sequence[tuple[int, int]]) -> None:
+        """Begin to compile what supports of (k, number of columns) need."""
+        for size, far in dict.fromkeys((size_class(k), order_bytes(n) == 0) for k, n in sizes if k <= LARGEST):
+            request(size, far)
 
     def ladders(
         self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], n_jobs: int = 1
@@ -160,13 +244,28 @@ class CudaEngine:
                 found[ladder] = told
         return cast(list[LadderResult], found)
 
+    def _divided(self, together: Sequence[ManyWalks], tick: Tick | None) -> list[ManyWalked]:
+        """All walks, each device its share of the chains."""
+        devices = len(self._devices)
+        if devices == 1:
+            return self._on_one(together, tick, 0)
+        shares = [[share(each, device, devices) for each in together] for device in range(devices)]
+        with ThreadPoolExecutor(devices, thread_name_prefix="pairflip") as pool:
+            walking = [pool.submit(self._on_one, own, tick, device) for device, own in enumerate(shares)]
+            found = [future.result() for future in walking]
+        return [interleaved(each, [own[at] for own in found]) for at, each in enumerate(together)]
 
-def _joined(plan: WalkPlan, pieces: list[tuple[int, WalkResult]]) -> WalkResult:
-    """One result from those of pieces that begin at the chains given."""
-    if not pieces:
-        steps, slots = np.zeros((0, plan.betas.size)), np.zeros((0, plan.k), np.int64)
-        none = np.zeros(0)
-        return WalkResult(steps, steps.astype(np.int64), slots, slots.copy(), none, none.astype(np.int64))
-    ordered = [result for _, result in sorted(pieces, key=lambda piece: piece[0])]
-    fields = [name for name in WalkResult.__dataclass_fields__ if getattr(ordered[0], name) is not None]
-    return WalkResult(**{name: np.concatenate([getattr(result, name) for result in ordered]) for name in fields})
+    def _on_one(self, together: Sequence[ManyWalks], tick: Tick | None, lane: int) -> list[ManyWalked]:
+        found: dict[int, ManyWalked] = {}
+        self.walk_many(together, found.__setitem__, tick=tick, lane=lane)
+        return [found[at] for at in range(len(together))]
+
+
+def _whole(walks: ManyWalks, pieces: list[tuple[WalkPart, ManyWalked]]) -> ManyWalked:
+    """One result from those of its parts."""
+    if len(pieces) == 1:
+        return pieces[0][1]
+    whole = ManyWalked.room(walks)
+    for part, walked in pieces:
+        whole.put(part.forms, part.chains, walked)
+    return whole

@@ -5,7 +5,7 @@ Plain numpy, so that it can be tested where there is no device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import WalkPlan, flip_nanoseconds
+from pairflip.engines.together import ManyWalks, root
 from pairflip.gram import Gram, HeldOutGram
 
 MOST_COLUMNS = 65535
@@ -67,23 +68,21 @@ def size_class(k: int) -> SizeClass:
     return next(one for one in CLASSES if k <= one.largest)
 
 
-def root(gram: Gram) -> Gram:
-    """Whose matrix is on the device: folds that leave out one row share that of all rows, others have their own."""
-    if isinstance(gram, HeldOutGram) and gram.left_out.shape[0] == 1:
-        return gram.base
-    return gram
-
-
 def matrix_bytes(gram: Gram) -> int:
     """Device memory of the matrix (and, for a fold of several rows, of the matrix it is made from)."""
     size = 8 * gram.n_columns**2
     return 2 * size if isinstance(gram, HeldOutGram) else size
 
 
-def result_bytes(plan: WalkPlan) -> int:
+def result_bytes(plan: WalkPlan | ManyWalks) -> int:
     """Device memory of what one chain is told and answers."""
-    record = (4 * plan.k + 8) * plan.betas.size if plan.record else 0
-    return 12 * plan.betas.size + 8 * plan.k + 32 + record
+    steps = int(plan.betas.shape[-1])
+    return 12 * steps + 8 * plan.k + 32 + ((4 * plan.k + 8) * steps if plan.record else 0)
+
+
+def form_bytes(walks: ManyWalks) -> int:
+    """Device memory of what is told of each problem: b, unit and left_out; betas, coldest and ends."""
+    return 24 * walks.forms.root.n_columns + 24 * walks.steps
 
 
 def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
@@ -119,15 +118,15 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Chains first, ..., last - 1 of one walk."""
+class WalkPart:
+    """Chains chains.start, ..., chains.stop - 1 on problems forms.start, ..., forms.stop - 1 of some walks."""
 
-    walk: int
-    first: int
-    last: int
+    walks: int
+    forms: slice
+    chains: slice
 
 
-def cost(gram: Gram, plan: WalkPlan) -> float:
+def cost(gram: Gram, plan: WalkPlan | ManyWalks) -> float:
     """What one chain costs: nanoseconds on one core, which order tasks well enough."""
     return flip_nanoseconds(gram, plan.k) * float(plan.flips.sum())
 
@@ -138,43 +137,49 @@ def worthwhile(walks: Sequence[tuple[Gram, WalkPlan]]) -> bool:
     return chains >= WORTH_CHAINS and sum(cost(g, p) * p.chains for g, p in walks) > 1e9 * WORTH_SECONDS
 
 
-def cut(walks: Sequence[tuple[Gram, WalkPlan]], budget: int) -> list[list[Piece]]:
-    """Groups of pieces, each of one size class and within `budget` bytes of device memory.
+def cut(together: Sequence[ManyWalks], budget: int) -> list[list[WalkPart]]:
+    """Groups of parts, each of one size class and within `budget` bytes of device memory.
 
-    A piece is at least one chain, so a group may exceed a budget that does not even hold one.
+    A part is at least one chain, so a group may exceed a budget that does not even hold one.
     """
     roots: dict[int, int] = {}
     keys = []
-    for gram, plan in walks:
-        number = roots.setdefault(id(root(gram)), len(roots))
+    for walks in together:
+        number = roots.setdefault(id(walks.forms.root), len(roots))
         # One kernel after the other, and problem by problem, so that a matrix is sent once; then equal shapes together.
-        keys.append((size_class(plan.k).tiles, number, plan.k))
-    groups: list[list[Piece]] = []
+        # Long chains first: what comes last ends soon after the device falls idle, and takes little time to be judged.
+        keys.append((-size_class(walks.k).tiles, number, walks.k))
+    groups: list[list[WalkPart]] = []
     used, held, tiles = 0, set[int](), 0
-    for walk in sorted(range(len(walks)), key=keys.__getitem__):
-        gram, plan = walks[walk]
-        # 24 bytes: three doubles of each column (b, unit, left_out) and of each step (betas, coldest, ends).
-        number, vectors = keys[walk][1], 24 * gram.n_columns + 24 * plan.betas.size
-        first = 0
-        while first < plan.chains:
+    for at in sorted(range(len(together)), key=keys.__getitem__):
+        walks, number = together[at], keys[at][1]
+        matrix, form, chain = matrix_bytes(walks.forms.root), form_bytes(walks), result_bytes(walks)
+        for forms, chains in _pieces(walks, budget - matrix):
+            need = (forms.stop - forms.start) * (form + (chains.stop - chains.start) * chain)
             # A matrix that the group holds already costs nothing more.
-            fixed = vectors + (0 if number in held else matrix_bytes(root(gram)))
-            fits = (budget - used - fixed) // result_bytes(plan)
-            if keys[walk][0] != tiles or fits < 1:
+            if keys[at][0] != tiles or used + need + (0 if number in held else matrix) > budget:
                 groups.append([])
-                used, held, tiles = 0, set(), keys[walk][0]
-                fixed = vectors + matrix_bytes(root(gram))
-                fits = (budget - fixed) // result_bytes(plan)
-            count = min(plan.chains - first, max(1, fits))
-            groups[-1].append(Piece(walk, first, first + count))
-            used += fixed + count * result_bytes(plan)
+                used, held, tiles = 0, set(), keys[at][0]
+            groups[-1].append(WalkPart(at, forms, chains))
+            used += need + (0 if number in held else matrix)
             held.add(number)
-            first += count
     return groups
 
 
+def _pieces(walks: ManyWalks, room: int) -> Iterator[tuple[slice, slice]]:
+    """(problems, chains) such that each takes at most `room` bytes, if that holds one chain."""
+    if not walks.chains:
+        return
+    form, chain, problems = form_bytes(walks), result_bytes(walks), len(walks.which)
+    forms = max(1, room // (form + walks.chains * chain))
+    chains = max(1, min(walks.chains, (room // forms - form) // chain))
+    for first in range(0, problems, forms):
+        for begin in range(0, walks.chains, chains):
+            yield slice(first, min(first + forms, problems)), slice(begin, min(begin + chains, walks.chains))
+
+
 def queue(costs: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Tasks (piece, chain) in the order they are taken: long ones first, so that none is left alone at the end."""
+    """Tasks (problem, chain) in the order they are taken: long ones first, so that none is left alone at the end."""
     order = np.argsort(-costs, kind="stable")
     piece = np.repeat(order, chains[order])
     ends = np.cumsum(chains[order])

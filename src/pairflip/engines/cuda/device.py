@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from pairflip.engines.cuda.batch import NEAR_COLUMNS, SizeClass, root
+from pairflip.engines.cuda.batch import NEAR_COLUMNS, SizeClass
+from pairflip.engines.together import root
 from pairflip.gram import Gram, HeldOutGram
 
 SOURCES = ("algebra.cuh", "state.cuh", "chain.cuh", "walk.cu")
@@ -35,6 +41,13 @@ def why_unavailable() -> str | None:
     except Exception as error:  # CuPy raises its own errors, and import errors of all kinds
         return f"CuPy finds no CUDA device: {' '.join(str(error).split())[:200]}"
     return None if count else "CuPy finds no CUDA device."
+
+
+def device_count() -> int:
+    """How many devices there are."""
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceCount())
 
 
 def device_name() -> str:
@@ -62,6 +75,12 @@ class Kernels:
     shared_bytes: int
     """Shared memory of a chain beside its order."""
 
+    def allow(self, shared: int) -> None:
+        """Let the kernel have so much shared memory, if it may not have it yet: several threads launch it."""
+        with _lock:
+            if self.walk.max_dynamic_shared_size_bytes < shared:
+                self.walk.max_dynamic_shared_size_bytes = shared
+
 
 def source() -> str:
     """The CUDA program, as one text: CuPy keeps what it compiled by the text alone."""
@@ -69,9 +88,41 @@ def source() -> str:
     return "".join((here / name).read_text(encoding="utf-8") for name in SOURCES)
 
 
+_lock = Lock()
+_compiled: dict[tuple[SizeClass, bool, int], Future[Kernels]] = {}
+
+
 @cache
+def _compilers() -> ThreadPoolExecutor:
+    """NVRTC works without the interpreter's lock: twelve kernels take as long as the longest of them."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pairflip-nvrtc")
+
+
 def kernels(size: SizeClass, far: bool) -> Kernels:
-    """Compile (or find in CuPy's cache) the kernels of a size class; `far`: orders of columns in global memory."""
+    """The kernels of a size class for the current device; `far`: orders of columns in global memory."""
+    return request(size, far).result()
+
+
+def request(size: SizeClass, far: bool) -> Future[Kernels]:
+    """Begin to compile the kernels of a size class (or to read them from CuPy's cache), unless that was done."""
+    import cupy
+
+    device = int(cupy.cuda.Device().id)
+    with _lock:
+        found = _compiled.get((size, far, device))
+        if found is None or (found.done() and found.exception() is not None):
+            found = _compiled[size, far, device] = _compilers().submit(_compile, size, far, device)
+    return found
+
+
+def _compile(size: SizeClass, far: bool, device: int) -> Kernels:
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return _kernels(size, far)
+
+
+def _kernels(size: SizeClass, far: bool) -> Kernels:
     import cupy
 
     sizes = {"TILES": size.tiles, "WARPS": size.warps, "CHAINS": size.chains, "MINBLOCKS": size.blocks}
@@ -83,6 +134,35 @@ def kernels(size: SizeClass, far: bool) -> Kernels:
     names = "walk_chains", "trade_places", "flip_energies", "acceptance"
     walk, trade, energies, acceptance = map(module.get_function, names)
     return Kernels(walk, trade, energies, acceptance, int(size_of[0]))
+
+
+_streams: dict[tuple[int, int], Any] = {}
+
+
+@contextmanager
+def on_lane(device: int, lane: int) -> Iterator[None]:
+    """Have everything that this thread asks of CuPy done on a device, in the queue of one of its lanes.
+
+    Lanes live as long as the process: CuPy keeps the memory of each for its own later use. The first comes before the
+    second, which gets what the first leaves idle.
+    """
+    import cupy
+
+    with cupy.cuda.Device(device):
+        with _lock:
+            if (device, lane) not in _streams:
+                _streams[device, lane] = cupy.cuda.Stream(non_blocking=True, priority=min(0, lane - 1))
+            stream = _streams[device, lane]
+        with stream:
+            yield
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What CuPy raises where a device runs out of memory, fails or is gone."""
+    import cupy
+
+    driver, runtime = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
+    return (cupy.cuda.memory.OutOfMemoryError, driver, runtime)
 
 
 def order_bytes(n_columns: int) -> int:

@@ -113,7 +113,7 @@ def _walker(table: Any, k: int, n_columns: int, walkers: int) -> Any:
     size, order = size_class(k), order_bytes(n_columns)
     compiled = kernels(size, order == 0)
     shared = size.chains * (compiled.shared_bytes + order)
-    compiled.walk.max_dynamic_shared_size_bytes = shared
+    compiled.allow(shared)
     blocks = -(-walkers // size.chains)
     slot_bytes = 8 * size.largest**2 + compiled.shared_bytes + order
     slots = cupy.zeros(blocks * size.chains * slot_bytes, np.uint8)

@@ -1,55 +1,26 @@
-"""One group of pieces on the device: upload, walk in slices, download."""
+"""One group of walks on the device: upload, walk in slices, download."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import RankTooSmall, Tick, WalkPlan, WalkResult
-from pairflip.engines.cuda.batch import Piece, cost, queue, size_class
-from pairflip.engines.cuda.device import WALK, Matrices, kernels, order_bytes
-from pairflip.gram import Gram, HeldOutGram
+from pairflip.engines.base import RankTooSmall, Tick
+from pairflip.engines.cuda.batch import WalkPart, queue, size_class
+from pairflip.engines.cuda.device import Matrices, kernels, order_bytes
+from pairflip.engines.cuda.packing import Packed
+from pairflip.engines.together import ManyWalked, ManyWalks
 
 SLICE_NS = 500_000_000
 """How long one launch may keep the interpreter from showing progress and seeing Ctrl-C."""
 NO_RANK = 2**31 - 1
 
-Walks = Sequence[tuple[Gram, WalkPlan]]
-
-
-class _Packer:
-    """Arrays laid end to end, for one upload; equal ones (by key) once."""
-
-    def __init__(self, dtype: Any) -> None:
-        self._parts: list[NDArray[Any]] = []
-        self._offsets: dict[Any, int] = {}
-        self._size = 0
-        self._dtype: np.dtype[Any] = np.dtype(dtype)
-
-    def add(self, key: Any, array: NDArray[Any]) -> int:
-        """Offset in bytes of the array."""
-        if key is None or key not in self._offsets:
-            at: int = self._size * self._dtype.itemsize
-            self._parts.append(np.asarray(array, dtype=self._dtype).ravel())
-            self._size += array.size
-            if key is None:
-                return int(at)
-            self._offsets[key] = at
-        return self._offsets[key]
-
-    def upload(self) -> Any:
-        import cupy
-
-        return cupy.asarray(np.concatenate(self._parts) if self._parts else np.zeros(1, self._dtype))
-
 
 class _Results:
-    """Room for what the chains of a group answer, pieces one after the other."""
+    """Room for what the chains of a group answer, problem after problem."""
 
     def __init__(
         self, chains: NDArray[np.int64], steps: NDArray[np.int64], k: NDArray[np.int64], records: NDArray[np.bool_]
@@ -60,7 +31,7 @@ class _Results:
             return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
         self.by_chain, self.by_step, self.by_slot = offsets(chains), offsets(chains * steps), offsets(chains * k)
-        self._k, self._records = k, records
+        self._records = records
         kept = chains * steps * records
         self.by_record_step, self.by_record = offsets(kept), offsets(kept * k)
         self.energy, self.accepted = cupy.zeros(self.by_step[-1]), cupy.zeros(self.by_step[-1], np.int32)
@@ -70,7 +41,7 @@ class _Results:
         self.record = cupy.zeros(self.by_record[-1], np.int32)
 
     def addresses(self, table: Any) -> None:
-        """Enter the room of each piece into the kernel's table."""
+        """Enter the room of each problem into the kernel's table."""
         for name, at, size in (
             ("energy", self.by_step, 8),
             ("accepted", self.by_step, 4),
@@ -84,107 +55,61 @@ class _Results:
             there = getattr(self, name).data.ptr + size * at[:-1].astype(np.uint64)
             table[name] = np.where(self._records, there, 0).astype(np.uint64)
 
-    def download(self, steps: NDArray[np.int64]) -> list[WalkResult]:
-        """The answers of each piece, as rows of arrays that pieces of equal shape share (there may be very many)."""
-        energy, final = self.energy.get(), self.final_energy.get()
-        accepted, refreshes = self.accepted.get().astype(np.int64), self.refreshes.get().astype(np.int64)
-        support, best = self.support.get().astype(np.int64), self.best.get().astype(np.int64)
-        alike = np.flatnonzero((np.diff(self._k, prepend=-1) != 0) | (np.diff(steps, prepend=-1) != 0)).tolist()
-        results = []
-        for a, b in pairwise([*alike, len(steps)]):
-            by_step, by_slot = slice(*self.by_step[[a, b]]), slice(*self.by_slot[[a, b]])
-            by_chain = slice(*self.by_chain[[a, b]])
-            steps_of = energy[by_step].reshape(-1, steps[a]), accepted[by_step].reshape(-1, steps[a])
-            slots_of = support[by_slot].reshape(-1, self._k[a]), best[by_slot].reshape(-1, self._k[a])
-            for columns in slots_of:
-                columns.sort(axis=1)
-            fields = *steps_of, *slots_of, final[by_chain], refreshes[by_chain]
-            edges = (self.by_chain[a : b + 1] - self.by_chain[a]).tolist()
-            results += [WalkResult(*(field[first:last] for field in fields)) for first, last in pairwise(edges)]
-        return self._with_records(results, steps) if self._records.any() else results
-
-    def _with_records(self, results: list[WalkResult], steps: NDArray[np.int64]) -> list[WalkResult]:
-        """The same with the supports at the ends of steps, where they were asked for."""
-        supports, energies = self.record.get(), self.record_energy.get()
-        for number in np.flatnonzero(self._records).tolist():
-            shape = -1, int(steps[number])
-            record = supports[slice(*self.by_record[number : number + 2])].reshape(*shape, int(self._k[number]))
-            record.sort(axis=2)
-            energy = energies[slice(*self.by_record_step[number : number + 2])].reshape(shape)
-            results[number] = replace(results[number], record=record, record_energy=energy)
+    def download(self, rows: Sequence[slice], walks: Sequence[ManyWalks]) -> list[ManyWalked]:
+        """The answers of each part, problems by chains; a course is fetched only where it is wanted."""
+        support, best, final = self.support.get(), self.best.get(), self.final_energy.get()
+        refreshes, results = self.refreshes.get(), []
+        for own, each in zip(rows, walks, strict=True):
+            by_chain, by_step, by_slot, by_record_step, by_record = (
+                slice(int(at[own.start]), int(at[own.stop]))
+                for at in (self.by_chain, self.by_step, self.by_slot, self.by_record_step, self.by_record)
+            )
+            shape = own.stop - own.start, (by_chain.stop - by_chain.start) // (own.stop - own.start)
+            last, lowest = (columns[by_slot].reshape(*shape, each.k).astype(np.int64) for columns in (support, best))
+            more: dict[str, Any] = {}
+            if each.course:
+                more["energy"] = self.energy[by_step].get().reshape(*shape, each.steps)
+                more["accepted"] = self.accepted[by_step].get().reshape(*shape, each.steps).astype(np.int64)
+            if each.record:
+                more["record_energy"] = self.record_energy[by_record_step].get().reshape(*shape, each.steps)
+                more["record"] = self.record[by_record].get().reshape(*shape, each.steps, each.k)
+            for columns in (last, lowest, *([more["record"]] if each.record else [])):
+                columns.sort(axis=-1)
+            ends, again = final[by_chain].reshape(shape), refreshes[by_chain].reshape(shape).astype(np.int64)
+            results.append(ManyWalked(last, lowest, ends, again, **more))
         return results
 
 
-class _Table:
-    """The pieces of a group as the kernel reads them, with everything they share packed once."""
-
-    def __init__(self) -> None:
-        self.doubles, self.wholes, self.keys = _Packer(np.float64), _Packer(np.int64), _Packer(np.uint32)
-        self._grams: dict[int, tuple[int, int, int]] = {}
-        self._schedules: dict[tuple[int, int, int, int], tuple[int, int, int, float]] = {}
-
-    def gram(self, gram: Gram) -> tuple[int, int, int]:
-        """Offsets of b, unit and left_out (-1 when nothing is left out on the fly)."""
-        # By identity: whoever calls holds the problems and schedules for as long as this table lives.
-        if id(gram) not in self._grams:
-            add, left_out, unit = self.doubles.add, -1, gram.diagonal
-            if isinstance(gram, HeldOutGram) and gram.left_out.shape[0] == 1:
-                left_out, unit = add(None, gram.left_out), gram.unit
-            self._grams[id(gram)] = add(None, gram.b), add(None, unit), left_out
-        return self._grams[id(gram)]
-
-    def schedule(self, gram: Gram, plan: WalkPlan) -> tuple[int, int, int, float]:
-        """Offsets of betas, coldest and ends, and what a chain costs. Equal arrays are packed once."""
-        key = id(plan.betas), id(plan.flips), plan.k, gram.n_columns
-        if key not in self._schedules:
-            content = plan.betas.tobytes(), plan.flips.tobytes()
-            coldest = np.minimum.accumulate(plan.betas[::-1])[::-1]
-            self._schedules[key] = (
-                self.doubles.add((content, 0), plan.betas),
-                self.doubles.add((content, 1), coldest),
-                self.wholes.add(content, np.cumsum(plan.flips)),
-                cost(gram, plan),
-            )
-        return self._schedules[key]
-
-
 def run_group(
-    walks: Walks, pieces: list[Piece], matrices: Matrices, tick: Tick | None, slice_ns: int
-) -> list[tuple[Piece, WalkResult]]:
-    """Walk the pieces of one group, all of one size class."""
+    together: Sequence[ManyWalks], parts: list[WalkPart], matrices: Matrices, tick: Tick | None, slice_ns: int
+) -> list[tuple[WalkPart, ManyWalked]]:
+    """Walk the parts of one group, all of one size class.
+
+    Parameters
+    ----------
+    together
+        All walks.
+    parts
+        Which of them belong to the group.
+    matrices
+        What is on the device already.
+    tick
+        Hears of flips as they are done.
+    slice_ns
+        How long one launch may last.
+    """
     import cupy
 
-    # Equal sizes side by side: `download` makes one array for each run of equal shapes.
-    pieces = sorted(pieces, key=lambda piece: walks[piece.walk][1].k)
-    grams = [walks[piece.walk][0] for piece in pieces]
-    plans = [walks[piece.walk][1] for piece in pieces]
-    matrices.keep_only(grams)
-    packed = _Table()
-    of_gram = np.array([packed.gram(gram) for gram in grams], dtype=np.int64).T
-    of_plan = [packed.schedule(gram, plan) for gram, plan in zip(grams, plans, strict=True)]
-    of_schedule = np.array([row[:3] for row in of_plan], dtype=np.int64).T
-    all_keys = zip(plans, pieces, strict=True)
-    of_keys = np.array([packed.keys.add(None, plan.keys[one.first : one.last]) for plan, one in all_keys], np.int64)
-    chains = np.array([piece.last - piece.first for piece in pieces], dtype=np.int64)
-    steps = np.array([plan.betas.size for plan in plans], dtype=np.int64)
-    k = np.array([plan.k for plan in plans], dtype=np.int64)
-    doubles, wholes, keys = packed.doubles.upload(), packed.wholes.upload(), packed.keys.upload()
-    table = np.zeros(len(pieces), WALK)
-    addresses = {id(gram): matrices.of(gram).data.ptr for gram in {id(gram): gram for gram in grams}.values()}
-    table["G"] = [addresses[id(gram)] for gram in grams]
-    for name, offset in zip(("b", "unit", "left_out"), of_gram, strict=True):
-        table[name] = np.where(offset < 0, 0, doubles.data.ptr + offset).astype(np.uint64)
-    for name, offset, memory in zip(("betas", "coldest", "ends"), of_schedule, (doubles, doubles, wholes), strict=True):
-        table[name] = (memory.data.ptr + offset).astype(np.uint64)
-    table["keys"] = (keys.data.ptr + of_keys).astype(np.uint64)
-    table["yy"] = [gram.yy for gram in grams]
-    table["N"] = [gram.n_columns for gram in grams]
-    table["k"], table["steps"] = k, steps
-    results = _Results(chains, steps, k, np.array([plan.record for plan in plans]))
-    results.addresses(table)
-    tasks = queue(np.array([row[3] for row in of_plan]), chains)
-    _walk(cupy.asarray(table.view(np.uint8)), tasks, int(k.max()), int(table["N"].max()), k, tick, slice_ns)
-    return list(zip(pieces, results.download(steps), strict=True))
+    roots = [together[part.walks].forms.root for part in parts]
+    matrices.keep_only(roots)
+    packed = Packed(together, parts)
+    packed.upload([matrices.of(gram).data.ptr for gram in roots])
+    results = _Results(packed.chains, packed.steps, packed.k, packed.records)
+    results.addresses(packed.table)
+    tasks = queue(packed.costs, packed.chains)
+    columns = int(packed.table["N"].max())
+    _walk(cupy.asarray(packed.table.view(np.uint8)), tasks, int(packed.k.max()), columns, packed.k, tick, slice_ns)
+    return list(zip(parts, results.download(packed.rows, [together[part.walks] for part in parts]), strict=True))
 
 
 def _walk(
@@ -198,7 +123,7 @@ def _walk(
     compiled = kernels(size, order == 0)
     shared = size.chains * (compiled.shared_bytes + order)
     threads = 32 * size.warps * size.chains
-    compiled.walk.max_dynamic_shared_size_bytes = shared
+    compiled.allow(shared)
     fit = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(compiled.walk.kernel.ptr, threads, shared)
     processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
     # No more blocks than run at a time: chains come from a queue, and others would only wait and hold memory.
@@ -221,7 +146,7 @@ def _walk(
         flips, finished = (int(number) for number in done.get())
         found = int(rank[0])
         if found != NO_RANK:
-            # Piece and number of columns in one word, so that one atomic minimum keeps both (k is at most 128).
+            # Problem and number of columns in one word, so that one atomic minimum keeps both (k is at most 128).
             raise RankTooSmall(int(sizes[found >> 8]), found & 255)
         if tick is not None and flips > heard:
             tick(flips - heard)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.paper.reproduce import typical
@@ -76,9 +77,18 @@ def _curve(walks: Walks, k: int) -> CoolingCurve:
     )
 
 
+def warm_steps(betas: Floats, at_beta: float) -> NDArray[np.int64]:
+    """The steps above the AT temperature at which own factors are solved: every fourth, and the last."""
+    return _every_fourth(int(np.sum(betas < at_beta)))
+
+
+def _every_fourth(warm: int) -> NDArray[np.int64]:
+    return np.unique(np.append(np.arange(0, warm, 4), warm - 1))
+
+
 def _factor(walks: Walks, rho: float, alpha: float, warm: int) -> Floats:
     """Own factors at every warm step, solved at every fourth and interpolated between them."""
-    steps = np.unique(np.append(np.arange(0, warm, 4), warm - 1))
+    steps = _every_fourth(warm)
     sparse = factors(walks.problems, tuple(walks.betas[steps].tolist()), rho, alpha).epsilon
     return np.stack([np.interp(np.arange(warm), steps, row) for row in sparse])
 

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 
 from pairflip.least_squares import Floats
 from pairflip.paper.reproduce import typical
-from pairflip.paper.reproduce.own import factors
+from pairflip.paper.reproduce.own import factors, own_betas
 from pairflip.paper.reproduce.typical import Levels
 from pairflip.paper.reproduce.verdict import Limit, extrapolate, mean_and_bar
 from pairflip.paper.reproduce.walks import Walks
@@ -56,7 +56,7 @@ def points_of(walks: Walks, quantity: Literal["epsilon", "epsilon_g"], n_jobs: i
     def own(k: int) -> tuple[Levels, Floats]:
         rho = k / walks.N
         # The factor is a ratio: one row less changes it by a few parts in 1,000, and both figures share it.
-        betas = tuple(typical.levels(rho, alpha).at_beta / over for over in (30.0, 8.0, 3.0, 1.0))
+        betas = own_betas(typical.levels(rho, alpha).at_beta)
         return typical.levels(rho, walked_alpha), getattr(factors(walks.problems, betas, rho, alpha), quantity)[:, -1]
 
     found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(own)(k) for k in walks.sizes)

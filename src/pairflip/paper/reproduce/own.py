@@ -26,6 +26,7 @@ from pairflip.paper.reproduce.walks import MODEL, PlantedProblem
 _Z = np.linspace(-6.0, 6.0, 81)  # the trapezoidal rule: good to 1e-3 down to the AT temperature
 _WEIGHT = np.exp(-0.5 * _Z**2) * (_Z[1] - _Z[0]) / np.sqrt(2 * np.pi)
 _STEPS, _LONGEST, _SMALL = 25, 0.7, 1e-7
+_TOGETHER = 2**14  # numbers in an array, so that all that is worked on stays in the cache
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,16 @@ def truth_of_model() -> Truth:
 
 
 def _moments(truth: Truth, rows: NDArray[np.int64], at: Floats, beta: float) -> tuple[Floats, ...]:
-    """(E p, E x0 r p, E p^2 r^2, E p (1 - p) r^2) with r = x0 + tau z, for the problems `rows`."""
+    """(E p, E x0 r p, E p^2 r^2, E p (1 - p) r^2) with r = x0 + tau z, for the problems `rows`, a few at a time."""
+    step = max(1, _TOGETHER // (truth.x0.shape[1] * _Z.size))
+    if rows.size <= step:
+        return _moments_of_few(truth, rows, at, beta)
+    parts = [slice(first, first + step) for first in range(0, rows.size, step)]
+    found = [_moments_of_few(truth, rows[part], at[part], beta) for part in parts]
+    return tuple(np.concatenate(each) for each in zip(*found, strict=True))
+
+
+def _moments_of_few(truth: Truth, rows: NDArray[np.int64], at: Floats, beta: float) -> tuple[Floats, ...]:
     kappa, tau, a = at[:, 0, None, None], np.exp(0.5 * at[:, 1])[:, None, None], np.exp(at[:, 2])[:, None, None]
     x0, weight = truth.x0[rows], truth.weight[rows]
     r = x0[:, :, None] + tau * _Z
@@ -177,6 +187,30 @@ class Factors:
     epsilon_g: Floats
 
 
+def own_betas(at_beta: float) -> tuple[float, ...]:
+    """Inverse temperatures on the way to the AT point, from solution to solution."""
+    return tuple(at_beta / over for over in (30.0, 8.0, 3.0, 1.0))
+
+
+Asked = tuple[tuple[PlantedProblem, ...], tuple[float, ...], float, float]
+_AHEAD: dict[Asked, Factors] = {}
+
+
+def remember(
+    problems: tuple[PlantedProblem, ...], betas: tuple[float, ...], rho: float, alpha: float, found: Factors
+) -> None:
+    """Factors that were solved elsewhere, for the next who asks.
+
+    Parameters
+    ----------
+    problems, betas, rho, alpha
+        As in `factors`.
+    found : Factors
+        What `factors` is to return.
+    """
+    _AHEAD[problems, betas, rho, alpha] = found
+
+
 @lru_cache(maxsize=256)
 def factors(problems: tuple[PlantedProblem, ...], betas: tuple[float, ...], rho: float, alpha: float) -> Factors:
     """The factors of every problem; see the text at the head of this module.
@@ -190,9 +224,23 @@ def factors(problems: tuple[PlantedProblem, ...], betas: tuple[float, ...], rho:
     rho, alpha : float
         Size K / N, and rows per column M / N.
     """
-    own, model = truth_of(problems), truth_of_model()
+    ahead = _AHEAD.pop((problems, betas, rho, alpha), None)
+    return solve_factors(truth_of(problems), betas, rho, alpha) if ahead is None else ahead
+
+
+def solve_factors(own: Truth, betas: tuple[float, ...], rho: float, alpha: float) -> Factors:
+    """The same for problems of which the coefficients and the noise are known.
+
+    Parameters
+    ----------
+    own : Truth
+        Coefficients and noise powers of n problems.
+    betas, rho, alpha
+        As in `factors`.
+    """
+    model = truth_of_model()
     at, place = _hot(own, rho, alpha), _hot(model, rho, alpha)
-    found = np.empty((2, len(problems), len(betas)))
+    found = np.empty((2, own.noise.size, len(betas)))
     last = 0.0
     for step, beta in enumerate(betas):
         typical, typical_g, place = _advance(model, last, beta, rho, alpha, place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,10 +43,42 @@ class Levels:
 
 def levels(rho: float, alpha: float) -> Levels:
     """The theory's errors at the size rho = K / N of problems with alpha = M / N."""
-    return _levels(round(rho, 12), model_at(alpha))
+    asked = round(rho, 12), model_at(alpha)
+    if asked not in _LEVELS:
+        _LEVELS[asked] = _levels(*asked)
+    return _LEVELS[asked]
 
 
-@lru_cache(maxsize=4096)
+_LEVELS: dict[tuple[float, Planted], Levels] = {}
+_COOLING: dict[tuple[bytes, float, float], Floats] = {}
+
+
+def remember(rho: float, alpha: float, found: Levels) -> None:
+    """Levels that were solved elsewhere.
+
+    Parameters
+    ----------
+    rho, alpha : float
+        As in `levels`.
+    found : Levels
+        What `levels` is to return.
+    """
+    _LEVELS[round(rho, 12), model_at(alpha)] = found
+
+
+def remember_cooling(betas: Floats, rho: float, alpha: float, epsilon: Floats) -> None:
+    """Training errors while cooling that were solved elsewhere.
+
+    Parameters
+    ----------
+    betas, rho, alpha
+        As in `cooling`.
+    epsilon : (T,)
+        What `cooling` is to return.
+    """
+    _COOLING[betas.tobytes(), rho, alpha] = epsilon
+
+
 def _levels(rho: float, model: Planted) -> Levels:
     ground, at = solve(np.inf, rho, model), at_point(rho, model)
     return Levels(
@@ -70,16 +101,18 @@ def cooling(betas: Floats, rho: float, alpha: float) -> Floats:
     (T,)
         :math:`\epsilon = \langle E \rangle / M` at each of them.
     """
-    return curve_over_beta(betas, rho, model_at(alpha)).epsilon
+    known = _COOLING.pop((betas.tobytes(), rho, alpha), None)
+    return curve_over_beta(betas, rho, model_at(alpha)).epsilon if known is None else known
 
 
-_DENSE = (*(round(0.005 * i, 4) for i in range(2, 41)), 0.0625, 0.1175, 0.1225, 0.1275)
+DENSE = (*(round(0.005 * i, 4) for i in range(2, 41)), 0.0625, 0.1175, 0.1225, 0.1275)
+"""Sizes of the curves."""
 
 
 def table(alpha: float) -> list[dict[str, Any]]:
     """Rows of theory.csv: the levels at many sizes, for the curves of figures 2 and 3."""
     rows = []
-    for rho in sorted(_DENSE):
+    for rho in sorted(DENSE):
         if rho < alpha:
             level = levels(rho, alpha)
             rows.append(

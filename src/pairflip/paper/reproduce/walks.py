@@ -16,7 +16,9 @@ from pairflip.paper.theory import Planted
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import anneal
 from pairflip.search.schedule import Schedule
-from pairflip.selection import select_many
+from pairflip.selection import score_many
+from pairflip.selection.score import Scores
+from pairflip.selection.settings import as_selection
 
 MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
 """What the problems are drawn from (the paper's parameters)."""
@@ -156,6 +158,10 @@ def walk(problems: Sequence[PlantedProblem], sizes: Sequence[int], engine: Any, 
     return Walks(N, M, tuple(problems), tuple(sizes), np.array(SCHEDULE.betas), cooling, reached)
 
 
+Drawn = tuple[Sequence[PlantedProblem], Sequence[int]]
+"""Problems of the same shape, and the numbers of columns selected."""
+
+
 def cross_validate(
     problems: Sequence[PlantedProblem],
     sizes: Sequence[int],
@@ -181,26 +187,61 @@ def cross_validate(
     say : callable
         Is told about the progress, four times.
     """
-    M, N = problems[0].drawn.X.shape
-    n, S = len(problems), len(sizes)
-    cooling, reached, loo = np.empty((n, S, len(SCHEDULE))), np.empty((n, S)), np.empty((n, S))
-    every = max(1, -(-n // 4))
-    curves = select_many(
-        [s.problem for s in problems],
-        sizes,
-        cv="loo",
-        schedule=SCHEDULE,
-        chains=1,
-        seeds=[s.seed for s in problems],
-        engine=engine,
-        n_jobs=n_jobs,
-        journal=None if journal is None else Path(journal) / f"loo-N{N}",
-        polish=False,
-    )
-    for done, (index, curve) in enumerate(curves, start=1):
-        cooling[index] = curve.annealing.energy[1:, 0] / M  # the first size is 0
-        reached[index] = curve.energies[1:] / M
-        loo[index] = curve.cv_error[1:]
-        if done % every == 0:
-            say(f"N = {N}: {done} of {n} problems cross-validated")
-    return Walks(N, M, tuple(problems), tuple(sizes), np.array(SCHEDULE.betas), cooling, reached, loo)
+    return cross_validate_all([(problems, sizes)], engine, n_jobs, journal, say)[0]
+
+
+def cross_validate_all(
+    sets: Sequence[Drawn],
+    engine: Any,
+    n_jobs: int | None,
+    journal: str | os.PathLike[str] | None = None,
+    say: Say = lambda _: None,
+) -> list[Walks]:
+    """The same for problems of several shapes, which share what a device does.
+
+    Parameters
+    ----------
+    sets : sequence of (problems, sizes)
+        Problems of each shape.
+    engine, n_jobs, journal, say
+        As in `cross_validate`.
+    """
+    found = [_Scored(problems, sizes, say) for problems, sizes in sets]
+    asked, places = [], []
+    folders: list[Path | None] = []
+    for each in found:
+        for index, sample in enumerate(each.problems):
+            how = {"cv": "loo", "schedule": SCHEDULE, "chains": 1, "seed": sample.seed, "polish": False}
+            asked.append((sample.problem, as_selection(each.sizes, how)))
+            places.append((each, index))
+            folders.append(None if journal is None else Path(journal) / f"loo-N{each.N}" / f"{index:04d}")
+    for number, scores in score_many(asked, engine=engine, n_jobs=n_jobs, journals=folders):
+        each, index = places[number]
+        each.take(index, scores)
+    return [each.walks() for each in found]
+
+
+class _Scored:
+    """What is known so far of problems of one shape."""
+
+    def __init__(self, problems: Sequence[PlantedProblem], sizes: Sequence[int], say: Say) -> None:
+        self.problems, self.sizes, self._say = tuple(problems), tuple(sizes), say
+        self._M, self.N = problems[0].drawn.X.shape
+        shape = len(problems), len(sizes)
+        self._cooling, self._reached, self._loo = np.empty((*shape, len(SCHEDULE))), np.empty(shape), np.empty(shape)
+        self._done = 0
+
+    def take(self, index: int, scores: Scores) -> None:
+        """Enter one problem."""
+        self._cooling[index] = scores.annealing.energy[:, 0] / self._M
+        self._reached[index] = scores.energies / self._M
+        self._loo[index] = scores.cv_error
+        self._done += 1
+        n = len(self.problems)
+        if self._done % max(1, -(-n // 4)) == 0:
+            self._say(f"N = {self.N}: {self._done} of {n} problems cross-validated")
+
+    def walks(self) -> Walks:
+        """All problems."""
+        numbers = np.array(SCHEDULE.betas), self._cooling, self._reached, self._loo
+        return Walks(self.N, self._M, self.problems, self.sizes, *numbers)

@@ -1,0 +1,250 @@
+"""What a device is asked, launch by launch, and what its answers mean: whole arrays for each problem and size.
+
+Nothing is done here for a single chain: folds that leave out one row are walked and judged together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines import Tick, WalkPlan, get_engine
+from pairflip.engines.base import is_lower
+from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.together import Forms, ManyWalked, ManyWalks, completed_many
+from pairflip.gram import Gram
+from pairflip.least_squares import Floats
+from pairflip.losses.held_out import loo_stack
+from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
+from pairflip.philox import address_keys
+from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
+from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
+from pairflip.selection.walks import gram_of, outcome, plans, temperatures
+
+Numbers = NDArray[np.int64]
+Batch = list[tuple[int, Numbers]]
+"""Of some jobs, by their numbers, tasks as rows (size, fold, first, last)."""
+
+_LAUNCH_NS = 2e12  # of one CPU core: some seconds of a device, so that the last chains of a launch matter little
+_LEAST_NS = 3e11  # below it a launch does not fill a device, or not for long
+_PARTS = 4  # of what is left, at least, where they are not too small: little is left to be judged at the end
+_SOON = 2  # the first launches are small, too: a device waits for the first
+
+
+def run_seconds(work: Work) -> float:
+    """What all chains of a grid take on one core, by the cost model."""
+    return 1e-9 * len(work.folds) * sum(work.nanoseconds(size, work.chains) for size in work.sizes)
+
+
+def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
+    """All tasks, in parts that keep a device busy for some seconds."""
+    left = 1e9 * sum(run_seconds(work) for work, _ in jobs)
+    batch: Batch = []
+    filled, made, target = 0.0, 0, min(_LAUNCH_NS, _LEAST_NS)
+    for job, (work, tasks) in enumerate(jobs):
+        table = np.fromiter(chain.from_iterable(tasks), np.int64, 4 * len(tasks)).reshape(-1, 4)
+        each = np.array([work.nanoseconds(size, 1) for size in work.sizes])
+        upto = np.cumsum(each[np.searchsorted(work.sizes, table[:, 0])] * (table[:, 3] - table[:, 2]))
+        first, done = 0, 0.0
+        while first < len(table):
+            last = min(int(np.searchsorted(upto, done + target - filled)) + 1, len(table))
+            batch.append((job, table[first:last]))
+            filled += float(upto[last - 1]) - done
+            first, done = last, float(upto[last - 1])
+            if filled >= target:
+                yield batch
+                batch, filled, made, left = [], 0.0, made + 1, left - filled
+                if made >= _SOON:
+                    target = min(_LAUNCH_NS, max(left / _PARTS, _LEAST_NS))
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """Walks of one job: chains of one size in `folds` that leave out single rows, or of one task on its own `gram`."""
+
+    job: int
+    walks: ManyWalks
+    folds: Numbers
+    first: int
+    task: Task | None = None
+    gram: Gram | None = None
+
+    @property
+    def tasks(self) -> list[Task]:
+        """What it does, fold by fold."""
+        last = self.first + self.walks.chains
+        return [Task(self.walks.k, fold, self.first, last) for fold in self.folds.tolist()]
+
+
+def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[Planned], list[tuple[int, list[Task]]]]:
+    """What the device is asked, and the tasks of each job that it cannot hold.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine of the device.
+    jobs : sequence of (Work, tasks)
+        All jobs.
+    batch : Batch
+        The tasks that are walked together.
+    """
+    planned: list[Planned] = []
+    on_cpu: dict[int, list[Task]] = defaultdict(list)
+    for job, table in batch:
+        work = jobs[job][0]
+        held = {size for size in work.sizes if _holds(engine, work, size)}
+        too_large = ~np.isin(table[:, 0], list(held))
+        on_cpu[job] += _tasks(table[too_large])
+        mine, alone = _together(job, work, table[~too_large])
+        planned += mine
+        mine, refused = _one_by_one(engine, job, work, alone)
+        planned += mine
+        on_cpu[job] += refused
+    return planned, [(job, tasks) for job, tasks in on_cpu.items() if tasks]
+
+
+def _holds(engine: Any, work: Work, size: int) -> bool:
+    gram = work.problem.gram
+    no_chains = WalkPlan(size, np.zeros(0), work.flips, np.zeros((0, 2), np.uint32))
+    return bool(size < gram.n_columns and engine.refuses(gram, no_chains) is None)
+
+
+def _tasks(table: Numbers) -> list[Task]:
+    return [Task(*row) for row in table.tolist()]
+
+
+def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numbers]:
+    """Folds that leave out one row, size by size, and the tasks that are left."""
+    problem = work.problem
+    if work.sparing or not leaves_one_out(problem) or problem.rows_present < 3:
+        return [], table
+    row = np.array([rows[0] if rows.size == 1 else -1 for rows in work.folds.left_out], dtype=np.int64)
+    of_fold = np.where(table[:, 1] == ALL_ROWS, -1, row[table[:, 1]])
+    folds = np.unique(table[of_fold >= 0, 1])
+    if folds.size == 0:
+        return [], table
+    without = OneRowOut.of(problem, row[folds])
+    at = np.searchsorted(folds, table[:, 1])
+    mine = (of_fold >= 0) & without.trusted[np.minimum(at, folds.size - 1)]
+    alone, table, at = table[~mine], table[mine], at[mine]
+    kinds, which = np.unique(table[:, [0, 2, 3]], axis=0, return_inverse=True)
+    forms, flips, betas = Forms.without_rows(without), work.flips, _temperatures(work, without)
+    keys, begins = _keys(work, table)
+    planned, chosen = [], dict[bytes, Numbers]()
+    for kind, (size, first, last) in enumerate(kinds.tolist()):
+        here = np.flatnonzero(which.reshape(-1) == kind)
+        own = chosen.setdefault(at[here].tobytes(), at[here])  # one array for all sizes: what they share is sent once
+        own_betas = betas[size] if betas[size].ndim == 1 else betas[size][own]
+        own_keys = keys[begins[here][:, None] + np.arange(last - first)]
+        walks = ManyWalks(forms, own, size, own_betas, flips, own_keys)
+        planned.append(Planned(job, walks, folds[own], first))
+    return planned, alone
+
+
+def _keys(work: Work, table: Numbers) -> tuple[NDArray[np.uint32], Numbers]:
+    """The keys of all chains, task after task, by their addresses (seed, size, fold, chain), and where each begins."""
+    count = table[:, 3] - table[:, 2]
+    begins = np.cumsum(count) - count
+    number = np.arange(count.sum()) + np.repeat(table[:, 2] - begins, count)
+    sizes, folds = np.repeat(table[:, 0], count), np.repeat(work.first_address + table[:, 1], count)
+    return address_keys(work.selection.seed, sizes, folds, number), begins
+
+
+def _temperatures(work: Work, without: OneRowOut) -> dict[int, Floats]:
+    """The betas (steps,) of each size, or (F, steps) where every fold has a unit of its own."""
+    if work.schedule.unit != "greedy":
+        return temperatures(work, work.problem.gram, work.sizes)
+    of_folds = [temperatures(work, without.gram(at), work.sizes) for at in range(without.rows.size)]
+    return {size: np.stack([betas[size] for betas in of_folds]) for size in work.sizes}
+
+
+def _one_by_one(engine: Any, job: int, work: Work, table: Numbers) -> tuple[list[Planned], list[Task]]:
+    """Final fits and folds of several rows, each on a problem of its own; and what the device cannot hold."""
+    planned, refused = [], []
+    ordered = sorted(_tasks(table), key=lambda task: task.fold)
+    for fold, own in groupby(ordered, key=lambda task: task.fold):
+        gram, tasks = gram_of(work, fold), list(own)
+        forms, only = Forms.of(gram), np.zeros(1, np.int64)
+        for task, plan in zip(tasks, plans(work, tasks, gram), strict=True):
+            if task.size >= gram.n_columns or engine.refuses(gram, plan) is not None:
+                refused.append(task)
+                continue
+            chains = plan.betas, plan.flips, plan.keys[None]
+            walks = ManyWalks(forms, only, task.size, *chains, course=fold == ALL_ROWS, record=plan.record)
+            planned.append(Planned(job, walks, np.array([fold]), task.first, task, gram))
+    return planned, refused
+
+
+def walk(
+    engine: Any, planned: Sequence[Planned], ready: Callable[[int, ManyWalked], None], tick: Tick, lane: int
+) -> None:
+    """Have an engine walk, all at once if it can do that, else pair by pair.
+
+    Parameters
+    ----------
+    engine : Engine
+        What walks.
+    planned : sequence of Planned
+        What is to be walked.
+    ready : callable
+        Is given the number of each of them and where its chains went, as soon as that is known.
+    tick : callable
+        Hears of flips as they are done.
+    lane : int
+        Which of the engine's lanes is used.
+    """
+    together = [each.walks for each in planned]
+    if hasattr(engine, "walk_many"):
+        engine.walk_many(together, ready, tick=tick, lane=lane)
+        return
+    results = iter(engine.walk([pair for walks in together for pair in walks.pairs()], tick=tick))
+    for at, walks in enumerate(together):
+        ready(at, ManyWalked.of([next(results) for _ in range(walks.which.size)]))
+
+
+@one_blas_thread()
+def judge(work: Work, planned: Planned, walked: ManyWalked) -> list[AnyOutcome]:
+    """What was found: the better of each chain's last and best support, judged by QR on the columns.
+
+    Parameters
+    ----------
+    work : Work
+        The job.
+    planned : Planned
+        What was walked.
+    walked : ManyWalked
+        Where the chains went.
+    """
+    if (walked.refreshes < 0).any():  # chains that the device gave up
+        walked = completed_many(get_engine("numba"), planned.walks, walked)
+    if planned.task is not None and planned.gram is not None:
+        return [outcome(work, planned.task, planned.gram, walked.result(0))]
+    (n_folds, chains, k), problem = walked.support.shape, work.problem
+    row = np.repeat([work.folds.left_out[fold][0] for fold in planned.folds.tolist()], chains)
+    yy = np.repeat(planned.walks.forms.yy[planned.walks.which], chains)
+    last, best = (problem.candidates[each.reshape(-1, k)] for each in (walked.support, walked.best_support))
+    energies = _inside(work, np.vstack([last, best]), np.tile(row, 2)).reshape(2, -1)
+    better = is_lower(energies[1], energies[0], yy)
+    supports = np.where(better[:, None], best, last).reshape(n_folds, chains, k)
+    lower = np.where(better, energies[1], energies[0]).reshape(n_folds, chains)
+    return [FoldsOutcome(k, planned.folds, planned.first, planned.first + chains, supports, lower)]
+
+
+def _inside(work: Work, supports: Numbers, row: Numbers) -> Floats:
+    """Energies (n,) of supports (n, k) without one row (n,) each: one factorization for each distinct support."""
+    distinct, which = np.unique(supports, axis=0, return_inverse=True)
+    which, energies = which.reshape(-1), np.empty(row.size)
+    for chunk, left, e, energy in loo_stack(work.problem, distinct):
+        here = np.flatnonzero((which >= chunk.start) & (which < chunk.stop))
+        u, m = which[here] - chunk.start, row[here]
+        # What the row added to the energy goes with it: E - e^2 / (2 (1 - h)), the leave-one-out identity.
+        energies[here] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
+    return energies
