@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -30,10 +31,7 @@ extensions = [
     "mathml",  # formulas without scripts and without network
 ]
 exclude_patterns = ["_build", "gallery", "pictures/*.md"]
-suppress_warnings = [
-    "toc.empty_glob",  # pages that are linked only where they exist
-    "config.cache",  # the gallery's settings hold functions
-]
+suppress_warnings = ["config.cache"]  # the gallery's settings hold functions
 
 # Markdown: the pages read the same on a code host and here.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
@@ -72,6 +70,8 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+templates_path = ["_templates"]
+
 html_theme = "pydata_sphinx_theme"
 html_title = "pairflip"
 html_static_path = ["_static"]
@@ -93,3 +93,13 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
+
+
+def _skip(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn puts into every estimator for the routing of metadata."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app: Any) -> None:
+    """What no setting can say."""
+    app.connect("autodoc-skip-member", _skip)
