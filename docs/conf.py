@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("COLUMNS", "100")
 
 import pairflip  # noqa: E402
+
+MADE_BY_HAND = {"Selection", "Schedule", "Planted"}
 
 project = "pairflip"
 author = "The pairflip authors"
@@ -38,6 +42,8 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 
+smartquotes = False  # "--" in prose is an option
+
 # Docstrings. `word` in them is a link where it is a name of ours, otherwise code.
 default_role = "py:obj"
 autodoc_typehints = "signature"
@@ -45,8 +51,8 @@ autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
-autosummary_ignore_module_all = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
@@ -92,6 +98,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_sidebars = {"index": [], "start": []}
 html_context = {"default_mode": "auto"}
 
 
@@ -100,6 +107,16 @@ def _skip(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any)
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _short(app: Any, kind: str, name: str, what: Any, options: Any, signature: str | None, returns: str | None) -> Any:
+    """Arrays under a short name; nobody makes records by hand, so their many fields stand below only."""
+    if kind == "class" and is_dataclass(what) and name.rsplit(".", 1)[-1] not in MADE_BY_HAND:
+        return "", returns
+    short = [text and re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[\1]", text)
+             for text in (signature, returns)]  # fmt: skip
+    return tuple(short)
+
+
 def setup(app: Any) -> None:
     """What no setting can say."""
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _short)

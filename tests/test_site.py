@@ -18,7 +18,7 @@ PAGES = sorted(
     path.relative_to(DOCS).as_posix()
     for kind in ("md", "rst")
     for path in DOCS.rglob(f"*.{kind}")
-    if not {"_build", "examples", "gallery", "pictures", "api"} & set(path.relative_to(DOCS).parts)
+    if not {"_build", "_templates", "examples", "gallery", "pictures", "api"} & set(path.relative_to(DOCS).parts)
 )
 IN_ORDER = ["start.md", "command-line.md"]
 """Pages whose commands are run one after the other: here, and in tests/test_command_line_docs.py."""
@@ -43,6 +43,8 @@ def linked() -> set[str]:
 
 
 def place(folder, name):
+    """The page that a line of a toctree means, perhaps under another title: ``Start <start>``."""
+    name = re.sub(r".*<(.+)>", r"\1", name)
     return (DOCS / name[1:] if name.startswith("/") else folder / name).relative_to(DOCS).as_posix()
 
 

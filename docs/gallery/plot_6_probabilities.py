@@ -21,8 +21,8 @@ found = posterior(problem)
 print(found)
 
 # %%
-# ``bmi`` and ``s5`` are certain. The blood serum measurements ``s1`` to ``s4`` are strongly correlated: none of them is
-# certain, though it is certain that one or two are needed.
+# ``bmi``, ``bp``, ``s5`` and ``sex`` are nearly certain. The blood serum measurements ``s1`` to ``s4`` are strongly
+# correlated and stand in for each other: none of them is certain, and that is not evidence against any of them.
 order = np.argsort(found.inclusion_probability)
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 ax.barh(np.array(X.columns)[order], found.inclusion_probability[order], color="C0")

@@ -36,7 +36,7 @@ def flip_cost() -> None:
     for number, (way, colour) in enumerate(zip(WAYS, ("#9aa5b1", "#5b8db8", "#d1603d"), strict=True)):
         heights = [cost[number] for cost in COSTS.values()]
         bars = ax.bar(places + 0.28 * (number - 1), heights, 0.26, label=way, color=colour)
-        ax.bar_label(bars, [f"{height:,.3g}" if height < 1e4 else f"{height:,.0f}" for height in heights], fontsize=7)
+        ax.bar_label(bars, [f"{height:,.1f}" if height < 100 else f"{height:,.0f}" for height in heights], fontsize=7)
     ax.set(yscale="log", ylim=(3, 5e7), ylabel="ns for one attempted flip", xlabel="columns N, rows M, size k")
     ax.set_xticks(places, list(COSTS))
     ax.legend(loc="upper left", frameon=False, fontsize=8)
