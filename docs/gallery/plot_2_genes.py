@@ -28,7 +28,8 @@ y = genes[:, true] @ [1.0, -0.8, 0.6] + 0.4 * rng.normal(size=60)
 # ``stability=25`` selects the columns again in 25 complementary pairs of random halves; ``null=3`` does everything with
 # shuffled targets, to see what noise looks like on this very table.
 problem = SubsetProblem(genes, y, names=names)
-curve = select_size(problem, sizes=range(1, 6), cv=10, effort="quick", stability=25, null=3, n_jobs=-1)
+how = {"sizes": range(1, 6), "cv": 10, "effort": "quick", "n_jobs": -1}
+curve = select_size(problem, stability=25, null=3, **how)
 print(curve)
 
 # %%
@@ -45,17 +46,18 @@ plt.show()
 # Now the target is shuffled: nothing is left to find. Cross validation that searches anew in every fold says so. An
 # error that is computed for the columns found on *all* rows does not.
 shuffled = rng.permutation(y)
-nothing = select_size(SubsetProblem(genes, shuffled, names=names), sizes=range(1, 6), cv=10, effort="quick", n_jobs=-1)
+nothing = select_size(SubsetProblem(genes, shuffled, names=names), **how)
 print(str(nothing).splitlines()[0])
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-ax.plot(curve.sizes, np.sqrt(2 * curve.cv_error) / y.std(), "o-", label="held-out rows")
-ax.plot(curve.sizes, np.sqrt(2 * nothing.cv_error) / y.std(), "s-", label="held-out rows, shuffled target")
-ax.plot(nothing.sizes, np.sqrt(2 * nothing.energy_per_row) / y.std(), "s:", color="0.5", label="fitted rows, shuffled target")
+spread = y.std()
+ax.plot(curve.sizes, np.sqrt(2 * curve.cv_error) / spread, "o-", label="held-out rows")
+ax.plot(nothing.sizes, np.sqrt(2 * nothing.cv_error) / spread, "s-", label="held-out, shuffled target")
+ax.plot(nothing.sizes, np.sqrt(2 * nothing.energy_per_row) / spread, "s:", label="fitted, shuffled target")
 ax.set(xlabel="genes", ylabel="RMSE / standard deviation", ylim=(0, None))
 ax.legend()
 plt.show()
 
 # %%
-# Five genes of a thousand "explain" most of a shuffled target on the rows they were fitted to; on held-out rows they are
-# worse than the mean.
+# Five genes of a thousand "explain" most of a shuffled target on the rows they were fitted to; on held-out rows they
+# are worse than the mean.

@@ -41,7 +41,7 @@ plt.show()
 together = anneal(problem, k=4, seed=0).best_support
 alone = [anneal(SubsetProblem(X, Y[:, t]), k=4, seed=0).best_support for t in range(3)]
 fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-for row, (name, support) in enumerate([("all", together), *zip(components, alone, strict=True)]):
+for row, support in enumerate([together, *alone]):
     ax.plot(table.wavelengths[support], np.full(len(support), -row), "o", ms=9)
 ax.set(yticks=[0, -1, -2, -3], yticklabels=["all", *components], xlabel="wavelength in nm", xlim=(1090, 2510))
 plt.show()

@@ -37,8 +37,10 @@ plt.show()
 print(found.assumptions)
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 place = np.arange(10)
-for shift, (label, options) in enumerate({"unit": {}, "g = 1000": {"g": 1000}, "uniform prior": {"prior": "uniform"}}.items()):
-    ax.bar(place + 0.27 * (shift - 1), posterior(problem, **options).inclusion_probability, 0.25, label=label)
+priors = {"unit": {}, "g = 1000": {"g": 1000}, "uniform prior": {"prior": "uniform"}}
+for shift, (label, options) in enumerate(priors.items()):
+    other = posterior(problem, **options)
+    ax.bar(place + 0.27 * (shift - 1), other.inclusion_probability, 0.25, label=label)
 ax.set(ylabel="probability", ylim=(0, 1.05))
 ax.set_xticks(place, X.columns)
 ax.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.18))
@@ -50,6 +52,6 @@ plt.show()
 # ``sample`` asks something else: among sets of *exactly five* columns, how often is each column in, if sets are drawn
 # with probability proportional to exp(-beta E)?
 draws = sample(problem, k=5, sweeps=2000, chains=4, seed=0)
-for name, share in sorted(zip(X.columns, draws.inclusion_probability, strict=True), key=lambda pair: -pair[1])[:7]:
-    print(f"{name:>4} {share:.2f}")
+for column in np.argsort(-draws.inclusion_probability)[:7]:
+    print(f"{X.columns[column]:>4} {draws.inclusion_probability[column]:.2f}")
 print(draws.most_probable(3))

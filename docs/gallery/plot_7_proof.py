@@ -17,7 +17,8 @@ from pairflip import SubsetProblem, datasets, prove
 table = datasets.load_diabetes_products()
 problem = SubsetProblem(table.X, table.y, names=table.names)
 proof = prove(problem, k=3, n_best=200, within=(0.01, 0.05), n_jobs=-1)
-print(f"proved: {proof.optimal}; {proof.subsets:,} sets, of which {proof.counts[0]} within 1 %, {proof.counts[1]} within 5 %")
+print(f"proved: {proof.optimal}; {proof.subsets:,} sets")
+print(f"within 1 % of the best: {proof.counts[0]}, within 5 %: {proof.counts[1]}")
 print(proof.to_pandas().head(5).to_string(index=False))
 
 # %%
@@ -36,8 +37,8 @@ ax.legend()
 plt.show()
 
 # %%
-# With the real target few sets come near the best one, and there is a gap; with a shuffled target there is a crowd right
-# above it. A crowd does not make the best set wrong. It makes its names a matter of chance.
+# With the real target few sets come near the best one, and there is a gap; with a shuffled target there is a crowd
+# right above it. A crowd does not make the best set wrong. It makes its names a matter of chance.
 #
 # What the best sets have in common
 # ---------------------------------
@@ -52,4 +53,5 @@ ax.set(xlabel="in how many of the 50 best sets")
 plt.show()
 
 # %%
-# Body mass index and ``ltg`` are in all of them: that much the table insists on. The third column is nearly a free choice.
+# Body mass index and ``ltg`` are in all of them: that much the table insists on. The third column is nearly a free
+# choice.

@@ -27,9 +27,9 @@ problem = SubsetProblem(table.X, table.y, center=None)
 options = {"sizes": range(1, 13), "cv": "loo", "method": "anneal", "chains": 4, "seed": 0}
 folder = tempfile.TemporaryDirectory()
 
-with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
-    with joblib.parallel_config("dask"):
-        on_workers = select_size(problem, **options, journal=f"{folder.name}/dask", progress=False)
+cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+with cluster, Client(cluster), joblib.parallel_config("dask"):
+    on_workers = select_size(problem, **options, journal=f"{folder.name}/dask", progress=False)
 print(on_workers)
 
 # %%
