@@ -52,7 +52,7 @@ def test_every_page_has_its_place_in_the_navigation():
     names = linked()
     stems = {page.rsplit(".", 1)[0] for page in PAGES}
     missing = {stem for stem in stems - names if not any(re.fullmatch(n.replace("*", ".*"), stem) for n in names)}
-    assert missing == {"index"}
+    assert missing == {"index"}, "name them in a toctree: docs/more.md, docs/how-to/index.md, docs/explanation/index.md, ..."
 
 
 def test_what_the_navigation_names_exists():
@@ -63,7 +63,7 @@ def test_what_the_navigation_names_exists():
 def test_every_public_name_is_in_the_reference():
     reference = (DOCS / "reference" / "api.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"^   ([\w.]+)$", reference, flags=re.MULTILINE))
-    assert set(pairflip.__all__) <= listed
+    assert set(pairflip.__all__) <= listed, "list them in docs/reference/api.rst"
     homes = {name.split(".")[0] for name in listed}
     assert all(hasattr(pairflip, home) for home in homes - {"tables", "selection"})
 
@@ -73,7 +73,7 @@ def test_every_snippet_is_run_by_some_test():
 
     shown = {page for page in PAGES for block in (blocks(page) if page.endswith(".md") else ())
              if block.language in ("python", "console") and block.no_run is None}  # fmt: skip
-    assert shown - {"index.md"} <= {*BY_THEMSELVES, *IN_ORDER, *ELSEWHERE}
+    assert shown - {"index.md"} <= {*BY_THEMSELVES, *IN_ORDER, *ELSEWHERE}, "add them to tests/test_selection_docs.py"
 
 
 def test_the_tutorial_runs_from_top_to_bottom(tmp_path, monkeypatch):
