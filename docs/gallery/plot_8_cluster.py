@@ -9,10 +9,7 @@ another cluster object, run on Slurm or Kubernetes (:doc:`/cluster`).
 # %%
 # The same call, on workers
 # -------------------------
-import os
 import tempfile
-
-os.environ.setdefault("DASK_DISTRIBUTED__WORKER__DAEMON", "True")
 
 import joblib
 import matplotlib.pyplot as plt
@@ -27,7 +24,9 @@ problem = SubsetProblem(table.X, table.y, center=None)
 options = {"sizes": range(1, 13), "cv": "loo", "method": "anneal", "chains": 4, "seed": 0}
 folder = tempfile.TemporaryDirectory()
 
-cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+# Workers are threads here. As processes of their own, which is the default of Dask, they need a script whose lines
+# stand under ``if __name__ == "__main__":``.
+cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
 with cluster, Client(cluster), joblib.parallel_config("dask"):
     on_workers = select_size(problem, **options, journal=f"{folder.name}/dask", progress=False)
 print(on_workers)
