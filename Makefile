@@ -10,7 +10,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --build-constrain
 LOCK := $(VENV)-lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-peers gpu lock clean
+.PHONY: help demo test lint docs bench bench-peers gpu release-check lock clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -31,6 +31,10 @@ lint: $(VENV)/.dev ## check style, formatting, types and the direction of import
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.docs ## build the documentation site in docs/_build/site; warnings and bad links are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -d docs/_build/doctrees docs docs/_build/site
+	$(BIN)/python docs/_ext/check_links.py docs/_build/site
+
 bench: $(VENV)/.base ## run the benchmarks
 	$(BIN)/python -m benchmarks
 
@@ -43,16 +47,19 @@ gpu: $(if $(GPU_PYTHON),,$(VENV)/.dev) ## check and time the GPU engine where th
 	  PYTHONPATH=src $(GPU) -m pytest tests/test_cuda_batch.py tests/test_engine_cuda.py tests/test_prove_cuda.py --gpu && \
 	  PYTHONPATH=src $(GPU) -m benchmarks gpu prove; fi
 
+release-check: $(VENV)/.dev ## build wheel and sdist twice, install them with the newest and the oldest dependencies, try them
+	$(BIN)/python .ci/release_check.py $(RELEASE_CHECK)
+
 lock: ## write constraints.txt anew (with the oldest Python we support)
 	$(PYTHON) -m venv --clear $(LOCK)
 	$(LOCK)/bin/python -m pip install --quiet pip==$(PIP_VERSION)
-	$(LOCK)/bin/python -m pip install --quiet hatchling editables --editable ".[gpu,dask,files,datatree,mbar]" --group dev
+	$(LOCK)/bin/python -m pip install --quiet hatchling editables --editable ".[gpu,dask,files,datatree,mbar]" --group dev --group docs
 	{ sed -n '/^#/p' constraints.txt; $(LOCK)/bin/python -m pip freeze --exclude-editable; } > $(LOCK)/new
 	mv $(LOCK)/new constraints.txt
 	rm -rf $(LOCK)
 
 clean: ## remove the environment, caches and build outputs
-	rm -rf $(VENV) $(LOCK) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LOCK) build dist docs/_build docs/examples docs/reference/api .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is written when its step has ended well, so an interrupted set-up is simply done again.
@@ -69,6 +76,10 @@ $(VENV)/.base: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(INSTALL) --group dev
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(INSTALL) --group docs
 	@touch $@
 
 # The report is tested in a real browser. Without the rights to install one, those tests are skipped with a reason.

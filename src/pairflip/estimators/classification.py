@@ -227,7 +227,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
         The labels, sorted.
     coef_ : (1, n_features)
     intercept_ : (1,)
-    support_ : (n_nonzero_coefs_ + forced,)
+    support_ : (``n_nonzero_coefs_`` + forced,)
         Indices of the chosen and the forced columns, sorted.
     ridge_ : float
         The ridge that was chosen with the size; 0 where none was to be chosen.

@@ -88,7 +88,7 @@ class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
         The number of columns chosen.
     coef_ : (n_features,) or (n_targets, n_features)
     intercept_ : float or (n_targets,)
-    support_ : (n_nonzero_coefs_ + forced,)
+    support_ : (``n_nonzero_coefs_`` + forced,)
         Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
     ridge_ : float
         The relative ridge term that was chosen with the size; 0 where none was to be chosen.

@@ -103,6 +103,7 @@ class SelectionProgress:
         self._done, self._walked = 0, 0.0
         self._flips = int(work.flips.sum())
         self._began = self._shown = time.monotonic()
+        self._first: tuple[float, int] | None = None  # when the first chains were done, and how many
         if show == "log":
             self._kind = "bar" if sys.stderr.isatty() else "log"
         else:
@@ -165,17 +166,23 @@ class SelectionProgress:
 
     def _refresh(self, error: ErrorSoFar) -> None:
         now = time.monotonic()
+        if self._first is None and self._done:
+            self._first = now, self._done
         if now - self._shown < (_SHOW_SECONDS if self._kind == "bar" else _LOG_SECONDS):
             return
         self._shown = now
         error.update(self._found)
         done = max(self._done, min(int(self._walked), self._total))
-        rate = max(done, 1) / max(now - self._began, 1e-9)
+        # The first chains wait for kernels to be compiled, which says nothing about the others.
+        since, before = self._first or (self._began, 0)
+        rate = (done - before) / max(now - since, 1e-9)
         if self._bar is not None:
-            self._bar.update(self._bar_task, completed=done, rate=f"{rate:.3g}", note=error.line())
-        else:
-            left = (self._total - done) / rate
-            self._say(f"{done} of {self._total} chains, {rate:.3g}/s, {left:.0f} s left; {error.line()}")
+            self._bar.update(self._bar_task, completed=done, rate=f"{rate:.3g}" if rate else "?", note=error.line())
+            return
+        speed = f"after {now - self._began:.0f} s"
+        if rate:
+            speed = f"{rate:.3g}/s, {(self._total - done) / rate:.0f} s left"
+        self._say(f"{done} of {self._total} chains, {speed}; {error.line()}")
 
     def _say(self, text: str) -> None:
         print(f"pairflip: {text}", file=sys.stderr, flush=True)
