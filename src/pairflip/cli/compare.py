@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 FILES = frozenset({"compare.html", "comparison.csv", "methods.csv", "comparison.json", "figures"})
 MARK = "comparison.json"
-_KNOWN = "quick, normal, thorough (ours), omp, forward, backward, lasso, lassocv, pls, amp, amp-mean, abess, skglm"
+_KNOWN = (
+    "quick, normal, thorough, averaged (ours), omp, forward, backward, lasso, lassocv, pls, amp, amp-mean, abess, skglm"
+)
 Methods = Annotated[
     str | None,
     typer.Option("--methods", metavar="NAMES", help=f"Which methods, separated by commas: {_KNOWN}.",

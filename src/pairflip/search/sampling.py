@@ -27,7 +27,7 @@ from pairflip.search.sizes import check_counts, check_size
 if TYPE_CHECKING:
     from pairflip.search.kept import Chain, Folder
 
-EXCHANGE_NS = 3e4
+EXCHANGE_NS = 1e4
 """Walkers walk about so long, by the cost model, between two exchanges, which then cost little beside."""
 APART = 1.1
 """Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""
