@@ -93,13 +93,18 @@ def _sizes(surface: Surface) -> NDArray[np.int64]:
 
 
 def _steps(surface: Surface) -> NDArray[np.int64]:
-    """Steps that are drawn: without a start at infinite temperature, and without the end, where little changes."""
+    """Steps that are drawn: without a start at infinite temperature, and without the end, where little changes.
+
+    The lowest errors are drawn in any case.
+    """
     steps = np.flatnonzero(surface.betas > 0)
     while steps.size > 1 and surface.betas[steps[1]] > _TOO_FAR * surface.betas[steps[0]]:
         steps = steps[1:]
     both = np.concatenate([surface.cv_error, surface.averaged_error])[:, steps]
     moving = np.flatnonzero((np.abs(both - both[:, -1:]) > _STILL * both.min()).any(axis=0))
-    return np.asarray(steps[: moving[-1] + 3] if moving.size else steps[-1:])
+    last = max(surface.place(averaged=averaged).step for averaged in (False, True))
+    end = max(moving[-1] + 3 if moving.size else 0, int(np.searchsorted(steps, last)) + 1)
+    return np.asarray(steps[:end] if moving.size else steps[-1:])
 
 
 def surface_words(curve: SizeCurve) -> str:
