@@ -61,6 +61,7 @@ def _relative_to_file(config: Path, value: Any) -> Any:
 
 def path_from(folder: Path, path: Path) -> str:
     """How a file in `folder` writes a path, so that both may be moved together; links on the way are followed."""
+    path = Path(path)  # older versions of typer keep strings in the context
     target = path.parent.resolve() / path.name
     try:
         return os.path.relpath(target, folder.resolve())
