@@ -8,7 +8,7 @@ import pytest
 
 from _cli import assert_refused, invoke, planted, small_table
 from pairflip import SubsetProblem, datasets, sample, temper
-from pairflip.engines.exchange import run_ladder
+from pairflip.engines.exchange import LadderPlan, run_ladder
 from pairflip.engines.reference import LiteralWalkers, ReferenceEngine
 from pairflip.philox import chain_keys
 from pairflip.search.states import density_of_states
@@ -75,7 +75,8 @@ def test_exchanges_keep_the_product_of_the_distributions():
     yes = 0
     for a, b in ((3, 1), (1, 3)):
         stay = [E[a], E[b]]
-        found = run_ladder(np.array([b1, b2]), 4000, 1, key, lambda w, r, beta, stay=stay: (np.zeros(1), stay[w], 0))
+        plan = LadderPlan(1, np.array([b1, b2]), 4000, 1, np.stack([[key, key]]))
+        found = run_ladder(plan, 0, lambda w, r, beta, stay=stay: (np.zeros(1), stay[w], 0))
         # Walkers trade places again and again, in every other round.
         first = found.energies[0] == E[a]
         went = np.mean(first[1::2][:-1] & ~first[2::2][: len(first[1::2][:-1])])
@@ -91,10 +92,11 @@ def test_a_wrong_exchange_would_be_seen():
     engine, keys = ReferenceEngine(), chain_keys(1, k, None, np.arange(2))
     betas = np.array([0.0, 1.5])
     walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
-    right = run_ladder(betas, 1200, k, keys[0], walkers.walk)
+    plan = LadderPlan(k, betas, 1200, 8, keys[None])
+    right = run_ladder(plan, 0, walkers.walk)
     walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
     # Energies with the wrong sign: the hot and the cold trade places when they should not.
-    wrong = run_ladder(betas, 1200, k, keys[0], lambda w, r, b: (lambda s, e, n: (s, -e, n))(*walkers.walk(w, r, b)))
+    wrong = run_ladder(plan, 0, lambda w, r, b: (lambda s, e, n: (s, -e, n))(*walkers.walk(w, r, b)))
     _, energy, _ = exact(problem, k, betas[1])
     assert abs(right.energies[1].mean() - energy) < 0.05 * energy
     assert abs(-wrong.energies[1].mean() - energy) > 0.1 * energy

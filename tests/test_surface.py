@@ -250,6 +250,7 @@ def test_words_and_figure_are_there_where_it_is(tmp_path):
     many = select_size(SubsetProblem(*table()), **{**HOW, "sizes": range(1, 10)}, cv=4)
     ax = figures.plot_surface(many, averaged=True)
     assert len(ax.lines) == 7  # six sizes and the lowest error
+    assert ax.lines[0].get_xdata()[-1] >= ax.lines[-1].get_xdata()[0]  # which is on a line
     assert "expected one of select_size(..., surface=True)" in sentence_of(
         ValueError, lambda: figures.plot_surface(without)
     )

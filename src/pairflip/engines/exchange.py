@@ -20,6 +20,34 @@ from pairflip.philox import STREAM_EXCHANGES, uniforms
 
 
 @dataclass(frozen=True)
+class LadderPlan:
+    """Ladders to walk on one problem: L of them, each with R walkers of k columns.
+
+    Parameters
+    ----------
+    k
+        Number of columns.
+    betas : (R,)
+        Inverse temperatures of the places, ascending.
+    rounds, flips
+        How many rounds there are, and flips of each walker in each.
+    keys : (L, R, 2)
+        Of the walkers' random numbers.
+    """
+
+    k: int
+    betas: Floats
+    rounds: int
+    flips: int
+    keys: NDArray[np.uint32]
+
+    def drawn(self, ladder: int) -> Floats:
+        """Random numbers (D, R) of the exchanges of a ladder, under the key of its first walker."""
+        shape = self.rounds, self.betas.size
+        return uniforms(self.keys[ladder, 0], np.arange(shape[0] * shape[1]), STREAM_EXCHANGES).reshape(shape)
+
+
+@dataclass(frozen=True)
 class LadderResult:
     """What happened on one ladder of R inverse temperatures in D rounds.
 
@@ -40,27 +68,21 @@ Walk = Callable[[int, int, float], tuple[NDArray[np.int64], float, int]]
 """(walker, round, beta) -> its support after the flips of the round, energy, and how many flips were accepted."""
 
 
-def run_ladder(betas: Floats, rounds: int, k: int, key: NDArray[np.uint32], walk: Walk) -> LadderResult:
+def run_ladder(plan: LadderPlan, ladder: int, walk: Walk) -> LadderResult:
     """Let the walkers of one ladder walk and trade places.
 
     Parameters
     ----------
-    betas : (R,)
-        Inverse temperatures, ascending.
-    rounds : int
-        How often all walkers walk.
-    k : int
-        Number of columns of a support.
-    key : (2,)
-        Of the random numbers of the exchanges.
+    plan, ladder
+        The ladders, and which of them.
     walk : callable
         Makes the flips of one walker in one round.
     """
-    n = betas.size
+    betas, rounds, k, n = plan.betas, plan.rounds, plan.k, plan.betas.size
     supports, energies = np.zeros((n, rounds, k), np.int32), np.zeros((n, rounds))
     accepted, places = np.zeros((n, rounds), np.int64), np.zeros((rounds, n), np.int64)
     who = np.arange(n)
-    drawn = uniforms(key, np.arange(rounds * n), STREAM_EXCHANGES).reshape(rounds, n)
+    drawn = plan.drawn(ladder)
     for round_ in range(rounds):
         places[round_] = who
         for place, walker in enumerate(who.tolist()):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, TIE, Pair, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.exchange import LadderResult, run_ladder
+from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
 from pairflip.engines.first_support import first_order
 from pairflip.engines.reference_descent import LiteralSearch
 from pairflip.gram import Gram
@@ -78,27 +78,12 @@ class ReferenceEngine:
         with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
             return [self._walk_pair(gram, plan, tick) for gram, plan in pairs]
 
-    def ladders(
-        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], n_jobs: int = 1
-    ) -> list[LadderResult]:
-        """Ladders of walkers that trade places, see `exchange`.
-
-        Parameters
-        ----------
-        gram, k
-            The problem, and the number of columns.
-        betas : (R,)
-            Inverse temperatures, ascending.
-        rounds, flips : int
-            How many rounds there are, and flips of each walker in each.
-        keys : (L, R, 2)
-            Of the walkers of each ladder.
-        n_jobs : int
-            Has no meaning here.
-        """
+    def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
+        """Ladders of walkers that trade places, one after the other; `n_jobs` has no meaning here."""
         with one_blas_thread():
             return [
-                run_ladder(betas, rounds, k, own[0], LiteralWalkers(self, gram, k, own, flips).walk) for own in keys
+                run_ladder(plan, ladder, LiteralWalkers(self, gram, plan.k, own, plan.flips).walk)
+                for ladder, own in enumerate(plan.keys)
             ]
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:

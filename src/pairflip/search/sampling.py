@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.exchange import LadderResult
+from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
@@ -41,24 +41,8 @@ class HasLadders(Protocol):
 
     name: str
 
-    def ladders(
-        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], n_jobs: int = 1
-    ) -> list[LadderResult]:
-        """What `exchange.run_ladder` would find for each of `keys` (L, R, 2).
-
-        Parameters
-        ----------
-        gram, k
-            The problem, and the number of columns.
-        betas : (R,)
-            Inverse temperatures, ascending.
-        rounds, flips : int
-            How many rounds there will be, and flips in each.
-        keys
-            Of the walkers of each ladder.
-        n_jobs : int
-            Threads, where it uses threads.
-        """
+    def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
+        """What `exchange.run_ladder` would find for each ladder."""
         ...
 
 
@@ -261,7 +245,7 @@ def _ladders(
 ) -> list[LadderResult]:  # fmt: skip
     """Independent ladders of these numbers, in threads or together on a device."""
     keys = np.stack([_keys(seed, k, number, betas.size) for number in numbers])
-    return walker.ladders(gram, k, betas, rounds, flips, keys, threads)
+    return walker.ladders(gram, LadderPlan(k, betas, rounds, flips, keys), threads)
 
 
 def _keys(seed: int, k: int, ladder: int, places: int) -> NDArray[np.uint32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -38,7 +39,7 @@ from pairflip.engines.cuda.device import (
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
-from pairflip.engines.exchange import LadderResult
+from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.engines.together import ManyWalked, ManyWalks, interleaved, join, share
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
@@ -211,35 +212,19 @@ class CudaEngine:
         for size, far in dict.fromkeys((size_class(k), order_bytes(n) == 0) for k, n in sizes if k <= LARGEST):
             request(size, far)
 
-    def ladders(
-        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], n_jobs: int = 1
-    ) -> list[LadderResult]:
-        """Ladders of walkers that trade places, see `exchange`.
-
-        Parameters
-        ----------
-        gram, k
-            The problem, and the number of columns.
-        betas : (R,)
-            Inverse temperatures, ascending.
-        rounds, flips : int
-            How many rounds there are, and flips of each walker in each.
-        keys : (L, R, 2)
-            Of the walkers of each ladder.
-        n_jobs : int
-            Threads that walk ladders which the device gives up.
-        """
+    def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
+        """Ladders of walkers that trade places; what the device gives up is walked in `n_jobs` threads."""
         free = free_bytes()
-        reason = refusal(gram, k, flips, free)
+        reason = refusal(gram, plan.k, plan.flips, free)
         if reason is not None:
             raise Refused(reason)
         budget = self._memory if self._memory is not None else free * 3 // 5
-        found = list(run_ladders(gram, k, betas, rounds, flips, keys, budget))
+        found = list(run_ladders(gram, plan, budget))
         missing = [ladder for ladder, told in enumerate(found) if told is None]
         if missing and self._rest is None:
             raise Refused("rounding might decide some of its flips.")
         if missing:
-            others = cast(Any, self._rest).ladders(gram, k, betas, rounds, flips, keys[missing], n_jobs)
+            others = cast(Any, self._rest).ladders(gram, replace(plan, keys=plan.keys[missing]), n_jobs)
             for ladder, told in zip(missing, others, strict=True):
                 found[ladder] = told
         return cast(list[LadderResult], found)

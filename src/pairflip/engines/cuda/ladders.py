@@ -3,58 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.engines.base import RankTooSmall
 from pairflip.engines.cuda.batch import size_class
 from pairflip.engines.cuda.device import WALK, Matrices, kernels, order_bytes
 from pairflip.engines.cuda.launch import NO_RANK
-from pairflip.engines.exchange import LadderResult, from_places
+from pairflip.engines.exchange import LadderPlan, LadderResult, from_places
 from pairflip.gram import Gram, HeldOutGram
-from pairflip.least_squares import Floats
-from pairflip.philox import STREAM_EXCHANGES, uniforms
 
 _EVERY = 64
 """Rounds that are queued before the host waits for the device, and hears Ctrl-C."""
 _NO_HURRY = 2**60
 
 
-def run_ladders(
-    gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], budget: int
-) -> Iterator[LadderResult | None]:
+def run_ladders(gram: Gram, plan: LadderPlan, budget: int) -> Iterator[LadderResult | None]:
     """Walk ladders together, as many at a time as fit; None where the Gram matrix cannot decide a flip.
 
     Parameters
     ----------
-    gram, k
-        The problem, and the number of columns.
-    betas : (R,)
-        Inverse temperatures, ascending.
-    rounds, flips : int
-        How many rounds there are, and flips of each walker in each.
-    keys : (L, R, 2)
-        Of the walkers of each ladder.
+    gram, plan
+        The problem, and its ladders.
     budget : int
         Bytes of device memory that may be taken.
     """
+    k, keys = plan.k, plan.keys
     size, order = size_class(k), order_bytes(gram.n_columns)
     slot = 8 * size.largest**2 + kernels(size, order == 0).shared_bytes + order + (0 if order else 2 * 65536)
-    one = betas.size * (rounds * (4 * k + 40) + slot + 8 * k)
+    one = plan.betas.size * (plan.rounds * (4 * k + 40) + slot + 8 * k)
     at_a_time = int(max(1, budget // one))
     matrices = Matrices()
     for first in range(0, len(keys), at_a_time):
-        yield from _together(gram, k, betas, rounds, flips, keys[first : first + at_a_time], matrices)
+        yield from _together(gram, replace(plan, keys=keys[first : first + at_a_time]), matrices)
 
 
-def _together(
-    gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], matrices: Matrices
-) -> list[LadderResult | None]:
+def _together(gram: Gram, plan: LadderPlan, matrices: Matrices) -> list[LadderResult | None]:
     """All of these at once."""
     import cupy
 
+    k, betas, rounds, flips, keys = plan.k, plan.betas, plan.rounds, plan.flips, plan.keys
     ladders, places = keys.shape[:2]
     walkers = ladders * places
     # What the device reads: one row for each walker, whose temperatures are its own.
@@ -84,7 +74,7 @@ def _together(
     for name, array in rows.items():
         table[name] = array.data.ptr + array.nbytes // walkers * np.arange(walkers, dtype=np.uint64)
     table["yy"], table["N"], table["k"], table["steps"], table["pauses"] = gram.yy, gram.n_columns, k, rounds, 1
-    drawn = np.stack([uniforms(key, np.arange(rounds * places), STREAM_EXCHANGES) for key in keys[:, 0]])
+    drawn = np.stack([plan.drawn(ladder) for ladder in range(ladders)])
     who = cupy.zeros((ladders, rounds, places), np.int32)
     who[:, 0] = cupy.arange(places)
     walk = _walker(cupy.asarray(table.view(np.uint8)), k, gram.n_columns, walkers)

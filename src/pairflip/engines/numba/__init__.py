@@ -27,7 +27,7 @@ from pairflip.engines.base import (
     undefined,
 )
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.exchange import LadderResult
+from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.engines.numba.wiring import for_judging, judge_of, kernel_of, new_memory, survey_of, system_of
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -161,37 +161,21 @@ class NumbaEngine:
 
         return walk(gram, plan, go_on, lambda work: _in_threads(work, plan.chains, n_jobs, stop))
 
-    def ladders(
-        self, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, keys: NDArray[np.uint32], n_jobs: int = 1
-    ) -> list[LadderResult]:
-        """Ladders of walkers that trade places, see `exchange`.
-
-        Parameters
-        ----------
-        gram, k
-            The problem, and the number of columns.
-        betas : (R,)
-            Inverse temperatures, ascending.
-        rounds, flips : int
-            How many rounds there are, and flips of each walker in each.
-        keys : (L, R, 2)
-            Of the walkers of each ladder.
-        n_jobs : int
-            Threads; the result does not depend on them.
-        """
+    def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
+        """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
         from pairflip.engines.numba.replicas import advance_ladder, walk_ladder
 
         _announce_compilation(advance_ladder)
         gram.matrix if gram.dense else None  # noqa: B018 - formed before there are threads
-        table_cost = table_nanoseconds(gram, k) / flip_nanoseconds(gram, k)
+        table_cost = table_nanoseconds(gram, plan.k) / flip_nanoseconds(gram, plan.k)
         table, found = (table_cost, int(max(_WINDOW, 2.0 * table_cost))), dict[int, LadderResult]()
 
         def work(first: int, last: int) -> None:
             for ladder in range(first, last):
-                found[ladder] = walk_ladder(gram, k, betas, rounds, flips, keys[ladder], table, for_judging)
+                found[ladder] = walk_ladder(gram, plan, ladder, table, for_judging)
 
-        _in_threads(work, len(keys), n_jobs, [])
-        return [found[ladder] for ladder in range(len(keys))]
+        _in_threads(work, len(plan.keys), n_jobs, [])
+        return [found[ladder] for ladder in range(len(plan.keys))]
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)

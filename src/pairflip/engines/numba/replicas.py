@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.engines.base import RankTooSmall
-from pairflip.engines.exchange import LadderResult, from_places
+from pairflip.engines.exchange import LadderPlan, LadderResult, from_places
 from pairflip.engines.numba.chain import Chain, System, new_chain
 from pairflip.engines.numba.clock import AUTO, CLOCK, OK, RANK_TOO_SMALL, Output, Plan
 from pairflip.engines.numba.compile import entry, kernel
@@ -21,8 +20,6 @@ from pairflip.engines.numba.delicate import Memory, judge
 from pairflip.engines.numba.driver import drive
 from pairflip.engines.numba.walk import catch_up, choose_way, recomputed, start, walk_block
 from pairflip.gram import Gram
-from pairflip.least_squares import Floats
-from pairflip.philox import STREAM_EXCHANGES, uniforms
 
 _SLICE = 1_000_000
 """Flips after which the interpreter may see Ctrl-C."""
@@ -90,32 +87,21 @@ def advance_ladder(system, memory, clocks, plan, output, ladder, at, budget):
 
 
 def walk_ladder(
-    gram: Gram,
-    k: int,
-    betas: Floats,
-    rounds: int,
-    flips: int,
-    keys: NDArray[np.uint32],
-    table: tuple[float, int],
+    gram: Gram, ladders: LadderPlan, which: int, table: tuple[float, int],
     new_judge: Callable[[Gram, int], tuple[Any, Any]],
-) -> LadderResult:
+) -> LadderResult:  # fmt: skip
     """Let the walkers of one ladder walk and trade places.
 
     Parameters
     ----------
-    gram, k
-        The problem, and the number of columns.
-    betas : (R,)
-        Inverse temperatures, ascending.
-    rounds, flips : int
-        How many rounds there are, and flips of each walker in each.
-    keys : (R, 2)
-        Of the walkers' random numbers; those of the exchanges are the first walker's.
+    gram, ladders, which
+        The problem, its ladders, and which of them.
     table : (float, int)
         When a table of all columns pays, see `Plan`.
     new_judge : callable
         Makes what delicate flips need, when they are met.
     """
+    k, betas, rounds, flips, keys = ladders.k, ladders.betas, ladders.rounds, ladders.flips, ladders.keys[which]
     n, none = betas.size, np.empty((0, 0))
     G, columns = (gram.matrix, none) if gram.dense else (none, gram.columns)
     system = System(G, columns, gram.b, gram.diagonal, gram.yy)
@@ -127,8 +113,7 @@ def walk_ladder(
     output = _output(n, rounds, k)
     who = np.zeros((rounds + 1, n), np.int64)
     who[0] = np.arange(n)
-    drawn = uniforms(keys[0], np.arange(rounds * n), STREAM_EXCHANGES).reshape(rounds, n)
-    ladder, at = Ladder(betas, drawn, who, np.zeros((n, rounds))), np.zeros(3, np.int64)
+    ladder, at = Ladder(betas, ladders.drawn(which), who, np.zeros((n, rounds))), np.zeros(3, np.int64)
     judging: dict[int, tuple[Any, Any]] = {}
     while at[0] < rounds:
         status = advance_ladder(system, memory, clocks, plan, output, ladder, at, _SLICE)
