@@ -288,7 +288,16 @@ class NoDescentOnThePath(NumbaEngine):
         return supports, np.array([gram.energy(support) for support in supports])
 
 
-@pytest.mark.parametrize("broken", [FewerKicks, OtherAddress, StartsForgotten, OnePass, NoDescentOnThePath])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(FewerKicks, marks=pytest.mark.slow),
+        OtherAddress,
+        pytest.param(StartsForgotten, marks=pytest.mark.slow),
+        OnePass,
+        NoDescentOnThePath,
+    ],
+)
 def test_a_broken_engine_fails_the_checks(broken):
     assert failing(broken())
 

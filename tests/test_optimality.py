@@ -152,7 +152,7 @@ def cancelling(seed):
     return X, y
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3, 4))])
 @pytest.mark.parametrize(
     ("make", "k"), [(spectra, 3), (correlated, 3), (duplicated, 3), (noise, 3), (nearly_exact, 4), (cancelling, 2)]
 )

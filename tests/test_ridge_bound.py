@@ -128,8 +128,11 @@ def disagreements(seeds):
     return wrong
 
 
-def test_proofs_agree_with_every_support_one_by_one(only_ridge):
-    assert disagreements(range(24)) == 0
+@pytest.mark.parametrize(
+    "tables", [range(10), pytest.param(range(10, 24), marks=pytest.mark.slow)], ids=["few", "more"]
+)
+def test_proofs_agree_with_every_support_one_by_one(only_ridge, tables):
+    assert disagreements(tables) == 0
 
 
 def test_proofs_by_a_wrong_bound_do_not(only_ridge, monkeypatch):

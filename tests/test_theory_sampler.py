@@ -67,7 +67,7 @@ def test_equations_at_own_powers_are_those_of_the_theory(rho, beta):
     assert own == pytest.approx((state.epsilon, state.epsilon_g), rel=1e-6)
 
 
-OFTEN = (CASES[0], CASES[3], CASES[4])
+OFTEN = CASES[3:4]
 
 
 @pytest.mark.parametrize(
