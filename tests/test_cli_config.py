@@ -61,7 +61,7 @@ def test_what_was_used_is_saved_and_gives_the_same_again(folder):
     assert first["settings"] == second["settings"]
 
 
-@pytest.mark.parametrize("given", ["relative", "absolute"])
+@pytest.mark.parametrize("given", ["relative", pytest.param("absolute", marks=pytest.mark.slow)])
 def test_what_was_used_gives_the_same_from_any_folder(folder, monkeypatch, given):
     (folder / "data").mkdir()
     (folder / "results").mkdir()

@@ -163,6 +163,7 @@ def test_a_worker_is_killed_in_the_middle(client, expected, small_batches, tmp_p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
+@pytest.mark.slow
 def test_all_workers_are_killed_and_the_data_with_them(client, expected, small_batches, tmp_path):
     assert_same_curve(expected, killed_in_the_middle(client, tmp_path, count=3))
 

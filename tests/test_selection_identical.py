@@ -181,6 +181,7 @@ select_size(SubsetProblem(X, y), [1, 8], 3, schedule=schedule, chains=2).save(sy
 """
 
 
+@pytest.mark.slow
 def test_threads_of_blas(tmp_path):
     """Workers of Dask have one, a laptop has several, and sums of several threads round differently."""
     curves = []
