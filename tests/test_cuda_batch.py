@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,9 +25,7 @@ from pairflip.engines.cuda.batch import (
     result_bytes,
     size_class,
 )
-from pairflip.engines.cuda.completed import completed
 from pairflip.engines.cuda.device import SOURCES, WALK, Matrices, source
-from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.algebra import DELICATE
 from pairflip.engines.together import ManyWalked, interleaved, join, root, share
 from pairflip.least_squares import SINGULAR
@@ -384,25 +381,6 @@ def test_engines_share_their_tolerances(name):
 
 def test_engines_share_the_inflation_at_which_only_the_columns_decide():
     assert written("DELICATE") == DELICATE
-
-
-def test_chains_that_were_given_up_are_walked_by_another_engine():
-    data = datasets.make_planted(N=40, seed=1)
-    gram = SubsetProblem(data.X, data.y).gram
-    plans = [
-        WalkPlan(k, np.array([1.0, 9.0]), np.array([80, 80]), chain_keys(0, k, None, range(5)), record=k == 3)
-        for k in (2, 3)
-    ]
-    pairs = [(gram, plan) for plan in plans]
-    right = NumbaEngine().walk(pairs)
-    told = [replace(one, **{name: getattr(one, name).copy() for name in ("support", "refreshes")}) for one in right]
-    assert completed(NumbaEngine(), pairs, told) is told
-    told[1].refreshes[[1, 4]], told[1].support[[1, 4]] = -1, 0
-    found = completed(NumbaEngine(), pairs, told)
-    for one, other in zip(found, right, strict=True):
-        for name in ("support", "best_support", "energy", "refreshes", "final_energy"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    np.testing.assert_array_equal(found[1].record, right[1].record)
 
 
 def test_engines_share_the_limit_of_a_singular_support():

@@ -68,9 +68,9 @@ def _beside_ours(found: Comparison, best: MethodResult) -> list[str]:
     if others:
         what = "by more than two standard errors of the difference, row by row"
         parts.append(
-            f"Clearly lower than ours ({what}): {', '.join(better)}."
+            f"Clearly lower than {title_of(ours)} ({what}): {', '.join(better)}."
             if better
-            else f"None is clearly lower than ours ({what})."
+            else f"None is clearly lower than {title_of(ours)} ({what})."
         )
         parts.append(f"Clearly higher: {', '.join(worse)}." if worse else "None is clearly higher.")
     return parts

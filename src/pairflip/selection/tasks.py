@@ -13,18 +13,16 @@ from pairflip.engines import Engine, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
-from pairflip.losses.grouped import GroupedForm
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, count_chains
 from pairflip.search.certain import is_solved
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
 from pairflip.search.methods import check_engine
 from pairflip.search.schedule import Schedule
-from pairflip.search.sizes import check_size, no_more_than
+from pairflip.selection.allowed_sizes import check_sizes
 from pairflip.selection.by_loss import by_descents, check_learnable, check_surface, loss_settings
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
-from pairflip.text import plural
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -235,7 +233,6 @@ def parse_shard(shard: str | tuple[int, int]) -> tuple[int, int]:
 
 
 _CELL_NS = 5e7  # what the chains of one fold may take by default
-DEFAULT_LARGEST = 10
 
 
 @one_blas_thread()  # more would round differently
@@ -296,80 +293,6 @@ def fold_chains(gram: Gram, k: int, flips: int) -> int:
         Attempted flips of a chain.
     """
     return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(gram, k)), 8, 16))
-
-
-def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[int, ...]:
-    """Sizes that the table allows, sorted, each once.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The table.
-    sizes : sequence of int or None
-        What was asked for; None: 1 to `DEFAULT_LARGEST`, or as many as the table allows.
-    fewest_rows : int
-        Training rows of the fold that has the fewest.
-    """
-    n = problem.most_columns
-    room = fewest_rows - problem.forced.shape[1]
-    if isinstance(problem.gram, GroupedForm):
-        return _check_groups(problem, problem.gram, sizes, room)
-    if sizes is None:
-        return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
-    ridged = problem.ridge > 0 and problem.loss.squared
-    allowed = f"from 1 to {max(1, n if ridged else min(n, room))}"
-    for size in sizes:
-        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
-            raise TypeError(f"sizes (--sizes) holds {size!r}; expected whole numbers of columns {allowed}.")
-    if min(sizes) < 1:
-        raise ValueError(f"sizes (--sizes) holds {min(sizes)}; expected numbers of columns {allowed}.")
-    if max(sizes) > n:
-        columns = "1 candidate column that varies" if n == 1 else f"{n} candidate columns that vary"
-        why = no_more_than(problem) if problem.limits.ruled else f"the table has {columns}"
-        raise ValueError(f"sizes (--sizes) holds {max(sizes)}, but {why}; expected sizes {allowed}.")
-    wanted = [n if size == n else check_size(problem, size) for size in sizes]
-    largest = max(wanted)
-    if largest > room and not ridged:
-        forced = problem.forced.shape[1]
-        beside = f" and {forced} coefficient{'s' * (forced != 1)} fitted anyway" if forced else ""
-        raise ValueError(
-            f"size {largest} was asked for, but a fold has {fewest_rows} rows to learn from{beside}; "
-            f"expected sizes up to {max(room, 0)}."
-        )
-    return tuple(sorted(set(wanted)))
-
-
-def _check_groups(problem: SubsetProblem, form: GroupedForm, sizes: Any, room: int) -> tuple[int, ...]:
-    """The same where sizes count groups: the narrowest of them need that many rows.
-
-    Parameters
-    ----------
-    problem, form
-        The table, and its groups.
-    sizes
-        As in `check_sizes`.
-    room : int
-        Rows to learn from beyond what is fitted anyway.
-    """
-    n, columns = form.n_columns, np.cumsum(np.sort(form.widths))
-    fitting = n if problem.ridge > 0 else int(np.count_nonzero(columns <= room))
-    if sizes is None:
-        return tuple(range(1, max(1, min(DEFAULT_LARGEST, int(np.count_nonzero(columns <= room - 1)))) + 1))
-    allowed = f"expected whole numbers of groups from 1 to {max(1, fitting)}."
-    for size in sizes:
-        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
-            raise TypeError(f"sizes (--sizes) holds {size!r}; {allowed}")
-        if not 1 <= size <= n:
-            raise ValueError(
-                f"sizes (--sizes) holds {size}, but the columns that vary make up {plural(n, 'group')} (columns of no "
-                f"group count as one each); {allowed}"
-            )
-        if size > fitting:
-            raise ValueError(
-                f"size {size} was asked for, but even the smallest {size} groups have {columns[size - 1]} independent "
-                f"columns, and a fold has {max(room, 0)} rows to learn them from; {allowed}"
-            )
-    return tuple(sorted({int(size) for size in sizes}))
 
 
 _EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer", "surface")
