@@ -22,7 +22,6 @@ from pairflip.engines.cuda.batch import (
     size_class,
     worthwhile,
 )
-from pairflip.engines.cuda.completed import completed
 from pairflip.engines.cuda.device import (
     WALK,
     Matrices,
@@ -40,8 +39,9 @@ from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
 from pairflip.engines.exchange import LadderPlan, LadderResult
-from pairflip.engines.together import ManyWalked, ManyWalks, interleaved, join, share
+from pairflip.engines.together import ManyWalked, ManyWalks, completed_many, interleaved, join, share
 from pairflip.gram import Gram, HeldOutGram
+from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 
 __all__ = [
@@ -156,10 +156,12 @@ class CudaEngine:
         """Walk the chains of many problems, sizes and folds together; `n_jobs` has no meaning here."""
         together, members = join(pairs)
         results: list[Any] = [None] * len(pairs)
-        for which, walked in zip(members, self._divided(together, tick), strict=True):
+        for walks, which, walked in zip(together, members, self._divided(together, tick), strict=True):
+            if self._rest is not None:
+                completed_many(self._rest, walks, walked, local_threads(-1))
             for at, pair in enumerate(which.tolist()):
                 results[pair] = walked.result(at)
-        return results if self._rest is None else completed(self._rest, pairs, results)
+        return results
 
     def walk_many(
         self,
