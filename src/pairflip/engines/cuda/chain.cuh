@@ -63,6 +63,7 @@ struct Chain {
     float error, inflated;           // rounding since P was computed; bound on the variance inflation of the support
     long long t;                     // the block's first flip, and its number in the step
     int number, mark, accepted, step, quiet, filtered;  // `mark`: the flip of the step that last changed the energy
+    int waiting;                     // accepted flips that have not changed P yet
     int drawn, at, length;           // flips of the block; next draw to look at, and how many could be accepted
 
     // Memory that warps write by turns, so that a slow one can still read; one warp needs no turns.
@@ -150,14 +151,18 @@ struct Chain {
         }
     }
 
-    // P += v v^T / s - u u^T / p with u, v in shared memory.
-    __device__ __forceinline__ void change_P(const double *u, const double *v, double p_inverse, double s_inverse) {
+    // u and v of an accepted flip that has still to change P.
+    __device__ __forceinline__ double *u_of(int flip) const { return shared->changes[warp][flip][0]; }
+    __device__ __forceinline__ double *v_of(int flip) const { return shared->changes[warp][flip][1]; }
+
+    // P += v v^T / s - u u^T / p of one flip, entry by entry.
+    __device__ __forceinline__ void change_by_one(const double *u, const double *v, double2 scale) {
         double u_row[TC], v_row[TC];
 #pragma unroll
         for (int n = 0; n < TC; n++) {
             int row = 8 * (warp * TC + n) + q;
-            u_row[n] = -u[row] * p_inverse;
-            v_row[n] = v[row] * s_inverse;
+            u_row[n] = u[row] * scale.x;
+            v_row[n] = v[row] * scale.y;
         }
 #pragma unroll
         for (int b = 0; b < T; b++) {
@@ -170,6 +175,32 @@ struct Chain {
                 set(n, b, p);
             }
         }
+    }
+
+    // The same of all flips that wait, two at a time: four vectors make a product of tiles.
+    __device__ __forceinline__ void change_P() {
+        if (!waiting) return;
+        __syncwarp();
+        for (int first = 0; first < waiting; first += 2) {
+            int flip = first + (c >> 1);
+            const double *mine = shared->changes[warp][flip < waiting ? flip : first][c & 1] + q;
+            double2 scales = shared->scales[warp][flip < waiting ? flip : first];
+            double scale = flip < waiting ? (c & 1 ? scales.y : scales.x) : 0.0, row[TC];
+#pragma unroll
+            for (int n = 0; n < TC; n++) row[n] = mine[8 * (warp * TC + n)] * scale;
+#pragma unroll
+            for (int b = 0; b < T; b++) {
+                double column = mine[8 * b];
+#pragma unroll
+                for (int n = 0; n < TC; n++) {
+                    double2 p = get(n, b);
+                    tile_product(p.x, p.y, row[n], column);
+                    set(n, b, p);
+                }
+            }
+        }
+        waiting = 0;
+        __syncwarp();
     }
 
     // Row and column i of P after the flip are -v / s; what is left there of a large P, by rounding, is taken away.
@@ -252,7 +283,7 @@ struct Chain {
             double size = 0.0, before = 0.0;
             for (int m = lane; m < K8; m += 32) {
                 double v = m < found ? w[m] : m == found ? -1.0 : 0.0;
-                shared->v[warp][m] = v;
+                v_of(0)[m] = v;
                 if (m < found) {
                     beyond |= !(shared->diagonal[warp][m] + v * v * s_inverse <= limit);
                     size += v * v;
@@ -268,14 +299,14 @@ struct Chain {
             if (singular && !start) return found;
             if (!singular) {
                 for (int m = lane; m <= found; m += 32) {
-                    double v = shared->v[warp][m];
+                    double v = v_of(0)[m];
                     double d = shared->diagonal[warp][m] + v * v * s_inverse;
                     shared->diagonal[warp][m] = d;
                     shared->inverse[warp][m] = reciprocal(d);
                     shared->x[warp][m] -= v * x_j;
                 }
                 __syncwarp();
-                border_P(shared->v[warp], s_inverse);
+                border_P(v_of(0), s_inverse);
                 energy -= 0.5 * r * x_j;
                 if (thread == 0) {
                     shared->unit[found] = d, shared->left_out[found] = a;
@@ -406,10 +437,26 @@ struct Chain {
         return inflated * (error + fmaf((float)(0.004 * EPSILON), inflated, (float)(20.0 * EPSILON)));
     }
 
+    // What is to be said of a flip before it is known whether rounding matters.
+    struct Vote {
+        double most;               // Delta E with all rounding against it
+        bool maybe, far, simple;   // accepted with all rounding in its favour; surely not singular; accepted with all of it
+    };                             // against it, by the bound exp(-z) >= 1 - z, which serves most flips
+
+    __device__ __forceinline__ Vote vote_of(const Flip &f, double u, double beta, double tie) const {
+        double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy);
+        Vote vote;
+        vote.most = f.delta + margin;
+        vote.far = f.s > edge_of(tau);
+        vote.maybe = !vote.far || accepts(u, cost_of(beta, f.delta - margin, tie));
+        vote.simple = vote.far && (vote.most <= tie || u < 1.0 - beta * vote.most);
+        return vote;
+    }
+
     // Whether the flip of which propose has written v is singular whatever rounding did.
-    __device__ __forceinline__ bool surely_singular(double s) const {
+    __device__ __forceinline__ bool surely_singular(double s, const double *v) const {
         double size = 0.0;
-        for (int m = lane; m < k; m += 32) size += shared->v[warp][m] * shared->v[warp][m];
+        for (int m = lane; m < k; m += 32) size += v[m] * v[m];
         return s + rounding_of_s(inflated, error) * (sqrt((double)k) + warp_sum(size)) <= SINGULAR;
     }
 
@@ -463,17 +510,33 @@ struct Chain {
         }
     }
 
-    // v, and what x and the diagonal of P would be after the flip. Returns the trace of P in sixteenths, which bounds its
-    // largest diagonal element.
-    __device__ __forceinline__ int propose(int i, const double *u_i, const double *w_j, double *v_j, double p_inverse, double s_inverse,
+    // u (row i of P, with the changes that wait), v, and what x and the diagonal of P would be after the flip. Returns the
+    // trace of P in sixteenths, which bounds its largest diagonal element.
+    __device__ __forceinline__ int propose(int i, const double *row, const double *w_j, double *u_i, double *v_j, double p_inverse, double s_inverse,
                                            double ratio, double x_j, double x_i, double (&new_x)[PARTS], double (&new_diagonal)[PARTS]) const {
         const double *x = shared->x[warp], *diagonal = shared->diagonal[warp];
+        double u[PARTS];
+#pragma unroll
+        for (int e = 0; e < PARTS; e++) u[e] = lane + 32 * e < K8 ? row[lane + 32 * e] : 0.0;
+        if (TOGETHER) {
+            for (int flip = 0; flip < waiting; flip++) {
+                const double *u_f = u_of(flip), *v_f = v_of(flip);
+                double2 scale = shared->scales[warp][flip];
+                double of_u = u_f[i] * scale.x, of_v = v_f[i] * scale.y;
+#pragma unroll
+                for (int e = 0; e < PARTS; e++) {
+                    int m = lane + 32 * e;
+                    if (m < K8) u[e] = fma(of_v, v_f[m], fma(of_u, u_f[m], u[e]));
+                }
+            }
+        }
         int total = 0;
 #pragma unroll
         for (int e = 0; e < PARTS; e++) {
             int m = lane + 32 * e;
             if (m < K8) {
-                double u_m = u_i[m], scaled = u_m * p_inverse, v_m = m == i ? -1.0 : fma(-ratio, u_m, w_j[m]);
+                double u_m = u[e], scaled = u_m * p_inverse, v_m = m == i ? -1.0 : fma(-ratio, u_m, w_j[m]);
+                if (TOGETHER) u_i[m] = u_m;
                 v_j[m] = v_m;
                 new_diagonal[e] = fma(v_m * s_inverse, v_m, fma(-scaled, u_m, diagonal[m]));
                 new_x[e] = fma(-v_m, x_j, fma(-scaled, x_i, x[m]));
@@ -571,32 +634,31 @@ struct Chain {
         int first = 0;
         quiet += count;
         Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
-        // A flip may be accepted with all rounding in its favour, and is when with all of it against it, too.
-        double tau = doubt(), yy = shared->walk.yy, margin = doubt_of(f, tau, yy);
-        bool near = f.s <= edge_of(tau);
-        u32 votes = __ballot_sync(WHOLE, q < count && (near || accepts(mine.u, cost_of(beta, f.delta - margin, tie))));
+        Vote vote = vote_of(f, mine.u, beta, tie);
+        u32 votes = __ballot_sync(WHOLE, q < count && vote.maybe), simple = __ballot_sync(WHOLE, vote.simple);
         // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
             u32 flip = __shfl_sync(WHOLE, mine.flip, lead);
             int i = flip >> 16;
-            bool sure = __shfl_sync(WHOLE, !near && accepts(mine.u, cost_of(beta, f.delta + margin, tie)), lead);
+            bool sure = simple >> lead & 1 || __shfl_sync(WHOLE, vote.far && accepts(mine.u, cost_of(beta, vote.most, tie)), lead);
             double shares = shared_with(chosen, hot);
-            double *u_i = shared->u[turn], *w_j = shared->w[turn], *v_j = shared->v[warp];
+            double *row_i = shared->u[turn], *w_j = shared->w[turn], *v_j = v_of(waiting);
+            double *u_i = TOGETHER ? u_of(waiting) : row_i;
             __syncwarp();
-            publish(i, chosen, W, w, f, mine.at, u_i, w_j);
+            publish(i, chosen, W, w, f, mine.at, row_i, w_j);
             chain_sync();
             double2 inverses = shared->flip[turn][0], ratios = shared->flip[turn][1], rest = shared->flip[turn][2];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
             double *x = shared->x[warp], x_i = x[i];
             double new_x[PARTS], new_diagonal[PARTS];
-            int total = propose(i, u_i, w_j, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
+            int total = propose(i, row_i, w_j, u_i, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
             worst = 0.0625f * (float)total - (float)(k - 1);
             next_turn();
             if (!sure || !(worst <= (float)DELICATE)) {  // rarely
                 __syncwarp();
                 double s_lead = __shfl_sync(WHOLE, f.s, lead);
-                if (s_lead > edge_of(tau) || !surely_singular(s_lead)) {
+                if (s_lead > edge_of(doubt()) || !surely_singular(s_lead, v_j)) {
                     need = DOUBT;
                     count = chosen;
                     break;
@@ -617,6 +679,7 @@ struct Chain {
             }
             bool more = chosen + 1 < count && !filtered;
             double d_w = 0.0, d_u = 0.0;
+            if (TOGETHER) __syncwarp();
             if (more) products_behind(u_i, w_j, d_w, d_u);
             __syncwarp();
             keep(new_x, new_diagonal);
@@ -645,15 +708,24 @@ struct Chain {
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
             f = flip_energy(x[slot], shared->inverse[warp][slot], r, s, w);
-            tau = doubt();
-            margin = doubt_of(f, tau, yy);
-            near = f.s <= edge_of(tau);
-            bool ok = q >= first && q < count && (near || accepts(mine.u, cost_of(beta, f.delta - margin, tie)));
+            vote = vote_of(f, mine.u, beta, tie);
             correct_W(W, u_i, v_j, i, a, b);
-            change_P(u_i, v_j, p_inverse, s_inverse);
-            if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
-            votes = __ballot_sync(WHOLE, ok);
+            double2 scale = make_double2(-p_inverse, s_inverse);
+            if (TOGETHER) {
+                if (lane == 0) shared->scales[warp][waiting] = scale;
+                waiting++;
+                __syncwarp();
+            } else {
+                change_by_one(u_i, v_j, scale);
+            }
+            if (worst > WORTH_REPAIR) {
+                if (TOGETHER) change_P();
+                repair_P(v_j, i, s_inverse);
+            }
+            votes = __ballot_sync(WHOLE, q >= first && q < count && vote.maybe);
+            simple = __ballot_sync(WHOLE, vote.simple);
         }
+        if (TOGETHER) change_P();
         return count;
     }
 
@@ -662,7 +734,7 @@ struct Chain {
         shared = reinterpret_cast<Shared *>(here);
         thread = threadIdx.x % THREADS;
         warp = thread / 32, lane = thread % 32, q = lane / 4, c = lane % 4;
-        turn = 0;
+        turn = waiting = 0;
         drawn = at = length = 0;
 #ifdef FAR_ORDER
         order = far_order;

@@ -6,8 +6,15 @@ constexpr int T = TILES, NW = WARPS, CPB = CHAINS, RT = NEAR_ROWS;
 constexpr int K8 = 8 * T, TC = T / NW, THREADS = 32 * NW;
 constexpr int FAR_TILES = RT < TC ? (TC - RT) * T : 1;  // of a warp
 constexpr int ROW = 8 * (T + 1 - (T & 1));  // stride of gathered rows, 8 mod 16: no bank conflicts in 16-byte reads
+#ifndef TOGETHER_FROM
+#define TOGETHER_FROM 5
+#endif
 #define PARTS ((K8 + 31) / 32)              // slots that each lane of a warp looks after
 constexpr u32 WHOLE = 0xffffffffu;
+// Accepted flips of a round change P at its end, all together on the tensor cores, where P is large (see change_P).
+constexpr bool TOGETHER = T >= TOGETHER_FROM;
+constexpr int AHEAD = TOGETHER ? 8 : 1;     // accepted flips that wait for that
+constexpr int STRIDE = 8 * (T - (T & 1)) + (T & 1 ? 20 : 4);  // of their vectors, 4 mod 16: no bank conflicts
 constexpr double DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
 constexpr double DELICATE = 1e5;             // inflation above which G has lost too much: others must walk such chains
 constexpr double FROZEN = 36.7368005696771;  // 53 log 2: no smaller u than 2^-53 exists
@@ -48,9 +55,11 @@ struct Shared {
     double2 tile[NW][FAR_TILES][32];  // of P, that are not in registers
     double gathered[8 * ROW];  // G_jS of the eight flips
     double between[64];        // G_jm of two of the eight columns
-    double u[2][K8], w[2][K8]; // row i of P and W of the accepted flip, by turns
+    double u[2][K8], w[2][K8]; // row i of P (before the changes that wait) and W of the accepted flip, by turns
+    double changes[NW][AHEAD][2][STRIDE];  // u and v of the accepted flips
+    double2 scales[NW][AHEAD];             // -1 / p and 1 / s' of them
     double part[2][NW][8][4];  // sums over the slots of a warp
-    double x[NW][K8], diagonal[NW][K8], inverse[NW][K8], v[NW][K8], column[NW][32];
+    double x[NW][K8], diagonal[NW][K8], inverse[NW][K8], column[NW][32];
     double unit[K8], left_out[K8], lowest[K8], ceiling[K8];
     Draw draw[NW][32];         // those of a block of 32 that could be accepted
     double2 flip[2][4];        // numbers of the accepted flip
