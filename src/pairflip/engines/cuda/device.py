@@ -19,7 +19,7 @@ from pairflip.engines.cuda.batch import NEAR_COLUMNS, SizeClass
 from pairflip.engines.together import root
 from pairflip.gram import Gram, HeldOutGram
 
-SOURCES = ("algebra.cuh", "state.cuh", "chain.cuh", "walk.cu")
+SOURCES = ("algebra.cuh", "state.cuh", "inverse.cuh", "chain.cuh", "course.cuh", "walk.cu")
 # Eight-byte fields first and an even number of four-byte ones: no padding, so that both sides agree.
 WALK = np.dtype(
     [(name, np.uint64) for name in ("G", "b", "unit", "left_out", "betas", "coldest", "ends", "energy")]

@@ -6,7 +6,7 @@ extern __shared__ __align__(16) unsigned char pool[];
 extern "C" __global__ void __launch_bounds__(THREADS *CPB, MINBLOCKS)
 walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *done, int *rank_found, char *slots,
             long long slot_bytes, int order_bytes, u16 *far_orders, long long slice_ns) {
-    Chain chain;
+    Course chain;
     int slot = blockIdx.x * CPB + threadIdx.x / THREADS;
     char *home = slots + slot * slot_bytes;
     int bytes = (int)sizeof(Shared) + order_bytes;
@@ -131,7 +131,7 @@ extern "C" __global__ void acceptance(double z, double *probability) {
 // each column outside, W, r, s.
 extern "C" __global__ void __launch_bounds__(THREADS)
 flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scratch, double *delta) {
-    Chain chain;
+    Course chain;
     chain.sit(pool, far_orders);
     Shared *shared = chain.shared;
     int thread = chain.thread;

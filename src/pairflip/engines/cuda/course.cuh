@@ -1,0 +1,221 @@
+// The course of a chain: its first order, blocks of draws, steps, what it writes, and how it is put away between launches.
+
+__device__ __forceinline__ long long nanoseconds() {
+    long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+struct Course : Chain {
+    // Random order of all columns.
+    __device__ __forceinline__ void shuffle(u32 key0, u32 key1) {
+        if (warp == 0) {
+            for (int m = lane; m < N; m += 32) order[m] = (u16)m;
+            __syncwarp();
+            for (int first = 0; first < N; first += 32) {
+                int at = first + lane;
+                int there = at < N ? at + (int)below(philox((u64)at, 1u, key0, key1).w0, (u32)(N - at)) : 0;
+                for (int m = 0; m < 32 && first + m < N; m++) {
+                    int other = __shfl_sync(WHOLE, there, m);
+                    if (lane == 0) {
+                        u16 swapped = order[first + m];
+                        order[first + m] = order[other];
+                        order[other] = swapped;
+                    }
+                }
+            }
+            __syncwarp();
+        }
+        chain_sync();
+    }
+
+    // Takes its place in the block's shared memory (orders of very many columns stay in global memory).
+    __device__ __forceinline__ void sit(unsigned char *here, u16 *far_order) {
+        shared = reinterpret_cast<Shared *>(here);
+        thread = threadIdx.x % THREADS;
+        warp = thread / 32, lane = thread % 32, q = lane / 4, c = lane % 4;
+        turn = waiting = 0;
+        drawn = at = length = 0;
+#ifdef FAR_ORDER
+        order = far_order;
+#else
+        order = reinterpret_cast<u16 *>(shared + 1);
+#endif
+    }
+
+    __device__ __forceinline__ void set_step() {
+        chain_sync();
+        if (thread == 0) {
+            shared->beta = shared->walk.betas[step];
+            shared->flips = (int)(shared->walk.ends[step] - (step ? shared->walk.ends[step - 1] : 0));
+        }
+        chain_sync();
+    }
+
+    __device__ __forceinline__ void start_step() {
+        set_step();
+        if (filtered) set_ceilings();
+    }
+
+    __device__ __forceinline__ void begin(double first_energy) {
+        t = 0;
+        number = mark = accepted = step = quiet = filtered = drawn = at = length = 0;
+        sum = 0.0;
+        error = 0.0f;
+        energy = first_energy;
+        keep_best();
+        if (thread == 0) shared->hot = 1;
+        set_step();
+    }
+
+    // Takes the column at a place into a slot, or back.
+    __device__ __forceinline__ void exchange(u32 flip) {
+        chain_sync();
+        if (thread == 0) {
+            u16 leaves = order[flip >> 16];
+            order[flip >> 16] = order[k + (flip & 0xffff)];
+            order[k + (flip & 0xffff)] = leaves;
+        }
+    }
+
+    // Writes the support at the end of step a, for those who sample.
+    __device__ __forceinline__ void keep_record(int a, double its_energy) {
+        size_t here = (size_t)shared->clock.chain * shared->walk.steps + a;
+        for (int m = thread; m < k; m += THREADS) shared->walk.record[here * k + m] = order[m];
+        if (thread == 0) shared->walk.record_energy[here] = its_energy;
+    }
+
+    // Goes on to the next block, step, survey; true when the chain has come to its end, or can accept nothing more.
+    __device__ __forceinline__ bool end_of_block() {
+        t += drawn;
+        number += drawn;
+        drawn = at = length = 0;
+        if (number == shared->flips) {
+            int steps = shared->walk.steps;
+            if (thread == 0) {
+                size_t here = (size_t)shared->clock.chain * steps + step;
+                shared->walk.energy[here] = (sum + energy * (double)(number - mark)) / (double)number;
+                shared->walk.accepted[here] = accepted;
+                shared->hot = 16 * (long long)accepted > number;
+            }
+            if (shared->walk.record) {
+                chain_sync();
+                keep_record(step, energy);
+            }
+            number = mark = accepted = 0;
+            sum = 0.0;
+            if (++step == steps) return true;
+            if (shared->walk.pauses) return false;
+            start_step();
+        }
+        if (!filtered && quiet > QUIET_SWEEPS * (N - k)) {
+            survey();
+            set_ceilings();
+        }
+        return filtered && shared->clock.lowest * shared->walk.coldest[step] > FROZEN;
+    }
+
+    // Draws the next block and keeps the flips that could be accepted.
+    __device__ __forceinline__ void draw() {
+        drawn = min(32, shared->flips - number);
+        Block block = philox((u64)(t + lane), 0u, shared->key0, shared->key1);
+        Draw one = {uniform(block.w2, block.w3), below(block.w0, k) << 16 | below(block.w1, N - k), (u32)lane};
+        bool could = lane < drawn && (!filtered || one.u <= shared->ceiling[one.flip >> 16]);
+        u32 mask = __ballot_sync(WHOLE, could);
+        length = __popc(mask);
+        at = 0;
+        if (length == 0) return;
+        __syncwarp();
+        if (could) shared->draw[warp][__popc(mask & ((1u << lane) - 1u))] = one;
+        __syncwarp();
+    }
+
+    // Flips passed over might be accepted now: the next block begins behind the accepted flip.
+    __device__ __forceinline__ void cut_block(int when) {
+        drawn = when + 1 - number;
+        at = length = 0;
+    }
+
+    // Writes the chain's end; steps it froze before reaching keep the final energy.
+    __device__ __forceinline__ void finish(double final_energy, u64 *done) {
+        const Walk *walk = &shared->walk;
+        int chain = shared->clock.chain, steps = walk->steps;
+        for (int a = step + thread; a < steps; a += THREADS) {
+            double flips = (double)(walk->ends[a] - (a ? walk->ends[a - 1] : 0));
+            size_t here = (size_t)chain * steps + a;
+            walk->energy[here] = a == step ? (sum + final_energy * (flips - mark)) / flips : final_energy;
+            walk->accepted[here] = a == step ? accepted : 0;
+        }
+        if (walk->record)
+            for (int a = step; a < steps; a++) keep_record(a, final_energy);
+        for (int m = thread; m < k; m += THREADS) {
+            walk->support[(size_t)chain * k + m] = order[m];
+            walk->best[(size_t)chain * k + m] = shared->best[m];
+        }
+        if (thread == 0) {
+            walk->final_energy[chain] = final_energy;
+            walk->refreshes[chain] = shared->clock.refreshes;
+            atomicAdd(done, (u64)walk->ends[steps - 1]);
+            atomicAdd(done + 1, 1ull);
+        }
+        chain_sync();
+    }
+
+    // Ends a chain about which the Gram matrix cannot decide: somebody else has to walk it.
+    __device__ __forceinline__ void give_up(u64 *done) {
+        const Walk *walk = &shared->walk;
+        if (thread == 0) {
+            walk->refreshes[shared->clock.chain] = -1;
+            atomicAdd(done, (u64)walk->ends[walk->steps - 1]);
+            atomicAdd(done + 1, 1ull);
+        }
+        chain_sync();
+    }
+
+    __device__ __forceinline__ bool late() {
+        chain_sync();
+        if (thread == 0) shared->stop = nanoseconds() > shared->deadline;
+        chain_sync();
+        return shared->stop;
+    }
+
+    // Puts the chain away, bit for bit, between two blocks.
+    __device__ __forceinline__ void save(char *home, int bytes) {
+        if (thread == 0) {
+            Clock *clock = &shared->clock;
+            clock->energy = energy, clock->bar = bar, clock->sum = sum, clock->error = error, clock->t = t;
+            clock->inflated = inflated;
+            clock->number = number, clock->mark = mark, clock->accepted = accepted, clock->step = step;
+            clock->quiet = quiet, clock->filtered = filtered, clock->active = 1;
+        }
+        chain_sync();
+        double *home_P = reinterpret_cast<double *>(home);
+        int *home_shared = reinterpret_cast<int *>(home_P + K8 * K8);
+        for (int m = thread; m < bytes / 4; m += THREADS) home_shared[m] = reinterpret_cast<int *>(shared)[m];
+#pragma unroll
+        for (int n = 0; n < RT; n++)
+#pragma unroll
+            for (int b = 0; b < T; b++) reinterpret_cast<double2 *>(home_P)[(n * T + b) * THREADS + thread] = P[n][b];
+    }
+
+    // Takes up the chain that was put away, if there is one.
+    __device__ __forceinline__ bool restore(const char *home, int bytes) {
+        const double *home_P = reinterpret_cast<const double *>(home);
+        const int *home_shared = reinterpret_cast<const int *>(home_P + K8 * K8);
+        if (!reinterpret_cast<const Shared *>(home_shared)->clock.active) return false;
+        for (int m = thread; m < bytes / 4; m += THREADS) reinterpret_cast<int *>(shared)[m] = home_shared[m];
+        chain_sync();
+#pragma unroll
+        for (int n = 0; n < RT; n++)
+#pragma unroll
+            for (int b = 0; b < T; b++) P[n][b] = reinterpret_cast<const double2 *>(home_P)[(n * T + b) * THREADS + thread];
+        const Clock *clock = &shared->clock;
+        energy = clock->energy, bar = clock->bar, sum = clock->sum, error = clock->error, t = clock->t;
+        inflated = (float)clock->inflated;
+        number = clock->number, mark = clock->mark, accepted = clock->accepted, step = clock->step;
+        quiet = clock->quiet, filtered = clock->filtered;
+        k = shared->walk.k, N = shared->walk.N;
+        chain_sync();
+        return true;
+    }
+};
