@@ -48,6 +48,7 @@ def _installation() -> dict[str, Any]:
     import platform
 
     import pairflip
+    from pairflip.engines.choice import auto_rule
 
     device, why_not = gpu()
     return {
@@ -58,6 +59,7 @@ def _installation() -> dict[str, Any]:
         "extras": {name: _version(name) for name in _EXTRAS},
         "cores": _cores(),
         "gpu": device or None,
+        "gpu_rule": auto_rule() if device else None,
         "no_gpu": why_not or None,
         "cache": _cache(),
     }
@@ -176,7 +178,7 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
         "packages": packages,
         "extras": extras,
         "cores": record["cores"],
-        "GPU": record["gpu"] or f"not used: {record['no_gpu']}",
+        "GPU": f"{record['gpu']}; {record['gpu_rule']}" if record["gpu"] else f"not used: {record['no_gpu']}",
         "cache": record["cache"],
         "self-check": f"failed: {len(failed)} of {count} small problems were not solved exactly"
         if failed

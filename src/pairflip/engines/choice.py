@@ -19,6 +19,16 @@ def engine_for(engine: str | Engine, pairs: Sequence[Pair]) -> Engine:
     return get_engine(engine)
 
 
+def auto_rule() -> str:
+    """When "auto" is the device, in words."""
+    from pairflip.engines.cuda import WORTH_CHAINS, WORTH_ENTRIES, WORTH_SECONDS
+
+    return (
+        f'engine="auto" uses it for {WORTH_CHAINS} chains or more that would take one core {WORTH_SECONDS:g} s or longer, '
+        f"and for tables of {WORTH_ENTRIES:,} numbers or more"
+    )
+
+
 def walk_or_rescue(
     engine: Engine, pairs: Sequence[Pair], *, n_jobs: int, tick: Tick | None
 ) -> tuple[list[WalkResult], str | None]:
