@@ -24,8 +24,8 @@ def auto_rule() -> str:
     from pairflip.engines.cuda import WORTH_CHAINS, WORTH_ENTRIES, WORTH_SECONDS
 
     return (
-        f'engine="auto" uses it for {WORTH_CHAINS} chains or more that would take one core {WORTH_SECONDS:g} s or more, '
-        f"and for tables of {WORTH_ENTRIES:,} numbers or more"
+        f'engine="auto" uses it for {WORTH_CHAINS} chains or more that would take one core {WORTH_SECONDS:g} s or more,'
+        f" and for tables of {WORTH_ENTRIES:,} numbers or more"
     )
 
 
