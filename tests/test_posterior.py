@@ -104,6 +104,37 @@ def test_published_probabilities_of_the_attitude_table(shared_data):
     assert np.all(np.abs(walked.inclusion_probability - published) < 4 * walked.inclusion_se)
 
 
+# Heat of hardening cement (Hald 1952; four shares of the clinker that nearly add up) and employment 1947-1962 (Longley
+# 1967; condition number 4.9e9): facts of old textbooks, target last.
+HALD = """
+7 26 6 60 78.5; 1 29 15 52 74.3; 11 56 8 20 104.3; 11 31 8 47 87.6; 7 52 6 33 95.9; 11 55 9 22 109.2; 3 71 17 6 102.7
+1 31 22 44 72.5; 2 54 18 22 93.1; 21 47 4 26 115.9; 1 40 23 34 83.8; 11 66 9 12 113.3; 10 68 8 12 109.4
+"""
+LONGLEY = """
+83.0 234289 2356 1590 107608 1947 60323; 88.5 259426 2325 1456 108632 1948 61122
+88.2 258054 3682 1616 109773 1949 60171; 89.5 284599 3351 1650 110929 1950 61187
+96.2 328975 2099 3099 112075 1951 63221; 98.1 346999 1932 3594 113270 1952 63639
+99.0 365385 1870 3547 115094 1953 64989; 100.0 363112 3578 3350 116219 1954 63761
+101.2 397469 2904 3048 117388 1955 66019; 104.6 419180 2822 2857 118734 1956 67857
+108.4 442769 2936 2798 120445 1957 68169; 110.8 444546 4681 2637 121950 1958 66513
+112.6 482704 3813 2552 123366 1959 68655; 114.2 502601 3931 2514 125368 1960 69564
+115.7 518173 4806 2572 127852 1961 69331; 116.9 554894 4007 2827 130081 1962 70551
+"""
+
+
+@pytest.mark.parametrize("text", [HALD, LONGLEY], ids=["hald", "longley"])
+@pytest.mark.parametrize("g", [30.0, 1000.0])
+def test_classic_tables_of_nearly_dependent_columns(text, g):
+    numbers = np.array([row.split() for row in text.strip().replace("\n", ";").split(";")], dtype=float)
+    X, y = numbers[:, :-1], numbers[:, -1]
+    models, p, mean, sd = literal(X, y, g, lambda k: 0.0)
+    inclusion = [sum(p[at] for at, model in enumerate(models) if j in model) for j in range(X.shape[1])]
+    given = posterior(SubsetProblem(X, y), g=g, prior="uniform")
+    np.testing.assert_allclose(given.inclusion_probability, inclusion, atol=1e-10)
+    np.testing.assert_allclose(given.coef_mean, mean, rtol=1e-7)
+    np.testing.assert_allclose(given.coef_sd, sd, rtol=1e-6)
+
+
 def transition_matrix(X, y, g, log_prior, ways):
     """One move between all models, from the literal weights; `ways` is whether choices are counted."""
     models, p, _, _ = literal(X, y, g, log_prior)
