@@ -183,8 +183,8 @@ struct Chain : Inverse {
         for (int e = 0; e < PARTS; e++) u[e] = lane + 32 * e < K8 ? row[lane + 32 * e] : 0.0;
         if (TOGETHER) {
             for (int flip = 0; flip < waiting; flip++) {
-                const double *u_f = u_of(flip), *v_f = v_of(flip);
-                double2 scale = shared->scales[warp][flip];
+                const double *u_f = shared->change[flip][0], *v_f = shared->change[flip][1];
+                double2 scale = shared->scale[flip];
                 double of_u = u_f[i] * scale.x, of_v = v_f[i] * scale.y;
 #pragma unroll
                 for (int e = 0; e < PARTS; e++) {
@@ -306,8 +306,8 @@ struct Chain : Inverse {
             int i = flip >> 16;
             bool sure = simple >> lead & 1 || __shfl_sync(WHOLE, vote.far && accepts(mine.u, cost_of(beta, vote.most, tie)), lead);
             double shares = shared_with(chosen, hot);
-            double *row_i = shared->u[turn], *w_j = shared->w[turn], *v_j = v_of(waiting);
-            double *u_i = TOGETHER ? u_of(waiting) : row_i;
+            double *row_i = shared->u[turn], *w_j = shared->w[turn], *v_j = room_for(1);
+            double *u_i = TOGETHER ? room_for(0) : row_i;
             __syncwarp();
             publish(i, chosen, W, w, f, mine.at, row_i, w_j);
             chain_sync();
@@ -374,13 +374,8 @@ struct Chain : Inverse {
             vote = vote_of(f, mine.u, beta, tie);
             correct_W(W, u_i, v_j, i, a, b);
             double2 scale = make_double2(-p_inverse, s_inverse);
-            if (TOGETHER) {
-                if (lane == 0) shared->scales[warp][waiting] = scale;
-                waiting++;
-                __syncwarp();
-            } else {
-                change_by_one(u_i, v_j, scale);
-            }
+            if (TOGETHER) wait_for_change(scale);
+            else change_by_one(u_i, v_j, scale);
             if (worst > WORTH_REPAIR) {
                 if (TOGETHER) change_P();
                 repair_P(v_j, i, s_inverse);

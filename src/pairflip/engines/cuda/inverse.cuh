@@ -134,9 +134,23 @@ struct Inverse {
         }
     }
 
-    // u and v of an accepted flip that has still to change P.
-    __device__ __forceinline__ double *u_of(int flip) const { return shared->changes[warp][flip][0]; }
-    __device__ __forceinline__ double *v_of(int flip) const { return shared->changes[warp][flip][1]; }
+    // Room for u (0) and v (1) of the flip at hand.
+    __device__ __forceinline__ double *room_for(int which) const {
+        return NW > 1 ? shared->own[warp][which] : shared->change[waiting][which];
+    }
+
+    // The flip at hand is accepted and waits; other warps may read of it behind the next chain_sync.
+    __device__ __forceinline__ void wait_for_change(double2 scale) {
+        if (NW > 1) {
+            for (int at = lane; at < 16 * TC; at += 32) {
+                int which = at / (8 * TC), m = 8 * warp * TC + at % (8 * TC);
+                shared->change[waiting][which][m] = shared->own[warp][which][m];
+            }
+        }
+        if (thread == 0) shared->scale[waiting] = scale;
+        __syncwarp();
+        if (++waiting == MOST_WAITING) change_P();
+    }
 
     // P += v v^T / s - u u^T / p of one flip, entry by entry.
     __device__ __forceinline__ void change_by_one(const double *u, const double *v, double2 scale) {
@@ -163,12 +177,12 @@ struct Inverse {
     // The same of all flips that wait, two at a time: four vectors make a product of tiles.
     __device__ __forceinline__ void change_P() {
         if (!waiting) return;
-        __syncwarp();
+        chain_sync();
         for (int first = 0; first < waiting; first += 2) {
-            int flip = first + (c >> 1);
-            const double *mine = shared->changes[warp][flip < waiting ? flip : first][c & 1] + q;
-            double2 scales = shared->scales[warp][flip < waiting ? flip : first];
-            double scale = flip < waiting ? (c & 1 ? scales.y : scales.x) : 0.0, row[TC];
+            int flip = first + (c >> 1), known = min(flip, waiting - 1);
+            const double *mine = shared->change[known][c & 1] + q;
+            double2 scales = shared->scale[known];
+            double scale = flip > known ? 0.0 : c & 1 ? scales.y : scales.x, row[TC];
 #pragma unroll
             for (int n = 0; n < TC; n++) row[n] = mine[8 * (warp * TC + n)] * scale;
 #pragma unroll
@@ -223,6 +237,7 @@ struct Inverse {
     // -1 says that only the columns can tell, because the inflation exceeds the limit.
     __device__ __forceinline__ int build(bool start, double &energy, double limit = 4.0 * DELICATE) {
         int found = 0, at = 0;
+        double *v_j = room_for(1);
         chain_sync();
 #pragma unroll
         for (int n = 0; n < TC; n++)
@@ -266,7 +281,7 @@ struct Inverse {
             double size = 0.0, before = 0.0;
             for (int m = lane; m < K8; m += 32) {
                 double v = m < found ? w[m] : m == found ? -1.0 : 0.0;
-                v_of(0)[m] = v;
+                v_j[m] = v;
                 if (m < found) {
                     beyond |= !(shared->diagonal[warp][m] + v * v * s_inverse <= limit);
                     size += v * v;
@@ -282,14 +297,14 @@ struct Inverse {
             if (singular && !start) return found;
             if (!singular) {
                 for (int m = lane; m <= found; m += 32) {
-                    double v = v_of(0)[m];
+                    double v = v_j[m];
                     double d = shared->diagonal[warp][m] + v * v * s_inverse;
                     shared->diagonal[warp][m] = d;
                     shared->inverse[warp][m] = reciprocal(d);
                     shared->x[warp][m] -= v * x_j;
                 }
                 __syncwarp();
-                border_P(v_of(0), s_inverse);
+                border_P(v_j, s_inverse);
                 energy -= 0.5 * r * x_j;
                 if (thread == 0) {
                     shared->unit[found] = d, shared->left_out[found] = a;

@@ -11,9 +11,9 @@ constexpr int ROW = 8 * (T + 1 - (T & 1));  // stride of gathered rows, 8 mod 16
 #endif
 #define PARTS ((K8 + 31) / 32)              // slots that each lane of a warp looks after
 constexpr u32 WHOLE = 0xffffffffu;
-// Accepted flips of a round change P at its end, all together on the tensor cores, where P is large (see change_P).
+// Where P is large, accepted flips of a round wait and change it together, on the tensor cores (see change_P).
 constexpr bool TOGETHER = T >= TOGETHER_FROM;
-constexpr int AHEAD = TOGETHER ? 8 : 1;     // accepted flips that wait for that
+constexpr int MOST_WAITING = TOGETHER ? 4 : 1;
 constexpr int STRIDE = 8 * (T - (T & 1)) + (T & 1 ? 20 : 4);  // of their vectors, 4 mod 16: no bank conflicts
 constexpr double DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
 constexpr double DELICATE = 1e5;             // inflation above which G has lost too much: others must walk such chains
@@ -56,8 +56,9 @@ struct Shared {
     double gathered[8 * ROW];  // G_jS of the eight flips
     double between[64];        // G_jm of two of the eight columns
     double u[2][K8], w[2][K8]; // row i of P (before the changes that wait) and W of the accepted flip, by turns
-    double changes[NW][AHEAD][2][STRIDE];  // u and v of the accepted flips
-    double2 scales[NW][AHEAD];             // -1 / p and 1 / s' of them
+    double change[MOST_WAITING][2][STRIDE];  // u and v of accepted flips that wait
+    double2 scale[MOST_WAITING];             // -1 / p and 1 / s' of them
+    double own[NW > 1 ? NW : 1][2][NW > 1 ? K8 : 2];  // u and v of the flip at hand: each warp computes them
     double part[2][NW][8][4];  // sums over the slots of a warp
     double x[NW][K8], diagonal[NW][K8], inverse[NW][K8], column[NW][32];
     double unit[K8], left_out[K8], lowest[K8], ceiling[K8];
