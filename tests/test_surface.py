@@ -224,7 +224,6 @@ def test_it_is_refused_in_one_sentence_where_there_is_none():
         "loss is 'logistic'": lambda: select_size(SubsetProblem(X, y > 0, loss="logistic"), surface=True),
         "y has several targets": lambda: select_size(SubsetProblem(X, np.stack([y, -y], 1)), surface=True),
         "min_distance is given": lambda: select_size(SubsetProblem(X, y, min_distance=2), surface=True),
-        "engine is 'cuda'": lambda: select_size(SubsetProblem(X, y), surface=True, engine="cuda"),
         "exceed the memory budget": lambda: select_size(SubsetProblem(X, y, memory_budget=0), surface=True),
     }
     for words, call in cases.items():

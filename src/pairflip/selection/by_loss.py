@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.engines import Engine
 from pairflip.losses.several import SeveralTargets
 from pairflip.problem import SubsetProblem
 from pairflip.search.methods import as_descent
@@ -45,9 +44,8 @@ def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
         )
 
 
-def check_surface(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
-    """The engine of a selection with errors at every temperature; refuse what these cannot be had for."""
-    name = engine if isinstance(engine, str) else engine.name
+def check_surface(problem: SubsetProblem) -> None:
+    """Refuse what errors at every temperature cannot be had for."""
     why = ""
     if problem.target_names:
         why = "y has several targets"
@@ -57,17 +55,11 @@ def check_surface(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
         raise ValueError(
             f"surface (--surface) is asked for and {why}; expected squared error of one target, no limits."
         )
-    if name not in ("auto", "numba", "reference"):
-        raise ValueError(
-            f"surface (--surface) is asked for and engine is {name!r}, which keeps no record of its chains; expected "
-            "'auto' or 'numba'."
-        )
     if not problem.gram.dense:
         raise ValueError(
             f"surface (--surface) is asked for and the inner products of {problem.gram.n_columns:,} columns exceed the "
             "memory budget; expected fewer columns, or a larger memory_budget of the problem."
         )
-    return "numba" if engine == "auto" else engine
 
 
 def check_learnable(problem: SubsetProblem, folds: Folds) -> None:

@@ -25,7 +25,7 @@ from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.philox import address_keys
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
-from pairflip.selection.walks import gram_of, outcome, plans, temperatures
+from pairflip.selection.walks import fold_view, gram_of, outcome, plans, temperatures
 
 Numbers = NDArray[np.int64]
 Batch = list[tuple[int, Numbers]]
@@ -144,7 +144,7 @@ def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numb
         own = chosen.setdefault(at[here].tobytes(), at[here])  # one array for all sizes: what they share is sent once
         own_betas = betas[size] if betas[size].ndim == 1 else betas[size][own]
         own_keys = keys[begins[here][:, None] + np.arange(last - first)]
-        walks = ManyWalks(forms, own, size, own_betas, flips, own_keys)
+        walks = ManyWalks(forms, own, size, own_betas, flips, own_keys, record=work.selection.surface)
         planned.append(Planned(job, walks, folds[own], first))
     return planned, alone
 
@@ -226,7 +226,14 @@ def judge(work: Work, planned: Planned, walked: ManyWalked) -> list[AnyOutcome]:
     if (walked.refreshes < 0).any():  # chains that the device gave up
         walked = completed_many(get_engine("numba"), planned.walks, walked)
     if planned.task is not None and planned.gram is not None:
-        return [outcome(work, planned.task, planned.gram, walked.result(0))]
+        view = fold_view(work, planned.task.fold, planned.gram)
+        return [outcome(work, planned.task, planned.gram, walked.result(0), view)]
+    if work.selection.surface:  # every fold looks at its own held-out rows
+        found: list[AnyOutcome] = []
+        for at, task in enumerate(planned.tasks):
+            gram = gram_of(work, task.fold)
+            found.append(outcome(work, task, gram, walked.result(at), fold_view(work, task.fold, gram)))
+        return found
     (n_folds, chains, k), problem = walked.support.shape, work.problem
     row = np.repeat([work.folds.left_out[fold][0] for fold in planned.folds.tolist()], chains)
     yy = np.repeat(planned.walks.forms.yy[planned.walks.which], chains)

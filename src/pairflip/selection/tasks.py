@@ -253,7 +253,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if selection.surface:
-        engine = check_surface(problem, engine)
+        check_surface(problem)
     if not problem.loss.quadratic:
         selection, engine = by_descents(problem, selection), check_engine(problem, engine)
     walker, notes = get_engine(engine), tuple[str, ...]()
