@@ -231,3 +231,49 @@ class HeldOutGram(Gram):
     def energy(self, support: NDArray[np.int64]) -> float:
         """E(S) by QR on the columns of S alone, on the remaining rows; infinite when S is singular."""
         return qr_energy(self.columns_of(support).T, self.target, self.penalty[support])
+
+
+class OverForm(Gram):
+    """Another objective over the columns of a form, whose matrix and rows these are.
+
+    Attributes
+    ----------
+    form : Gram
+        Has the columns.
+    """
+
+    form: Gram
+
+    def _share(self, form: Gram) -> None:
+        """Take over what is the same."""
+        self.form = form
+        self.candidates, self.penalty, self.diagonal, self.dense = (
+            form.candidates, form.penalty, form.diagonal, form.dense,
+        )  # fmt: skip
+
+    @property
+    def columns(self) -> Floats:  # type: ignore[override]
+        """Columns (N, M)."""
+        return self.form.columns
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table, without the matrix."""
+        return self.form.nbytes
+
+    @property
+    def matrix(self) -> Floats:
+        """G (N, N)."""
+        return self.form.matrix
+
+    def columns_of(self, which: NDArray[np.int64]) -> Floats:
+        """Some columns (n, M)."""
+        return self.form.columns_of(which)
+
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,)."""
+        return self.form.row(j)
+
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        self.form.write_rows(which, out)

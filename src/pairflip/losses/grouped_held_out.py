@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.losses.fold_by_fold import FoldByFold
 from pairflip.losses.fold_fits import FoldCoefficients
 from pairflip.losses.grouped import GroupedForm, forced_part
 from pairflip.losses.one_row_out import TRUSTED
@@ -92,10 +93,11 @@ class _AllRows:
         )
 
 
-class HeldOutGroups:
+class HeldOutGroups(FoldByFold):
     """Errors of held-out rows under units fitted without them; `yy` (F,) is y'y on the rows of each fold."""
 
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
+        super().__init__(folds.places)
         self._problem, self._folds = problem, folds
         self._known: dict[tuple[int, bytes], Refit] = {}
         self._shared: dict[bytes, _AllRows | None] = {}
@@ -151,37 +153,11 @@ class HeldOutGroups:
         always_coef, intercept = forced_part(problem, kept, columns, coef, inside)
         return Refit(columns, coef, always_coef, intercept, energy)
 
-    def residuals(self, supports: Ints) -> Floats:
-        """y minus prediction (C, P) when fold f is predicted by the units supports[f, c] of (F, C, k)."""
-        return self.judged(supports)[0]
-
-    def judged(self, supports: Ints, *, quick: bool = False) -> tuple[Floats, Floats]:
-        """The same, and the energies (F, C) of the supports on the training rows of their folds.
-
-        Parameters
-        ----------
-        supports : (F, C, k)
-            Units chosen by each chain of each fold.
-        quick
-            Nothing here: there is one way only.
-        """
-        problem, (folds, chains, _) = self._problem, supports.shape
-        places = self._folds.places
-        residuals, energies = np.empty((chains, places[-1].stop)), np.empty((folds, chains))
-        for fold in range(folds):
-            rows = self._folds.rows[fold]
-            for chain in range(chains):
-                found = self._fit(fold, supports[fold, chain])
-                told = problem.X[np.ix_(rows, found.columns)] @ found.coef + found.intercept
-                told = told + problem.X[np.ix_(rows, problem.always)] @ found.always_coef
-                residuals[chain, places[fold]] = problem.y[rows] - told
-                energies[fold, chain] = found.energy
-        return residuals, energies
-
-    def without_columns(self, *, quick: bool = False) -> Floats:
-        """y minus prediction (P,) by the mean, or by the forced columns alone."""
-        nothing = np.empty((len(self._folds.left_out), 1, 0), dtype=np.int64)
-        return np.asarray(self.judged(nothing)[0][0])
+    def _judge(self, fold: int, support: Ints) -> tuple[Floats, float]:
+        problem, rows, found = self._problem, self._folds.rows[fold], self._fit(fold, support)
+        told = problem.X[np.ix_(rows, found.columns)] @ found.coef + found.intercept
+        told = told + problem.X[np.ix_(rows, problem.always)] @ found.always_coef
+        return problem.y[rows] - told, found.energy
 
     def fits(self, supports: Ints, *, quick: bool = False) -> FoldCoefficients:
         """What the folds predict with.

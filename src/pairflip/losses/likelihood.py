@@ -19,6 +19,7 @@ from pairflip.gram import Gram
 from pairflip.inputs import as_labels, as_target
 from pairflip.least_squares import Floats
 from pairflip.losses.base import Fit, HeldOutJudge, Words
+from pairflip.losses.fold_by_fold import FoldByFold
 from pairflip.losses.fold_fits import FoldCoefficients
 from pairflip.projection import check_range
 
@@ -243,45 +244,15 @@ class PoissonLoss(Likelihood):
         return np.asarray(2.0 * (observed * np.log(some / mean) - (observed - mean)) + 0.0)
 
 
-class HeldOutDeviance:
+class HeldOutDeviance(FoldByFold):
     """Held-out rows under supports that are fitted on the training rows of each fold."""
 
     def __init__(self, loss: Likelihood, problem: SubsetProblem, folds: Folds) -> None:
+        super().__init__(folds.places)
         self._loss, self._problem, self._folds = loss, problem, folds
         everything = np.arange(problem.n_rows)
         self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
         self.yy = np.array([loss.form(problem, kept, problem.always).yy for kept in self._kept])
-        self._places = folds.places
-
-    def residuals(self, supports: NDArray[np.int64]) -> Floats:
-        """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
-        return self.judged(supports)[0]
-
-    def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
-        """The same, and the energies (F, C) of the supports on the training rows of their folds.
-
-        Parameters
-        ----------
-        supports : (F, C, k)
-            Columns chosen by each chain of each fold.
-        quick
-            Nothing here: there is one way only.
-        """
-        folds, chains, _ = supports.shape
-        residuals, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
-        for fold in range(folds):
-            distinct, which = np.unique(supports[fold], axis=0, return_inverse=True)
-            for u, support in enumerate(distinct):
-                fit, energy = self._fit(fold, support)
-                own = which.reshape(-1) == u
-                residuals[own, self._places[fold]] = self._left(fold, support, fit)
-                energies[fold, own] = energy
-        return residuals, energies
-
-    def without_columns(self, *, quick: bool = False) -> Floats:
-        """Observed minus predicted (P,) by the forced columns alone, or the share of the event."""
-        nothing = np.empty((len(self._kept), 1, 0), dtype=np.int64)
-        return np.asarray(self.judged(nothing)[0][0])
 
     def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
         """Coefficients of supports (F, k), each on the training rows of its fold.
@@ -317,11 +288,11 @@ class HeldOutDeviance:
         coef[1 + form.candidates] = found.coef
         return coef, found.energy
 
-    def _left(self, fold: int, support: NDArray[np.int64], coef: Floats) -> Floats:
-        """Observed minus predicted on the rows of a fold."""
+    def _judge(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
         problem, rows = self._problem, self._folds.rows[fold]
+        coef, energy = self._fit(fold, support)
         columns = np.concatenate([problem.always, support]).astype(np.int64)
         eta = coef[0] + problem.X[np.ix_(rows, columns)] @ coef[1:]
         if problem.offset is not None:
             eta = eta + problem.offset[rows]
-        return np.asarray(problem.y[rows] - self._loss.mean(eta))
+        return np.asarray(problem.y[rows] - self._loss.mean(eta)), energy

@@ -9,14 +9,13 @@ the model), so that every target counts alike; 1 if targets are not scaled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram, HeldOutGram
+from pairflip.gram import Gram, HeldOutGram, OverForm
 from pairflip.inputs import as_targets
 from pairflip.least_squares import Floats, orthonormal_basis, qr_energy, qr_several
 from pairflip.limits import Rules, no_rules
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int64]
 
 
-class SeveralForm(Gram):
+class SeveralForm(OverForm):
     r"""The inner products of some rows with several targets.
 
     Attributes
@@ -51,18 +50,12 @@ class SeveralForm(Gram):
     objective = "several"
 
     def __init__(self, form: Gram, targets: Floats, target_scale: Floats, rules: Rules | None = None) -> None:
-        self.form, self.target_scale = form, target_scale
+        self._share(form)
+        self.target_scale = target_scale
         self.rules = no_rules(form.n_columns) if rules is None else rules
         self.targets: Floats = targets / target_scale
         self.B: Floats = np.ascontiguousarray(form.products(np.ascontiguousarray(self.targets.T)).T)
-        self.candidates, self.penalty, self.diagonal = form.candidates, form.penalty, form.diagonal
         self.yy = float(np.vdot(self.targets, self.targets))
-        self.dense = form.dense
-
-    @property
-    def columns(self) -> Floats:  # type: ignore[override]
-        """Columns (N, M)."""
-        return self.form.columns
 
     @cached_property
     def target(self) -> Floats:  # type: ignore[override]
@@ -88,23 +81,6 @@ class SeveralForm(Gram):
     def nbytes(self) -> int:
         """Bytes held beside the user's table, without the matrix."""
         return int(self.form.nbytes + self.targets.nbytes)
-
-    @property
-    def matrix(self) -> Floats:
-        """G (N, N)."""
-        return self.form.matrix
-
-    def columns_of(self, which: Rows) -> Floats:
-        """Some columns (n, M)."""
-        return self.form.columns_of(which)
-
-    def row(self, j: int) -> Floats:
-        """Row j of G (N,)."""
-        return self.form.row(j)
-
-    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
-        """Rows of G into as many arrays (N,)."""
-        self.form.write_rows(which, out)
 
     def energy(self, support: Rows) -> float:
         """E(S) by QR on the columns, infinite when S is singular or against the rules."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats, qr_several
+from pairflip.losses.fold_by_fold import FoldByFold
 from pairflip.losses.fold_fits import FoldCoefficients
 from pairflip.losses.several import SeveralTargets, constants, left_of_targets
 from pairflip.projection import Projected, project
@@ -33,7 +34,7 @@ class _Fold:
     scale: Floats
 
 
-class HeldOutSeveral:
+class HeldOutSeveral(FoldByFold):
     """Errors of held-out rows; predictions are (row, target) pairs, P q of them.
 
     `observed` (P q,) are the targets less their mean and divided by their scale, both of the training rows; `means`
@@ -41,12 +42,12 @@ class HeldOutSeveral:
     """
 
     def __init__(self, loss: SeveralTargets, problem: SubsetProblem, folds: Folds) -> None:
+        sizes, q = [rows.size for rows in folds.rows], problem.y.shape[1]
+        ends = q * np.cumsum(sizes)
+        super().__init__([slice(end - q * size, end) for end, size in zip(ends, sizes, strict=True)])
         self._problem, self._folds = problem, folds
         self._training = [self._of_fold(loss, left) for left in folds.left_out]
         self.yy = np.array([float(np.vdot(fold.targets, fold.targets)) for fold in self._training])
-        sizes, q = [rows.size for rows in folds.rows], problem.y.shape[1]
-        ends = q * np.cumsum(sizes)
-        self._places = [slice(end - q * size, end) for end, size in zip(ends, sizes, strict=True)]
         parts = zip(self._training, folds.rows, strict=True)
         self.observed = np.concatenate([((problem.y[rows] - f.mean) / f.scale).ravel() for f, rows in parts])
         self.means = np.stack([fold.mean for fold in self._training])
@@ -97,44 +98,13 @@ class HeldOutSeveral:
         coef, _, _, energy = self._fit(fold, support)
         return coef, energy
 
-    def residuals(self, supports: NDArray[np.int64]) -> Floats:
-        """Observed minus predicted (C, P q) when fold f is predicted by supports[f, c] of (F, C, k)."""
-        return self.judged(supports)[0]
-
-    def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
-        """The same, and the energies (F, C) of the supports on the training rows of their folds.
-
-        Parameters
-        ----------
-        supports : (F, C, k)
-            Columns chosen by each chain of each fold.
-        quick
-            Nothing here: there is one way only.
-        """
-        folds, chains, _ = supports.shape
-        residuals, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
-        for fold in range(folds):
-            distinct, which = np.unique(supports[fold], axis=0, return_inverse=True)
-            for u, support in enumerate(distinct):
-                left, energy = self._left(fold, support)
-                own = which.reshape(-1) == u
-                residuals[own, self._places[fold]] = left
-                energies[fold, own] = energy
-        return residuals, energies
-
-    def _left(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
-        """Observed minus predicted on the rows of a fold, and the energy of the support on the others."""
+    def _judge(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
         problem, rows = self._problem, self._folds.rows[fold]
         coef, always_coef, intercept, energy = self._fit(fold, support)
         told = (
             intercept + problem.X[np.ix_(rows, support)] @ coef + problem.X[np.ix_(rows, problem.always)] @ always_coef
         )
         return ((problem.y[rows] - told) / self._training[fold].scale).ravel(), energy
-
-    def without_columns(self, *, quick: bool = False) -> Floats:
-        """Observed minus predicted (P q,) by the means, or by the forced columns alone."""
-        nothing = np.empty((len(self._training), 1, 0), dtype=np.int64)
-        return np.asarray(self.judged(nothing)[0][0])
 
     def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
         """What each fold predicts with its own columns (F, k): coefficients (F, k, q), (F, a, q) and constants (F, q).

@@ -10,14 +10,13 @@ carrying columns the fit is ordinary least squares, so all numbers come from whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
+from pairflip.gram import Gram, OverForm
 from pairflip.least_squares import Floats
 from pairflip.limits import Limits, Rules
 from pairflip.losses.base import Fit, HeldOutJudge
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int64]
 
 
-class SignedForm(Gram):
+class SignedForm(OverForm):
     """The inner products of some rows, where coefficients have signs.
 
     Attributes
@@ -48,15 +47,8 @@ class SignedForm(Gram):
     objective = "signed"
 
     def __init__(self, form: Gram, signs: NDArray[np.int8], rules: Rules) -> None:
-        self.form, self.signs, self.rules = form, signs, rules
-        self.candidates, self.penalty, self.diagonal = form.candidates, form.penalty, form.diagonal
-        self.b, self.yy = form.b, form.yy
-        self.dense = form.dense
-
-    @property
-    def columns(self) -> Floats:  # type: ignore[override]
-        """Columns (N, M)."""
-        return self.form.columns
+        self._share(form)
+        self.signs, self.rules, self.b, self.yy = signs, rules, form.b, form.yy
 
     @property
     def target(self) -> Floats:  # type: ignore[override]
@@ -72,28 +64,6 @@ class SignedForm(Gram):
     def targets(self) -> Floats:
         """The target (M, 1), as one of several."""
         return self.form.target[:, None]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the user's table, without the matrix."""
-        return self.form.nbytes
-
-    @property
-    def matrix(self) -> Floats:
-        """G (N, N)."""
-        return self.form.matrix
-
-    def columns_of(self, which: Rows) -> Floats:
-        """Some columns (n, M)."""
-        return self.form.columns_of(which)
-
-    def row(self, j: int) -> Floats:
-        """Row j of G (N,)."""
-        return self.form.row(j)
-
-    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
-        """Rows of G into as many arrays (N,)."""
-        self.form.write_rows(which, out)
 
     def judged(self, support: Rows) -> tuple[Carrying, float]:
         """Which columns (k,) of a support carry its fit, and its energy; infinite where it is singular."""

@@ -17,15 +17,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import uint64
 
 from pairflip.engines.numba.compile import entry, template
 from pairflip.engines.numba.draws import draw_start
-from pairflip.engines.numba.kicks import below, draw
+from pairflip.engines.numba.kicks import FILL, WHAT, below, draw, move_out
 from pairflip.losses.newton import factor, newton, part_of
-from pairflip.philox import KICK_DROP, KICK_FILL
 
-DROP, FILL, WHAT = uint64(KICK_DROP), uint64(KICK_FILL), uint64(0)
 DOWN, SLOTS, GROW, RANDOM, KICK = 0, 1, 2, 3, 4
 TRIED = 5
 """How many of the flips that a quadratic form ranks first are refitted."""
@@ -333,18 +330,6 @@ def certify(table, place, k, now, work):
 
 
 @part_of
-def take_out(place, k, key, round_, leaving):
-    """Move random columns to the end of the support; how many stay."""
-    stays = k
-    for i in range(leaving):
-        w0, _, _, _ = draw(key, round_, DROP, i)
-        at = below(w0, stays)
-        place.support[at], place.support[stays - 1] = place.support[stays - 1], place.support[at]
-        stays -= 1
-    return stays
-
-
-@part_of
 def fill_at_random(table, place, k, stays, key, round_):
     """Random columns in place of those that left."""
     for j in range(place.inside.size):
@@ -382,7 +367,7 @@ def search(table, place, mode, k, key, round_, least, most, work):
     gone = place.support[:0].copy()
     if mode == KICK:
         w0, w1, _, _ = draw(key, round_, WHAT, 0)
-        stays = take_out(place, k, key, round_, least + below(w0, most - least + 1))
+        stays = move_out(place.support, k, least + below(w0, most - least + 1), key, round_)
         if stays and below(w1, 2) == 1:
             gone = place.support[stays:k].copy()  # these are not allowed back before the descent
         else:

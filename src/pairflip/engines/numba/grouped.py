@@ -20,18 +20,15 @@ import numpy as np
 
 from pairflip.engines.numba.compile import entry, kernel, template
 from pairflip.engines.numba.draws import draw_start
-from pairflip.engines.numba.kicks import below, draw
+from pairflip.engines.numba.kicks import WHAT, below, draw, mix, move_out
 from pairflip.engines.numba.several import (
     CALM,
     DOUBT,
-    DROP,
-    FILL,
     GRAY,
     LOST,
     MINIMUM,
     SEATED,
     THIN,
-    WHAT,
     add_pivot,
     invert,
     optimistic,
@@ -327,21 +324,9 @@ def kick(form, place, k, key, round_, least, most):
     How many units are there then comes back; those that left stand behind the ones that stay, if none entered.
     """
     w0, w1, _, _ = draw(key, round_, WHAT, 0)
-    leaving, support = least + below(w0, most - least + 1), place.support
     mark(place, k)
-    stays = k
-    for i in range(leaving):
-        w2, _, _, _ = draw(key, round_, DROP, i)
-        at = below(w2, stays)
-        support[at], support[stays - 1] = support[stays - 1], support[at]
-        stays -= 1
+    stays = move_out(place.support, k, least + below(w0, most - least + 1), key, round_)
     if stays and below(w1, 2) == 1:
         return stays
-    n = place.order.size
-    for i in range(n):
-        place.order[i] = i
-    for i in range(n):
-        w2, _, _, _ = draw(key, round_, FILL, i)
-        there = i + below(w2, n - i)
-        place.order[i], place.order[there] = place.order[there], place.order[i]
+    mix(place.order, key, round_)
     return seat(form, place, stays, k)

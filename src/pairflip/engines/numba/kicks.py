@@ -23,7 +23,7 @@ from pairflip.engines.numba.support_table import DONE, DOUBT, FLIP, MINIMUM, NEE
 from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL, STREAM_KICKS
 
 KICKS = uint64(STREAM_KICKS)
-DROP, FILL, ADD = uint64(KICK_DROP), uint64(KICK_FILL), uint64(KICK_ADD)
+WHAT, DROP, FILL, ADD = uint64(0), uint64(KICK_DROP), uint64(KICK_FILL), uint64(KICK_ADD)
 RANDOM, BEST, HALF_BEST = 0, 1, 2
 SEATING, ENTERING, DESCENDING, OVER = 0, 1, 2, 3
 
@@ -85,6 +85,30 @@ def below(word, n):
 
 
 @kernel
+def move_out(support, k, leaving, key, round_):
+    """Random columns go to the end of a support; how many stay."""
+    stays = k
+    for i in range(leaving):
+        w0, _, _, _ = draw(key, round_, DROP, i)
+        at = below(w0, stays)
+        support[at], support[stays - 1] = support[stays - 1], support[at]
+        stays -= 1
+    return stays
+
+
+@kernel
+def mix(order, key, round_):
+    """All columns in the random order of a round."""
+    n = order.size
+    for i in range(n):
+        order[i] = i
+    for i in range(n):
+        w0, _, _, _ = draw(key, round_, FILL, i)
+        there = i + below(w0, n - i)
+        order[i], order[there] = order[there], order[i]
+
+
+@kernel
 def begin_round(table, state, clock, plan, pool):
     """Write the columns that stay into the first places of the support, and say how the others are found."""
     k, support = clock.size, table.support
@@ -101,7 +125,7 @@ def begin_round(table, state, clock, plan, pool):
         state.k, clock.kind = 0, RANDOM
         return
     clock.anew = 0
-    w0, w1, w2, _ = draw(plan.key, clock.round, uint64(0), 0)
+    w0, w1, w2, _ = draw(plan.key, clock.round, WHAT, 0)
     member, leaving = below(w0, clock.pooled), plan.least + below(w1, plan.most - plan.least + 1)
     clock.kind = below(w2, 3)
     place = 0

@@ -17,18 +17,15 @@ import numpy as np
 from pairflip.engines.base import ANEW
 from pairflip.engines.numba.compile import apart, entry, kernel
 from pairflip.engines.numba.draws import draw_start
-from pairflip.engines.numba.kicks import below, draw
+from pairflip.engines.numba.kicks import DROP, FILL, WHAT, below, draw, mix
 from pairflip.engines.numba.ruled_columns import addition_by_columns, go_down_by_columns
 from pairflip.engines.numba.rules import clash, fits, gather, is_needed
 from pairflip.engines.numba.several import (
     BATCH,
     CALM,
-    DROP,
-    FILL,
     GRAY,
     MINIMUM,
     SEATED,
-    WHAT,
     add_pivot,
     best_addition,
     go_down,
@@ -170,13 +167,7 @@ def change(form, place, k, key, round_, least, most):
     stays = leave_together(form.rules, place, stays)
     if stays and kind == BEST:
         return stays
-    n = place.order.size
-    for i in range(n):
-        place.order[i] = i
-    for i in range(n):
-        w2, _, _, _ = draw(key, round_, FILL, i)
-        there = i + below(w2, n - i)
-        place.order[i], place.order[there] = place.order[there], place.order[i]
+    mix(place.order, key, round_)
     return seat_by_rules(form, place, stays, k)
 
 

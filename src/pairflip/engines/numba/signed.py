@@ -16,19 +16,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import uint64
 
 from pairflip.engines.base import EPSILON, EQUAL
 from pairflip.engines.numba.compile import apart, entry, kernel, template
 from pairflip.engines.numba.draws import draw_start
-from pairflip.engines.numba.kicks import below, draw
+from pairflip.engines.numba.kicks import WHAT, below, draw, mix, move_out
 from pairflip.engines.numba.nonnegative import ENTERS, Few, blur, explain, inflation, new_few
 from pairflip.engines.numba.rules import is_needed, may_enter
 from pairflip.engines.numba.several import DOUBT, MINIMUM, SEATED, add_pivot, invert
 from pairflip.losses.signed import SignedForm
-from pairflip.philox import KICK_DROP, KICK_FILL
 
-DROP, FILL, WHAT = uint64(KICK_DROP), uint64(KICK_FILL), uint64(0)
 CALM = 5e7
 """Inflation up to which the Gram matrix is asked: bounds allow for what rounding may have changed."""
 FORBIDDEN = -np.inf
@@ -354,12 +351,7 @@ def kick(form, site, k, key, round_, least, most):
     w0, w1, _, _ = draw(key, round_, WHAT, 0)
     leaving, support = least + below(w0, most - least + 1), site.support
     mark(site, k)
-    stays = k
-    for i in range(leaving):
-        w2, _, _, _ = draw(key, round_, DROP, i)
-        at = below(w2, stays)
-        support[at], support[stays - 1] = support[stays - 1], support[at]
-        stays -= 1
+    stays = move_out(support, k, leaving, key, round_)
     at = 0
     while form.ruled and at < stays:
         if may_enter(form.rules, support, stays, at, support[at]):
@@ -370,11 +362,5 @@ def kick(form, site, k, key, round_, least, most):
             at = 0
     if stays and below(w1, 2) == 1:
         return stays
-    n = site.order.size
-    for i in range(n):
-        site.order[i] = i
-    for i in range(n):
-        w2, _, _, _ = draw(key, round_, FILL, i)
-        there = i + below(w2, n - i)
-        site.order[i], site.order[there] = site.order[there], site.order[i]
+    mix(site.order, key, round_)
     return seat(form, site, stays, k)
