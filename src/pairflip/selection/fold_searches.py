@@ -1,0 +1,296 @@
+"""Searches of many folds on a device: what it is asked, fold by fold with all sizes, and what its answers mean.
+
+The steps are those of `launches`: prepare, walk, judge. A path runs through all sizes of a fold, and chain 0 of each
+size starts from it, so that there are two rounds of questions. What the device gives up is searched here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines import Tick, get_engine
+from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.searches import ManyDescents, ManyFound, ManyPaths
+from pairflip.engines.together import Forms
+from pairflip.gram import Gram
+from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
+from pairflip.selection.launches import Batch, Numbers, run_seconds, tasks_of
+from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
+from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
+from pairflip.selection.walks import (
+    Outcome,
+    affordable,
+    effort_of,
+    gram_of,
+    is_enumerated,
+    keys_of,
+    no_steps,
+    run_batch,
+)
+
+_FOLDS = 256  # that are searched together: their paths, a block each, fill a device
+
+
+def why_not(engine: Any, works: Sequence[Work]) -> str | None:
+    """Why these folds are searched on the CPU, in half a sentence; None where the device does it."""
+    from pairflip.engines.cuda import WORTH_SECONDS
+
+    for work in works:
+        gram, largest = work.problem.gram, max(work.sizes)
+        if work.sparing or type(gram) is not Gram or largest >= gram.n_columns:
+            return "the device searches plain least squares of fewer columns than there are"
+        reason = engine.refuses_search(gram, largest)
+        if reason is not None:
+            return str(reason).rstrip(".")
+    if sum(map(run_seconds, works)) < WORTH_SECONDS:
+        return "so little work takes no time there"
+    return None
+
+
+def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
+    """All tasks, some folds at a time; those of a fold stay together."""
+    batch: Batch = []
+    room = _FOLDS
+    for job, (_, tasks) in enumerate(jobs):
+        table = np.array(tasks, dtype=np.int64).reshape(-1, 4)
+        table = table[np.argsort(table[:, 1], kind="stable")]
+        starts = np.flatnonzero(np.diff(table[:, 1], prepend=-2))  # where a fold begins
+        first = 0
+        while first < starts.size:
+            last = min(first + room, starts.size)
+            end = int(starts[last]) if last < starts.size else len(table)
+            batch.append((job, table[int(starts[first]) : end]))
+            room, first = room - (last - first), last
+            if not room:
+                yield batch
+                batch, room = [], _FOLDS
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedSearch:
+    """Searches of one job on problems of one root.
+
+    Attributes
+    ----------
+    job : int
+        Which job.
+    forms : Forms
+        The problems.
+    folds : (F,)
+        Fold number of each of them; tasks of other folds are not here.
+    tasks : list of Task
+        What is asked, fold by fold.
+    stacked : bool
+        Whether answers of a size are whole arrays of folds.
+    """
+
+    job: int
+    forms: Forms
+    folds: Numbers
+    tasks: list[Task]
+    stacked: bool
+
+
+def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[PlannedSearch], list[tuple[int, list[Task]]]]:
+    """What the device is asked, and the tasks of each job that are solved here.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine of the device.
+    jobs : sequence of (Work, tasks)
+        All jobs.
+    batch : Batch
+        The tasks that are searched together.
+    """
+    planned, here = [], []
+    for job, table in batch:
+        work, mine = jobs[job][0], tasks_of(table)
+        solved = [task for task in mine if is_enumerated(work, task, work.problem.gram)]
+        if solved:
+            here.append((job, solved))
+        done = set(solved)
+        left = [task for task in mine if task not in done]
+        together, alone = _together(job, work, left)
+        planned += together
+        for fold, own in groupby(alone, key=lambda task: task.fold):
+            gram, tasks = gram_of(work, fold), list(own)
+            if max(work.sizes) >= gram.n_columns or engine.refuses_search(gram, max(work.sizes)) is not None:
+                here.append((job, tasks))
+            else:
+                planned.append(PlannedSearch(job, Forms.of(gram), np.array([fold]), tasks, stacked=False))
+    return planned, here
+
+
+def _together(job: int, work: Work, tasks: list[Task]) -> tuple[list[PlannedSearch], list[Task]]:
+    """Folds that leave out one row, and the tasks that are left."""
+    problem = work.problem
+    if not leaves_one_out(problem) or problem.rows_present < 3:
+        return [], tasks
+    of_fold = {
+        fold: int(work.folds.left_out[fold][0])
+        for fold in sorted({task.fold for task in tasks})
+        if fold != ALL_ROWS and work.folds.left_out[fold].size == 1
+    }
+    if not of_fold:
+        return [], tasks
+    without = OneRowOut.of(problem, np.array(list(of_fold.values())))
+    trusted = dict(zip(of_fold, without.trusted.tolist(), strict=True))
+    mine = [task for task in tasks if trusted.get(task.fold)]
+    alone = [task for task in tasks if not trusted.get(task.fold)]
+    found = PlannedSearch(job, Forms.without_rows(without), np.array(list(of_fold)), mine, stacked=True)
+    return ([found] if mine else []), alone
+
+
+class Kind(NamedTuple):
+    """Chains `first` to `last` - 1 of one size, in some folds."""
+
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(eq=False)
+class Answers:
+    """What the device found: of each kind the problems (F,), and chains by descents; folds that are lost.
+
+    `parts` has for each kind the first chain of some questions, these and their answers; `paths` is None where no
+    chain starts from a path.
+    """
+
+    lost: set[int]
+    which: dict[Kind, Numbers] = field(default_factory=dict)
+    parts: dict[Kind, list[tuple[int, ManyDescents, ManyFound]]] = field(default_factory=dict)
+    paths: ManyFound | None = None
+
+
+def walk(
+    engine: Any, jobs: Sequence[Job], planned: Sequence[PlannedSearch], ready: Callable[[int, Answers], None],
+    tick: Tick, lane: int,
+) -> None:  # fmt: skip
+    """Have the device search: paths first, then all chains.
+
+    Parameters
+    ----------
+    engine : Engine
+        What searches.
+    jobs : sequence of (Work, tasks)
+        All jobs.
+    planned : sequence of PlannedSearch
+        What is to be searched.
+    ready : callable
+        Is given the number of each of them and what was found.
+    tick : callable
+        Is called now and then, and may raise.
+    lane : int
+        Which of the engine's lanes is used.
+    """
+
+    def go_on(_: int) -> None:
+        tick(0)
+
+    works = [jobs[each.job][0] for each in planned]
+    asked = [
+        ManyPaths(each.forms, np.arange(each.folds.size), max(work.sizes), effort_of(work, int(each.folds[0])).passes)
+        for work, each in zip(works, planned, strict=True)
+    ]
+    paths = engine.search_many(asked, tick=go_on, lane=lane)
+    answers = [_questions(*each) for each in zip(works, planned, paths, strict=True)]
+    every = [part[1] for found, questions in answers for part in questions]
+    results = iter(engine.search_many(every, tick=go_on, lane=lane))
+    for at, (found, questions) in enumerate(answers):
+        for kind, descents, first in questions:
+            found.parts.setdefault(kind, []).append((first, descents, next(results)))
+        ready(at, found)
+
+
+def _questions(
+    work: Work, planned: PlannedSearch, paths: ManyFound
+) -> tuple[Answers, list[tuple[Kind, ManyDescents, int]]]:
+    """What is asked when the paths are known, by kinds of chains, with the first chain of each question."""
+    effort = effort_of(work, int(planned.folds[0]))
+    lost = set(planned.folds[paths.given_up[:, 0]].tolist())
+    answers, questions = Answers(lost, paths=paths), []
+    tasks = [task for task in planned.tasks if task.fold not in lost]
+    keys = keys_of(work, tasks) if tasks else []
+    kinds: dict[Kind, list[int]] = {}
+    for at, task in enumerate(tasks):
+        kinds.setdefault(Kind(task.size, task.first, task.last), []).append(at)
+    shared: dict[bytes, Numbers] = {}
+    for kind, members in kinds.items():
+        which = np.searchsorted(planned.folds, [tasks[at].fold for at in members])
+        which = answers.which[kind] = shared.setdefault(which.tobytes(), which)  # what sizes share is sent once
+        own = np.stack([keys[at] for at in members])
+        gram, k = planned.forms.gram(int(which[0])), kind.size
+        if kind.first == 0 and effort.kicks:
+            descent = affordable(effort.descent(k, from_path=True), gram, k)
+            starts = paths.supports[which, :, k - 1, :k]
+            questions.append((kind, ManyDescents(planned.forms, which, k, own[:, :1], descent, starts), 0))
+        at_random = int(kind.first == 0)
+        if kind.last - kind.first > at_random:
+            descent = affordable(effort.descent(k), gram, k)
+            chains = np.ascontiguousarray(own[:, at_random:])
+            questions.append((kind, ManyDescents(planned.forms, which, k, chains, descent), at_random))
+    return answers, questions
+
+
+@one_blas_thread()
+def judge(work: Work, planned: PlannedSearch, answers: Answers) -> list[AnyOutcome]:
+    """What was found, with what the device gave up searched here.
+
+    Parameters
+    ----------
+    work : Work
+        The job.
+    planned : PlannedSearch
+        What was asked.
+    answers : Answers
+        What was answered.
+    """
+    outcomes: list[AnyOutcome] = []
+    if answers.lost:
+        outcomes += run_batch(work, [task for task in planned.tasks if task.fold in answers.lost], "numba")
+    for kind, which in answers.which.items():
+        shape = which.size, kind.last - kind.first
+        supports, energies = np.zeros((*shape, kind.size), np.int64), np.zeros(shape)
+        if kind.first == 0 and answers.paths is not None:
+            supports[:, 0] = answers.paths.supports[which, 0, kind.size - 1, : kind.size]
+            energies[:, 0] = answers.paths.energies[which, 0, kind.size - 1]
+        for first, descents, found in answers.parts.get(kind, ()):
+            _complete(descents, found)
+            part = slice(first, first + found.energies.shape[1])
+            supports[:, part], energies[:, part] = found.supports, found.energies
+        outcomes += _outcomes(work, planned, kind, which, supports, energies)
+    return outcomes
+
+
+def _complete(descents: ManyDescents, found: ManyFound) -> None:
+    """Search the chains that were given up with another engine."""
+    pairs = [(at, chain, descents.pair(at, chain)) for at, chain in found.left()]
+    walked = get_engine("numba").walk([pair for _, _, pair in pairs])
+    for (at, chain, _), result in zip(pairs, walked, strict=True):
+        found.supports[at, chain], found.energies[at, chain] = result.support[0], result.final_energy[0]
+
+
+def _outcomes(
+    work: Work, planned: PlannedSearch, kind: Kind, which: Numbers, supports: Numbers, energies: NDArray[np.float64]
+) -> list[AnyOutcome]:
+    """Whole arrays where the folds share their candidates, else fold by fold."""
+    folds = planned.folds[which]
+    if planned.stacked:
+        candidates = work.problem.candidates
+        return [FoldsOutcome(kind.size, folds, kind.first, kind.last, candidates[supports], energies)]
+    steps, outcomes = no_steps(work), list[AnyOutcome]()
+    for at, fold in enumerate(folds.tolist()):
+        task = Task(kind.size, fold, kind.first, kind.last)
+        candidates = planned.forms.gram(int(which[at])).candidates
+        outcomes.append(Outcome(task, candidates[supports[at]], energies[at], steps))
+    return outcomes

@@ -1,0 +1,175 @@
+"""Descents, kicks and paths on a device, run by the emulator: the supports of the compiled engine, or given up."""
+
+import ctypes
+import re
+
+import numpy as np
+import pytest
+
+from _curves_equal import assert_same_curve
+from cuda_emulator import device
+from pairflip import SubsetProblem, datasets, select_size
+from pairflip.engines import base
+from pairflip.engines.base import Descent
+from pairflip.engines.cuda import CudaEngine, searches
+from pairflip.engines.numba import NumbaEngine, support_table
+from pairflip.engines.numba import descent as numba_descent
+from pairflip.engines.searches import ManyDescents, ManyPaths
+from pairflip.engines.together import Forms
+from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL, STREAM_KICKS, chain_keys
+from pairflip.search.annealing import ON_THE_CPU
+from pairflip.selection import fold_searches
+
+__all__ = ["device"]
+
+
+def tables():
+    """(name, problem): planted, weighted with forced columns, ridge, equal columns, yes and no, nearly dependent."""
+    rng = np.random.default_rng(3)
+    data = datasets.make_planted(N=36, alpha=0.8, seed=1)
+    yield "planted", SubsetProblem(data.X, data.y)
+    weight = rng.exponential(size=data.y.size)
+    yield "weighted", SubsetProblem(data.X, data.y, sample_weight=weight, always=[1, 7])
+    yield "ridge", SubsetProblem(data.X, data.y, ridge=0.3, center=None)
+    X, y = rng.normal(size=(30, 12)), rng.normal(size=30)
+    yield "equal columns", SubsetProblem(np.hstack([X, X[:, [0, 3, 5]], -2.0 * X[:, [3]]]), y + X[:, 3])
+    yes = rng.integers(0, 2, size=(30, 16)).astype(float)
+    yield "yes and no", SubsetProblem(yes, yes[:, 0] + yes[:, 1] + rng.integers(0, 2, size=30))
+    few = rng.normal(size=(30, 4)) @ rng.normal(size=(4, 16))
+    yield "nearly dependent", SubsetProblem(few + 1e-5 * rng.normal(size=few.shape), y)
+
+
+def questions(problem, descent):
+    """All rows, two folds of one row, and one of two rows: paths, and chains of several sizes."""
+    single = [problem.held_out([row]) for row in (0, 4)]
+    for forms in (Forms.of(problem.gram), Forms.of_all(single), Forms.of(problem.held_out([1, 2]))):
+        which = np.arange(forms.yy.size)
+        yield ManyPaths(forms, which, 8, 3)
+        for k in (1, 2, 7):
+            keys = np.stack([chain_keys(0, k, int(form), range(2)) for form in which])
+            yield ManyDescents(forms, which, k, keys, descent)
+
+
+@pytest.mark.parametrize("name", ["planted", "weighted", "ridge", "equal columns", "yes and no", "nearly dependent"])
+def test_supports_are_those_of_the_compiled_engine(device, name):
+    asked = list(questions(dict(tables())[name], Descent(5, 2)))
+    given_up = searched = 0
+    # Little memory: several launches, and the problems of one question in parts.
+    for each, found in zip(asked, CudaEngine(memory=60_000).search_many(asked), strict=True):
+        given_up, searched = given_up + int(found.given_up.sum()), searched + found.given_up.size
+        for at, chain in np.argwhere(~found.given_up).tolist():
+            gram = each.forms.gram(at)
+            if isinstance(each, ManyPaths):
+                supports, energies = NumbaEngine().path(gram, each.k, passes=each.passes)
+                np.testing.assert_allclose(found.energies[at, 0], energies, rtol=0, atol=1e-11 * gram.yy)
+                for m, support in enumerate(supports):
+                    np.testing.assert_array_equal(found.supports[at, 0, m, : m + 1], np.sort(support))
+            else:
+                (walked,) = NumbaEngine().walk([each.pair(at, chain)])
+                np.testing.assert_array_equal(found.supports[at, chain], walked.support[0])
+                assert found.energies[at, chain] == pytest.approx(walked.final_energy[0], rel=0, abs=1e-11 * gram.yy)
+    assert (given_up > 0) == (name == "nearly dependent")
+    assert given_up < searched
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Any work is worth the device."""
+    monkeypatch.setattr("pairflip.engines.cuda.WORTH_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("cv", "effort"), [("loo", "quick"), (3, "quick"), pytest.param("loo", "normal", marks=pytest.mark.slow)]
+)
+def test_the_device_gives_the_same_curve(device, at_once, monkeypatch, cv, effort, tmp_path):
+    monkeypatch.setattr(fold_searches, "_FOLDS", 8)
+    data = datasets.make_planted(N=20, alpha=0.6, seed=0)
+    problem = SubsetProblem(data.X, data.y)
+    asked = dict(sizes=[1, 4], cv=cv, effort=effort, prove=False)
+    on_cpu = select_size(problem, **asked, engine="numba", journal=tmp_path)
+    assert select_size(problem, **asked, engine=CudaEngine(), journal=tmp_path).notes == on_cpu.notes  # all is there
+    on_device = select_size(problem, **asked, engine=CudaEngine(), n_jobs=2)
+    assert (on_device.engine, on_device.notes) == ("cuda", ())
+    assert_same_curve(on_device, on_cpu, but=("seconds", "engine"))
+
+
+class Pretended:
+    """An engine that searches many folds, by the compiled one."""
+
+    name, prefers_many, lanes = "pretended", True, 2
+
+    def __init__(self, refuses=None, gives_up=False, fails=False):
+        self.asked, self.reason, self.gives_up, self.fails = 0, refuses, gives_up, fails
+        self.failures = (RuntimeError,)
+
+    def __getattr__(self, name):
+        return getattr(NumbaEngine(), name)
+
+    def refuses_search(self, gram, largest):
+        return self.reason
+
+    def search_many(self, together, *, tick=None, lane=0):
+        self.asked += 1
+        if self.fails and self.asked > 2:
+            raise RuntimeError("the device is gone")
+        return [self._found(each) for each in together]
+
+    def _found(self, each):
+        found = searches.ManyFound.room(each)
+        found.given_up[:] = False
+        for at, chain in np.ndindex(each.shape):
+            if isinstance(each, ManyPaths):
+                gram = each.forms.gram(int(each.which[at]))
+                supports, energies = NumbaEngine().path(gram, each.k, passes=each.passes)
+                for m, support in enumerate(supports):
+                    found.supports[at, 0, m, : m + 1] = support
+                found.energies[at, 0] = energies
+            else:
+                (walked,) = NumbaEngine().walk([each.pair(at, chain)])
+                found.supports[at, chain], found.energies[at, chain] = walked.support[0], walked.final_energy[0]
+        if self.gives_up:
+            found.given_up[::2, -1], found.supports[::2, -1] = True, 0
+        return found
+
+
+@pytest.mark.parametrize("what", [{}, {"gives_up": True}, {"fails": True}], ids=["all", "gives up", "fails"])
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_what_a_device_does_not_do_is_searched_here(at_once, monkeypatch, cv, what):
+    monkeypatch.setattr(fold_searches, "_FOLDS", 4)
+    data = datasets.make_planted(N=30, alpha=0.5, seed=2)
+    X = data.X.copy()
+    X[3] *= 40.0  # a row that cannot be left out by subtraction
+    problem, engine = SubsetProblem(X, data.y), Pretended(**what)
+    asked = dict(sizes=[1, 4, 5], cv=cv, seed=1, prove=False)
+    curve = select_size(problem, **asked, engine=engine)
+    assert engine.asked > 2
+    said = ("walked on the CPU from the failure of the device on: RuntimeError: the device is gone",)
+    assert (curve.engine, curve.notes) == ("pretended", said if what.get("fails") else ())
+    assert_same_curve(curve, select_size(problem, **asked), but=("seconds", "engine", "notes"))
+
+
+def test_what_is_not_worth_the_device_or_refused_is_searched_here_and_said(monkeypatch):
+    data = datasets.make_planted(N=30, alpha=0.5, seed=2)
+    problem, engine = SubsetProblem(data.X, data.y), Pretended()
+    curve = select_size(problem, [1, 4], 4, engine=engine)
+    assert curve.notes == ("searched on the CPU: so little work takes no time there",)
+    monkeypatch.setattr("pairflip.engines.cuda.WORTH_SECONDS", 0.0)
+    engine.reason = "k is 4, and that is too many."
+    curve = select_size(problem, [1, 4], 4, engine=engine)
+    assert (curve.engine, engine.asked) == ("numba", 0)
+    assert curve.notes == ("searched on the CPU: k is 4, and that is too many",)
+    assert ON_THE_CPU not in curve.notes
+
+
+def test_the_kernel_agrees_with_the_compiled_engine_about_numbers():
+    text = "".join((searches.HERE / name).read_text() for name in searches.SEARCH_SOURCES)
+    for name in ("BETTER", "DRIFT", "TIE", "SHAKY"):
+        assert float(re.search(rf"\b{name} = ([0-9.e+-]+)[,;]", text)[1]) == getattr(base, name)
+    assert float(re.search(r"PLAIN = ([0-9.e-]+);", text)[1]) == numba_descent.PLAIN
+    assert float(re.search(r"SURE = ([0-9.e-]+) \* BETTER;", text)[1]) * base.BETTER == support_table.SURE
+    parts = re.search(r"KICK_STREAM = (\d), KICK_DROP = (\d), KICK_FILL = (\d), KICK_ADD = (\d);", text)
+    assert tuple(map(int, parts.groups())) == (STREAM_KICKS, KICK_DROP, KICK_FILL, KICK_ADD)
+    assert int(re.search(r"POOL = (\d+);", text)[1]) == searches.MOST_MINIMA
+    assert int(re.search(r"ROOM = (\d+);", text)[1]) == searches.ROOM
+    assert searches.TASK.itemsize == 4 * ctypes.sizeof(ctypes.c_void_p) + 8 * 4
+    assert searches.PROBLEM.itemsize == 6 * 8
