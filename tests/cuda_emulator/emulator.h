@@ -1,7 +1,8 @@
 // CUDA C on one processor: every thread of a block is a fiber, and blocks run one after the other.
 //
-// A fiber runs until it waits for others, at a barrier of its block or of its warp; then the next one runs. Warps are
-// whole (their masks are not looked at), and a thread that has returned is not waited for.
+// A fiber runs until it waits for others, at a barrier of its block or of its warp; then another one runs, now in this
+// order and now in that, so that a barrier which is missing is noticed. Warps are whole (their masks are not looked at),
+// and a thread that has returned is not waited for.
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +46,7 @@ static Barrier whole;
 static ucontext_t home;
 static jmp_buf back;
 static int now;
+static unsigned turn = 1;
 static void (*body)();
 constexpr size_t STACK = 1 << 17;
 
@@ -80,8 +82,10 @@ static void run_block(int threads) {
         if (!fiber.stack) fiber.stack = (char *)malloc(STACK);
         fiber.started = fiber.over = false;
     }
-    for (int left = threads; left;)
-        for (now = 0; now < threads; now++) {
+    for (int left = threads; left; turn = 1103515245u * turn + 12345u)
+        for (int t = 0; t < threads; t++) {
+            now = (int)((turn >> 8) % threads) + (turn >> 30 & 1 ? t : threads - t);
+            now %= threads;
             Fiber &fiber = fibers[now];
             if (fiber.over) continue;
             threadIdx = {(unsigned)now, 0, 0};
