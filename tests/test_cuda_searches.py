@@ -71,7 +71,7 @@ def tally(asked, found):
 
 @pytest.mark.parametrize("name", ["planted", "weighted", "ridge", "equal columns", "yes and no", "nearly dependent"])
 def test_supports_are_those_of_the_compiled_engine(device, name):
-    asked = list(questions(dict(tables())[name], Descent(5, 2)))
+    asked = list(questions(dict(tables())[name], Descent(5, 1)))
     # Little memory: several launches, and the problems of one question in parts.
     given_up, searched, differ = tally(asked, CudaEngine(memory=60_000).search_many(asked))
     assert differ == 0
