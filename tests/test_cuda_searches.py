@@ -14,10 +14,11 @@ from pairflip.engines.base import Descent
 from pairflip.engines.cuda import CudaEngine, searches
 from pairflip.engines.numba import NumbaEngine, support_table
 from pairflip.engines.numba import descent as numba_descent
-from pairflip.engines.searches import ManyDescents, ManyPaths
+from pairflip.engines.searches import LISTED, ManyDescents, ManyPairs, ManyPaths
 from pairflip.engines.together import Forms
 from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL, STREAM_KICKS, chain_keys
 from pairflip.search.annealing import ON_THE_CPU
+from pairflip.search.certain import best_support
 from pairflip.selection import fold_searches
 from test_engine_cuda import numbers
 
@@ -46,9 +47,11 @@ def questions(problem, descent):
     for forms in (Forms.of(problem.gram), Forms.of_all(single), Forms.of(problem.held_out([1, 2]))):
         which = np.arange(forms.yy.size)
         yield ManyPaths(forms, which, 8, 3)
+        yield ManyPairs(forms, which)
         for k in (1, 2, 7):
             keys = np.stack([chain_keys(0, k, int(form), range(2)) for form in which])
             yield ManyDescents(forms, which, k, keys, descent)
+            yield ManyDescents(forms, which, k, keys[:, :1], descent, np.tile(np.arange(k), (which.size, 1, 1)))
 
 
 def tally(asked, found):
@@ -62,6 +65,10 @@ def tally(asked, found):
                 supports, energies = NumbaEngine().path(gram, each.k, passes=each.passes)
                 mine = [there.supports[at, 0, m, : m + 1] for m in range(each.k)]
                 same = len(supports) == each.k and all(map(np.array_equal, mine, map(np.sort, supports)))
+            elif isinstance(each, ManyPairs):
+                best, energies = best_support(gram, 2)
+                mine, there.energies[at, chain] = fold_searches._best_pair(gram, there, at)
+                same = np.array_equal(mine, best)
             else:
                 (walked,) = NumbaEngine().walk([each.pair(at, chain)])
                 energies, same = walked.final_energy[0], np.array_equal(there.supports[at, chain], walked.support[0])
@@ -92,7 +99,7 @@ def test_the_device_gives_the_same_curve(device, at_once, monkeypatch, cv, effor
     monkeypatch.setattr(fold_searches, "_FOLDS", 8)
     data = datasets.make_planted(N=20, alpha=0.6, seed=0)
     problem = SubsetProblem(data.X, data.y)
-    asked = dict(sizes=[1, 4], cv=cv, effort=effort, prove=False)
+    asked = dict(sizes=[1, 2, 4], cv=cv, effort=effort, prove=cv == "loo")  # size 2: every pair, or a search
     on_cpu = select_size(problem, **asked, engine="numba", journal=tmp_path)
     assert select_size(problem, **asked, engine=CudaEngine(), journal=tmp_path).notes == on_cpu.notes  # all is there
     on_device = select_size(problem, **asked, engine=CudaEngine(), n_jobs=2)
@@ -131,6 +138,9 @@ class Pretended:
                 for m, support in enumerate(supports):
                     found.supports[at, 0, m, : m + 1] = support
                 found.energies[at, 0] = energies
+            elif isinstance(each, ManyPairs):
+                gram = each.forms.gram(int(each.which[at]))
+                found.supports[at, 0, 0], found.energies[at, 0] = best_support(gram, 2)[0], 1
             else:
                 (walked,) = NumbaEngine().walk([each.pair(at, chain)])
                 found.supports[at, chain], found.energies[at, chain] = walked.support[0], walked.final_energy[0]
@@ -177,6 +187,7 @@ def test_the_kernel_agrees_with_the_compiled_engine_about_numbers():
     parts = re.search(r"KICK_STREAM = (\d), KICK_DROP = (\d), KICK_FILL = (\d), KICK_ADD = (\d);", text)
     assert tuple(map(int, parts.groups())) == (STREAM_KICKS, KICK_DROP, KICK_FILL, KICK_ADD)
     assert int(re.search(r"POOL = (\d+);", text)[1]) == searches.MOST_MINIMA
+    assert int(re.search(r"LISTED = (\d+);", text)[1]) == LISTED
     assert int(re.search(r"ROOM = (\d+);", text)[1]) == searches.ROOM
     assert searches.TASK.itemsize == 4 * ctypes.sizeof(ctypes.c_void_p) + 8 * 4
     assert searches.PROBLEM.itemsize == 6 * 8

@@ -1,4 +1,4 @@
-"""Many searches as whole arrays: descents with kicks, and paths, on many problems that share one matrix."""
+"""Many searches as whole arrays: descents with kicks, paths, and all pairs, on problems that share one matrix."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pairflip.engines.base import Descent, Pair, WalkPlan
 from pairflip.engines.together import Forms, Numbers
 from pairflip.least_squares import Floats
 
+LISTED = 64
+"""Pairs that a list has room for; where more may be the best, it is given up."""
+Shapes = tuple[tuple[int, ...], tuple[int, ...]]
 NO_FLIPS = np.zeros(0), np.zeros(0, dtype=np.int64)
 
 
@@ -46,6 +49,11 @@ class ManyDescents:
         """Of the answers: problems, chains of each."""
         return self.keys.shape[0], self.keys.shape[1]
 
+    @property
+    def answer(self) -> Shapes:
+        """Of one chain: its support, and its energy."""
+        return (self.k,), ()
+
     def pair(self, at: int, chain: int) -> Pair:
         """One chain, for engines that walk chain by chain."""
         start = None if self.starts is None else self.starts[at, chain][None]
@@ -79,8 +87,40 @@ class ManyPaths:
         """Of the answers: problems, one path each."""
         return self.which.size, 1
 
+    @property
+    def answer(self) -> Shapes:
+        """Of one path: supports, and energies."""
+        return (self.k, self.k), (self.k,)
 
-ManySearches = ManyDescents | ManyPaths
+
+@dataclass(frozen=True, eq=False)
+class ManyPairs:
+    """All pairs of columns of each of F problems: which of them may be the best.
+
+    Attributes
+    ----------
+    forms : Forms
+        The problems.
+    which : (F,)
+        Which of them.
+    """
+
+    forms: Forms
+    which: Numbers
+    k: int = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the answers: problems, one list each."""
+        return self.which.size, 1
+
+    @property
+    def answer(self) -> Shapes:
+        """Of one list: pairs, and how many there are."""
+        return (LISTED, 2), ()
+
+
+ManySearches = ManyDescents | ManyPaths | ManyPairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +129,10 @@ class ManyFound:
 
     Attributes
     ----------
-    supports : (F, C, k) or (F, 1, k, k)
-        Columns, ascending: of each chain, or of each size m of a path in [..., m - 1, :m].
-    energies : (F, C) or (F, 1, k)
-        Their energies.
+    supports : (F, C, k), (F, 1, k, k) or (F, 1, LISTED, 2)
+        Columns, ascending: of each chain, or of each size m of a path in [..., m - 1, :m], or pairs in any order.
+    energies : (F, C), (F, 1, k) or (F, 1)
+        Their energies; in place of those of pairs, how many there are.
     given_up : (F, C)
         Where rounding would have decided.
     """
@@ -104,9 +144,8 @@ class ManyFound:
     @classmethod
     def room(cls, asked: ManySearches) -> ManyFound:
         """Empty arrays for the answers."""
-        more = (asked.k,) if isinstance(asked, ManyPaths) else ()
-        shape = asked.shape
-        return cls(np.zeros((*shape, *more, asked.k), np.int64), np.zeros((*shape, *more)), np.ones(shape, bool))
+        shape, (supports, energies) = asked.shape, asked.answer
+        return cls(np.zeros(shape + supports, np.int64), np.zeros(shape + energies), np.ones(shape, bool))
 
     def left(self) -> list[tuple[int, int]]:
         """(problem, chain) of what was given up."""

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines import Tick, get_engine
+from pairflip.engines.base import reaches
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.searches import ManyDescents, ManyFound, ManyPaths
+from pairflip.engines.searches import ManyDescents, ManyFound, ManyPairs, ManyPaths
 from pairflip.engines.together import Forms
 from pairflip.gram import Gram
 from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
+from pairflip.search.certain import best_support
 from pairflip.selection.launches import Batch, Numbers, run_seconds, tasks_of
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
@@ -114,7 +116,7 @@ def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[Planne
     planned, here = [], []
     for job, table in batch:
         work, mine = jobs[job][0], tasks_of(table)
-        solved = [task for task in mine if is_enumerated(work, task, work.problem.gram)]
+        solved = [task for task in mine if task.size != 2 and is_enumerated(work, task, work.problem.gram)]
         if solved:
             here.append((job, solved))
         done = set(solved)
@@ -162,21 +164,22 @@ class Kind(NamedTuple):
 class Answers:
     """What the device found: of each kind the problems (F,), and chains by descents; folds that are lost.
 
-    `parts` has for each kind the first chain of some questions, these and their answers; `paths` is None where no
-    chain starts from a path.
+    `parts` has for each kind the first chain of some questions, these and their answers; `pairs` is None where all
+    sizes are searched.
     """
 
+    paths: ManyFound
+    pairs: ManyFound | None
     lost: set[int]
     which: dict[Kind, Numbers] = field(default_factory=dict)
     parts: dict[Kind, list[tuple[int, ManyDescents, ManyFound]]] = field(default_factory=dict)
-    paths: ManyFound | None = None
 
 
 def walk(
     engine: Any, jobs: Sequence[Job], planned: Sequence[PlannedSearch], ready: Callable[[int, Answers], None],
     tick: Tick, lane: int,
 ) -> None:  # fmt: skip
-    """Have the device search: paths first, then all chains.
+    """Have the device search: paths and pairs first, then all chains.
 
     Parameters
     ----------
@@ -198,27 +201,38 @@ def walk(
         tick(0)
 
     works = [jobs[each.job][0] for each in planned]
-    asked = [
-        ManyPaths(each.forms, np.arange(each.folds.size), max(work.sizes), effort_of(work, int(each.folds[0])).passes)
+    first: list[ManyPaths | ManyPairs] = []
+    for work, each in zip(works, planned, strict=True):
+        every_fold = np.arange(each.folds.size)
+        first.append(ManyPaths(each.forms, every_fold, max(work.sizes), effort_of(work, int(each.folds[0])).passes))
+        if _pairs_of(work, each):
+            first.append(ManyPairs(each.forms, every_fold))
+    told = iter(engine.search_many(first, tick=go_on, lane=lane))
+    answers = [
+        _questions(work, each, next(told), next(told) if _pairs_of(work, each) else None)
         for work, each in zip(works, planned, strict=True)
     ]
-    paths = engine.search_many(asked, tick=go_on, lane=lane)
-    answers = [_questions(*each) for each in zip(works, planned, paths, strict=True)]
     every = [part[1] for found, questions in answers for part in questions]
     results = iter(engine.search_many(every, tick=go_on, lane=lane))
     for at, (found, questions) in enumerate(answers):
-        for kind, descents, first in questions:
-            found.parts.setdefault(kind, []).append((first, descents, next(results)))
+        for kind, descents, chain in questions:
+            found.parts.setdefault(kind, []).append((chain, descents, next(results)))
         ready(at, found)
 
 
+def _pairs_of(work: Work, planned: PlannedSearch) -> bool:
+    """Whether size 2 is solved by looking at every pair."""
+    pair = next((task for task in planned.tasks if task.size == 2), None)
+    return pair is not None and is_enumerated(work, pair, planned.forms.root)
+
+
 def _questions(
-    work: Work, planned: PlannedSearch, paths: ManyFound
+    work: Work, planned: PlannedSearch, paths: ManyFound, pairs: ManyFound | None
 ) -> tuple[Answers, list[tuple[Kind, ManyDescents, int]]]:
     """What is asked when the paths are known, by kinds of chains, with the first chain of each question."""
     effort = effort_of(work, int(planned.folds[0]))
     lost = set(planned.folds[paths.given_up[:, 0]].tolist())
-    answers, questions = Answers(lost, paths=paths), []
+    answers, questions = Answers(paths, pairs, lost), []
     tasks = [task for task in planned.tasks if task.fold not in lost]
     keys = keys_of(work, tasks) if tasks else []
     kinds: dict[Kind, list[int]] = {}
@@ -228,6 +242,8 @@ def _questions(
     for kind, members in kinds.items():
         which = np.searchsorted(planned.folds, [tasks[at].fold for at in members])
         which = answers.which[kind] = shared.setdefault(which.tobytes(), which)  # what sizes share is sent once
+        if pairs is not None and kind.size == 2:
+            continue
         own = np.stack([keys[at] for at in members])
         gram, k = planned.forms.gram(int(which[0])), kind.size
         if kind.first == 0 and effort.kicks:
@@ -261,7 +277,14 @@ def judge(work: Work, planned: PlannedSearch, answers: Answers) -> list[AnyOutco
     for kind, which in answers.which.items():
         shape = which.size, kind.last - kind.first
         supports, energies = np.zeros((*shape, kind.size), np.int64), np.zeros(shape)
-        if kind.first == 0 and answers.paths is not None:
+        if answers.pairs is not None and kind.size == 2:
+            for at, form in enumerate(which.tolist()):
+                best = _best_pair(planned.forms.gram(form), answers.pairs, form)
+                if best is None:  # which raises what there is to say
+                    run_batch(work, [Task(2, int(planned.folds[form]), kind.first, kind.last)], "numba")
+                else:
+                    supports[at], energies[at] = best
+        elif kind.first == 0:
             supports[:, 0] = answers.paths.supports[which, 0, kind.size - 1, : kind.size]
             energies[:, 0] = answers.paths.energies[which, 0, kind.size - 1]
         for first, descents, found in answers.parts.get(kind, ()):
@@ -270,6 +293,28 @@ def judge(work: Work, planned: PlannedSearch, answers: Answers) -> list[AnyOutco
             supports[:, part], energies[:, part] = found.supports, found.energies
         outcomes += _outcomes(work, planned, kind, which, supports, energies)
     return outcomes
+
+
+def _best_pair(gram: Gram, pairs: ManyFound, at: int) -> tuple[Numbers, float] | None:
+    """What `best_support` finds, of the pairs that a device could not rule out.
+
+    Parameters
+    ----------
+    gram : Gram
+        The problem.
+    pairs : ManyFound
+        What the device told.
+    at : int
+        Which of its answers.
+    """
+    if not pairs.given_up[at, 0]:
+        listed = pairs.supports[at, 0, : int(pairs.energies[at, 0])]
+        energies = np.array([gram.energy(pair) for pair in listed])
+        lowest = float(energies.min())
+        if np.isfinite(lowest):
+            equal = listed[reaches(energies, lowest, gram.yy)]
+            return equal[np.lexsort(equal.T[::-1])[0]], lowest
+    return best_support(gram, 2)
 
 
 def _complete(descents: ManyDescents, found: ManyFound) -> None:

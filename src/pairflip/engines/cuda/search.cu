@@ -1,17 +1,21 @@
-// Descents, kicks and paths, one block to a chain: the rules of engines/numba/kicks.py, path.py and searching.py.
+// Descents, kicks and paths, one block to a chain: the rules of engines/numba/kicks.py, path.py and searching.py. And all
+// pairs of columns, one block to a problem: those that may be the best are told, and judged elsewhere.
 
 extern __shared__ __align__(16) unsigned char pool[];
 
 constexpr int POOL = 32;  // minima that a chain can remember
+constexpr int LISTED = 64;  // pairs that are told
+constexpr double NEARLY = 1e-6;  // what is left of a column beside another one, below which only the columns can tell
 enum Kind { RANDOM, BEST, HALF_BEST };
+enum Mode { CHAINS, PATHS, PAIRS };
 constexpr int ROOM = 3072;  // bytes of shared memory beside P and what belongs to slots and columns
 static_assert(sizeof(Common) + 16 + 8 * POOL <= ROOM, "the host counts on it");
 
-// One chain of descents and kicks, or one path (`rounds` passes up to k columns).
+// One chain of descents and kicks, or one path (`rounds` passes up to k columns), or the best pairs.
 struct Task {
     const int *start;    // (k,) columns, or null: random ones
-    int *support;        // answers: (k,), or (k, k) of a path
-    double *energy;      // one, or (k,)
+    int *support;        // answers: (k,), or (k, k) of a path, or (LISTED, 2) pairs
+    double *energy;      // one, or (k,), or how many pairs there are
     int *status;         // 1: done, -1: given up
     u32 key0, key1;
     int problem, k, rounds, minima, least, most;
@@ -201,6 +205,40 @@ struct Searcher : Table {
         }
         return true;
     }
+
+    // Pairs whose energy may be as low as the lowest; false if only the columns can tell, or if there are too many.
+    CALLED bool pairs(const Task &task) {
+        double most = INFINITE;  // with its sign changed: what the best pair surely explains, twice
+        int doubt = 0;
+        __syncthreads();
+        if (thread == 0) common->n = 0;
+        for (int turn = 0; turn < 2; turn++) {
+            double enough = -most - 4e-9 * yy;  // engines/base.py: EQUAL, and room for its rounding
+            for (int i = 0; i < N; i++) {
+                const double *row = G + (size_t)i * N;
+                double d_i = d[i], a_i = a ? a[i] : 0.0, b_i = b[i];
+                for (int j = i + 1 + thread; j < N; j += THREADS) {
+                    double g_ij = entry(row, j, d_i, a_i), s_ij = (1.0 - g_ij) * (1.0 + g_ij), r_ij = b[j] - g_ij * b_i;
+                    if (s_ij <= NEARLY) {
+                        doubt |= s_ij > 0.5 * SINGULAR;
+                        continue;
+                    }
+                    double x_j = r_ij / s_ij, explained = b_i * b_i + r_ij * x_j, inflation = 2.0 / s_ij - 1.0;
+                    double off = 2.0 * EPSILON * (20.0 + 0.004 * inflation) * inflation * (1.5 * yy + x_j * x_j);
+                    if (turn == 0) most = fmin(most, off - explained);
+                    else if (explained + off >= enough) {
+                        int at = atomicAdd(&common->n, 1);
+                        if (at < LISTED) task.support[2 * at] = i, task.support[2 * at + 1] = j;
+                    }
+                }
+            }
+            if (turn == 0) most = least(most);
+        }
+        bool known = !__syncthreads_or(doubt) && common->n > 0 && common->n <= LISTED;
+        if (thread == 0) *task.energy = common->n;
+        __syncthreads();
+        return known;
+    }
 };
 
 __device__ __forceinline__ long long nanoseconds() {
@@ -212,7 +250,7 @@ __device__ __forceinline__ long long nanoseconds() {
 // Takes tasks from the queue until it is empty or the time is up. `homes` has `home_bytes` for each block.
 extern "C" __global__ void __launch_bounds__(THREADS, MINBLOCKS)
 search(const Problem *problems, const Task *tasks, int n_tasks, int *next, int *done, char *homes, long long home_bytes,
-       int K, int pitch, int paths, long long slice_ns) {
+       int K, int pitch, int mode, long long slice_ns) {
     Searcher search;
     search.common = reinterpret_cast<Common *>(pool);
     double *numbers = reinterpret_cast<double *>(pool + (sizeof(Common) + 15) / 16 * 16);
@@ -236,7 +274,7 @@ search(const Problem *problems, const Task *tasks, int n_tasks, int *next, int *
         Problem problem = problems[task.problem];
         search.G = problem.G, search.b = problem.b, search.d = problem.unit, search.a = problem.left_out;
         search.yy = problem.yy, search.N = problem.N;
-        bool found = paths ? search.path(task) : search.chain(task);
+        bool found = mode == PATHS ? search.path(task) : mode == PAIRS ? search.pairs(task) : search.chain(task);
         if (search.thread == 0) *task.status = found ? 1 : -1, atomicAdd(done, 1);
     }
 }

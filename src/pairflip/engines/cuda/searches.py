@@ -1,11 +1,13 @@
-"""Descents, kicks and paths on the device: a block for each chain, chains taken from a queue."""
+"""Descents, kicks, paths and pairs on the device: a block for each chain, chains taken from a queue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from pairflip.engines.base import Tick
 from pairflip.engines.cuda.batch import LARGEST, matrix_bytes, refusal
 from pairflip.engines.cuda.device import Matrices
-from pairflip.engines.searches import ManyFound, ManyPaths, ManySearches
+from pairflip.engines.searches import ManyDescents, ManyFound, ManyPairs, ManyPaths, ManySearches
 from pairflip.engines.together import root
 from pairflip.gram import Gram
 
@@ -81,6 +83,20 @@ def _pitch(n_columns: int) -> int:
     return (n_columns + 15) // 16 * 16
 
 
+_lock = Lock()
+
+
+def _allowed_kernel(threads: int, shared: int) -> Any:
+    """The kernel for the current device, which may have so much shared memory; several threads ask for it."""
+    import cupy
+
+    with _lock:
+        kernel = kernel_of(threads, int(cupy.cuda.Device().id))
+        if kernel.max_dynamic_shared_size_bytes < shared:
+            kernel.max_dynamic_shared_size_bytes = shared
+    return kernel
+
+
 @cache
 def kernel_of(threads: int, device: int) -> Any:
     """The kernel for blocks of so many threads, compiled for this device."""
@@ -105,15 +121,15 @@ def cut_searches(together: Sequence[ManySearches], budget: int) -> list[list[Sea
     A part is at least one problem, so a group may exceed a budget that does not even hold one.
     """
 
-    def kind(at: int) -> tuple[int, bool]:
-        return -_class_of(together[at].k), isinstance(together[at], ManyPaths)
+    def kind(at: int) -> tuple[int, int]:
+        return -_class_of(together[at].k), _MODES[type(together[at])]
 
     groups: list[list[SearchPart]] = []
     used, held, last = 0, set[int](), None
     for at in sorted(range(len(together)), key=kind):  # long chains first
         asked = together[at]
         owner, n = asked.forms.root, asked.forms.root.n_columns
-        each = 24 * n + asked.shape[1] * (TASK.itemsize + 4 * asked.k * (asked.k + 3))
+        each = 24 * n + asked.shape[1] * (TASK.itemsize + 4 * prod(asked.answer[0]) + 8 * asked.k)
         most = max(1, (budget - matrix_bytes(owner)) // (2 * each))
         for first in range(0, asked.shape[0], most):
             part = slice(first, min(first + most, asked.shape[0]))
@@ -126,6 +142,9 @@ def cut_searches(together: Sequence[ManySearches], budget: int) -> list[list[Sea
             used += need + matrix
             held.add(id(owner))
     return groups
+
+
+_MODES: dict[type[ManySearches], int] = {ManyDescents: 0, ManyPaths: 1, ManyPairs: 2}  # `enum Mode` of the kernel
 
 
 def _class_of(k: int) -> int:
@@ -169,7 +188,7 @@ class _Group:
         import cupy
 
         self.parts, self.asked = parts, [together[part.search] for part in parts]
-        self.paths = isinstance(self.asked[0], ManyPaths)
+        self.mode = _MODES[type(self.asked[0])]
         self.k, self.n_columns = (
             max(asked.k for asked in self.asked),
             max(asked.forms.root.n_columns for asked in self.asked),
@@ -186,11 +205,11 @@ class _Group:
                 problems.append(self._problems(asked, part.forms, matrices))
                 rows[key] = first + np.arange(part.forms.stop - part.forms.start)
             own = self._tasks(asked, part.forms, rows[key])
-            many, each, energies = own.size, asked.k * (asked.k if self.paths else 1), asked.k if self.paths else 1
-            own["support"] = 4 * (slots + each * np.arange(many))
-            own["energy"] = 8 * (sizes + energies * np.arange(many))
+            columns, energies = map(prod, asked.answer)
+            own["support"] = 4 * (slots + columns * np.arange(own.size))
+            own["energy"] = 8 * (sizes + energies * np.arange(own.size))
             begins.append((slots, sizes))
-            slots, sizes = slots + each * many, sizes + energies * many
+            slots, sizes = slots + columns * own.size, sizes + energies * own.size
             tasks.append(own)
         self.tasks = np.concatenate(tasks)
         self.begins = begins
@@ -229,6 +248,7 @@ class _Group:
         table["problem"], table["k"] = np.repeat(rows, chains), asked.k
         if isinstance(asked, ManyPaths):
             table["rounds"] = asked.passes
+        if not isinstance(asked, ManyDescents):
             return table
         descent, keys = asked.descent, asked.keys[part].reshape(-1, 2)
         table["rounds"], table["minima"] = descent.kicks, descent.pool
@@ -245,9 +265,8 @@ class _Group:
 
         n, k = self.n_columns, self.k
         threads = next((threads for most, threads in _THREADS if n <= most), _MOST_THREADS)
-        kernel = kernel_of(threads, int(cupy.cuda.Device().id))
         shared, home = shared_bytes(k, n), home_bytes(k, n)
-        kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, shared)
+        kernel = _allowed_kernel(threads, shared)
         fit = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, shared)
         processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
         # No more blocks than run at a time: chains come from a queue, and others would only hold memory.
@@ -257,7 +276,7 @@ class _Group:
         table = cupy.asarray(self.tasks.view(np.uint8))
         arguments = (
             self.problems, table, np.int32(self.tasks.size), following, done, homes, np.int64(home), np.int32(k),
-            np.int32(_pitch(n)), np.int32(self.paths), np.int64(slice_ns),
+            np.int32(_pitch(n)), np.int32(self.mode), np.int64(slice_ns),
         )  # fmt: skip
         heard = 0
         while heard < self.tasks.size:
