@@ -20,20 +20,19 @@
         prepare_slots();
         double t = tau(), tie = TIE * yy, edge = edge_of(t), common3 = 3.0 * t * yy, more = 1.0 + 2.0 * t / PLAIN + 1e-12;
         double ceiling = INFINITE, limit = -tie, second = INFINITE;  // no flip that matters has a lowest Delta E above it
+        const double *inverse = this->inverse, *x = this->x, *cost = this->cost;  // or they are read anew in every turn
         Candidates mine = none();
         int doubt = 0;
         for (int j = thread; j < N; j += THREADS) {
             if (is_inside(j)) continue;
             double r_j = r[j], s_j = s[j];
-#pragma unroll 4
-            for (int i = 0; i < k; i++) {
-                double w = at(i, j), p_inverse = inverse[i], along = w * p_inverse;
-                double r_new = r_j + x[i] * along, s_new = s_j + w * along;
+            for_slots(j, [&](int i, double w) {
+                double along = w * inverse[i], r_new = r_j + x[i] * along, s_new = s_j + w * along;
                 // Most flips cannot matter, and that is seen without a division.
-                if (s_new >= PLAIN && r_new * r_new * more < (cost[i] - common3 - 2.0 * limit) * s_new) continue;
+                if (s_new >= PLAIN && r_new * r_new * more < (cost[i] - common3 - 2.0 * limit) * s_new) return;
                 if (s_new <= edge) {
                     doubt |= may_be_singular(i, j, s_new);
-                    continue;
+                    return;
                 }
                 double x_j = r_new / s_new, middle = 0.5 * (cost[i] - r_new * x_j), off = t * x_j * x_j + 0.5 * common3;
                 ceiling = fmin(ceiling, middle + off);
@@ -42,7 +41,7 @@
                     second = mine.lowest;
                     mine.lowest = middle - off, mine.highest = middle + off, mine.first = flip_key(i, j);
                 } else second = fmin(second, middle - off);
-            }
+            });
         }
         limit = fmin(least(ceiling) + tie, -tie);
         if (mine.lowest > limit) mine = none();
@@ -66,14 +65,14 @@
         Candidates mine = none();
         for (int j = thread; some && j < N; j += THREADS) {
             if (is_inside(j)) continue;
-            for (int i = 0; i < k; i++) {
-                double w = at(i, j), along = w * inverse[i], r_new = r[j] + x[i] * along, s_new = s[j] + w * along;
-                if (s_new <= edge) continue;
+            for_slots(j, [&](int i, double w) {
+                double along = w * inverse[i], r_new = r[j] + x[i] * along, s_new = s[j] + w * along;
+                if (s_new <= edge) return;
                 double x_j = r_new / s_new, middle = 0.5 * (cost[i] - r_new * x_j), off = t * x_j * x_j + 0.5 * common3;
-                if (middle - off > limit) continue;
+                if (middle - off > limit) return;
                 Candidates one = {middle - off, middle + off, flip_key(i, j), 1, 0};
                 mine = joined(mine, one);
-            }
+            });
         }
         return mine;
     }
@@ -96,14 +95,12 @@
         if (!(worst <= SHAKY)) return false;
         const double x_p = x_i * p_inverse, x_j = r_new * s_inverse, d_j = d[j], a_j = a ? a[j] : 0.0;
         const double *row = G + (size_t)j * N;
+        const double *g = this->g, *u = this->u, *v = this->v;
         const size_t stride = pitch;
-        const int slots = k;
         for (int n = thread; n < N; n += THREADS) {
             double *column = W + n, W_i = column[i * stride], h = entry(row, n, d_j, a_j) + shared_part * W_i;
-#pragma unroll 4
-            for (int m = 0; m < slots; m++) h -= g[m] * column[m * stride];
-#pragma unroll 4
-            for (int m = 0; m < slots; m++) column[m * stride] -= u[m] * W_i + v[m] * h;
+            for_slots(n, [&](int m, double w) { h -= g[m] * w; });
+            for_slots(n, [&](int m, double w) { column[m * stride] = w - (u[m] * W_i + v[m] * h); });
             column[i * stride] = h * s_inverse;
             r[n] += x_p * W_i - x_j * h;
             s[n] += W_i * W_i * p_inverse - h * h * s_inverse;
@@ -177,15 +174,14 @@
         const double worst = sum(total) + s_inverse;
         if (s_j <= edge_of(tau()) || !(worst <= SHAKY)) return false;
         const double *row = G + (size_t)j * N;
+        const double *g = this->g, *v = this->v;
         const size_t stride = pitch;
         const int slots = k;
         for (int n = thread; n < N; n += THREADS) {
             double *column = W + n, h = entry(row, n, d_j, a_j);
-#pragma unroll 4
-            for (int m = 0; m < slots; m++) h -= g[m] * column[m * stride];
+            for_slots(n, [&](int m, double w) { h -= g[m] * w; });
             h *= s_inverse;
-#pragma unroll 4
-            for (int m = 0; m < slots; m++) column[m * stride] -= v[m] * h;
+            for_slots(n, [&](int m, double w) { column[m * stride] = w - v[m] * h; });
             column[slots * stride] = h;
             r[n] -= r_j * h;
             s[n] -= s_j * h * h;
@@ -235,12 +231,11 @@
         }
         error += EPSILON * inflated;
         inflated = sum(total) - (e - 1);
-        const double p_inverse = 1.0 / p, x_p = x_i * p_inverse;
+        const double p_inverse = 1.0 / p, x_p = x_i * p_inverse, *u = this->u;
         const size_t stride = pitch;
         for (int n = thread; n < N; n += THREADS) {
             double *column = W + n, W_i = column[i * stride];
-#pragma unroll 4
-            for (int m = 0; m <= e; m++) column[m * stride] -= u[m] * W_i;
+            for_slots(n, [&](int m, double w) { column[m * stride] = w - u[m] * W_i; });
             column[i * stride] = column[e * stride];
             r[n] += x_p * W_i;
             s[n] += W_i * W_i * p_inverse;

@@ -119,6 +119,21 @@ struct Table {
 
     METHOD double at(int i, int j) const { return W[(size_t)i * pitch + j]; }
 
+    // use(m, W_mn) for all slots of one column; four are under way from global memory at a time.
+    template <class Use> METHOD void for_slots(int n, Use use) const {
+        const double *column = W + n;
+        const size_t stride = pitch;
+        const int slots = k;
+        for (int first = 0; first < slots; first += 4) {
+            double w[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++) w[e] = first + e < slots ? column[(first + e) * stride] : 0.0;
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (first + e < slots) use(first + e, w[e]);
+        }
+    }
+
     // Rounding times inflation: what bounds the errors of r', s' and Delta E (decision 018).
     METHOD double tau() const { return (EPSILON * (20.0 + 0.004 * inflated) + error) * inflated; }
 
@@ -129,7 +144,7 @@ struct Table {
 
     METHOD double size_of(int j) const {
         double size = 0.0;
-        for (int m = 0; m < k; m++) size += at(m, j) * at(m, j);
+        for_slots(j, [&](int, double w) { size += w * w; });
         return size;
     }
 
@@ -197,6 +212,8 @@ struct Table {
         __syncthreads();
         for (int m = thread; m < k; m += THREADS) atomicOr(inside + (support[m] >> 5), 1u << (support[m] & 31));
         __syncthreads();
+        const double *G = this->G, *P = this->P, *x = this->x, *unit = this->unit, *left_out = this->left_out;
+        const int *support = this->support, K = this->K, N = this->N, k = this->k;
         for (int j = thread; j < N; j += THREADS) {
             bool in = is_inside(j);
             double d_j = d[j], a_j = a ? a[j] : 0.0, r_j = b[j], s_j = 1.0;
