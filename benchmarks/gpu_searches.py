@@ -13,7 +13,7 @@ from pairflip.engines.cuda import device_name, why_unavailable
 from pairflip.selection.hands import Workers, choose_hands
 from pairflip.selection.tasks import Task, plan_work
 
-SHAPES = ((200, 1000, 20), (1000, 5000, 50))  # rows, columns, largest size
+SHAPES = ((300, 2000, 30), (1000, 5000, 50))  # rows, columns, largest size
 CPU_FOLDS = 16
 
 
