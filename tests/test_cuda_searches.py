@@ -70,7 +70,7 @@ def tally(asked, found):
                 mine, there.energies[at, chain] = fold_searches._best_pair(gram, there, at)
                 same = np.array_equal(mine, best)
             else:
-                (walked,) = NumbaEngine().walk([each.pair(at, chain)])
+                (walked,) = NumbaEngine().walk([(each.forms.gram(int(each.which[at])), each.plan(at, chain))])
                 energies, same = walked.final_energy[0], np.array_equal(there.supports[at, chain], walked.support[0])
             differ += not (same and np.all(np.abs(there.energies[at, chain] - energies) <= 2e-11 * gram.yy))
     return given_up, searched, differ
@@ -97,6 +97,7 @@ def at_once(monkeypatch):
 )
 def test_the_device_gives_the_same_curve(device, at_once, monkeypatch, cv, effort, tmp_path):
     monkeypatch.setattr(fold_searches, "_FOLDS", 8)
+    monkeypatch.setattr(fold_searches, "_JUDGED", 3)
     data = datasets.make_planted(N=20, alpha=0.6, seed=0)
     problem = SubsetProblem(data.X, data.y)
     asked = dict(sizes=[1, 2, 4], cv=cv, effort=effort, prove=cv == "loo")  # size 2: every pair, or a search
@@ -142,7 +143,7 @@ class Pretended:
                 gram = each.forms.gram(int(each.which[at]))
                 found.supports[at, 0, 0], found.energies[at, 0] = best_support(gram, 2)[0], 1
             else:
-                (walked,) = NumbaEngine().walk([each.pair(at, chain)])
+                (walked,) = NumbaEngine().walk([(each.forms.gram(int(each.which[at])), each.plan(at, chain))])
                 found.supports[at, chain], found.energies[at, chain] = walked.support[0], walked.final_energy[0]
         if self.gives_up:
             found.given_up[::2, -1], found.supports[::2, -1] = True, 0
@@ -150,14 +151,14 @@ class Pretended:
 
 
 @pytest.mark.parametrize("what", [{}, {"gives_up": True}, {"fails": True}], ids=["all", "gives up", "fails"])
-@pytest.mark.parametrize("cv", ["loo", 4])
-def test_what_a_device_does_not_do_is_searched_here(at_once, monkeypatch, cv, what):
+@pytest.mark.parametrize(("cv", "prove"), [("loo", True), ("loo", False), (4, False)])
+def test_what_a_device_does_not_do_is_searched_here(at_once, monkeypatch, cv, prove, what):
     monkeypatch.setattr(fold_searches, "_FOLDS", 4)
     data = datasets.make_planted(N=30, alpha=0.5, seed=2)
     X = data.X.copy()
     X[3] *= 40.0  # a row that cannot be left out by subtraction
     problem, engine = SubsetProblem(X, data.y), Pretended(**what)
-    asked = dict(sizes=[1, 4, 5], cv=cv, seed=1, prove=False)
+    asked = dict(sizes=[1, 2, 4, 5], cv=cv, seed=1, prove=prove)
     curve = select_size(problem, **asked, engine=engine)
     assert engine.asked > 2
     said = ("walked on the CPU from the failure of the device on: RuntimeError: the device is gone",)

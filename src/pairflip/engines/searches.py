@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Descent, Pair, WalkPlan
+from pairflip.engines.base import Descent, WalkPlan
 from pairflip.engines.together import Forms, Numbers
 from pairflip.least_squares import Floats
 
@@ -54,11 +54,10 @@ class ManyDescents:
         """Of one chain: its support, and its energy."""
         return (self.k,), ()
 
-    def pair(self, at: int, chain: int) -> Pair:
+    def plan(self, at: int, chain: int) -> WalkPlan:
         """One chain, for engines that walk chain by chain."""
         start = None if self.starts is None else self.starts[at, chain][None]
-        plan = WalkPlan(self.k, *NO_FLIPS, self.keys[at, chain][None], start, self.descent)
-        return self.forms.gram(int(self.which[at])), plan
+        return WalkPlan(self.k, *NO_FLIPS, self.keys[at, chain][None], start, self.descent)
 
 
 @dataclass(frozen=True, eq=False)

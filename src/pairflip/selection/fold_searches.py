@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines import Tick, get_engine
+from pairflip.engines import RankTooSmall, Tick, get_engine
 from pairflip.engines.base import reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.searches import ManyDescents, ManyFound, ManyPairs, ManyPaths
@@ -26,6 +26,7 @@ from pairflip.selection.launches import Batch, Numbers, run_seconds, tasks_of
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
 from pairflip.selection.walks import (
+    Halted,
     Outcome,
     affordable,
     effort_of,
@@ -37,6 +38,7 @@ from pairflip.selection.walks import (
 )
 
 _FOLDS = 256  # that are searched together: their paths, a block each, fill a device
+_JUDGED = 16  # of these, that one thread looks after when the device has answered
 
 
 def why_not(engine: Any, works: Sequence[Work]) -> str | None:
@@ -144,12 +146,17 @@ def _together(job: int, work: Work, tasks: list[Task]) -> tuple[list[PlannedSear
     }
     if not of_fold:
         return [], tasks
-    without = OneRowOut.of(problem, np.array(list(of_fold.values())))
-    trusted = dict(zip(of_fold, without.trusted.tolist(), strict=True))
-    mine = [task for task in tasks if trusted.get(task.fold)]
+    row = np.array(list(of_fold.values()))
+    trusted = dict(zip(of_fold, OneRowOut.of(problem, row).trusted.tolist(), strict=True))
     alone = [task for task in tasks if not trusted.get(task.fold)]
-    found = PlannedSearch(job, Forms.without_rows(without), np.array(list(of_fold)), mine, stacked=True)
-    return ([found] if mine else []), alone
+    folds, planned = [fold for fold in of_fold if trusted[fold]], []
+    for first in range(0, len(folds), _JUDGED):
+        some = folds[first : first + _JUDGED]
+        forms = Forms.without_rows(OneRowOut.of(problem, np.array([of_fold[fold] for fold in some])))
+        own = set(some)
+        mine = [task for task in tasks if task.fold in own]
+        planned.append(PlannedSearch(job, forms, np.array(some), mine, stacked=True))
+    return planned, alone
 
 
 class Kind(NamedTuple):
@@ -274,25 +281,55 @@ def judge(work: Work, planned: PlannedSearch, answers: Answers) -> list[AnyOutco
     outcomes: list[AnyOutcome] = []
     if answers.lost:
         outcomes += run_batch(work, [task for task in planned.tasks if task.fold in answers.lost], "numba")
+    pairs = _complete(work, planned, answers)
     for kind, which in answers.which.items():
         shape = which.size, kind.last - kind.first
         supports, energies = np.zeros((*shape, kind.size), np.int64), np.zeros(shape)
         if answers.pairs is not None and kind.size == 2:
             for at, form in enumerate(which.tolist()):
-                best = _best_pair(planned.forms.gram(form), answers.pairs, form)
-                if best is None:  # which raises what there is to say
-                    run_batch(work, [Task(2, int(planned.folds[form]), kind.first, kind.last)], "numba")
-                else:
-                    supports[at], energies[at] = best
+                supports[at], energies[at] = pairs[form]
         elif kind.first == 0:
             supports[:, 0] = answers.paths.supports[which, 0, kind.size - 1, : kind.size]
             energies[:, 0] = answers.paths.energies[which, 0, kind.size - 1]
-        for first, descents, found in answers.parts.get(kind, ()):
-            _complete(descents, found)
+        for first, _, found in answers.parts.get(kind, ()):
             part = slice(first, first + found.energies.shape[1])
             supports[:, part], energies[:, part] = found.supports, found.energies
         outcomes += _outcomes(work, planned, kind, which, supports, energies)
     return outcomes
+
+
+def _complete(work: Work, planned: PlannedSearch, answers: Answers) -> dict[int, tuple[Numbers, float]]:
+    """Search the chains that were given up with another engine, and judge pairs; the best pair of each problem.
+
+    Problem by problem, so that no more than one of their matrices is there at a time.
+    """
+    left: dict[int, list[tuple[ManyDescents, ManyFound, int, int]]] = {}
+    for parts in answers.parts.values():
+        for _, descents, found in parts:
+            for at, chain in found.left():
+                left.setdefault(int(descents.which[at]), []).append((descents, found, at, chain))
+    solved = [which for kind, which in answers.which.items() if answers.pairs is not None and kind.size == 2]
+    of_pairs = set(np.concatenate(solved).tolist()) if solved else set()
+    best: dict[int, tuple[Numbers, float]] = {}
+
+    def go_on(_: int) -> None:
+        if work.stop.wanted:
+            raise Halted
+
+    for form in sorted(left.keys() | of_pairs):
+        gram, asked = planned.forms.gram(form), left.get(form, [])
+        pair = _best_pair(gram, answers.pairs, form) if answers.pairs is not None and form in of_pairs else None
+        try:
+            walked = get_engine("numba").walk([(gram, each[0].plan(*each[2:])) for each in asked], tick=go_on)
+        except RankTooSmall:
+            walked = []
+        if len(walked) < len(asked) or (pair is None and form in of_pairs):  # too few columns: this says so
+            run_batch(work, [task for task in planned.tasks if task.fold == planned.folds[form]], "numba")
+        for (_, found, at, chain), result in zip(asked, walked, strict=True):
+            found.supports[at, chain], found.energies[at, chain] = result.support[0], result.final_energy[0]
+        if pair is not None:
+            best[form] = pair
+    return best
 
 
 def _best_pair(gram: Gram, pairs: ManyFound, at: int) -> tuple[Numbers, float] | None:
@@ -315,14 +352,6 @@ def _best_pair(gram: Gram, pairs: ManyFound, at: int) -> tuple[Numbers, float] |
             equal = listed[reaches(energies, lowest, gram.yy)]
             return equal[np.lexsort(equal.T[::-1])[0]], lowest
     return best_support(gram, 2)
-
-
-def _complete(descents: ManyDescents, found: ManyFound) -> None:
-    """Search the chains that were given up with another engine."""
-    pairs = [(at, chain, descents.pair(at, chain)) for at, chain in found.left()]
-    walked = get_engine("numba").walk([pair for _, _, pair in pairs])
-    for (at, chain, _), result in zip(pairs, walked, strict=True):
-        found.supports[at, chain], found.energies[at, chain] = result.support[0], result.final_energy[0]
 
 
 def _outcomes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -169,8 +170,8 @@ def run_searches(
     """
     matrices, found = Matrices(), {at: ManyFound.room(asked) for at, asked in enumerate(together)}
     groups = cut_searches(together, budget // 2)  # the other half is for the tables of running chains
-    left = {at: sum(part.search == at for group in groups for part in group) for at in found}
-    for at in [at for at, parts in left.items() if not parts]:
+    left = Counter(part.search for group in groups for part in group)
+    for at in [at for at in found if not left[at]]:
         yield at, found.pop(at)
     for group in groups:
         matrices.keep_only([together[part.search].forms.root for part in group])
