@@ -86,6 +86,13 @@ def test_supports_are_those_of_the_compiled_engine(device, name):
     assert given_up < searched
 
 
+def test_too_many_minima_are_refused(device):
+    forms = Forms.of(SubsetProblem(np.eye(5) + 0.1, np.arange(5.0)).gram)
+    asked = ManyDescents(forms, np.arange(1), 1, np.zeros((1, 1, 2), np.uint32), Descent(1, searches.MOST_MINIMA + 1))
+    with pytest.raises(ValueError, match=r"remember 33 minima.*Use engine=\"numba\""):
+        CudaEngine().search_many([asked])
+
+
 @pytest.fixture
 def at_once(monkeypatch):
     """Any work is worth the device."""

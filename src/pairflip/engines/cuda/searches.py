@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Tick
+from pairflip.engines.base import Refused, Tick
 from pairflip.engines.cuda.batch import LARGEST, matrix_bytes, refusal
 from pairflip.engines.cuda.device import Matrices
 from pairflip.engines.searches import ManyDescents, ManyFound, ManyPairs, ManyPaths, ManySearches
@@ -72,7 +72,7 @@ def shared_bytes(k: int, n_columns: int) -> int:
 def _shared_limit() -> int:
     import cupy
 
-    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+    return int(cupy.cuda.Device().attributes.get("MaxSharedMemoryPerBlockOptin", 48 * 1024))
 
 
 def home_bytes(k: int, n_columns: int) -> int:
@@ -252,6 +252,8 @@ class _Group:
         if not isinstance(asked, ManyDescents):
             return table
         descent, keys = asked.descent, asked.keys[part].reshape(-1, 2)
+        if descent.pool > MOST_MINIMA:
+            raise Refused(f"a chain is to remember {descent.pool} minima, and the GPU engine remembers {MOST_MINIMA}.")
         table["rounds"], table["minima"] = descent.kicks, descent.pool
         table["least"], table["most"] = descent.columns(asked.k)
         table["key0"], table["key1"] = keys[:, 0], keys[:, 1]
