@@ -13,9 +13,9 @@ import numpy as np
 from pairflip.engines import Engine, Tick, WalkPlan, get_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note
-from pairflip.engines.together import ManyWalked
 from pairflip.jobs import local_threads
-from pairflip.selection.launches import Batch, judge, launches, prepare, run_seconds, walk
+from pairflip.selection import fold_searches, launches
+from pairflip.selection.launches import Batch, run_seconds
 from pairflip.selection.many_folds import AnyOutcome
 from pairflip.selection.tasks import Job, Work, batches
 from pairflip.selection.walks import Halted, run_batch
@@ -27,7 +27,8 @@ _AHEAD = 4000  # answers that wait to be judged: a device that is much faster th
 def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
     """The engine that takes whole batches, if that was asked for ("auto": if it is worth it), otherwise None."""
     if not works[0].selection.anneals:
-        return None  # descents, kicks and paths are the CPU's
+        device = None if works[0].device is None else get_engine(works[0].device)
+        return device if device is not None and fold_searches.why_not(device, works) is None else None
     if engine == "auto":
         from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 
@@ -58,6 +59,9 @@ class Device:
 
     def notes(self, work: Work) -> list[str]:
         """Sizes that the device cannot hold, and what it failed to do."""
+        failed = self._rescued.get(id(work))
+        if not work.selection.anneals:
+            return [] if failed is None else [failed]
         reasons: dict[str, list[int]] = defaultdict(list)
         gram = work.problem.gram
         for size in work.sizes:
@@ -66,7 +70,6 @@ class Device:
             if reason is not None:
                 reasons[reason.rstrip(".")].append(size)
         held = [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
-        failed = self._rescued.get(id(work))
         return held if failed is None else [*held, failed]
 
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
@@ -89,11 +92,13 @@ class _DeviceRun:
         self._lost: str | None = None
         self._events: SimpleQueue[tuple[str, int, Future[Any] | None]] = SimpleQueue()
         self._stop = False
+        # The same steps, prepare, walk and judge, for annealing and for searches.
+        self._way: Any = launches if jobs[0][0].selection.anneals else fold_searches
 
     def outcomes(self, tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
         """(job, outcomes) of all tasks; `tick` hears of flips, and like these from the thread that asks."""
         lanes = list(range(getattr(self._engine, "lanes", 1)))
-        parts, more, walking, judging = launches(self._jobs), True, 0, 0
+        parts, more, walking, judging = self._way.launches(self._jobs), True, 0, 0
         with (
             ThreadPoolExecutor(len(lanes), thread_name_prefix="pairflip-lane") as walkers,
             ThreadPoolExecutor(local_threads(self._n_jobs), thread_name_prefix="pairflip") as judges,
@@ -132,7 +137,7 @@ class _DeviceRun:
 
     def _get_ready(self) -> None:
         """Have the engine prepare for all sizes while the first walks are prepared."""
-        if hasattr(self._engine, "get_ready"):
+        if hasattr(self._engine, "get_ready") and self._way is launches:
             sizes = {(size, work.problem.gram.n_columns) for work, _ in self._jobs for size in work.sizes}
             self._engine.get_ready(sorted(sizes))
 
@@ -141,16 +146,16 @@ class _DeviceRun:
 
     def _walk(self, batch: Batch, lane: int, judges: ThreadPoolExecutor) -> int:
         """Walk one batch; returns how many answers were handed to the judges."""
-        planned, on_cpu = prepare(self._engine, self._jobs, batch)
+        planned, on_cpu = self._way.prepare(self._engine, self._jobs, batch)
         left = dict(enumerate(planned))
 
-        def ready(at: int, walked: ManyWalked) -> None:
+        def ready(at: int, walked: Any) -> None:
             each = left.pop(at)
-            self._follow("judged", each.job, judges.submit(judge, self._jobs[each.job][0], each, walked))
+            self._follow("judged", each.job, judges.submit(self._way.judge, self._jobs[each.job][0], each, walked))
 
         if self._lost is None and planned:
             try:
-                walk(self._engine, planned, ready, self._heard, lane)
+                self._way.walk(self._engine, self._jobs, planned, ready, self._heard, lane)
             except self._failures as error:
                 self._lost = failure_note(error)
         handed = len(planned) - len(left)

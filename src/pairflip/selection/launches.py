@@ -102,7 +102,7 @@ def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[Planne
         work = jobs[job][0]
         held = {size for size in work.sizes if _holds(engine, work, size)}
         too_large = ~np.isin(table[:, 0], list(held))
-        on_cpu[job] += _tasks(table[too_large])
+        on_cpu[job] += tasks_of(table[too_large])
         mine, alone = _together(job, work, table[~too_large])
         planned += mine
         mine, refused = _one_by_one(engine, job, work, alone)
@@ -117,7 +117,8 @@ def _holds(engine: Any, work: Work, size: int) -> bool:
     return bool(size < gram.n_columns and engine.refuses(gram, no_chains) is None)
 
 
-def _tasks(table: Numbers) -> list[Task]:
+def tasks_of(table: Numbers) -> list[Task]:
+    """Rows (size, fold, first, last) as tasks."""
     return [Task(*row) for row in table.tolist()]
 
 
@@ -169,7 +170,7 @@ def _temperatures(work: Work, without: OneRowOut) -> dict[int, Floats]:
 def _one_by_one(engine: Any, job: int, work: Work, table: Numbers) -> tuple[list[Planned], list[Task]]:
     """Final fits and folds of several rows, each on a problem of its own; and what the device cannot hold."""
     planned, refused = [], []
-    ordered = sorted(_tasks(table), key=lambda task: task.fold)
+    ordered = sorted(tasks_of(table), key=lambda task: task.fold)
     for fold, own in groupby(ordered, key=lambda task: task.fold):
         gram, tasks = gram_of(work, fold), list(own)
         forms, only = Forms.of(gram), np.zeros(1, np.int64)
@@ -184,14 +185,17 @@ def _one_by_one(engine: Any, job: int, work: Work, table: Numbers) -> tuple[list
 
 
 def walk(
-    engine: Any, planned: Sequence[Planned], ready: Callable[[int, ManyWalked], None], tick: Tick, lane: int
-) -> None:
+    engine: Any, jobs: Sequence[Job], planned: Sequence[Planned], ready: Callable[[int, ManyWalked], None],
+    tick: Tick, lane: int,
+) -> None:  # fmt: skip
     """Have an engine walk, all at once if it can do that, else pair by pair.
 
     Parameters
     ----------
     engine : Engine
         What walks.
+    jobs : sequence of (Work, tasks)
+        All jobs.
     planned : sequence of Planned
         What is to be walked.
     ready : callable

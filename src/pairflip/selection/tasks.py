@@ -55,7 +55,8 @@ class Work:
     `final_chains` (S,) on all rows. What the schedule means in a fold, its temperatures and numbers of flips, follows
     from the training rows of the fold (`walks.plans`). `sparing`: searches are so short that forming the matrix of a
     fold would take longer, where there are many columns. `first_address` is added to the numbers of folds in the
-    addresses of their random numbers, which are then not those of other folds.
+    addresses of their random numbers, which are then not those of other folds. `device` is the engine that searches
+    folds in place of `engine` where that pays.
     """
 
     problem: SubsetProblem
@@ -68,6 +69,7 @@ class Work:
     notes: tuple[str, ...] = ()
     sparing: bool = False
     first_address: int = 0
+    device: Any = None
     stop: Stop = field(default_factory=lambda: Stop())
 
     @property
@@ -256,9 +258,10 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         check_surface(problem)
     if not problem.loss.quadratic:
         selection, engine = by_descents(problem, selection), check_engine(problem, engine)
-    walker, notes = get_engine(engine), tuple[str, ...]()
+    walker, notes, device = get_engine(engine), tuple[str, ...](), None
     if walker.prefers_many and not selection.anneals:
-        engine, notes = "numba", (ON_THE_CPU,)
+        device = engine if hasattr(walker, "search_many") else None
+        engine, notes = "numba", () if device is not None else (ON_THE_CPU,)
     folds = as_folds(selection.cv, problem, groups)
     check_learnable(problem, folds)
     wanted = check_sizes(problem, selection.sizes, min(problem.rows_present - f.size for f in folds.left_out))
@@ -266,7 +269,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     flips = int(selection.plan.flips(gram.n_columns).sum())
     if not selection.anneals:
         inside, final = FOLD_EFFORTS[selection.effort].chains, FINAL_EFFORTS[selection.effort].chains
-        return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine, notes)
+        return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine, notes, device=device)
     return Work(
         problem=problem,
         selection=selection,

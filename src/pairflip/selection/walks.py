@@ -17,7 +17,7 @@ from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import address_keys
 from pairflip.search.certain import best_support
-from pairflip.search.effort import FINAL_EFFORTS, kick_nanoseconds
+from pairflip.search.effort import FINAL_EFFORTS, Effort, kick_nanoseconds
 from pairflip.search.forward import forward_energies, scale_of
 from pairflip.search.portfolio import NO_FLIPS
 from pairflip.search.settle import settle
@@ -122,16 +122,15 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     tick : callable
         Hears of work that was done.
     """
-    named, largest = work.selection.effort, max(work.sizes)
-    effort = FINAL_EFFORTS[named] if tasks[0].fold == ALL_ROWS else work.fold_effort
-    solved = {task.size: _solved(work, task, gram) for task in tasks if _is_solved(work, task, gram)}
+    effort, largest = effort_of(work, tasks[0].fold), max(work.sizes)
+    solved = {task.size: _solved(work, task, gram) for task in tasks if is_enumerated(work, task, gram)}
     path: list[NDArray[np.int64]] = []
     low = np.zeros(0)
     searched_by = [task for task in tasks if task.size not in solved]
     if any(task.first == 0 or task.size >= gram.n_columns for task in searched_by):
         path, low = walker.path(gram, largest, passes=effort.passes, tick=tick)
     found, pairs, places = [], [], []
-    keys = _keys(work, tasks) if effort.kicks or effort.chains > 1 else []
+    keys = keys_of(work, tasks) if effort.kicks or effort.chains > 1 else []
     steps = no_steps(work)
     for at, task in enumerate(tasks):
         k, from_path, chains = task.size, task.first == 0, task.last - task.first
@@ -155,11 +154,11 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
         for which, first in ((slice(int(from_path), chains), False), (slice(0, int(from_path)), True)):
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
-                descent = _affordable(effort.descent(k, from_path=first), gram, k)
+                descent = affordable(effort.descent(k, from_path=first), gram, k)
                 own = gram.objective in ("several", "grouped", "signed") and task.fold != ALL_ROWS
                 if work.problem.limits.ruled and gram.objective == "several" and task.fold != ALL_ROWS:
-                    affordable = max(2 * k, int(_RULED_NS / kick_nanoseconds(gram, k, 0.0)))
-                    descent = replace(descent, kicks=min(descent.kicks, affordable))
+                    most = max(2 * k, int(_RULED_NS / kick_nanoseconds(gram, k, 0.0)))
+                    descent = replace(descent, kicks=min(descent.kicks, most))
                 elif gram.objective == "deviance" or own:
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
@@ -174,8 +173,23 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
     return found
 
 
-def _is_solved(work: Work, task: Task, gram: Gram) -> bool:
-    """Whether this cell is solved by looking at every support."""
+def effort_of(work: Work, fold: int) -> Effort:
+    """What the searches of a fold, or of all rows, do."""
+    return FINAL_EFFORTS[work.selection.effort] if fold == ALL_ROWS else work.fold_effort
+
+
+def is_enumerated(work: Work, task: Task, gram: Gram) -> bool:
+    """Whether this cell is solved by looking at every support.
+
+    Parameters
+    ----------
+    work : Work
+        Settings and data.
+    task : Task
+        The cell.
+    gram : Gram
+        The problem of its fold.
+    """
     if task.fold == ALL_ROWS or task.size >= gram.n_columns or not (gram.dense or task.size == 1):
         return False
     return work.solves(task.size)
@@ -189,12 +203,20 @@ def _solved(work: Work, task: Task, gram: Gram) -> tuple[NDArray[np.int64], floa
     return gram.candidates[found[0]], found[1]
 
 
-def _affordable(descent: Descent, gram: Gram, k: int) -> Descent:
-    """The same with fewer kicks on tables so wide that each takes long."""
+def affordable(descent: Descent, gram: Gram, k: int) -> Descent:
+    """The same with fewer kicks on tables so wide that each takes long.
+
+    Parameters
+    ----------
+    descent : Descent
+        What a chain would do.
+    gram, k
+        Problem and size.
+    """
     return replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(gram, k, 0.0))))
 
 
-def _keys(work: Work, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
+def keys_of(work: Work, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
     """The keys (chains, 2) of the chains of each task, by their addresses (seed, size, fold, chain)."""
     counts = [task.last - task.first for task in tasks]
     sizes = np.repeat([task.size for task in tasks], counts)
@@ -250,7 +272,7 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
         largest = max(tasks, key=lambda task: task.size)
         raise _too_large(work, largest, gram.n_columns)
     betas = temperatures(work, gram, [task.size for task in tasks])
-    flips, keys = work.schedule.flips(gram.n_columns), _keys(work, tasks)
+    flips, keys = work.schedule.flips(gram.n_columns), keys_of(work, tasks)
     record = work.selection.surface and tasks[0].fold != ALL_ROWS
     return [WalkPlan(t.size, betas[t.size], flips, own, record=record) for t, own in zip(tasks, keys, strict=True)]
 

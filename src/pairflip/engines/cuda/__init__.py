@@ -37,8 +37,10 @@ from pairflip.engines.cuda.device import (
 )
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
+from pairflip.engines.cuda.searches import run_searches, search_refusal
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
 from pairflip.engines.exchange import LadderPlan, LadderResult
+from pairflip.engines.searches import ManyFound, ManySearches
 from pairflip.engines.together import ManyWalked, ManyWalks, completed_many, interleaved, join, share
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.jobs import local_threads
@@ -208,6 +210,29 @@ class CudaEngine:
                     open_parts[part.walks] -= 1
                     if not open_parts[part.walks]:
                         ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
+
+    def refuses_search(self, gram: Gram, largest: int) -> str | None:
+        """Why the device cannot search supports of up to `largest` columns, in one sentence; None when it can."""
+        return search_refusal(gram, largest, free_bytes())
+
+    def search_many(
+        self, together: Sequence[ManySearches], *, tick: Tick | None = None, lane: int = 0
+    ) -> list[ManyFound]:
+        """Descents with kicks, and paths, of many problems, on one lane; several threads may do so at a time.
+
+        Parameters
+        ----------
+        together
+            The searches.
+        tick
+            Hears of chains as they are done.
+        lane
+            As in `walk_many`.
+        """
+        with on_lane(self._devices[lane % len(self._devices)], lane // len(self._devices)):
+            budget = self._memory if self._memory is not None else free_bytes() * 4 // 5 // LANES
+            found = dict(run_searches(together, budget, tick, self._slice_ns))
+        return [found[at] for at in range(len(together))]
 
     def get_ready(self, sizes: Sequence[tuple[int, int]]) -> None:
         """Begin to compile what supports of (k, number of columns) need."""
