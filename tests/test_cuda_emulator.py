@@ -13,9 +13,9 @@ from pairflip.philox import chain_keys
 __all__ = ["device"]
 
 
-@pytest.mark.parametrize("k", [3, pytest.param(58, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("k", [3, 36, pytest.param(58, marks=pytest.mark.slow)])
 def test_chains_are_those_of_the_compiled_engine(device, k):
-    """One warp to a chain and four chains to a block; two warps to a chain."""
+    """One warp to a chain and four chains to a block; accepted flips that wait for each other; two warps to a chain."""
     data = datasets.make_planted(N=4 * k // 3 + 30, alpha=1.5, seed=0)
     problem, betas = SubsetProblem(data.X, data.y), np.geomspace(0.1, 1e3, 5)
     flips = np.full(5, 200 if k < 10 else 20)
