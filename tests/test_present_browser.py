@@ -8,6 +8,7 @@ import pytest
 
 from _curves import ODD, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
+from pairflip import SubsetProblem, posterior, sample
 from pairflip.present import write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
@@ -25,7 +26,15 @@ CURVES = {
     "nothing": lambda: make_curve(rows=40, noise=8, seed=0, names=plain_names(24)),
     "old": lambda: without_size_0(make_curve()),
     "one": lambda: unannealed(make_curve(sizes=[3], columns=5, planted=3)),
+    "models": lambda: posterior(odd_problem()),
+    "sets": lambda: sample(odd_problem(), 3, sweeps=100),
 }
+
+
+def odd_problem():
+    X = np.random.default_rng(0).normal(size=(40, 12))
+    return SubsetProblem(X, X[:, 0] - X[:, 3], names=ODD[:12])
+
 
 # Pairs of texts in one figure whose boxes overlap, and texts that stick out of their figure or the page.
 MESS = """

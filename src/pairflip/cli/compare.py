@@ -13,8 +13,8 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors, say
-from pairflip.cli.result_folder import refuse_folder_of
-from pairflip.cli.select import default_folder
+from pairflip.cli.result_folder import default_folder, refuse_folder_of
+from pairflip.cli.table_file import json_list
 
 if TYPE_CHECKING:
     from pairflip.comparison import Comparison
@@ -104,18 +104,19 @@ def compare(
 def _write(found: Comparison, folder: Path, force: bool, command: str, about: dict[str, str]) -> None:
     """The result folder: the page, the figures, both tables, everything as JSON."""
     from pairflip.cli.result_folder import new_folder
-    from pairflip.present.compare_page import save_comparison_figures, write_comparison
+    from pairflip.present import write_report
+    from pairflip.present.compare_page import save_comparison_figures
 
     with new_folder(folder, force, files=FILES, mark=MARK) as part:
         sized = found.to_pandas()
-        sized["columns"] = [json.dumps(names, ensure_ascii=False) for names in sized["columns"]]
+        sized["columns"] = [json_list(names) for names in sized["columns"]]
         for name, frame in (("comparison.csv", sized), ("methods.csv", found.summary_table())):
             options: dict[str, Any] = {"index": False, "quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
             frame.to_csv(part / name, errors="backslashreplace", **options)
         record = {**found.to_json(), "table": about, "command": command}
         (part / MARK).write_text(json.dumps(record, allow_nan=False) + "\n", encoding="utf-8")
         title = f"{about['source']}: methods that predict {about['target']}"
-        write_comparison(found, part / "compare.html", title=title, command=command, extra={"Table": about["source"]})
+        write_report(found, part / "compare.html", title=title, command=command, extra={"Table": about["source"]})
         save_comparison_figures(found, part / "figures")
 
 

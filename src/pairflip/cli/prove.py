@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_folder import refuse_input
-from pairflip.cli.table_file import check_out, write_lines
+from pairflip.cli.table_file import check_out, json_list, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -161,7 +160,7 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
 def _write(proof: Proof, out: Path) -> None:
     from pairflip.present.proof import r_squared
 
-    names = [json.dumps([proof.names[j] for j in s], ensure_ascii=False) for s in proof.supports.tolist()]
+    names = [json_list([proof.names[j] for j in s]) for s in proof.supports.tolist()]
     lines = zip(range(1, len(names) + 1), proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
     write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], list(lines), "the best sets")
 

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.cli.config import config_text
+from pairflip.cli.config import config_text, settings_comment
+from pairflip.cli.table_file import json_list
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,9 +103,9 @@ def write_files(result: Result, folder: Path) -> None:
 
     curve = result.curve
     sized = curve.to_pandas()
-    sized["columns"] = [json.dumps(names, ensure_ascii=False) for names in sized["columns"]]
+    sized["columns"] = [json_list(names) for names in sized["columns"]]
     if "groups" in sized:
-        sized["groups"] = [json.dumps(names, ensure_ascii=False) for names in sized["groups"]]
+        sized["groups"] = [json_list(names) for names in sized["groups"]]
     _write_csv(sized, folder / "curve.csv")
     if curve.targets is not None:
         _write_csv(target_table(curve), folder / "targets.csv")
@@ -123,11 +124,8 @@ def write_files(result: Result, folder: Path) -> None:
     write_page(curve, record, folder / "report.html")
     save_figures(curve, folder / "figures")
     if result.settings:
-        comment = (
-            "The settings of this result. Again: pairflip select --config run.toml --out another-folder\n"
-            "Paths are relative to the folder of this file."
-        )
-        (folder / "run.toml").write_text(config_text(result.settings, comment), encoding="utf-8")
+        text = config_text(result.settings, settings_comment("select"))
+        (folder / "run.toml").write_text(text, encoding="utf-8")
 
 
 def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:

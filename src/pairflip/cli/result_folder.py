@@ -27,6 +27,13 @@ FILES = frozenset(
 )
 
 
+def default_folder(data: Path | None, what: str = "pairflip") -> Path:
+    """``data.csv`` and ``data.csv.gz`` give ``data-pairflip`` in the current folder."""
+    name = Path("table" if data is None else data.name)
+    stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
+    return Path(f"{stem}-{what}")
+
+
 def refuse_input(out: Path, source: Path | None, what: str) -> None:
     """Refuse to write over the file that is read, however it is spelled or linked.
 

@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.config import path_from
+from pairflip.cli.config import run_settings
 from pairflip.cli.data import ModelOptions, TableOptions, load
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_files import finish
-from pairflip.cli.result_folder import refuse_folder_of, refuse_journal
+from pairflip.cli.result_folder import default_folder, refuse_folder_of, refuse_journal
 from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
     from pairflip.search.averaged import Posterior
     from pairflip.selection import Selection, SizeCurve
-
-_NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
-_INPUTS = ("data", "journal", "column_groups")
 
 
 def select(
@@ -134,14 +131,7 @@ def select(
             del used["loss"]
         if not posterior:
             del used["posterior"]
-        finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
-
-
-def default_folder(data: Path | None, what: str = "pairflip") -> Path:
-    """``data.csv`` and ``data.csv.gz`` give ``data-pairflip`` in the current folder."""
-    name = Path("table" if data is None else data.name)
-    stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
-    return Path(f"{stem}-{what}")
+        finish(curve, loaded.table, command, run_settings(context, used, folder), folder, force, as_json)
 
 
 def _whole(
@@ -173,16 +163,3 @@ def _one_part(problem: SubsetProblem, chosen: Selection, journal: Path, shard: s
         f"Shard {visible(shard)} is done: the journal {visible(str(journal))} holds {chains} finished chains. When all "
         "shards are done, the same command without --shard gives the result; add --merge DIR for journals elsewhere."
     )
-
-
-def _settings(context: typer.Context, used: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Options for run.toml in `folder`, in the order of the help, as texts, numbers and lists of texts."""
-    used = used | {name: path_from(folder, used[name]) for name in _INPUTS if used.get(name) is not None}
-
-    def plain(value: Any) -> Any:
-        if value is None or isinstance(value, (bool, int, float)):
-            return value
-        return [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
-
-    names = [str(parameter.name) for parameter in context.command.params]
-    return {name: plain(used[name]) for name in names if name in used and name not in _NOT_SETTINGS}

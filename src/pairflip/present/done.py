@@ -38,10 +38,22 @@ def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | N
         ("pairflip version", str(curve.version)),
         ("Time", f"{number(curve.seconds, 3)} s"),
     ]
-    if command:
-        found.insert(0, ("Command", command))
-    found += [(str(key), _text(value)) for key, value in (extra or {}).items()]
-    return [(clean(key), clean(value)) for key, value in found]
+    return run_facts(found, command, extra)
+
+
+def run_facts(found: Pairs, command: str | None, extra: Mapping[str, object] | None) -> Pairs:
+    """Facts of a record, with the command before them and what the caller adds behind.
+
+    Parameters
+    ----------
+    found : pairs of texts
+        What the record itself knows.
+    command, extra
+        As in `facts`.
+    """
+    first = [("Command", command)] if command else []
+    more = [(str(key), _text(value)) for key, value in (extra or {}).items()]
+    return [(clean(key), clean(value)) for key, value in (*first, *found, *more)]
 
 
 def _certain(curve: SizeCurve) -> Pairs:
