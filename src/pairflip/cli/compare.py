@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.result_folder import default_folder, refuse_folder_of
+from pairflip.cli.signature import Without
+from pairflip.cli.subjects import ModelOptions, ResultOptions, TableOptions
 from pairflip.cli.table_file import json_list
 
 if TYPE_CHECKING:
@@ -42,29 +44,15 @@ Cv = Annotated[
 
 def compare(
     context: typer.Context,
-    data: o.Data = None,
-    target: o.Target = None,
+    *,
+    table: Annotated[TableOptions, Without("categories")],
     sizes: o.Sizes = None,
     cv: Cv = "10",
     methods: Methods = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    groups: o.Groups = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
+    model: ModelOptions,
     seed: o.Seed = 0,
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
+    results: ResultOptions,
 ) -> None:
     """Compare our search with OMP, LASSO, stepwise selection, PLS, AMP, abess and skglm on the same folds.
 
@@ -79,23 +67,19 @@ def compare(
         o.check_cv(cv)
         named = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
         chosen_peers(named, None)  # what is wrong with the names is said before the table is read
-        folder = default_folder(data, "compared") if out is None else out
-        check_folder(folder, force, files=FILES, mark=MARK)
-        refuse_folder_of(folder, data)
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups
-        )
-        loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or ()), quiet)
+        folder = default_folder(table.data, "compared") if out is None else out
+        check_folder(folder, results.force, files=FILES, mark=MARK)
+        refuse_folder_of(folder, table.data)
+        loaded = load(table)
+        problem = loaded.problem(model, quiet=results.quiet)
         found = run(
             problem, o.parse_sizes(sizes), cv, methods=named, groups=loaded.groups, seed=seed,
-            progress=False if quiet else None,
+            progress=results.progress,
         )  # fmt: skip
-        table = loaded.table
-        about = {"source": table.source, "target": table.target}
+        about = {"source": loaded.table.source, "target": loaded.table.target}
         command = shlex.join(["pairflip", *(context.obj or [])])
-        _write(found, folder, force, command, about)
-        _show(found, folder, as_json, about)
+        _write(found, folder, results.force, command, about)
+        _show(found, folder, results.as_json, about)
         if found.interrupted:
             say("interrupted; the methods that were finished are shown.")
             raise typer.Exit(CODE)

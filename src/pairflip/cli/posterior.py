@@ -11,10 +11,12 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
-from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place
 from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
+from pairflip.cli.signature import Without
+from pairflip.cli.subjects import ModelOptions, ResultOptions, RunOptions, TableOptions
 from pairflip.cli.table_file import json_list
 from pairflip.interrupt import interrupted
 from pairflip.text import number, percent, short
@@ -50,8 +52,11 @@ _HEADS = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_
 
 def posterior(
     context: typer.Context,
-    data: o.Data = None,
-    target: o.Target = None,
+    *,
+    table: Annotated[TableOptions, Without("categories", "groups")],
+    model: ModelOptions,
+    run: Annotated[RunOptions, Without("engine")],
+    results: ResultOptions,
     g: G = "unit",
     prior: Prior = "beta-binomial",
     variance: Variance = None,
@@ -59,25 +64,8 @@ def posterior(
     sweeps: Sweeps = 2000,
     chains: Chains = 4,
     show: Shown = 10,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = -1,
     journal: o.JournalFolder = None,
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
 ) -> None:
     """Say how probable it is that each column belongs in the model, averaged over all models.
 
@@ -87,20 +75,17 @@ def posterior(
     with plain_errors(partial(interrupted, journal, command)):
         from pairflip.search.posterior import posterior as weigh_models
 
-        threads, allowed = o.check_jobs(jobs), parse_counts(sizes)
-        place = checked_place("posterior", out, force, data, journal)
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
-        )
-        loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or ()), quiet)
+        threads, allowed = o.check_jobs(run.jobs), parse_counts(sizes)
+        place = checked_place("posterior", out, results.force, table.data, journal)
+        loaded = load(table)
+        problem = loaded.problem(model, quiet=results.quiet)
         found = weigh_models(
             problem, parse_g(g), parse_prior(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
-            seed=seed, journal=journal, n_jobs=threads,
+            seed=run.seed, journal=journal, n_jobs=threads,
         )  # fmt: skip
         result = _result(found, show, loaded.table)
-        result.write(place, force, loaded.table, command, run_settings(context, context.params, place))
-        if as_json:
+        result.write(place, results.force, loaded.table, command, run_settings(context, context.params, place))
+        if results.as_json:
             print_json(result.record)
         else:
             _print(found, show)

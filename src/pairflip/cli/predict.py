@@ -50,7 +50,6 @@ IndexColumn = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this .csv or .tsv file instead of stdout.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing --out file.")]
 
 
 def predict(
@@ -64,7 +63,7 @@ def predict(
     decimal: o.Decimal = None,
     thousands: o.Thousands = None,
     out: Out = None,
-    force: Force = False,
+    force: o.ForceFile = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
     config: o.Config = None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.result_folder import refuse_input, result_file
 from pairflip.text import visible
@@ -17,10 +18,9 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", metavar="FILE", help="The page.", show_default="report.html next to the result"),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing --out file.")]
 
 
-def report(saved: Saved, out: Out = None, force: Force = False) -> None:
+def report(saved: Saved, out: Out = None, force: o.ForceFile = False) -> None:
     """Build the report again from a saved result.
 
     Example: pairflip report data-pairflip

@@ -11,10 +11,12 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
-from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place
 from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
+from pairflip.cli.signature import Without
+from pairflip.cli.subjects import ModelOptions, ResultOptions, RunOptions, TableOptions
 from pairflip.cli.table_file import Cell, is_table_file, json_list
 from pairflip.interrupt import interrupted
 from pairflip.text import percent, plural, short
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from pairflip.search.states import States
     from pairflip.tables import Table
 
-K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Beta = Annotated[
     str,
     typer.Option("--beta", metavar="BETA", help="Inverse temperature, which multiplies the energy; noise: the inverse "
@@ -47,35 +48,21 @@ _PAIRS = 1000  # in the file
 
 def sample(
     context: typer.Context,
-    data: o.Data = None,
-    k: K = ...,  # type: ignore[assignment]
-    target: o.Target = None,
+    *,
+    table: Annotated[TableOptions, Without("categories", "groups")],
+    model: ModelOptions,
+    run: Annotated[RunOptions, Without("engine")],
+    results: ResultOptions,
+    k: o.K,
     beta: Beta = "noise",
     ladder: Ladder = False,
     sweeps: Sweeps = 2000,
     chains: Chains = 4,
     show: Shown = 10,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
     ridge: o.Ridge = 0.0,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = -1,
     journal: o.JournalFolder = None,
     engine: o.EngineName = "auto",
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
 ) -> None:
     """Draw sets of k columns, the better the more often, and say how often each column is in them.
 
@@ -86,20 +73,18 @@ def sample(
         from pairflip.search.sampling import sample as draw
         from pairflip.search.sampling import temper
 
-        cold, threads = parse_beta(beta), o.check_jobs(jobs)
-        place = checked_place("sample", out, force, data, journal)
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
-        )
-        loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
-        how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "seed": seed, "engine": engine, "n_jobs": threads}
+        cold, threads = parse_beta(beta), o.check_jobs(run.jobs)
+        place = checked_place("sample", out, results.force, table.data, journal)
+        loaded = load(table)
+        problem = loaded.problem(model, ridge=ridge, quiet=results.quiet)
+        how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "engine": engine, "n_jobs": threads}
+        how["seed"] = run.seed
         how["journal"] = journal
         found = temper(problem, k, coldest=cold, **how) if ladder else draw(problem, k, cold, **how)
-        states = None if is_table_file(place) else _states(found, quiet)
+        states = None if is_table_file(place) else _states(found, results.quiet)
         result = _result(found, show, loaded.table, states)
-        result.write(place, force, loaded.table, command, run_settings(context, context.params, place))
-        if as_json:
+        result.write(place, results.force, loaded.table, command, run_settings(context, context.params, place))
+        if results.as_json:
             print_json(result.record)
         else:
             _print(found, show)
