@@ -6,7 +6,7 @@ import json
 import pytest
 
 from _cli import assert_refused, invoke, small_table, tree
-from pairflip.cli.probability_files import files_of
+from pairflip.cli.probability_files import contents_of
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_posterior_leaves_a_folder(data, tmp_path):
     assert shown.stdout.startswith("2 of 6 columns have a probability of 50 % or more")
     assert "Report: small-posterior/report.html" in shown.stdout
     folder = tmp_path / "small-posterior"
-    assert {path.name for path in folder.iterdir()} == files_of("posterior")["files"]
+    assert {path.name for path in folder.iterdir()} == contents_of("posterior").files
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "small.csv: which columns belong in a model of y" in page
     record = json.loads((folder / "posterior.json").read_text())
@@ -47,7 +47,7 @@ def test_sample_leaves_a_folder_that_makes_itself_again(data, tmp_path):
     shown = invoke(*words, "--out", "one", "--quiet")
     assert shown.exit_code == 0, shown.stderr
     folder = tmp_path / "one"
-    assert {path.name for path in folder.iterdir()} >= files_of("sample")["files"] - {"states.csv"}
+    assert {path.name for path in folder.iterdir()} >= contents_of("sample").files - {"states.csv"}
     assert (folder / "states.csv").exists() == ("How many sets there are" in (folder / "report.html").read_text())
     assert [row["column"] for row in rows_of(folder / "inclusion.csv")][:2] == ["a", "d"]
     assert "b" not in [row["column"] for row in rows_of(folder / "inclusion.csv")]

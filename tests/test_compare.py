@@ -14,7 +14,7 @@ from pairflip import Comparison, SubsetProblem, compare, select_size
 from pairflip.comparison import register_peer
 from pairflip.comparison.registry import PEERS
 from pairflip.present.compare_page import comparison_sheet, save_comparison_figures
-from pairflip.present.sheet import About
+from pairflip.present.done import About
 from pairflip.selection.folds import as_folds
 
 M, N, SIZES = 40, 10, range(1, 5)

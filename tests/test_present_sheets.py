@@ -9,11 +9,11 @@ from _curves import ODD
 from _errors import sentence_of
 from _page import Outline
 from pairflip import Samples, SubsetProblem, posterior, sample, write_report
+from pairflip.present.done import About
 from pairflip.present.mixing import disagreement, ladder_doubts, rate_words
 from pairflip.present.model_words import model_doubts
 from pairflip.present.probability_page import posterior_sheet, samples_sheet
 from pairflip.present.set_words import set_doubts
-from pairflip.present.sheet import About
 from pairflip.search.states import States
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +11,11 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
 from pairflip.cli.data import load
-from pairflip.cli.errors import plain_errors
-from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place
+from pairflip.cli.errors import plain_errors, typed
+from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
 from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
 from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ModelOptions, ResultOptions, RunOptions, TableOptions
+from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
 from pairflip.cli.table_file import json_list
 from pairflip.interrupt import interrupted
 from pairflip.text import number, percent, short
@@ -42,18 +41,14 @@ Sizes = Annotated[
 Sweeps = Annotated[int, typer.Option(min=20, help="Length of a walk among models, if there are too many to visit all.")]
 Chains = Annotated[int, typer.Option(min=1, help="Number of such walks.")]
 Shown = Annotated[int, typer.Option("--show", metavar="N", min=1, help="How many columns and models to print.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Result folder; a .csv or .tsv file: the columns alone.",
-                 show_default="name of the table + -posterior"),
-]  # fmt: skip
+Out = Annotated[Path | None, folder_or_table("posterior")]
 _HEADS = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd")
 
 
 def posterior(
     context: typer.Context,
     *,
-    table: Annotated[TableOptions, Without("categories", "groups")],
+    table: PlainTable,
     model: ModelOptions,
     run: Annotated[RunOptions, Without("engine")],
     results: ResultOptions,
@@ -71,7 +66,7 @@ def posterior(
 
     Example: pairflip posterior data.csv --target y
     """
-    command = shlex.join(["pairflip", *(context.obj or [])])
+    command = typed(context)
     with plain_errors(partial(interrupted, journal, command)):
         from pairflip.search.posterior import posterior as weigh_models
 

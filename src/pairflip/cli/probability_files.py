@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from pairflip.cli.config import config_text, settings_comment
 from pairflip.cli.result_folder import (
+    FolderContents,
     check_folder,
     default_folder,
     new_folder,
@@ -28,16 +31,29 @@ if TYPE_CHECKING:
 Lines = tuple[Sequence[str], Sequence[Sequence[Cell]]]
 """Headings and rows of a file."""
 COLUMNS = "inclusion.csv"
-_COMMON = ("figures", COLUMNS, "report.html", "run.toml")
+
+
+def folder_or_table(command: str) -> Any:
+    """The option --out of a command."""
+    return typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Result folder; a .csv or .tsv file: the columns alone.",
+        show_default=f"name of the table + -{command}",
+    )
+
+
+_COMMON = {"figures", COLUMNS, "report.html", "run.toml"}
 _OWN = {
-    "posterior": ("models.csv", "posterior.json", "sizes.csv"),
-    "sample": ("pairs.csv", "sample.json", "sets.csv", "states.csv", "temperatures.csv"),
+    "posterior": {"models.csv", "posterior.json", "sizes.csv"},
+    "sample": {"pairs.csv", "sample.json", "sets.csv", "states.csv", "temperatures.csv"},
 }
 
 
-def files_of(command: str) -> dict[str, Any]:
-    """What the result folder of a command holds, for `check_folder` and `new_folder`."""
-    return {"files": frozenset((*_COMMON, *_OWN[command])), "mark": f"{command}.json"}
+def contents_of(command: str) -> FolderContents:
+    """What the result folder of a command holds."""
+    return FolderContents(frozenset(_COMMON | _OWN[command]), f"{command}.json")
 
 
 def checked_place(command: str, out: Path | None, force: bool, data: Path | None, journal: Path | None) -> Path:
@@ -58,7 +74,7 @@ def checked_place(command: str, out: Path | None, force: bool, data: Path | None
         refuse_input(place, data, "the table")
         refuse_journal(journal, None, data)
     else:
-        check_folder(place, force, **files_of(command))
+        check_folder(place, force, contents_of(command))
         refuse_folder_of(place, data)
         refuse_journal(journal, place, data)
     return place
@@ -92,7 +108,7 @@ class ProbabilityResult:
         if is_table_file(place):
             write_lines(place, *self.tables[COLUMNS], "the probabilities")
             return
-        with new_folder(place, force, **files_of(self.command)) as part:
+        with new_folder(place, force, contents_of(self.command)) as part:
             for name, lines in self.tables.items():
                 write_lines(part / name, *lines, "the table")
             whole = {**self.record, "command": typed, "run": dict(settings)}

@@ -14,8 +14,7 @@ from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_folder import refuse_input
-from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ModelOptions, ResultOptions, RunOptions, TableOptions
+from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
 from pairflip.cli.table_file import check_out, json_list, write_lines
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ Out = Annotated[
 
 def prove(
     *,
-    table: Annotated[TableOptions, Without("categories", "groups")],
+    table: PlainTable,
     model: ModelOptions,
     limits: LimitOptions,
     run: RunOptions,
@@ -145,13 +144,13 @@ def _write(proof: Proof, out: Path) -> None:
 def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
     from pairflip.cli.shown import print_json, print_rows
     from pairflip.present.proof import HEADS, best_rows, count_words, proof_record, proof_sentence
-    from pairflip.text import short
+    from pairflip.text import lower_heads, short
 
     if as_json:
         print_json(proof_record(proof, budget) | about)
         return
     shown = replace(proof, names=[short(name) for name in proof.names])
-    print_rows([head.lower() if head != "R2" else head for head in HEADS], best_rows(shown))
+    print_rows(lower_heads(HEADS), best_rows(shown))
     typer.echo()
     if counts := count_words(proof):
         typer.echo(counts)

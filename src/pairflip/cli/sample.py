@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +11,11 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
 from pairflip.cli.data import load
-from pairflip.cli.errors import plain_errors, say
-from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place
+from pairflip.cli.errors import plain_errors, say, typed
+from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
 from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
 from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ModelOptions, ResultOptions, RunOptions, TableOptions
+from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
 from pairflip.cli.table_file import Cell, is_table_file, json_list
 from pairflip.interrupt import interrupted
 from pairflip.text import percent, plural, short
@@ -37,11 +36,7 @@ Ladder = Annotated[
 Sweeps = Annotated[int, typer.Option(min=1, help="Sweeps (as many attempted flips as columns) that count.")]
 Chains = Annotated[int, typer.Option(min=1, help="Independent walks, or ladders.")]
 Shown = Annotated[int, typer.Option("--show", metavar="N", min=1, help="How many columns and sets to print.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Result folder; a .csv or .tsv file: the columns alone.",
-                 show_default="name of the table + -sample"),
-]  # fmt: skip
+Out = Annotated[Path | None, folder_or_table("sample")]
 _HEADS = ("column", "inclusion_probability", "inclusion_se")
 _PAIRS = 1000  # in the file
 
@@ -49,7 +44,7 @@ _PAIRS = 1000  # in the file
 def sample(
     context: typer.Context,
     *,
-    table: Annotated[TableOptions, Without("categories", "groups")],
+    table: PlainTable,
     model: ModelOptions,
     run: Annotated[RunOptions, Without("engine")],
     results: ResultOptions,
@@ -68,7 +63,7 @@ def sample(
 
     Example: pairflip sample data.csv --target y --k 5
     """
-    command = shlex.join(["pairflip", *(context.obj or [])])
+    command = typed(context)
     with plain_errors(partial(interrupted, journal, command)):
         from pairflip.search.sampling import sample as draw
         from pairflip.search.sampling import temper

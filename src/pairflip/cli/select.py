@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -14,7 +13,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
 from pairflip.cli.data import load
-from pairflip.cli.errors import plain_errors
+from pairflip.cli.errors import plain_errors, typed
 from pairflip.cli.limits import LimitOptions
 from pairflip.cli.options import in_model, in_results, in_search
 from pairflip.cli.result_files import finish
@@ -110,7 +109,7 @@ def select(
 
     Example: pairflip select data.csv --target y
     """
-    command = shlex.join(["pairflip", *(context.obj or [])])
+    command = typed(context)
     with plain_errors(partial(interrupted, journal, command)):
         from pairflip.cli.result_folder import check_folder
 

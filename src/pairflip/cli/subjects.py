@@ -10,6 +10,7 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.options import in_model, in_search, in_table
+from pairflip.cli.signature import Without
 
 Names = list[str] | None
 
@@ -49,6 +50,10 @@ class TableOptions:
     groups: Annotated[
         str | None, in_table(metavar="NAME", help="Column of groups; rows of a group are left out together.")
     ] = None
+
+
+PlainTable = Annotated[TableOptions, Without("categories", "groups")]
+"""Where nothing is held out, and single columns are chosen."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,11 @@ def check_out(out: Path, force: bool) -> None:
     if not is_table_file(out):
         has = f"has the suffix {out.suffix}" if out.suffix else "has no suffix"
         raise ValueError(f"--out {str(out)!r} {has}; expected a .csv or .tsv file, which is what is written.")
+    refuse_existing(out, force)
+
+
+def refuse_existing(out: Path, force: bool) -> None:
+    """Refuse a file that is there, unless it may be replaced."""
     if out.exists() and not force:
         raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
 

@@ -15,10 +15,11 @@ from pairflip.present.compare_figures import (
     plot_energy_seconds,
 )
 from pairflip.present.compare_words import HEADS, cautions, explanation, matrix, method_rows, sentence, title_of
-from pairflip.present.done import Pairs
+from pairflip.present.done import About, Pairs
 from pairflip.present.registry import FigureTable
-from pairflip.present.save import save_figure
-from pairflip.present.sheet import About, Section, Sheet, both_widths
+from pairflip.present.save import save_all
+from pairflip.present.sheet import Section, Sheet, both_widths
+from pairflip.present.style import figure_of
 from pairflip.text import clean
 
 if TYPE_CHECKING:
@@ -83,11 +84,7 @@ def comparison_sheet(found: Comparison, about: About) -> Sheet:
 
 def save_comparison_figures(found: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
     """Write both figures as SVG and PNG into `folder` (made if missing)."""
-    from pairflip.present.style import figure_of
-
-    home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
-    return [path for name, plot in FIGURES.items() for path in save_figure(figure_of(plot(found)), home, name)]
+    return save_all(((name, figure_of(plot(found))) for name, plot in FIGURES.items()), folder)
 
 
 def _shape(numbers: object, wide: bool) -> tuple[float, float]:
@@ -109,6 +106,4 @@ def _facts(found: Comparison, about: About) -> Pairs:
         ("Folds", f"{found.n_folds:,}: {found.folds}"),
         ("Seed", str(found.seed)),
     ]
-    if about.command:
-        told.append(("Command", clean(about.command)))
-    return [*told, *((clean(key), clean(value)) for key, value in (about.extra or {}).items())]
+    return about.facts(told)

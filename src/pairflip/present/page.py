@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from pairflip.present.content import page_content
+from pairflip.present.done import About
 from pairflip.present.page_files import content_policy, page_text, template_environment
 from pairflip.present.save import write_whole
 from pairflip.selection.curve import SizeCurve
@@ -18,7 +19,7 @@ from pairflip.selection.further import with_posterior
 
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison
-    from pairflip.present.sheet import About, Sheet
+    from pairflip.present.sheet import Sheet
     from pairflip.search.averaged import Posterior
     from pairflip.search.samples import Samples
     from pairflip.search.states import States
@@ -60,15 +61,13 @@ def write_report(
     states
         Beside samples: what `density_of_states` made of them.
     """
-    from pairflip.present.sheet import About
-
     about = About(title, target, dropped, command, extra)
     if not isinstance(record, SizeCurve):
         _refuse(record, "a SizeCurve", row_names=row_names, posterior=posterior)
         return _sheet(record, about, states).write(path)
     _refuse(record, "Samples", states=states)
     curve = record if posterior is None else with_posterior(record, posterior)
-    html = render(curve, **vars(about), row_names=row_names)
+    html = render(curve, row_names=row_names, **vars(about))
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
@@ -100,11 +99,10 @@ def _sheet(record: Any, about: About, states: States | None) -> Sheet:
     )
 
 
-def render(curve: SizeCurve, **options: Any) -> str:
+def render(curve: SizeCurve, *, row_names: Sequence[object] | None = None, **about: Any) -> str:
     """The page as text; options as in `write_report`. The same curve gives the same text."""
     style, script = page_text("style.css"), page_text("report.js")
-    defaults = {"title": None, "target": None, "dropped": (), "command": None, "extra": None, "row_names": None}
-    content = page_content(curve, **{**defaults, **options})
+    content = page_content(curve, About(**about), row_names)
     data = content.pop("data")
     return (
         template_environment()

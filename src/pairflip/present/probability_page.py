@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pairflip
-from pairflip.present.done import Pairs, flat, left_out, run_facts
+from pairflip.present.done import About, Pairs, flat
 from pairflip.present.inclusion import InclusionBars, draw_inclusion, inclusion_bars, inclusion_shape, plot_inclusion
 from pairflip.present.mixing import rate_words
 from pairflip.present.model_words import (
@@ -19,7 +19,7 @@ from pairflip.present.model_words import (
     size_table,
 )
 from pairflip.present.registry import FigureTable
-from pairflip.present.save import save_figure
+from pairflip.present.save import save_all
 from pairflip.present.set_words import (
     inclusion_table,
     pair_table,
@@ -30,7 +30,7 @@ from pairflip.present.set_words import (
     state_table,
     temperature_table,
 )
-from pairflip.present.sheet import About, Section, Sheet, both_widths
+from pairflip.present.sheet import Section, Sheet, both_widths
 from pairflip.present.states import draw_states, plot_density_of_states, states_numbers
 from pairflip.present.style import figure_of
 from pairflip.text import clean, number, plural
@@ -65,7 +65,7 @@ def posterior_sheet(found: Posterior, about: About) -> Sheet:
     return Sheet(
         title=about.heading("How probable it is that a column belongs in the model"),
         version=pairflip.__version__,
-        target=clean(about.target) if about.target else None,
+        target=about.target_shown,
         lead=f"{problem.n_rows:,} rows, {problem.n_columns:,} columns, averaged over models of {_sizes(found)}.",
         answer=model_answer(found),
         cautions=doubts,
@@ -100,7 +100,7 @@ def samples_sheet(found: Samples, about: About, states: States | None = None) ->
     return Sheet(
         title=about.heading(f"Sets of {plural(found.k, 'column')} at a finite temperature"),
         version=pairflip.__version__,
-        target=clean(about.target) if about.target else None,
+        target=about.target_shown,
         lead=f"{known['rows']:,} rows, {known['columns']:,} columns, {plural(found.energies[:, -1].size, 'set')} of "
         f"{plural(found.k, 'column')} drawn.",
         answer=set_answer(found),
@@ -131,12 +131,10 @@ def save_probability_figures(
     states : States, optional
         Drawn, too, if given.
     """
-    home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
     figures = {"inclusion": plot_inclusion(found)}
     if states is not None:
         figures["density_of_states"] = plot_density_of_states(states)
-    return [path for name, ax in figures.items() for path in save_figure(figure_of(ax), home, name)]
+    return save_all(((name, figure_of(ax)) for name, ax in figures.items()), folder)
 
 
 def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:
@@ -157,16 +155,12 @@ def _counted(states: States) -> Section:
 
 def _done(facts: Pairs, settings: dict[str, object], note: str, about: About, method: str) -> Section:
     """What was done: facts, settings, what was left out of the table."""
-    tables = {
-        "facts": FigureTable(
-            "", ["What", "Value"], run_facts(facts, about.command, about.extra), "Data, version, time", 2
-        )
-    }
+    tables = {"facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, time", 2)}
     if settings:
         heads, about_all = ["Setting", "Value"], "All that the draws depend on, apart from the numbers of the chains"
         tables["settings"] = FigureTable("Settings", heads, flat(settings), about_all, 2)
     texts = [f"Note: {clean(note)}."] if note else []
-    return Section("What was done", texts, tables=tables, dropped=left_out(about.dropped), note=_SHARED_NAMES + method)
+    return Section("What was done", texts, tables=tables, dropped=about.left_out, note=_SHARED_NAMES + method)
 
 
 def _data(rows: int, columns: int, data_hash: str) -> Pairs:

@@ -6,7 +6,7 @@ Comparisons, probabilities of models and samples of sets have one; each says wha
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,25 +20,9 @@ from pairflip.present.page_files import content_policy, page_text, template_envi
 from pairflip.present.registry import FigureTable
 from pairflip.present.save import write_whole
 from pairflip.present.style import page_axes
-from pairflip.text import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-@dataclass(frozen=True)
-class About:
-    """What is known about a run beside its record; the parameters of `write_report`."""
-
-    title: str | None = None
-    target: str | None = None
-    dropped: Iterable[str | tuple[str, str]] = ()
-    command: str | None = None
-    extra: Mapping[str, object] | None = None
-
-    def heading(self, usual: str) -> str:
-        """The title of the page: what was asked for, or the usual one."""
-        return clean(self.title) if self.title else usual
 
 
 @dataclass(frozen=True)
