@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from _curves import ODD, make_curve, plain_names, unannealed
+from _curves import ODD, make_curve, odd_problem, plain_names, unannealed
 from _older_curve import without_size_0
-from pairflip import SubsetProblem, posterior, sample
+from pairflip import posterior, sample
 from pairflip.present import write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
@@ -29,11 +29,6 @@ CURVES = {
     "models": lambda: posterior(odd_problem()),
     "sets": lambda: sample(odd_problem(), 3, sweeps=100),
 }
-
-
-def odd_problem():
-    X = np.random.default_rng(0).normal(size=(40, 12))
-    return SubsetProblem(X, X[:, 0] - X[:, 3], names=ODD[:12])
 
 
 # Pairs of texts in one figure whose boxes overlap, and texts that stick out of their figure or the page.

@@ -5,23 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from _curves import ODD
+from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline
-from pairflip import Samples, SubsetProblem, posterior, sample, write_report
+from pairflip import Samples, posterior, sample, write_report
 from pairflip.present.done import About
 from pairflip.present.mixing import disagreement, ladder_doubts, rate_words
 from pairflip.present.model_words import model_doubts
 from pairflip.present.probability_page import posterior_sheet, samples_sheet
 from pairflip.present.set_words import set_doubts
 from pairflip.search.states import States
-
-
-def problem(n=13, m=40, **options):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(m, n))
-    y = 2 * X[:, 0] - X[:, 3] + 0.4 * X[:, 5] + rng.normal(size=m)
-    return SubsetProblem(X, y, names=ODD[:n], **options)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +71,7 @@ def test_the_page_of_sets_has_their_numbers_and_conditions(drawn):
     assert page.count("<svg") == 4
     assert "proportional to exp(-beta E(S))" in shown
     assert "each has the probability 23 %" in shown  # 3 of 13
-    assert "4 walks of 200 sweeps after 40 that do not count, a draw after every sweep" in shown
+    assert "4 chains of 200 sweeps after 40 that do not count, a draw after every sweep" in shown
     assert "How many sets there are at an energy" in shown
     assert samples_sheet(drawn, About()).render().count("<svg") == 2
 

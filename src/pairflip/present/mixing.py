@@ -115,12 +115,12 @@ def rate_words(found: Samples | Posterior) -> str:
         moves = [f"{percent(share)} of those that {name} {_MOVES[name]}" for name, share in found.acceptance.items()]
         chains, draws = found.sizes.shape
         return (
-            f"{plural(chains, 'walk')} of {plural(draws, 'sweep')} among models, {found.visited:,} moves in all. "
+            f"{plural(chains, 'chain')} of {plural(draws, 'sweep')} among models, {found.visited:,} moves in all. "
             f"Accepted: {', '.join(moves)}."
         )
     chains, places, _ = found.energies.shape
     words = [
-        f"{plural(chains, 'walk' if places == 1 else 'ladder')} of {plural(found.sweeps, 'sweep')} after "
+        f"{plural(chains, 'chain' if places == 1 else 'ladder')} of {plural(found.sweeps, 'sweep')} after "
         f"{found.burn_in:,} that do not count, a draw after {_every(found.thin)}: "
         f"{percent(float(found.acceptance[-1]))} of the flips were accepted"
         + (" at the coldest temperature." if places > 1 else ".")
