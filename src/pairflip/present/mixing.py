@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import chdtri
 
 from pairflip.least_squares import Floats
 from pairflip.present.halves import NAME_LENGTH
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
     from pairflip.search.samples import Samples
 
-APART = 6.0
-"""Chains of which a column has shares that differ by more than so many standard errors of one chain disagree ..."""
+CHANCE = 1e-6
+"""Chains disagree about a column if the variance of their shares is so improbable, ..."""
+UNDERRATED = 4.0
+"""... is so many times what errors say, ..."""
 CLEARLY = 0.1
-"""... if the shares differ by so much, too."""
+"""... and the shares differ by so much."""
 ROUGH = 0.05
 """A Monte Carlo error above this is pointed out."""
 SELDOM = 0.1
@@ -46,13 +49,16 @@ def chain_shares(found: Samples | Posterior) -> Floats:
 def disagreement(found: Samples | Posterior) -> Disagreement | None:
     """Where chains disagree by more than chance, the column about which they do most.
 
-    The standard error of the mean of C chains, from parts of each, times the root of C is that of one chain. Chains
-    that stay where they began have parts that are all alike, and means that differ.
+    The squared error of the mean of C chains, from parts of each, is one C-th of the variance of chains, if their parts
+    are independent; the ratio of the two has a chi-squared distribution with C - 1 degrees of freedom, divided by
+    these. Chains that stay where they began have parts that are all alike, and means that differ.
     """
     shares = chain_shares(found)
+    chains = len(shares)
+    limit = max(UNDERRATED, float(chdtri(chains - 1, CHANCE)) / (chains - 1))
     lowest, highest = shares.min(axis=0), shares.max(axis=0)
     gap = highest - lowest
-    gap[(gap < CLEARLY) | (gap <= APART * np.sqrt(len(shares)) * found.inclusion_se)] = 0.0
+    gap[(gap < CLEARLY) | (shares.var(axis=0, ddof=1) <= limit * chains * found.inclusion_se**2)] = 0.0
     worst = int(gap.argmax())
     return Disagreement(worst, float(lowest[worst]), float(highest[worst])) if gap[worst] else None
 
