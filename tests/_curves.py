@@ -1,9 +1,11 @@
-"""Size curves for the tests of figures and report: made by least squares on a planted table, without any search."""
+"""Size curves for the tests of figures and report, made by least squares on a planted table without any search; and a
+problem with odd names."""
 
 import dataclasses
 
 import numpy as np
 
+from pairflip import SubsetProblem
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import AnnealCurves, StandIns
 
@@ -23,6 +25,14 @@ ODD = [
     "nul\x00 and \u202eright to left",
     "{{ 7 * 7 }} {% raw %}",
 ]
+
+
+def odd_problem(n=13, m=40, **options):
+    """Columns with odd names, of which 0, 3 and 5 predict the target."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(m, n))
+    y = 2 * X[:, 0] - X[:, 3] + 0.4 * X[:, 5] + rng.normal(size=m)
+    return SubsetProblem(X, y, names=ODD[:n], **options)
 
 
 def make_curve(

@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from pairflip import Comparison, SubsetProblem, compare, select_size
 from pairflip.comparison import register_peer
 from pairflip.comparison.registry import PEERS
-from pairflip.present.compare_page import render_comparison, save_comparison_figures
+from pairflip.present.compare_page import comparison_sheet, save_comparison_figures
+from pairflip.present.done import About
 from pairflip.selection.folds import as_folds
 
 M, N, SIZES = 40, 10, range(1, 5)
@@ -251,13 +252,13 @@ def test_what_other_methods_do_not_have_is_refused(options, message):
 
 def test_page_notebook_and_figures(problem, tmp_path):
     found = compare(problem, [1, 2], 4, methods=["quick", "omp"], peers={"<b>mine</b>": Ridge(), "bad": Breaks()})
-    page = render_comparison(found, title="a < b", command="pairflip compare")
+    page = comparison_sheet(found, About(title="a < b", command="pairflip compare")).render()
     assert "<script" not in page
     assert "<b>mine" not in page
     assert "&lt;b&gt;mine" in page
     assert "out of luck" in page
     assert page.count("<svg") == 4
-    assert render_comparison(found, title="a < b", command="pairflip compare") == page
+    assert comparison_sheet(found, About(title="a < b", command="pairflip compare")).render() == page
     shown = found._repr_html_()
     assert "<svg" in shown
     assert "&lt;b&gt;mine" in shown

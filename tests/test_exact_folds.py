@@ -165,7 +165,7 @@ def test_final_fits_are_proved_and_kept_in_the_file(tmp_path):
 
 def test_the_page_says_for_which_sizes_nothing_was_left_to_a_search():
     X, y = planted()
-    done = dict(facts(select_size(SubsetProblem(X, y), [1, 2, 3, 5, 12], 3), None, None))
+    done = dict(facts(select_size(SubsetProblem(X, y), [1, 2, 3, 5, 12], 3)))
     assert done["Solved in every fold by looking at all sets"] == "sizes 1 to 3, 5, 12"
     assert done["Proved to be the best on all rows"] == "sizes 1 to 3, 5"
 

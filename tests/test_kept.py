@@ -211,7 +211,7 @@ def test_the_commands_resume(command, here):
     small_table("small.csv")
     Path("sub").mkdir()
     more = ["--k", "2"] if command == "sample" else []
-    words = [command, "small.csv", "--target", "y", "--sweeps", "40", "--json", *more]
+    words = [command, "small.csv", "--target", "y", "--sweeps", "40", "--json", "--out", "p.csv", "--force", *more]
     plain, first, again = (invoke(*words, *own) for own in ([], ["--journal", "run"], ["--journal", "run"]))
     assert plain.exit_code == 0, plain.stderr
     assert plain.stdout == first.stdout == again.stdout

@@ -342,14 +342,16 @@ def test_the_command_says_the_same(tmp_path, monkeypatch):
     assert "g = 20" in shown.stdout
     assert "all models alike" in shown.stdout
     told = json.loads(
-        invoke("posterior", "small.csv", "--target", "y", "--g", "20", "--prior", "uniform", "--json").stdout
+        invoke(
+            "posterior", "small.csv", "--target", "y", "--g", "20", "--prior", "uniform", "--json", "--out", "q.csv"
+        ).stdout
     )
     y, X = planted()
     found = posterior(SubsetProblem(X, y), 20.0, "uniform")
     first = told["columns"][0]
     assert first["inclusion_probability"] == pytest.approx(found.inclusion_probability.max())
     assert len((tmp_path / "p.csv").read_text().splitlines()) == X.shape[1] + 1
-    fewer = json.loads(invoke(*command, "--sizes", "0-2", "--json").stdout)
+    fewer = json.loads(invoke(*command, "--sizes", "0-2", "--json", "--out", "r.csv").stdout)
     assert sum(fewer["size_probability"][:3]) == pytest.approx(1.0)
 
 

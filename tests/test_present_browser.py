@@ -6,8 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from _curves import ODD, make_curve, plain_names, unannealed
+from _curves import ODD, make_curve, odd_problem, plain_names, unannealed
 from _older_curve import without_size_0
+from pairflip import posterior, sample
 from pairflip.present import write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
@@ -25,7 +26,10 @@ CURVES = {
     "nothing": lambda: make_curve(rows=40, noise=8, seed=0, names=plain_names(24)),
     "old": lambda: without_size_0(make_curve()),
     "one": lambda: unannealed(make_curve(sizes=[3], columns=5, planted=3)),
+    "models": lambda: posterior(odd_problem()),
+    "sets": lambda: sample(odd_problem(), 3, sweeps=100),
 }
+
 
 # Pairs of texts in one figure whose boxes overlap, and texts that stick out of their figure or the page.
 MESS = """

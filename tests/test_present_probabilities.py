@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from _cli import assert_refused, invoke, planted, without_figures, write_csv
-from _curves import ODD, make_curve
+from _curves import make_curve
+from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline
 from pairflip import (
@@ -28,13 +29,6 @@ from pairflip.present.probabilities import disagreement, probability_bars
 from pairflip.present.states import states_numbers
 from pairflip.search.states import States
 from pairflip.selection import with_posterior
-
-
-def problem(n=13, m=40, **options):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(m, n))
-    y = 2 * X[:, 0] - X[:, 3] + 0.4 * X[:, 5] + rng.normal(size=m)
-    return SubsetProblem(X, y, names=ODD[:n], **options)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from _cli import assert_refused, invoke, planted, without_figures, write_csv
 from _page import Outline
 from pairflip import SubsetProblem, figures, select_size
-from pairflip.cli.options import DEFAULT_STABILITY
+from pairflip.cli.select import DEFAULT_STABILITY
 from pairflip.present.answer import answer_of
 from pairflip.present.halves import null_words, stability_record, stability_words
 from pairflip.present.page import render

@@ -241,6 +241,11 @@ def _finite(value: float, form: str) -> str:
     return f"{value:{form}}" if math.isfinite(value) else NOTHING
 
 
+def lower_heads(heads: Iterable[str]) -> list[str]:
+    """Headings of a page as those of a plain table: in lower case, but for abbreviations (R2, CPU s)."""
+    return [head if head[1:2].isupper() or head[1:2].isdigit() else head.lower() for head in heads]
+
+
 def plural(count: int, word: str) -> str:
     """``1 column``, ``1,234 columns``."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -19,6 +19,7 @@ from pairflip.cli.report import report
 from pairflip.cli.reproduce import reproduce
 from pairflip.cli.sample import sample
 from pairflip.cli.select import select
+from pairflip.cli.signature import expanded
 from pairflip.cli.theory import theory
 
 app = typer.Typer(
@@ -45,4 +46,4 @@ def main(
 
 
 for command in (select, fit, prove, posterior, sample, predict, compare, report, theory, reproduce, demo, doctor):
-    app.command()(command)
+    app.command()(expanded(command))

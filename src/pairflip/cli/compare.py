@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import ModelOptions, TableOptions, load
-from pairflip.cli.errors import plain_errors, say
-from pairflip.cli.result_folder import refuse_folder_of
-from pairflip.cli.select import default_folder
+from pairflip.cli.data import load
+from pairflip.cli.errors import plain_errors, say, typed
+from pairflip.cli.result_folder import FolderContents, default_folder, refuse_folder_of
+from pairflip.cli.signature import Without
+from pairflip.cli.subjects import ModelOptions, ResultOptions, TableOptions
+from pairflip.cli.table_file import json_list
 
 if TYPE_CHECKING:
     from pairflip.comparison import Comparison
 
 FILES = frozenset({"compare.html", "comparison.csv", "methods.csv", "comparison.json", "figures"})
-MARK = "comparison.json"
+CONTENTS = FolderContents(FILES, "comparison.json")
 _KNOWN = (
     "quick, normal, thorough, averaged (ours), omp, forward, backward, lasso, lassocv, pls, amp, amp-mean, abess, skglm"
 )
@@ -42,29 +42,15 @@ Cv = Annotated[
 
 def compare(
     context: typer.Context,
-    data: o.Data = None,
-    target: o.Target = None,
+    *,
+    table: Annotated[TableOptions, Without("categories")],
     sizes: o.Sizes = None,
     cv: Cv = "10",
     methods: Methods = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    groups: o.Groups = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
+    model: ModelOptions,
     seed: o.Seed = 0,
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
+    results: ResultOptions,
 ) -> None:
     """Compare our search with OMP, LASSO, stepwise selection, PLS, AMP, abess and skglm on the same folds.
 
@@ -79,23 +65,19 @@ def compare(
         o.check_cv(cv)
         named = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
         chosen_peers(named, None)  # what is wrong with the names is said before the table is read
-        folder = default_folder(data, "compared") if out is None else out
-        check_folder(folder, force, files=FILES, mark=MARK)
-        refuse_folder_of(folder, data)
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups
-        )
-        loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or ()), quiet)
+        folder = default_folder(table.data, "compared") if out is None else out
+        check_folder(folder, results.force, CONTENTS)
+        refuse_folder_of(folder, table.data)
+        loaded = load(table)
+        problem = loaded.problem(model, quiet=results.quiet)
         found = run(
             problem, o.parse_sizes(sizes), cv, methods=named, groups=loaded.groups, seed=seed,
-            progress=False if quiet else None,
+            progress=results.progress,
         )  # fmt: skip
-        table = loaded.table
-        about = {"source": table.source, "target": table.target}
-        command = shlex.join(["pairflip", *(context.obj or [])])
-        _write(found, folder, force, command, about)
-        _show(found, folder, as_json, about)
+        about = {"source": loaded.table.source, "target": loaded.table.target}
+        command = typed(context)
+        _write(found, folder, results.force, command, about)
+        _show(found, folder, results.as_json, about)
         if found.interrupted:
             say("interrupted; the methods that were finished are shown.")
             raise typer.Exit(CODE)
@@ -103,34 +85,34 @@ def compare(
 
 def _write(found: Comparison, folder: Path, force: bool, command: str, about: dict[str, str]) -> None:
     """The result folder: the page, the figures, both tables, everything as JSON."""
+    from pairflip.cli.result_files import write_csv
     from pairflip.cli.result_folder import new_folder
-    from pairflip.present.compare_page import save_comparison_figures, write_comparison
+    from pairflip.present import write_report
+    from pairflip.present.compare_page import save_comparison_figures
 
-    with new_folder(folder, force, files=FILES, mark=MARK) as part:
+    with new_folder(folder, force, CONTENTS) as part:
         sized = found.to_pandas()
-        sized["columns"] = [json.dumps(names, ensure_ascii=False) for names in sized["columns"]]
+        sized["columns"] = [json_list(names) for names in sized["columns"]]
         for name, frame in (("comparison.csv", sized), ("methods.csv", found.summary_table())):
-            options: dict[str, Any] = {"index": False, "quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
-            frame.to_csv(part / name, errors="backslashreplace", **options)
+            write_csv(frame, part / name)
         record = {**found.to_json(), "table": about, "command": command}
-        (part / MARK).write_text(json.dumps(record, allow_nan=False) + "\n", encoding="utf-8")
+        (part / CONTENTS.mark).write_text(json.dumps(record, allow_nan=False) + "\n", encoding="utf-8")
         title = f"{about['source']}: methods that predict {about['target']}"
-        write_comparison(found, part / "compare.html", title=title, command=command, extra={"Table": about["source"]})
+        write_report(found, part / "compare.html", title=title, command=command, extra={"Table": about["source"]})
         save_comparison_figures(found, part / "figures")
 
 
 def _show(found: Comparison, folder: Path, as_json: bool, about: dict[str, str]) -> None:
     from pairflip.cli.shown import print_json, print_rows
     from pairflip.present.compare_words import HEADS, explanation, method_rows, sentence
-    from pairflip.text import visible
+    from pairflip.text import lower_heads, visible
 
     if as_json:
         print_json({**found.to_json(), "table": about})
         return
     typer.echo(sentence(found))
     typer.echo()
-    heads = [head.lower() if head != "CPU s" else head for head in HEADS]
-    print_rows(heads, method_rows(found))
+    print_rows(lower_heads(HEADS), method_rows(found))
     typer.echo()
     typer.echo(explanation(found))
     typer.echo(f"Page: {visible(str(folder / 'compare.html'))}")

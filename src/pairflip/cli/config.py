@@ -15,6 +15,8 @@ import typer
 
 from pairflip.cli.usage import annotation, expected_words
 
+_NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
+_INPUTS = ("data", "journal", "column_groups")
 _PATHS = ("data", "journal", "merge", "out", "result", "column-groups")
 
 
@@ -108,6 +110,37 @@ def _checked(path: Path, key: str, value: Any, parameter: Any, command: Any) -> 
     if not fits:
         raise ValueError(f"--config {str(path)!r} has {key} = {json.dumps(value, default=str)}; expected {wanted}.")
     return ",".join(map(str, value)) if key == "sizes" and isinstance(value, list) else value
+
+
+def run_settings(context: typer.Context, used: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Options for run.toml in a folder, in the order of the help, as texts, numbers and lists of texts.
+
+    Parameters
+    ----------
+    context : typer.Context
+        Of the command.
+    used : mapping
+        What was used, by the name of the parameter.
+    folder : Path
+        Where the file will be, to which paths are relative.
+    """
+    used = {**used, **{name: path_from(folder, used[name]) for name in _INPUTS if used.get(name) is not None}}
+
+    def plain(value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        return [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
+
+    known = [each for each in context.command.params if each.name in used and each.name not in _NOT_SETTINGS]
+    return {_key(each).replace("-", "_"): plain(used[str(each.name)]) for each in known}
+
+
+def settings_comment(command: str) -> str:
+    """What run.toml says of itself."""
+    return (
+        f"The settings of this result. Again: pairflip {command} --config run.toml --out another-folder\n"
+        "Paths are relative to the folder of this file."
+    )
 
 
 def config_text(settings: Mapping[str, Any], comment: str) -> str:

@@ -5,48 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairflip.cli.errors import say
 from pairflip.cli.limits import LimitOptions
-from pairflip.cli.options import Center, LossName, Missing
+from pairflip.cli.options import LossName
+from pairflip.cli.subjects import LossOptions, ModelOptions, TableOptions
 
 if TYPE_CHECKING:
     from pairflip.least_squares import Floats
     from pairflip.problem import SubsetProblem
     from pairflip.tables import Change, Table
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """What was asked about the table."""
-
-    data: Path | None
-    target: str | None = None
-    drop: Sequence[str] = ()
-    keep: Sequence[str] = ()
-    index: str | None = None
-    drop_text: bool = False
-    missing: Missing | None = None
-    sheet: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    weights: str | None = None
-    groups: str | None = None
-    offset: str | None = None
-    loss: LossName = LossName.SQUARES
-    categories: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """What was asked about the model."""
-
-    center: Center = Center.FOLD
-    always: Sequence[str] = ()
-    ridge: float | None = None
-    limits: LimitOptions = field(default_factory=LimitOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +29,25 @@ class Loaded:
     groups: list[str] | None = field(default=None)
     more_targets: Floats | None = field(default=None)
 
-    def problem(self, model: ModelOptions, quiet: bool = False) -> SubsetProblem:
-        """The problem that the model options define; unless `quiet`, says what was left out of the table."""
+    def problem(
+        self,
+        model: ModelOptions,
+        limits: LimitOptions | None = None,
+        *,
+        ridge: float | None = None,
+        quiet: bool = False,
+    ) -> SubsetProblem:
+        """The problem that these options define.
+
+        Parameters
+        ----------
+        model, limits
+            What was asked about models.
+        ridge : float, optional
+            Penalty on the squares of the coefficients.
+        quiet : bool
+            Otherwise, what was left out of the table is said.
+        """
         import numpy as np
 
         from pairflip.problem import SubsetProblem
@@ -69,7 +55,8 @@ class Loaded:
         from pairflip.text import quoted
 
         table = self.table
-        always = [column for name in model.always for column in table.categories.get(name, (name,))]
+        wanted = model.always or []
+        always = [column for name in wanted for column in table.categories.get(name, (name,))]
         for name in always:
             if name not in table.names:
                 hint = perhaps(name, table.names, "check the name.")
@@ -86,11 +73,11 @@ class Loaded:
             center=model.center.value_for_api,
             always=always,
             sample_weight=self.weights,
-            ridge=model.ridge,
+            ridge=ridge,
             loss=self.loss.value,
             offset=self.offset,
             target_names=None if self.more_targets is None else split_names(table.target),
-            **_limits(table, model),
+            **_limits(table, limits or LimitOptions(), wanted),
         )
         if not quiet:
             for item in (*table.dropped, *table.notes):
@@ -98,15 +85,15 @@ class Loaded:
         return problem
 
 
-def _limits(table: Table, model: ModelOptions) -> dict[str, Any]:
+def _limits(table: Table, limits: LimitOptions, always: Sequence[str]) -> dict[str, Any]:
     """Groups, bands and signs that were asked for, and the groups that columns of categories are."""
-    asked = model.limits.arguments(table, model.always)
-    own = {name: columns for name, columns in table.groups.items() if name not in model.always}
+    asked = limits.arguments(table, always)
+    own = {name: columns for name, columns in table.groups.items() if name not in always}
     return asked | {"groups": own | asked.get("groups", {})} if own else asked
 
 
-def load(options: TableOptions) -> Loaded:
-    """Read the table."""
+def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
+    """Read the table, for the loss that was asked for (by default squared error)."""
     import numpy as np
 
     from pairflip.tables.categories import one_by_one
@@ -114,12 +101,13 @@ def load(options: TableOptions) -> Loaded:
 
     if options.data is None:
         raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
-    targets = _several(options)
+    fitted = fitted or LossOptions()
+    targets = _several(options, fitted)
     if targets:
-        options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else ())
-    labels = None if options.groups is None else _group_labels(options)
-    table = _read(options)
-    if table.categories and (targets or options.loss is not LossName.SQUARES):
+        options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else None)
+    labels = None if options.groups is None else _group_labels(options, fitted)
+    table = _read(options, fitted)
+    if table.categories and (targets or fitted.loss is not LossName.SQUARES):
         table = one_by_one(table)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])
@@ -127,20 +115,20 @@ def load(options: TableOptions) -> Loaded:
     weights, offset = None, None
     if options.weights is not None:
         table, weights = _take_out(table, options.weights, "--weights")
-    if options.offset is not None:
-        if options.loss is not LossName.POISSON:
+    if fitted.offset is not None:
+        if fitted.loss is not LossName.POISSON:
             raise ValueError(
-                f"--offset is given with --loss {options.loss.value}; expected it with --loss poisson only."
+                f"--offset is given with --loss {fitted.loss.value}; expected it with --loss poisson only."
             )
-        table, offset = _take_out(table, options.offset, "--offset")
+        table, offset = _take_out(table, fitted.offset, "--offset")
     if not targets:
-        return Loaded(table, weights, offset, options.loss, labels)
+        return Loaded(table, weights, offset, fitted.loss, labels)
     columns = []
     for name in targets[1:]:
         table, values = _take_out(table, name, "--target")
         columns.append(values)
     table = replace(table, target=",".join(targets), notes=[note for note in table.notes if note.what != "target"])
-    return Loaded(table, weights, offset, options.loss, labels, np.column_stack(columns))
+    return Loaded(table, weights, offset, fitted.loss, labels, np.column_stack(columns))
 
 
 def split_names(text: str) -> list[str]:
@@ -148,20 +136,20 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _several(options: TableOptions) -> list[str]:
+def _several(options: TableOptions, fitted: LossOptions) -> list[str]:
     """The names in ``--target a,b,c``; none where that is the name of one column."""
     from pairflip.tables import TableError
 
     if options.target is None or "," not in options.target:
         return []
     with suppress(TableError):
-        _read(options)
+        _read(options, fitted)
         return []
     names = split_names(options.target)
     if "" in names or len(set(names)) < len(names):
         raise ValueError(f"--target is {options.target!r}; expected different names of columns, such as a,b,c.")
-    if options.loss is not LossName.SQUARES:
-        raise ValueError(f"--target names {len(names)} columns with --loss {options.loss.value}; expected one column.")
+    if fitted.loss is not LossName.SQUARES:
+        raise ValueError(f"--target names {len(names)} columns with --loss {fitted.loss.value}; expected one column.")
     return names
 
 
@@ -175,15 +163,15 @@ def _labels(classes: list[str]) -> Any:
         return np.array(classes, dtype=object)
 
 
-def _read(options: TableOptions, **changes: Any) -> Table:
+def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
     from pairflip.tables import read_table
 
     assert options.data is not None
-    drop, keep = list(options.drop), list(options.keep)
+    drop, keep = list(options.drop or ()), list(options.keep or ())
     if options.groups is not None and options.groups not in drop and "index" not in changes:
         drop.append(options.groups)
     if keep:
-        keep += [name for name in (options.weights, options.offset) if name is not None]
+        keep += [name for name in (options.weights, fitted.offset) if name is not None]
     settings: dict[str, Any] = {
         "drop": drop,
         "keep": keep,
@@ -193,17 +181,17 @@ def _read(options: TableOptions, **changes: Any) -> Table:
         "sheet": options.sheet,
         "decimal": options.decimal,
         "thousands": options.thousands,
-        "classes": options.loss is LossName.LOGISTIC,
-        "categories": list(options.categories),
+        "classes": fitted.loss is LossName.LOGISTIC,
+        "categories": list(options.categories or ()),
         **changes,
     }
     table = read_table(options.data, options.target, **settings)
-    if options.groups is None or options.groups in options.drop:
+    if options.groups is None or options.groups in (options.drop or ()):
         return table
     return replace(table, dropped=_without(table.dropped, options.groups))
 
 
-def _group_labels(options: TableOptions) -> list[str]:
+def _group_labels(options: TableOptions, fitted: LossOptions) -> list[str]:
     """The group of each row: read as row names, so that they may be text and the same rows are left out."""
     from pairflip.tables import TableError
 
@@ -212,7 +200,7 @@ def _group_labels(options: TableOptions) -> list[str]:
         raise ValueError(f"--groups and --target are both {options.groups!r}; expected two columns.")
     others = [] if options.index in (None, options.groups) else [str(options.index)]
     try:
-        labels = _read(options, index=options.groups, drop=[*options.drop, *others]).row_names
+        labels = _read(options, fitted, index=options.groups, drop=[*(options.drop or ()), *others]).row_names
     except TableError as error:
         raise TableError(str(error).replace("--index", "--groups")) from None
     return labels

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors
+from pairflip.cli.errors import plain_errors, typed
 from pairflip.cli.result_files import finish
 
 FOLDER = Path("pairflip-demo")
@@ -35,7 +34,7 @@ def demo(
         check_folder(out, force=True)
         table = demo_table()
         curve = run_demo(table, wanted or [], seed=seed, n_jobs=o.check_jobs(jobs), progress=False if quiet else "log")
-        command = shlex.join(["pairflip", *(context.obj or [])])
+        command = typed(context)
         finish(curve, table, command, {}, out, force=True, as_json=as_json)
     if not as_json:
         typer.echo("The table: diabetes progression of 442 patients; 10 measurements, their squares and products.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -23,6 +24,11 @@ from pairflip.interrupt import CODE, interrupted
 from pairflip.text import one_line
 
 DEBUG = "PAIRFLIP_DEBUG"
+
+
+def typed(context: typer.Context) -> str:
+    """The command as it was typed."""
+    return shlex.join(["pairflip", *(context.obj or [])])
 
 
 def say(message: str) -> None:

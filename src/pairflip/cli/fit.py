@@ -8,60 +8,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_folder import refuse_input
+from pairflip.cli.signature import Without
+from pairflip.cli.subjects import LossOptions, ModelOptions, ResultOptions, RunOptions, SearchOptions, TableOptions
 from pairflip.cli.table_file import check_out, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
     from pairflip.search.trace import Trace
 
-K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this .csv or .tsv file.")
 ]
 
 
 def fit(
-    data: o.Data = None,
-    k: K = ...,  # type: ignore[assignment]
-    target: o.Target = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    categories: o.Categories = None,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
-    column_groups: o.ColumnGroups = None,
-    one_per_group: o.OnePerGroup = False,
-    min_distance: o.MinDistance = None,
-    hierarchy: o.Hierarchy = False,
-    positive: o.Positive = None,
-    negative: o.Negative = None,
-    loss: o.LossOption = o.LossName.SQUARES,
-    offset: o.Offset = None,
+    *,
+    table: Annotated[TableOptions, Without("groups")],
+    model: ModelOptions,
+    limits: LimitOptions,
+    fitted: LossOptions,
+    search: Annotated[SearchOptions, Without("polish")],
+    run: RunOptions,
+    results: ResultOptions,
+    k: o.K,
     ridge: o.Ridge = None,
-    effort: o.EffortOption = o.EffortName.NORMAL,
-    method: o.MethodOption = None,
-    schedule: o.ScheduleOption = o.ScheduleName.AUTO,
-    chains: o.Chains = None,
-    prove: o.Prove = True,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = -1,
-    engine: o.EngineName = "auto",
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
 ) -> None:
     """Find the best columns of one size, without asking whether it is the right size.
 
@@ -74,34 +49,30 @@ def fit(
         from pairflip.search.sizes import check_size
 
         if out is not None:
-            check_out(out, force)
-            refuse_input(out, data, "the table")
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights,
-            offset=offset, loss=loss, categories=categories or (),
-        )  # fmt: skip
-        loaded = load(given)
-        limits = LimitOptions(column_groups, one_per_group, min_distance, hierarchy, positive or (), negative or ())
-        problem = loaded.problem(ModelOptions(center, always or (), ridge, limits), quiet)
-        size, threads = check_size(problem, k), o.check_jobs(jobs)
-        if chains is not None or schedule is not o.ScheduleName.AUTO or method is o.MethodName.ANNEAL:
-            seconds = model_seconds(problem, size, as_schedule(schedule.value_for_api), chains, threads)
+            check_out(out, results.force)
+            refuse_input(out, table.data, "the table")
+        loaded = load(table, fitted)
+        problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
+        size, threads = check_size(problem, k), o.check_jobs(run.jobs)
+        schedule, method = search.schedule.value_for_api, search.method
+        if search.chains is not None or schedule != "auto" or method is o.MethodName.ANNEAL:
+            seconds = model_seconds(problem, size, as_schedule(schedule), search.chains, threads)
             expected = expected_time(seconds, local_threads(threads))
-            if expected is not None and not quiet:
+            if expected is not None and not results.quiet:
                 say(f"{expected}.")
         try:
             trace = anneal(
                 problem,
                 size,
-                schedule.value_for_api,
-                chains=chains,
-                seed=seed,
-                engine=engine,
+                schedule,
+                chains=search.chains,
+                seed=run.seed,
+                engine=run.engine,
                 n_jobs=threads,
-                progress=False if quiet else None,
+                progress=results.progress,
                 method=None if method is None else method.value,
-                effort=effort.value,
-                prove=prove,
+                effort=search.effort.value,
+                prove=search.prove,
             )
         except Interrupted as stopped:
             say("interrupted; this is the best found so far.")
@@ -110,7 +81,7 @@ def fit(
         record["target"], record["source"] = loaded.table.target, loaded.table.source
         if out is not None:
             _write_coefficients(record, out)
-        _show(record, as_json)
+        _show(record, results.as_json)
 
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:

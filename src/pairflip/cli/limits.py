@@ -1,4 +1,4 @@
-"""From the options about what may be chosen together to arguments of `SubsetProblem`."""
+"""The options about what may be chosen together, and from them to arguments of `SubsetProblem`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,41 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pairflip.cli.options import in_model
+from pairflip.cli.subjects import Names
 
 if TYPE_CHECKING:
     from pairflip.tables import Table
 
 EVERY_COLUMN = "all"
 """In place of a name, for signs."""
+_SIGN = "Column whose coefficient must not be {}; all: every column. Repeat for more."
 
 
 @dataclass(frozen=True)
 class LimitOptions:
     """What was asked about columns that belong together, and about signs of coefficients."""
 
-    column_groups: Path | None = None
-    one_per_group: bool = False
-    min_distance: float | None = None
-    hierarchy: bool = False
-    positive: Sequence[str] = ()
-    negative: Sequence[str] = ()
+    column_groups: Annotated[
+        Path | None,
+        in_model("--column-groups", metavar="FILE", help="Table with the columns column and group: whole groups of "
+                 "columns are chosen, and sizes count groups."),
+    ] = None  # fmt: skip
+    one_per_group: Annotated[bool, in_model("--one-per-group", help="At most one column of each group instead.")] = (
+        False
+    )
+    min_distance: Annotated[
+        float | None,
+        in_model("--min-distance", metavar="D", min=0.0, help="No two chosen columns closer than this: in units of "
+                 "their names if those are numbers, such as wavelengths, otherwise in places."),
+    ] = None  # fmt: skip
+    hierarchy: Annotated[
+        bool, in_model("--hierarchy", help="A product such as a:b, a*b or a^2 only together with its factors.")
+    ] = False
+    positive: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("negative"))] = None
+    negative: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("positive"))] = None
 
     def arguments(self, table: Table, always: Sequence[str]) -> dict[str, Any]:
         """The same for `SubsetProblem`: only what was asked for."""
@@ -44,7 +60,8 @@ class LimitOptions:
         from pairflip.tables.columns import matching
 
         signs: dict[str, int] = {}
-        for option, wanted, sign in (("--positive", self.positive, 1), ("--negative", self.negative, -1)):
+        for option, given, sign in (("--positive", self.positive, 1), ("--negative", self.negative, -1)):
+            wanted = given or []
             named = [name for name in wanted if name != EVERY_COLUMN or name in names]
             found = matching(named, names, option)
             if len(named) < len(wanted):

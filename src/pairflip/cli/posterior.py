@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import ModelOptions, TableOptions, load
-from pairflip.cli.errors import plain_errors
-from pairflip.cli.result_folder import refuse_input, refuse_journal
-from pairflip.cli.table_file import check_out, write_lines
+from pairflip.cli.config import run_settings
+from pairflip.cli.data import load
+from pairflip.cli.errors import plain_errors, typed
+from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
+from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
+from pairflip.cli.signature import Without
+from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
+from pairflip.cli.table_file import json_list
 from pairflip.interrupt import interrupted
+from pairflip.text import number, percent, short
 
 if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
+    from pairflip.tables import Table
 
 G = Annotated[
     str,
@@ -36,15 +41,17 @@ Sizes = Annotated[
 Sweeps = Annotated[int, typer.Option(min=20, help="Length of a walk among models, if there are too many to visit all.")]
 Chains = Annotated[int, typer.Option(min=1, help="Number of such walks.")]
 Shown = Annotated[int, typer.Option("--show", metavar="N", min=1, help="How many columns and models to print.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all columns to this .csv or .tsv file.")
-]
+Out = Annotated[Path | None, folder_or_table("posterior")]
+_HEADS = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd")
 
 
 def posterior(
     context: typer.Context,
-    data: o.Data = None,
-    target: o.Target = None,
+    *,
+    table: PlainTable,
+    model: ModelOptions,
+    run: Annotated[RunOptions, Without("engine")],
+    results: ResultOptions,
     g: G = "unit",
     prior: Prior = "beta-binomial",
     variance: Variance = None,
@@ -52,54 +59,32 @@ def posterior(
     sweeps: Sweeps = 2000,
     chains: Chains = 4,
     show: Shown = 10,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = -1,
     journal: o.JournalFolder = None,
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
 ) -> None:
     """Say how probable it is that each column belongs in the model, averaged over all models.
 
     Example: pairflip posterior data.csv --target y
     """
-    command = shlex.join(["pairflip", *(context.obj or [])])
+    command = typed(context)
     with plain_errors(partial(interrupted, journal, command)):
         from pairflip.search.posterior import posterior as weigh_models
 
-        threads, allowed = o.check_jobs(jobs), parse_counts(sizes)
-        if out is not None:
-            check_out(out, force)
-            refuse_input(out, data, "the table")
-        refuse_journal(journal, None, data)
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
-        )
-        loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or ()), quiet)
+        threads, allowed = o.check_jobs(run.jobs), parse_counts(sizes)
+        place = checked_place("posterior", out, results.force, table.data, journal)
+        loaded = load(table)
+        problem = loaded.problem(model, quiet=results.quiet)
         found = weigh_models(
             problem, parse_g(g), parse_prior(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
-            seed=seed, journal=journal, n_jobs=threads,
+            seed=run.seed, journal=journal, n_jobs=threads,
         )  # fmt: skip
-        if out is not None:
-            _write(found, out)
-        if as_json:
-            _print_json(found, show, target=loaded.table.target, source=loaded.table.source)
+        result = _result(found, show, loaded.table)
+        result.write(place, results.force, loaded.table, command, run_settings(context, context.params, place))
+        if results.as_json:
+            print_json(result.record)
         else:
             _print(found, show)
+            print_written(place)
 
 
 def parse_g(text: str) -> Any:
@@ -152,54 +137,55 @@ def _models(found: Posterior, most: int) -> list[tuple[float, list[str]]]:
     return [(share, [found.names[j] for j in support]) for share, support in pairs]
 
 
-def _write(found: Posterior, out: Path) -> None:
-    heads = ["column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd"]
-    write_lines(out, heads, _rows(found, len(found.names)), "the probabilities")
+def _result(found: Posterior, most: int, table: Table) -> ProbabilityResult:
+    """What is written, and printed for machines."""
+    from pairflip.present.model_words import model_doubts
 
-
-def _print_json(found: Posterior, most: int, **about: Any) -> None:
-    from pairflip.cli.shown import print_json
-
-    heads = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd")
-    models = [{"probability": share, "columns": names} for share, names in _models(found, most)]
-    print_json(
-        {
-            "columns": [dict(zip(heads, row, strict=True)) for row in _rows(found, len(found.names))],
-            "models": models,
-            "size_probability": found.size_probability.tolist(),
-            "median_probability_model": [found.names[j] for j in found.median_probability_model],
-            "intercept": found.intercept,
-            "g": found.prior.g,
-            "prior": found.prior.name,
-            "method": found.method,
-            "assumptions": found.assumptions,
-            "acceptance": found.acceptance,
-            **about,
-        }
-    )
+    columns = _rows(found, len(found.names))
+    models = [(share, len(names), names) for share, names in _models(found, len(found.models))]
+    before = found.prior.size_probability().tolist()
+    sizes = list(zip(range(len(before)), found.size_probability.tolist(), before, strict=True))
+    record = {
+        "columns": [dict(zip(_HEADS, row, strict=True)) for row in columns],
+        "models": [{"probability": share, "columns": names} for share, _, names in models[:most]],
+        "size_probability": found.size_probability.tolist(),
+        "median_probability_model": [found.names[j] for j in found.median_probability_model],
+        "intercept": found.intercept,
+        "g": found.prior.g,
+        "prior": found.prior.name,
+        "method": found.method,
+        "assumptions": found.assumptions,
+        "cautions": model_doubts(found),
+        "acceptance": found.acceptance,
+        "target": table.target,
+        "source": table.source,
+    }
+    tables: dict[str, Lines] = {
+        COLUMNS: (_HEADS, columns),
+        "models.csv": (("probability", "size", "columns"), [(p, k, json_list(names)) for p, k, names in models]),
+        "sizes.csv": (("size", "probability", "prior_probability"), sizes),
+    }
+    title = f"{table.source}: which columns belong in a model of {table.target}"
+    return ProbabilityResult("posterior", title, found, tables, record)
 
 
 def _print(found: Posterior, most: int) -> None:
-    from pairflip.cli.shown import print_rows
-    from pairflip.text import number, percent, short
+    """The answer, columns and models, and what the probabilities are conditional on."""
+    from pairflip.present.inclusion import chance_text
+    from pairflip.present.mixing import rate_words
+    from pairflip.present.model_words import model_answer, model_doubts
 
-    sampled = found.method == "sampling"
     cells = [
-        [
-            percent(chance) + (f" ± {100 * error:.1f}" if sampled and 0.0 < chance < 1.0 else ""),
-            number(mean, 4),
-            number(sd, 2),
-            short(name),
-        ]
+        [chance_text(chance, error), number(mean, 4), number(sd, 2), short(name)]
         for name, chance, error, mean, sd in _rows(found, most)
     ]
+    print_answer(model_answer(found), model_doubts(found))
     print_rows(["in the model", "coefficient", "sd", "column"], cells)
     typer.echo()
     models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(found, most)]
     print_rows(["model", "columns"], models)
     typer.echo()
-    likely = int(found.size_probability.argmax())
-    typer.echo(f"Most probable number of columns: {likely} ({percent(float(found.size_probability[likely]))}).")
+    typer.echo(rate_words(found))
     typer.echo(found.assumptions)
     if found.note:
         typer.echo(f"Note: {found.note}.")

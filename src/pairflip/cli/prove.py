@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import ModelOptions, TableOptions, load
+from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.limits import LimitOptions
 from pairflip.cli.result_folder import refuse_input
-from pairflip.cli.table_file import check_out, write_lines
+from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
+from pairflip.cli.table_file import check_out, json_list, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _LONG_S = 2.0  # what takes longer is announced
 
-K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 NBest = Annotated[int, typer.Option("--n-best", metavar="N", min=1, help="How many of the best sets to find.")]
 Budget = Annotated[
     str, typer.Option("--budget", metavar="TIME", help="How long it may take: 60 (seconds), 60s, 2min, 1h or 1d.")
@@ -39,38 +38,18 @@ Out = Annotated[
 
 
 def prove(
-    data: o.Data = None,
-    k: K = ...,  # type: ignore[assignment]
-    target: o.Target = None,
+    *,
+    table: PlainTable,
+    model: ModelOptions,
+    limits: LimitOptions,
+    run: RunOptions,
+    results: ResultOptions,
+    k: o.K,
     n_best: NBest = 10,
     budget: Budget = "60s",
     within: Within = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
-    column_groups: o.ColumnGroups = None,
-    one_per_group: o.OnePerGroup = False,
-    min_distance: o.MinDistance = None,
-    hierarchy: o.Hierarchy = False,
-    positive: o.Positive = None,
-    negative: o.Negative = None,
     ridge: o.Ridge = 0.0,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = -1,
-    engine: o.EngineName = "auto",
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
 ) -> None:
     """Prove which columns of one size fit best, and list the next best sets.
 
@@ -81,20 +60,16 @@ def prove(
         from pairflip.search.prove import check_engine, first_support
         from pairflip.search.prove import prove as prove_best
 
-        seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(jobs)
+        seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(run.jobs)
         if out is not None:
-            check_out(out, force)
-            refuse_input(out, data, "the table")
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
-        )
-        loaded = load(given)
-        limits = LimitOptions(column_groups, one_per_group, min_distance, hierarchy, positive or (), negative or ())
-        problem = loaded.problem(ModelOptions(center, always or (), ridge, limits), quiet)
+            check_out(out, results.force)
+            refuse_input(out, table.data, "the table")
+        loaded = load(table)
+        problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
         alone = k == problem.gram.n_columns  # a table's only set needs no search
-        check_engine(engine)
-        first = None if alone else first_support(problem, k, seed, seconds)
-        if not quiet:
+        check_engine(run.engine)
+        first = None if alone else first_support(problem, k, run.seed, seconds)
+        if not results.quiet:
             _announce(problem, k, seconds, threads)
         proof = prove_best(
             problem,
@@ -103,13 +78,13 @@ def prove(
             seconds,
             n_best,
             within=distances,
-            engine=engine,
+            engine=run.engine,
             n_jobs=threads,
-            progress=False if quiet else None,
+            progress=results.progress,
         )
         if out is not None:
             _write(proof, out)
-        _show(proof, seconds, as_json, target=loaded.table.target, source=loaded.table.source)
+        _show(proof, seconds, results.as_json, target=loaded.table.target, source=loaded.table.source)
         if proof.note == "interrupted":
             raise typer.Exit(CODE)
 
@@ -161,7 +136,7 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
 def _write(proof: Proof, out: Path) -> None:
     from pairflip.present.proof import r_squared
 
-    names = [json.dumps([proof.names[j] for j in s], ensure_ascii=False) for s in proof.supports.tolist()]
+    names = [json_list([proof.names[j] for j in s]) for s in proof.supports.tolist()]
     lines = zip(range(1, len(names) + 1), proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
     write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], list(lines), "the best sets")
 
@@ -169,13 +144,13 @@ def _write(proof: Proof, out: Path) -> None:
 def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
     from pairflip.cli.shown import print_json, print_rows
     from pairflip.present.proof import HEADS, best_rows, count_words, proof_record, proof_sentence
-    from pairflip.text import short
+    from pairflip.text import lower_heads, short
 
     if as_json:
         print_json(proof_record(proof, budget) | about)
         return
     shown = replace(proof, names=[short(name) for name in proof.names])
-    print_rows([head.lower() if head != "R2" else head for head in HEADS], best_rows(shown))
+    print_rows(lower_heads(HEADS), best_rows(shown))
     typer.echo()
     if counts := count_words(proof):
         typer.echo(counts)

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.result_folder import refuse_input, result_file
+from pairflip.cli.table_file import refuse_existing
 from pairflip.text import visible
 
 Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
@@ -17,10 +19,9 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", metavar="FILE", help="The page.", show_default="report.html next to the result"),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing --out file.")]
 
 
-def report(saved: Saved, out: Out = None, force: Force = False) -> None:
+def report(saved: Saved, out: Out = None, force: o.ForceFile = False) -> None:
     """Build the report again from a saved result.
 
     Example: pairflip report data-pairflip
@@ -34,8 +35,8 @@ def report(saved: Saved, out: Out = None, force: Force = False) -> None:
         refuse_input(place, file, "the saved result")
         curve = load_curve(file)
         record = json.loads(file.read_text(encoding="utf-8"))
-        if out is not None and out.exists() and not force:
-            raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
+        if out is not None:
+            refuse_existing(out, force)
         page = write_page(curve, _known(record), place)
     typer.echo(f"Report: {visible(str(page))}")
 

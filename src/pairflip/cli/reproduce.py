@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import plain_errors, say, typed
 from pairflip.interrupt import interrupted
 
 What = Annotated[str, typer.Argument(help="fig1, fig2, fig3, table1, table2, section3 or all.", metavar="WHAT")]
@@ -47,9 +46,9 @@ def reproduce(
 
     Example: pairflip reproduce all --scale quick --out results
     """
-    command = shlex.join(["pairflip", *(context.obj or [])])
+    command = typed(context)
     with plain_errors(partial(interrupted, journal, command)):
-        from pairflip.cli.result_folder import check_folder, new_folder
+        from pairflip.cli.result_folder import FolderContents, check_folder, new_folder
         from pairflip.cli.shown import print_json
         from pairflip.engines import get_engine
         from pairflip.paper.reproduce import SCALES, Settings
@@ -58,10 +57,11 @@ def reproduce(
 
         get_engine(engine)
         parts = parts_of(what, data)
-        check_folder(out, force, files=FILES, mark="verdict.json")
+        contents = FolderContents(FILES, "verdict.json")
+        check_folder(out, force, contents)
         settings = Settings(parts, SCALES[scale.value], data, engine, seed, jobs, journal, command)
         outcome = compute(settings, (lambda _: None) if quiet else say)
-        with new_folder(out, force, files=FILES, mark="verdict.json") as part:
+        with new_folder(out, force, contents) as part:
             write_outcome(outcome, settings, part)
         if as_json:
             print_json(outcome.verdict)

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.cli.config import config_text
+from pairflip.cli.config import config_text, settings_comment
+from pairflip.cli.table_file import json_list
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,32 +103,29 @@ def write_files(result: Result, folder: Path) -> None:
 
     curve = result.curve
     sized = curve.to_pandas()
-    sized["columns"] = [json.dumps(names, ensure_ascii=False) for names in sized["columns"]]
+    sized["columns"] = [json_list(names) for names in sized["columns"]]
     if "groups" in sized:
-        sized["groups"] = [json.dumps(names, ensure_ascii=False) for names in sized["groups"]]
-    _write_csv(sized, folder / "curve.csv")
+        sized["groups"] = [json_list(names) for names in sized["groups"]]
+    write_csv(sized, folder / "curve.csv")
     if curve.targets is not None:
-        _write_csv(target_table(curve), folder / "targets.csv")
-    _write_csv(selection_counts(curve), folder / "selection_counts.csv")
-    _write_csv(coefficients(curve), folder / "coefficients.csv")
+        write_csv(target_table(curve), folder / "targets.csv")
+    write_csv(selection_counts(curve), folder / "selection_counts.csv")
+    write_csv(coefficients(curve), folder / "coefficients.csv")
     if curve.stability is not None:
-        _write_csv(curve.stability.to_pandas(), folder / "half_samples.csv")
+        write_csv(curve.stability.to_pandas(), folder / "half_samples.csv")
     if curve.inclusion is not None:
-        _write_csv(inclusion(curve), folder / "inclusion.csv")
+        write_csv(inclusion(curve), folder / "inclusion.csv")
     if curve.surface is not None:
-        _write_csv(curve.surface.to_pandas(), folder / "surface.csv")
-    _write_csv(predictions(curve, result.table.row_names), folder / "predictions.csv")
+        write_csv(curve.surface.to_pandas(), folder / "surface.csv")
+    write_csv(predictions(curve, result.table.row_names), folder / "predictions.csv")
     record = result.to_json()
     text = json.dumps(record, allow_nan=False) + "\n"
     (folder / "result.json").write_text(text, encoding="utf-8")
     write_page(curve, record, folder / "report.html")
     save_figures(curve, folder / "figures")
     if result.settings:
-        comment = (
-            "The settings of this result. Again: pairflip select --config run.toml --out another-folder\n"
-            "Paths are relative to the folder of this file."
-        )
-        (folder / "run.toml").write_text(config_text(result.settings, comment), encoding="utf-8")
+        text = config_text(result.settings, settings_comment("select"))
+        (folder / "run.toml").write_text(text, encoding="utf-8")
 
 
 def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
@@ -151,8 +149,7 @@ def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
     from pairflip.tables import Change
 
     table = record.get("table") or {}
-    changes = [Change(**{**item, "names": tuple(item["names"])}) for item in table.get("dropped", [])]
-    notes = [Change(**{**item, "names": tuple(item["names"])}) for item in table.get("notes", [])]
+    changes = [item for part in ("dropped", "notes") for item in table.get(part, [])]
     extra = {"Table": table["source"]} if "source" in table else {}
     return write_report(
         curve,
@@ -160,7 +157,7 @@ def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
         title=f"{table['source']}: which columns predict {table['target']}" if table else None,
         target=table.get("target"),
         row_names=table.get("row_names"),
-        dropped=[str(item) for item in (*changes, *notes)],
+        dropped=[str(Change(**{**item, "names": tuple(item["names"])})) for item in changes],
         command=record.get("command"),
         extra=extra,
     )
@@ -261,6 +258,6 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
     )
 
 
-def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Every text in quotes, so that commas, quotes and line ends in names come back as they were."""
     frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n", errors="backslashreplace")

@@ -7,24 +7,52 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-FILES = frozenset(
-    {
-        "coefficients.csv",
-        "curve.csv",
-        "figures",
-        "half_samples.csv",
-        "inclusion.csv",
-        "surface.csv",
-        "predictions.csv",
-        "targets.csv",
-        "report.html",
-        "result.json",
-        "run.toml",
-        "selection_counts.csv",
-    }
+
+@dataclass(frozen=True)
+class FolderContents:
+    """What a kind of result folder holds, by which an older one is recognized.
+
+    Attributes
+    ----------
+    files : frozenset of str
+        The only names in it; a folder with any other name is never replaced.
+    mark : str
+        The file that it always has.
+    """
+
+    files: frozenset[str]
+    mark: str
+
+
+SELECTION = FolderContents(
+    frozenset(
+        {
+            "coefficients.csv",
+            "curve.csv",
+            "figures",
+            "half_samples.csv",
+            "inclusion.csv",
+            "surface.csv",
+            "predictions.csv",
+            "targets.csv",
+            "report.html",
+            "result.json",
+            "run.toml",
+            "selection_counts.csv",
+        }
+    ),
+    "result.json",
 )
+
+
+def default_folder(data: Path | None, what: str = "pairflip") -> Path:
+    """``data.csv`` and ``data.csv.gz`` give ``data-pairflip`` in the current folder."""
+    name = Path("table" if data is None else data.name)
+    stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
+    return Path(f"{stem}-{what}")
 
 
 def refuse_input(out: Path, source: Path | None, what: str) -> None:
@@ -98,7 +126,7 @@ def same_file(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve()
 
 
-def check_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str = "result.json") -> None:
+def check_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> None:
     """Make sure, before hours of work, that the result can be put there; leaves nothing behind.
 
     Parameters
@@ -107,12 +135,10 @@ def check_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: st
         The result folder.
     force : bool
         Whether an older result may be replaced.
-    files : frozenset of str
-        The only names that an older result has; a folder with any other name in it is never replaced.
-    mark : str
-        The file by which an older result is recognized.
+    contents : FolderContents
+        What an older result holds.
     """
-    _refuse_existing(out, force, files, mark)
+    _refuse_existing(out, force, contents)
     above = out.absolute().parent
     while not above.exists() and above != above.parent:
         above = above.parent
@@ -123,7 +149,7 @@ def check_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: st
 
 
 @contextmanager
-def new_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str = "result.json") -> Iterator[Path]:
+def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> Iterator[Path]:
     """A temporary folder next to `out` to write into; it becomes `out` when the block ends without an error.
 
     Parameters
@@ -132,15 +158,15 @@ def new_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str 
         The result folder.
     force : bool
         Whether an older result may be replaced.
-    files, mark
-        What an older result holds; see `check_folder`.
+    contents : FolderContents
+        What an older result holds.
 
     Yields
     ------
     Path
         The temporary folder; it is removed if anything goes wrong.
     """
-    _refuse_existing(out, force, files, mark)
+    _refuse_existing(out, force, contents)
     given, out = out, out.absolute()
     part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
     older = part.with_suffix(".old")
@@ -166,7 +192,7 @@ def new_folder(out: Path, force: bool, files: frozenset[str] = FILES, mark: str 
     shutil.rmtree(older, ignore_errors=True)
 
 
-def _refuse_existing(out: Path, force: bool, files: frozenset[str], mark: str) -> None:
+def _refuse_existing(out: Path, force: bool, contents: FolderContents) -> None:
     """An older result may be replaced if asked; anything else that is there may not."""
     with _plain_write_errors(out):
         if not out.exists() and not out.is_symlink():
@@ -178,8 +204,8 @@ def _refuse_existing(out: Path, force: bool, files: frozenset[str], mark: str) -
         names = sorted(path.name for path in out.iterdir())
     if not force:
         raise ValueError(f"the folder {_shown(out)} exists; add --force to replace it, or name another one with --out.")
-    others = [name for name in names if name not in files]
-    if others or (names and mark not in names):
+    others = [name for name in names if name not in contents.files]
+    if others or (names and contents.mark not in names):
         what = f"holds {others[0]!r}, which pairflip did not write" if others else "holds no result of pairflip"
         raise ValueError(f"the folder {_shown(out)} {what}, so it is not replaced; name another one with --out.")
 

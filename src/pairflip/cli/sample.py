@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,16 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import ModelOptions, TableOptions, load
-from pairflip.cli.errors import plain_errors
-from pairflip.cli.result_folder import refuse_input, refuse_journal
-from pairflip.cli.table_file import check_out, write_lines
+from pairflip.cli.config import run_settings
+from pairflip.cli.data import load
+from pairflip.cli.errors import plain_errors, say, typed
+from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
+from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
+from pairflip.cli.signature import Without
+from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
+from pairflip.cli.table_file import Cell, is_table_file, json_list
 from pairflip.interrupt import interrupted
+from pairflip.text import percent, plural, short
 
 if TYPE_CHECKING:
     from pairflip.search.samples import Samples
+    from pairflip.search.states import States
+    from pairflip.tables import Table
 
-K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Beta = Annotated[
     str,
     typer.Option("--beta", metavar="BETA", help="Inverse temperature, which multiplies the energy; noise: the inverse "
@@ -31,72 +36,54 @@ Ladder = Annotated[
 Sweeps = Annotated[int, typer.Option(min=1, help="Sweeps (as many attempted flips as columns) that count.")]
 Chains = Annotated[int, typer.Option(min=1, help="Independent walks, or ladders.")]
 Shown = Annotated[int, typer.Option("--show", metavar="N", min=1, help="How many columns and sets to print.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all columns to this .csv or .tsv file.")
-]
+Out = Annotated[Path | None, folder_or_table("sample")]
 _HEADS = ("column", "inclusion_probability", "inclusion_se")
+_PAIRS = 1000  # in the file
 
 
 def sample(
     context: typer.Context,
-    data: o.Data = None,
-    k: K = ...,  # type: ignore[assignment]
-    target: o.Target = None,
+    *,
+    table: PlainTable,
+    model: ModelOptions,
+    run: Annotated[RunOptions, Without("engine")],
+    results: ResultOptions,
+    k: o.K,
     beta: Beta = "noise",
     ladder: Ladder = False,
     sweeps: Sweeps = 2000,
     chains: Chains = 4,
     show: Shown = 10,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
     ridge: o.Ridge = 0.0,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = -1,
     journal: o.JournalFolder = None,
     engine: o.EngineName = "auto",
     out: Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
 ) -> None:
     """Draw sets of k columns, the better the more often, and say how often each column is in them.
 
     Example: pairflip sample data.csv --target y --k 5
     """
-    command = shlex.join(["pairflip", *(context.obj or [])])
+    command = typed(context)
     with plain_errors(partial(interrupted, journal, command)):
         from pairflip.search.sampling import sample as draw
         from pairflip.search.sampling import temper
 
-        cold, threads = parse_beta(beta), o.check_jobs(jobs)
-        if out is not None:
-            check_out(out, force)
-            refuse_input(out, data, "the table")
-        refuse_journal(journal, None, data)
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights
-        )
-        loaded = load(given)
-        problem = loaded.problem(ModelOptions(center, always or (), ridge), quiet)
-        how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "seed": seed, "engine": engine, "n_jobs": threads}
+        cold, threads = parse_beta(beta), o.check_jobs(run.jobs)
+        place = checked_place("sample", out, results.force, table.data, journal)
+        loaded = load(table)
+        problem = loaded.problem(model, ridge=ridge, quiet=results.quiet)
+        how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "engine": engine, "n_jobs": threads}
+        how["seed"] = run.seed
         how["journal"] = journal
         found = temper(problem, k, coldest=cold, **how) if ladder else draw(problem, k, cold, **how)
-        if out is not None:
-            write_lines(out, _HEADS, _rows(found, len(found.names)), "the probabilities")
-        if as_json:
-            _print_json(found, show, target=loaded.table.target, source=loaded.table.source)
+        states = None if is_table_file(place) else _states(found, results.quiet)
+        result = _result(found, show, loaded.table, states)
+        result.write(place, results.force, loaded.table, command, run_settings(context, context.params, place))
+        if results.as_json:
+            print_json(result.record)
         else:
             _print(found, show)
+            print_written(place)
 
 
 def parse_beta(text: str) -> Any:
@@ -110,53 +97,78 @@ def parse_beta(text: str) -> Any:
 
 
 def _rows(found: Samples, most: int) -> list[tuple[str, float, float]]:
-    """Columns by their probability: name, probability and its error."""
+    """Columns that can be chosen by their probability: name, probability and its error."""
     told, error = found.inclusion_probability, found.inclusion_se
-    order = sorted(range(len(found.names)), key=lambda j: -told[j])[:most]
+    order = sorted(found.candidates.tolist(), key=lambda j: -told[j])[:most]
     return [(found.names[j], float(told[j]), float(error[j])) for j in order]
 
 
-def _print_json(found: Samples, most: int, **about: Any) -> None:
-    from pairflip.cli.shown import print_json
+def _states(found: Samples, quiet: bool) -> States | None:
+    """How many sets there are at an energy, where a ladder says that; unless `quiet`, why it does not."""
+    from pairflip.search.states import density_of_states
 
+    if found.betas.size < 2:
+        return None
+    try:
+        return density_of_states(found)
+    except (ImportError, ValueError) as error:
+        if not quiet:
+            say(f"the page does not tell how many sets there are at an energy: {error}")
+        return None
+
+
+def _result(found: Samples, most: int, table: Table, states: States | None) -> ProbabilityResult:
+    """What is written, and printed for machines."""
+    from pairflip.present.set_words import set_doubts
+
+    columns = _rows(found, len(found.names))
+    sets = found.most_probable(found.energies.size)
     mean, error = found.energy
-    print_json(
-        {
-            "k": found.k,
-            "betas": found.betas.tolist(),
-            "energy": mean.tolist(),
-            "energy_se": error.tolist(),
-            "acceptance": found.acceptance.tolist(),
-            "exchange": found.exchange.tolist(),
-            "round_trips": found.round_trips.tolist(),
-            "columns": [dict(zip(_HEADS, row, strict=True)) for row in _rows(found, len(found.names))],
-            "supports": [{"columns": names, "share": share} for names, share in found.most_probable(most)],
-            **about,
-        }
-    )
+    record = {
+        "k": found.k,
+        "betas": found.betas.tolist(),
+        "energy": mean.tolist(),
+        "energy_se": error.tolist(),
+        "acceptance": found.acceptance.tolist(),
+        "exchange": found.exchange.tolist(),
+        "round_trips": found.round_trips.tolist(),
+        "cautions": set_doubts(found),
+        "columns": [dict(zip(_HEADS, row, strict=True)) for row in columns],
+        "supports": [{"columns": names, "share": share} for names, share in sets[:most]],
+        "target": table.target,
+        "source": table.source,
+    }
+    traded: list[Cell] = [*found.exchange.tolist(), None]
+    ladder = zip(record["betas"], record["energy"], record["energy_se"], record["acceptance"], traded, strict=True)
+    tables: dict[str, Lines] = {
+        COLUMNS: (_HEADS, columns),
+        "sets.csv": (("share", "columns"), [(share, json_list(names)) for names, share in sets]),
+        "pairs.csv": (("column", "other", "share"), found.pairs(_PAIRS)),
+        "temperatures.csv": (("beta", "energy", "energy_se", "acceptance", "exchange"), list(ladder)),
+    }
+    if states is not None:
+        frame = states.to_pandas()
+        tables["states.csv"] = (list(map(str, frame)), frame.to_numpy().tolist())
+    title = f"{table.source}: sets of {plural(found.k, 'column')} that predict {table.target}"
+    return ProbabilityResult("sample", title, found, tables, record, states)
 
 
 def _print(found: Samples, most: int) -> None:
-    from pairflip.cli.shown import print_rows
-    from pairflip.text import number, percent, short
+    """The answer, columns and sets, and what the probabilities are conditional on."""
+    from pairflip.present.inclusion import chance_text
+    from pairflip.present.mixing import rate_words
+    from pairflip.present.set_words import set_answer, set_doubts
 
-    cells = [[f"{percent(chance)} ± {100 * error:.1f}", short(name)] for name, chance, error in _rows(found, most)]
-    print_rows(["in the set", "column"], cells)
+    print_answer(set_answer(found), set_doubts(found))
+    print_rows(["in the set", "column"], [[chance_text(p, e), short(name)] for name, p, e in _rows(found, most)])
     typer.echo()
     sets = [[percent(share), ", ".join(map(short, names))] for names, share in found.most_probable(most)]
     print_rows(["set", "columns"], sets)
     typer.echo()
-    mean, error = found.energy
     typer.echo(
-        f"Sets of {found.k} columns, each with probability proportional to exp(-beta E) at beta = {found.betas[-1]:g}: "
-        f"mean energy {number(float(mean[-1]), 4)} ± {number(float(error[-1]), 2)}, "
-        f"{percent(float(found.acceptance[-1]))} of flips accepted."
+        f"Sets of {plural(found.k, 'column')}, each with probability proportional to exp(-beta E) at beta = "
+        f"{found.betas[-1]:g}."
     )
-    if found.exchange.size:
-        low, high = percent(float(found.exchange.min())), percent(float(found.exchange.max()))
-        typer.echo(
-            f"{found.betas.size} temperatures; neighbours traded places in {low} to {high} of attempts; "
-            f"{int(found.round_trips.sum())} round trips."
-        )
+    typer.echo(rate_words(found))
     if found.note:
         typer.echo(f"Note: {found.note}.")

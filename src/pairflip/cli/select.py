@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.config import path_from
-from pairflip.cli.data import ModelOptions, TableOptions, load
-from pairflip.cli.errors import plain_errors
+from pairflip.cli.config import run_settings
+from pairflip.cli.data import load
+from pairflip.cli.errors import plain_errors, typed
 from pairflip.cli.limits import LimitOptions
+from pairflip.cli.options import in_model, in_results, in_search
 from pairflip.cli.result_files import finish
-from pairflip.cli.result_folder import refuse_folder_of, refuse_journal
+from pairflip.cli.result_folder import default_folder, refuse_folder_of, refuse_journal
+from pairflip.cli.subjects import LossOptions, ModelOptions, ResultOptions, RunOptions, SearchOptions, TableOptions
 from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
@@ -24,105 +26,125 @@ if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
     from pairflip.selection import Selection, SizeCurve
 
-_NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
-_INPUTS = ("data", "journal", "column_groups")
+
+DEFAULT_STABILITY = 50  # docs/decisions/027-stability.md
+
+
+class StabilitySizes(StrEnum):
+    """Which sizes half-samples look at."""
+
+    CHOSEN = "chosen"
+    ALL = "all"
+
+
+RidgeOrAuto = Annotated[
+    str | None,
+    in_model("--ridge", metavar="RIDGE", show_default=o.RIDGE,
+             help="Penalty on the squares of the coefficients, in the units of the table; auto: choose the shrinkage "
+             "together with the size; 0,0.1,1: from these, in units of the scaled columns."),
+]  # fmt: skip
+Cv = Annotated[
+    str,
+    in_search(metavar="CV", help="5x10: ten folds, five times; loo: leave one row out; 10: ten folds; blocks:5: five "
+              "blocks of neighbouring rows, for tables in the order of time."),
+]  # fmt: skip
+StabilityPairs = Annotated[
+    int,
+    in_search("--stability", metavar="N", help="Pairs of random halves of the rows in which columns are selected "
+              "again; 0: none."),
+]  # fmt: skip
+StabilityAt = Annotated[StabilitySizes, in_search("--stability-at", help="At the recommended size, or at all.")]
+Null = Annotated[
+    int, in_search("--null", metavar="N", help="Shuffle the target so often, to see what noise would give.")
+]
+Outer = Annotated[
+    int,
+    in_search("--outer", metavar="N", help="Folds of a second cross validation around everything; takes N times as "
+              "long; 0: none."),
+]  # fmt: skip
+ShowPosterior = Annotated[
+    bool,
+    in_search("--posterior", help="Show how probable it is that each column belongs in the model, beside how often it "
+              "was selected (pairflip posterior)."),
+]  # fmt: skip
+WithSurface = Annotated[
+    bool,
+    in_search("--surface", help="Measure errors at every temperature of the annealing, too; asks for --method anneal."),
+]
+Shard = Annotated[str | None, in_search(metavar="I/N", help="Do only one part of the work, into the journal.")]
+Merge = Annotated[
+    list[Path] | None, in_search(metavar="DIR", help="Journal of a shard to merge first. Repeat for more.")
+]
+Out = Annotated[
+    Path | None,
+    in_results("--out", "-o", metavar="DIR", help="Result folder.", show_default="name of the table + -pairflip"),
+]
 
 
 def select(
     context: typer.Context,
-    data: o.Data = None,
-    target: o.Target = None,
-    drop: o.Drop = None,
-    keep: o.Keep = None,
-    index: o.Index = None,
-    drop_text: o.DropText = False,
-    categories: o.Categories = None,
-    missing: o.MissingValues = None,
-    sheet: o.Sheet = None,
-    decimal: o.Decimal = None,
-    thousands: o.Thousands = None,
-    weights: o.Weights = None,
-    groups: o.Groups = None,
-    center: o.CenterOption = o.Center.FOLD,
-    always: o.Always = None,
-    column_groups: o.ColumnGroups = None,
-    one_per_group: o.OnePerGroup = False,
-    min_distance: o.MinDistance = None,
-    hierarchy: o.Hierarchy = False,
-    positive: o.Positive = None,
-    negative: o.Negative = None,
-    loss: o.LossOption = o.LossName.SQUARES,
-    offset: o.Offset = None,
-    ridge: o.RidgeOrAuto = None,
+    *,
+    table: TableOptions,
+    model: ModelOptions,
+    limits: LimitOptions,
+    fitted: LossOptions,
+    ridge: RidgeOrAuto = None,
     sizes: o.Sizes = None,
-    cv: o.Cv = "5x10",
-    effort: o.EffortOption = o.EffortName.NORMAL,
-    method: o.MethodOption = None,
-    schedule: o.ScheduleOption = o.ScheduleName.AUTO,
-    chains: o.Chains = None,
-    polish: o.Polish = True,
-    prove: o.Prove = True,
-    stability: o.StabilityPairs = o.DEFAULT_STABILITY,
-    stability_at: o.StabilityAt = o.StabilitySizes.CHOSEN,
-    null: o.Null = 0,
-    outer: o.Outer = 0,
-    posterior: o.ShowPosterior = False,
-    surface: o.WithSurface = False,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = -1,
-    engine: o.EngineName = "auto",
+    cv: Cv = "5x10",
+    search: SearchOptions,
+    stability: StabilityPairs = DEFAULT_STABILITY,
+    stability_at: StabilityAt = StabilitySizes.CHOSEN,
+    null: Null = 0,
+    outer: Outer = 0,
+    posterior: ShowPosterior = False,
+    surface: WithSurface = False,
+    run: RunOptions,
     journal: o.JournalFolder = None,
-    shard: o.Shard = None,
-    merge: o.Merge = None,
-    out: o.Out = None,
-    force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    config: o.Config = None,
+    shard: Shard = None,
+    merge: Merge = None,
+    out: Out = None,
+    results: ResultOptions,
 ) -> None:
     """Choose how many columns of a table predict the target best, and which, by cross validation.
 
     Example: pairflip select data.csv --target y
     """
-    command = shlex.join(["pairflip", *(context.obj or [])])
+    command = typed(context)
     with plain_errors(partial(interrupted, journal, command)):
         from pairflip.cli.result_folder import check_folder
 
-        given = TableOptions(
-            data, target, drop or (), keep or (), index, drop_text, missing, sheet, decimal, thousands, weights, groups,
-            offset, loss, categories or (),
-        )  # fmt: skip
         penalty = o.parse_ridge(ridge)
         chooses = isinstance(penalty, (str, list))
-        limits = LimitOptions(column_groups, one_per_group, min_distance, hierarchy, positive or (), negative or ())
-        model = ModelOptions(center, always or (), penalty if isinstance(penalty, float) else None, limits)
-        run = {"engine": engine, "n_jobs": o.check_jobs(jobs), "progress": False if quiet else "log"}
+        fixed = penalty if isinstance(penalty, float) else None
+        progress = False if results.quiet else "log"
+        how = {"engine": run.engine, "n_jobs": o.check_jobs(run.jobs), "progress": progress}
         o.check_cv(cv)
         from pairflip.search.effort import as_method
         from pairflip.selection import Selection, with_posterior
 
-        how = None if method is None else as_method(method.value)
+        method = None if search.method is None else as_method(search.method.value)
         chosen = Selection(
-            o.parse_sizes(sizes), cv, schedule.value_for_api, chains, seed, polish, how, effort.value,
-            stability, stability_at.value, null, outer, penalty if chooses else None, prove, surface,  # type: ignore[arg-type]
+            o.parse_sizes(sizes), cv, search.schedule.value_for_api, search.chains, run.seed, search.polish, method,
+            search.effort.value, stability, stability_at.value, null, outer,
+            penalty if chooses else None, search.prove, surface,  # type: ignore[arg-type]
         )  # fmt: skip
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
             raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
-        folder = default_folder(data) if out is None else out
-        refuse_journal(journal, folder if shard is None else None, data)
+        folder = default_folder(table.data) if out is None else out
+        refuse_journal(journal, folder if shard is None else None, table.data)
         if shard is not None:
             assert journal is not None
-            loaded = load(given)
-            problem = loaded.problem(model, quiet)
-            _one_part(problem, chosen, journal, shard, groups=loaded.groups, **run)
+            loaded = load(table, fitted)
+            problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet)
+            _one_part(problem, chosen, journal, shard, groups=loaded.groups, **how)
             return
-        check_folder(folder, force)
-        refuse_folder_of(folder, data)
-        loaded = load(given)
-        problem = loaded.problem(model, quiet)
-        probable = _probabilities(problem, seed, journal, jobs) if posterior else None
-        curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **run)
+        check_folder(folder, results.force)
+        refuse_folder_of(folder, table.data)
+        loaded = load(table, fitted)
+        problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet)
+        probable = _probabilities(problem, run, journal) if posterior else None
+        curve = _whole(problem, chosen, journal, merge or [], groups=loaded.groups, **how)
         if probable is not None:
             curve = with_posterior(curve, probable)
         if loaded.table.row_dates:
@@ -130,18 +152,13 @@ def select(
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
         used["stability"] = chosen.stability
         used["ridge"] = ridge if chooses else problem.ridge
-        if loss is o.LossName.SQUARES:
+        if fitted.loss is o.LossName.SQUARES:
             del used["loss"]
         if not posterior:
             del used["posterior"]
-        finish(curve, loaded.table, command, _settings(context, used, folder), folder, force, as_json)
-
-
-def default_folder(data: Path | None, what: str = "pairflip") -> Path:
-    """``data.csv`` and ``data.csv.gz`` give ``data-pairflip`` in the current folder."""
-    name = Path("table" if data is None else data.name)
-    stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
-    return Path(f"{stem}-{what}")
+        finish(
+            curve, loaded.table, command, run_settings(context, used, folder), folder, results.force, results.as_json
+        )
 
 
 def _whole(
@@ -156,12 +173,12 @@ def _whole(
     return select_size(problem, chosen, journal=journal, **run)
 
 
-def _probabilities(problem: SubsetProblem, seed: int, journal: Path | None, jobs: int) -> Posterior:
+def _probabilities(problem: SubsetProblem, run: RunOptions, journal: Path | None) -> Posterior:
     """First, since it is the shorter work, and what there are no such probabilities for is then said at once."""
     from pairflip.search.posterior import posterior as weigh_models
 
     folder = None if journal is None else journal / "posterior"
-    return weigh_models(problem, seed=seed, journal=folder, n_jobs=jobs)
+    return weigh_models(problem, seed=run.seed, journal=folder, n_jobs=run.jobs)
 
 
 def _one_part(problem: SubsetProblem, chosen: Selection, journal: Path, shard: str, **run: Any) -> None:
@@ -173,16 +190,3 @@ def _one_part(problem: SubsetProblem, chosen: Selection, journal: Path, shard: s
         f"Shard {visible(shard)} is done: the journal {visible(str(journal))} holds {chains} finished chains. When all "
         "shards are done, the same command without --shard gives the result; add --merge DIR for journals elsewhere."
     )
-
-
-def _settings(context: typer.Context, used: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Options for run.toml in `folder`, in the order of the help, as texts, numbers and lists of texts."""
-    used = used | {name: path_from(folder, used[name]) for name in _INPUTS if used.get(name) is not None}
-
-    def plain(value: Any) -> Any:
-        if value is None or isinstance(value, (bool, int, float)):
-            return value
-        return [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
-
-    names = [str(parameter.name) for parameter in context.command.params]
-    return {name: plain(used[name]) for name in names if name in used and name not in _NOT_SETTINGS}

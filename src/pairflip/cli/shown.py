@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from pairflip.cli.table_file import is_table_file
 from pairflip.text import short, visible
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from pairflip.present.halves import Piece
     from pairflip.selection import SizeCurve
 
 _PLAIN_WIDTH = 160  # of a table where there is no terminal
@@ -45,6 +47,15 @@ def print_curve(curve: SizeCurve) -> None:
         typer.echo(f"Note: {visible(note)}.")
 
 
+def print_answer(answer: Iterable[Piece], doubts: Iterable[str]) -> None:
+    """The answer as plain text, then what to doubt about it, each a paragraph."""
+    from pairflip.present.halves import plain
+
+    for text in (plain(answer), *doubts):
+        typer.echo(text)
+        typer.echo()
+
+
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: numbers are aligned to the right, and the last column is text that may take several lines."""
     from rich.console import Console
@@ -67,3 +78,9 @@ def print_places(folder: Path) -> None:
     """Where the files are."""
     typer.echo(f"Report: {visible(str(folder / 'report.html'))}")
     typer.echo(f"Tables, figures and settings: {visible(str(folder))}")
+
+
+def print_written(place: Path) -> None:
+    """Where a result folder is; a file that was named is where it was named."""
+    if not is_table_file(place):
+        print_places(place)

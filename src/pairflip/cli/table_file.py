@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,11 +11,21 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 Cell = str | float | None
 
 
+def is_table_file(out: Path) -> bool:
+    """Whether a name is that of a table, and not of a folder."""
+    return out.suffix.lower() in _DELIMITERS
+
+
 def check_out(out: Path, force: bool) -> None:
     """Refuse, before any work, a file that cannot be what is written, or that would be lost."""
-    if out.suffix.lower() not in _DELIMITERS:
+    if not is_table_file(out):
         has = f"has the suffix {out.suffix}" if out.suffix else "has no suffix"
         raise ValueError(f"--out {str(out)!r} {has}; expected a .csv or .tsv file, which is what is written.")
+    refuse_existing(out, force)
+
+
+def refuse_existing(out: Path, force: bool) -> None:
+    """Refuse a file that is there, unless it may be replaced."""
     if out.exists() and not force:
         raise ValueError(f"{str(out)!r} exists; add --force to replace it, or name another file with --out.")
 
@@ -32,6 +43,11 @@ def lines_text(header: Sequence[str], lines: Iterable[Sequence[Cell]], delimiter
         What stands between two columns.
     """
     return "".join(delimiter.join(map(_cell, line)) + "\n" for line in (header, *lines))
+
+
+def json_list(names: Sequence[str]) -> str:
+    """Several names in one cell, so that commas in them do not matter."""
+    return json.dumps(list(names), ensure_ascii=False)
 
 
 def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]], what: str) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 OURS_LOOK = {"normal": ("o", "-"), "quick": ("v", ":"), "thorough": ("X", "--")}
 """Marker and line of ours, all of them in one colour and filled."""
 _LOG = 20.0
+_LEAST_RANGE = 4.0  # of CPU seconds
 _ROOM = 1.5
 
 
@@ -148,7 +149,12 @@ def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
     x = [max(point.seconds, 1e-3) for point in points]
     y = [point.excess + 0.01 for point in points]
     if points:
-        plain_log(ax, "x", min(x), max(x))
+        low, high = min(x), max(x)
+        if high < _LEAST_RANGE * low:  # so that ticks are not a few per cent apart
+            middle, apart = (low * high) ** 0.5, _LEAST_RANGE**0.5
+            low, high = middle / apart, middle * apart
+            ax.set_xlim(low, high)
+        plain_log(ax, "x", low, high)
         plain_log(ax, "y", min(y), max(y))
     for point, seconds, excess in zip(points, x, y, strict=True):
         style = {key: value for key, value in look[point.name].items() if key != "linestyle"}

@@ -1,14 +1,10 @@
-"""The page of a comparison: one HTML file that needs nothing else, and no script."""
+"""The page of a comparison."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from markupsafe import Markup
+from typing import TYPE_CHECKING
 
 from pairflip.present.compare_figures import (
     compared_errors,
@@ -19,10 +15,11 @@ from pairflip.present.compare_figures import (
     plot_energy_seconds,
 )
 from pairflip.present.compare_words import HEADS, cautions, explanation, matrix, method_rows, sentence, title_of
-from pairflip.present.embed import drawn
-from pairflip.present.page import content_policy, template_environment
-from pairflip.present.save import save_figure, write_whole
-from pairflip.present.style import page_axes
+from pairflip.present.done import About, Pairs
+from pairflip.present.registry import FigureTable
+from pairflip.present.save import save_all
+from pairflip.present.sheet import Section, Sheet, both_widths
+from pairflip.present.style import figure_of
 from pairflip.text import clean
 
 if TYPE_CHECKING:
@@ -43,112 +40,70 @@ _MATRICES = (
     ),
 )
 
+_ABOUT = (
+    "Every method got the training rows of each fold, and nothing of the others. Supports were fitted by least squares "
+    "on the training rows; methods without sizes predict by themselves."
+)
 _ERRORS = (
     "Error on held-out rows against the number of columns; bars are one standard error of pairflip, normal. Straight "
     "lines across: methods without sizes, and the error without columns. Errors far above that are beyond the axis."
 )
+_FACTS = "Data, version, folds"
 _SECONDS = (
     "How much higher the training energies on all rows are than the lowest that any method found, on average over "
     "sizes, against CPU seconds of the whole search on one thread. Further down is better, further left is faster."
 )
 
 
-def write_comparison(
-    found: Comparison,
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-    command: str | None = None,
-    extra: Mapping[str, object] | None = None,
-) -> Path:
-    """Write a comparison as one self-contained HTML page that opens offline, and return its path.
-
-    Parameters
-    ----------
-    found
-        What `compare` returned.
-    path
-        The file to write; it is replaced as a whole or not at all.
-    title
-        Heading of the page.
-    command
-        The command that made it.
-    extra
-        More lines for "What was done".
-    """
-    html = render_comparison(found, title=title, command=command, extra=extra)
-    return write_whole(path, html.encode("utf-8", "replace"), "the comparison")
-
-
-def render_comparison(
-    found: Comparison,
-    *,
-    title: str | None = None,
-    command: str | None = None,
-    extra: Mapping[str, object] | None = None,
-) -> str:
-    """The page as text.
-
-    Parameters
-    ----------
-    found, title, command, extra
-        As in `write_comparison`.
-    """
-    style = (files("pairflip.present") / "style.css").read_text(encoding="utf-8")
-    environment = template_environment()
-    return environment.get_template("compare.html.j2").render(
-        title=clean(title) if title else "Methods compared on the same folds",
-        found=found,
-        sentence=sentence(found),
+def comparison_sheet(found: Comparison, about: About) -> Sheet:
+    """What the page says."""
+    sizes = f"sizes {found.sizes[0]}" + (f" to {found.sizes[-1]}" if len(found.sizes) > 1 else "")
+    methods = [(title_of(method), clean(method.about)) for method in found.methods]
+    by_size = {name: FigureTable(summary, *matrix(found, name), caption=text) for name, summary, text in _MATRICES}
+    return Sheet(
+        title=about.heading("Methods compared on the same folds"),
+        version=found.version,
+        lead=f"{found.n_rows:,} rows, {len(found.names):,} columns, {sizes}, {found.n_folds:,} folds, "
+        f"{len(found.methods)} methods, one thread each.",
+        answer=[(sentence(found), False)],
         cautions=cautions(found),
-        heads=HEADS,
-        rows=method_rows(found),
-        about=explanation(found),
-        figures=_figures(found),
-        matrices=[(name, summary, about, *matrix(found, name)) for name, summary, about in _MATRICES],
-        methods=[(title_of(method), clean(method.about)) for method in found.methods],
-        facts=_facts(found, command, extra),
-        style=Markup(style),
-        policy=content_policy(style),
+        sections=[
+            Section("The methods", tables={"methods": FigureTable("", HEADS, method_rows(found), explanation(found))}),
+            *_figures(found),
+            Section("By size", tables=by_size),
+            Section(
+                "What was done",
+                tables={
+                    "about": FigureTable("", ["Method", "What it does"], methods, _ABOUT, 2),
+                    "facts": FigureTable("", ["What", "Value"], _facts(found, about), _FACTS, 2),
+                },
+            ),
+        ],
     )
 
 
 def save_comparison_figures(found: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
     """Write both figures as SVG and PNG into `folder` (made if missing)."""
-    from pairflip.present.style import figure_of
-
-    home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
-    return [path for name, plot in FIGURES.items() for path in save_figure(figure_of(plot(found)), home, name)]
+    return save_all(((name, figure_of(plot(found))) for name, plot in FIGURES.items()), folder)
 
 
-def _figures(found: Comparison) -> list[dict[str, Any]]:
-    """Both figures, each for a wide page and for a narrow one."""
-    figures: list[tuple[str, Any, Any, str]] = [
-        ("Error against size", draw_compared_errors, compared_errors(found), _ERRORS),
-        ("Energy against seconds", draw_energy_points, energy_points(found), _SECONDS),
-    ]
-    return [
-        {"title": title, "caption": caption, "svgs": _svgs(draw, numbers, title)}
-        for title, draw, numbers, caption in figures
-    ]
+def _shape(numbers: object, wide: bool) -> tuple[float, float]:
+    return (820.0, 470.0) if wide else (350.0, 620.0)
 
 
-def _svgs(draw: Any, numbers: Any, title: str) -> list[Markup]:
-    label = f"{title}, a line or mark for each method. The tables below have the numbers."
-    return [
-        drawn(draw, numbers, page_axes(*shape, fixed=False), label, {"class": f"chart {kind}"})
-        for kind, shape in (("wide", (820.0, 470.0)), ("narrow", (350.0, 620.0)))
-    ]
+def _figures(found: Comparison) -> list[Section]:
+    label = "{}, a line or mark for each method. The tables below have the numbers."
+    errors, seconds = "Error against size", "Energy against seconds"
+    lines = both_widths(draw_compared_errors, compared_errors(found), label.format(errors), _shape)
+    points = both_widths(draw_energy_points, energy_points(found), label.format(seconds), _shape)
+    return [Section(errors, svgs=lines, caption=_ERRORS), Section(seconds, svgs=points, caption=_SECONDS)]
 
 
-def _facts(found: Comparison, command: str | None, extra: Mapping[str, object] | None) -> list[tuple[str, str]]:
+def _facts(found: Comparison, about: About) -> Pairs:
     told = [
         ("Version", f"pairflip {found.version}"),
         ("Data", f"{found.n_rows:,} rows, {len(found.names):,} columns; hash {found.data_hash}"),
         ("Folds", f"{found.n_folds:,}: {found.folds}"),
         ("Seed", str(found.seed)),
     ]
-    if command:
-        told.append(("Command", clean(command)))
-    return [*told, *((clean(key), clean(value)) for key, value in (extra or {}).items())]
+    return about.facts(told)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.comparison.record import Comparison, MethodResult, MethodSize
 from pairflip.least_squares import Floats
-from pairflip.text import NOTHING, aligned, aligned_plus_minus, clean, number, percent, plural, plus_minus
+from pairflip.text import NOTHING, aligned, aligned_plus_minus, clean, lower_heads, number, percent, plural, plus_minus
 
 CLEAR = 2.0
 """A difference of more than so many standard errors is called clear."""
@@ -182,7 +182,7 @@ def explanation(found: Comparison) -> str:
 
 def summary(found: Comparison) -> str:
     """The sentence, then one line for each method."""
-    lines = [tuple(head.lower() if head != "CPU s" else head for head in HEADS), *method_rows(found)]
+    lines = [tuple(lower_heads(HEADS)), *method_rows(found)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS) - 1)]
     parts = [*textwrap.wrap(sentence(found), _WIDTH), ""]
     for line in lines:

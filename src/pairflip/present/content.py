@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,23 +57,16 @@ NOT_ANNEALED = (
 )
 
 
-def page_content(
-    curve: SizeCurve,
-    *,
-    title: str | None,
-    target: str | None,
-    dropped: Iterable[str | tuple[str, str]],
-    command: str | None,
-    extra: Mapping[str, object] | None,
-    row_names: Sequence[object] | None,
-) -> dict[str, Any]:
+def page_content(curve: SizeCurve, about: done.About, row_names: Sequence[object] | None) -> dict[str, Any]:
     """Everything the template shows. `data` is what the page's script needs to follow the slider.
 
     Parameters
     ----------
     curve : SizeCurve
         The result.
-    title, target, dropped, command, extra, row_names
+    about : About
+        What is known about the run.
+    row_names : sequence, optional
         As in `write_report`.
     """
     sizes = [int(k) for k in np.sort(curve.sizes)]
@@ -87,8 +80,8 @@ def page_content(
             for texts, variant in zip(per_size, part.variants, strict=True):
                 texts[part.name] = variant.table.rows if variant.table else []
     return {
-        "title": clean(title) if title else f"Which {what_is_counted(curve)}s, how many, how sure",
-        "target": clean(target) if target else None,
+        "title": about.heading(f"Which {what_is_counted(curve)}s, how many, how sure"),
+        "target": about.target_shown,
         "curve": curve,
         "n_columns": len(curve.names),
         "sizes": sizes,
@@ -113,9 +106,9 @@ def page_content(
         "column_about": column_about(curve),
         "next_best": next_best(curve),
         "always": column_labels(curve.names, curve.always.tolist(), 80),
-        "facts": done.facts(curve, command, extra),
+        "facts": about.facts(done.facts(curve)),
         "settings": done.flat(curve.settings),
-        "dropped": done.left_out(dropped),
+        "dropped": about.left_out,
         "notes": [clean(note) for note in curve.notes],
         "data": {
             "sizes": sizes,

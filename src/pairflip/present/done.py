@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +18,42 @@ _LEFT_OUT = 200
 _ENTRIES = 12  # of a nested setting
 
 
-def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | None) -> Pairs:
-    """Data, folds, engine, version, time.
+@dataclass(frozen=True)
+class About:
+    """What is known about a run beside its record; the parameters of `write_report`."""
 
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    command : str, optional
-        The command that made it.
-    extra : mapping, optional
-        More lines, by name.
-    """
-    found = [
+    title: str | None = None
+    target: str | None = None
+    dropped: Iterable[str | tuple[str, str]] = ()
+    command: str | None = None
+    extra: Mapping[str, object] | None = None
+
+    def heading(self, usual: str) -> str:
+        """The title of the page: what was asked for, or the usual one."""
+        return clean(self.title) if self.title else usual
+
+    @property
+    def target_shown(self) -> str | None:
+        """The name of the target, safe to show."""
+        return clean(self.target) if self.target else None
+
+    def facts(self, found: Pairs) -> Pairs:
+        """Facts of a record, with the command before them and what the caller adds behind."""
+        first = [("Command", self.command)] if self.command else []
+        more = [(str(key), _text(value)) for key, value in (self.extra or {}).items()]
+        return [(clean(key), clean(value)) for key, value in (*first, *found, *more)]
+
+    @property
+    def left_out(self) -> Pairs:
+        """(what, why) of what was left out of the table."""
+        pairs = [(item, "") if isinstance(item, str) else (item[0], item[1]) for item in self.dropped]
+        shown = [(clean(what), clean(why) if why else "") for what, why in pairs[:_LEFT_OUT]]
+        return shown + ([(f"and {len(pairs) - _LEFT_OUT:,} more", "")] if len(pairs) > _LEFT_OUT else [])
+
+
+def facts(curve: SizeCurve) -> Pairs:
+    """Data, folds, engine, version, time."""
+    return [
         ("Data", f"{plural(curve.n_rows, 'row')}, {plural(len(curve.names), 'column')}"),
         ("Data hash", str(curve.data_hash)),
         ("Folds", f"{curve.n_folds:,}"),
@@ -38,10 +62,6 @@ def facts(curve: SizeCurve, command: str | None, extra: Mapping[str, object] | N
         ("pairflip version", str(curve.version)),
         ("Time", f"{number(curve.seconds, 3)} s"),
     ]
-    if command:
-        found.insert(0, ("Command", command))
-    found += [(str(key), _text(value)) for key, value in (extra or {}).items()]
-    return [(clean(key), clean(value)) for key, value in found]
 
 
 def _certain(curve: SizeCurve) -> Pairs:
@@ -97,10 +117,3 @@ def _text(value: object) -> str:
         return shorten(json.dumps(value, ensure_ascii=False, default=str), 200)
     except (TypeError, ValueError):
         return shorten(str(value), 200)
-
-
-def left_out(dropped: Iterable[str | tuple[str, str]]) -> Pairs:
-    """(what, why) of what was left out of the table."""
-    pairs = [(item, "") if isinstance(item, str) else (item[0], item[1]) for item in dropped]
-    shown = [(clean(what), clean(why) if why else "") for what, why in pairs[:_LEFT_OUT]]
-    return shown + ([(f"and {len(pairs) - _LEFT_OUT:,} more", "")] if len(pairs) > _LEFT_OUT else [])

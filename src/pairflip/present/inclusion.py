@@ -158,7 +158,7 @@ def draw_inclusion(bars: InclusionBars, ax: Axes) -> None:
         edge: dict[str, Any] = {"markeredgecolor": BACK, "markeredgewidth": 0.7, "clip_on": False}
         (drawn,) = ax.plot(bars.frequency, place, **edge, label=f"selected in {bars.trials}", **marks)
         tell(drawn, "{0}: selected in {1}", bars.labels, [f"{percent(f)} of {bars.trials}" for f in bars.frequency])
-    ticks = np.linspace(0, 1, 6)
+    ticks = np.linspace(0, 1, 3 if inches(ax) < 4 else 6)
     ax.set_xticks(ticks, labels=[percent(t) for t in ticks])
     texts = [shorten(text, 17) if inches(ax) < 4 else text for text in bars.labels]
     ax.set_yticks(place, labels=texts, fontsize=TEXT, parse_math=False)
@@ -176,3 +176,9 @@ def chance_text(probability: float, error: float) -> str:
 def inclusion_height(bars: InclusionBars) -> float:
     """Height of the figure, in inches."""
     return 1.4 + _ROW * len(bars.labels)
+
+
+def inclusion_shape(bars: InclusionBars, wide: bool) -> tuple[float, float]:
+    """Width and height in pixels, on a wide page or a narrow one."""
+    height = 100 * inclusion_height(bars)
+    return (820.0, height) if wide else (350.0, height + 70)

@@ -20,16 +20,18 @@ from pairflip.present.compare_words import explanation as what_methods_show
 from pairflip.present.cooling import plot_anneal
 from pairflip.present.embed import drawn
 from pairflip.present.halves import Piece
-from pairflip.present.inclusion import chance_text, inclusion_bars, inclusion_height, plot_inclusion
+from pairflip.present.inclusion import InclusionBars, chance_text, inclusion_bars, inclusion_height, plot_inclusion
+from pairflip.present.model_words import model_doubts
 from pairflip.present.numbers import error_bars
 from pairflip.present.proof import HEADS as PROOF_HEADS
 from pairflip.present.proof import best_rows, count_words, proof_pieces
+from pairflip.present.set_words import set_doubts, state_table
 from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.present.size_tables import explanation, size_heads, size_rows
 from pairflip.present.states import plot_density_of_states
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.selection.verdict import UNCERTAIN
-from pairflip.text import aligned, aligned_plus_minus, clean, column_labels, number, percent, plural, shorten
+from pairflip.text import aligned, clean, column_labels, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +105,7 @@ def curve_html(curve: SizeCurve) -> str:
         _size_chart(curve),
         _table([*heads, "Columns"], rows, {0, len(heads) - 1, len(heads)}),
         _tag("p", _tag("small", explanation(curve))),
-        *(_tag("p", _tag("small", f"Note: {clean(note)}.")) for note in curve.notes),
+        *map(_note, curve.notes),
     ]
     return str(_tag("div", Markup("").join(parts)))
 
@@ -133,7 +135,7 @@ def trace_html(trace: Trace) -> str:
         *_proof_line(trace),
         _table(["Column", *heads], rows, {0}),
         _tag("p", _tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
-        _tag("p", _tag("small", f"Note: {clean(trace.note)}.")) if trace.note else Markup(""),
+        _note(trace.note),
     ]
     return str(_tag("div", Markup("").join(parts)))
 
@@ -154,7 +156,7 @@ def proof_html(proof: Proof) -> str:
         _table(PROOF_HEADS, best_rows(proof, most=_MOST_SETS), {len(PROOF_HEADS) - 1}),
         _tag("p", _tag("small", f"{plural(more, 'more set')} not shown.")) if more > 0 else Markup(""),
         _tag("p", counts) if counts else Markup(""),
-        _tag("p", _tag("small", f"Note: {clean(proof.note)}.")) if proof.note else Markup(""),
+        _note(proof.note),
     ]
     return str(_tag("div", Markup("").join(parts)))
 
@@ -176,12 +178,11 @@ def samples_html(found: Samples) -> str:
             + f" {plural(chains, 'chain')} of {draws:,} draws; mean energy {number(mean)} ± {number(error, 2)}, "
             f"{percent(float(found.acceptance[-1]))} of flips accepted.",
         ),
+        *(_tag("p", doubt) for doubt in set_doubts(found)),
         _table(["Column", "In the set"], rows, {0}),
-        _tag(
-            "p", _tag("small", f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first; ± Monte Carlo error.")
-        ),
+        _cut(bars, "; ± Monte Carlo error"),
         _table(["Set", "Columns"], sets, {1}),
-        _tag("p", _tag("small", f"Note: {clean(found.note)}.")) if found.note else Markup(""),
+        _note(found.note),
     ]
     return str(_tag("div", Markup("").join(parts)))
 
@@ -209,22 +210,30 @@ def posterior_html(found: Posterior) -> str:
     models = [[percent(p), ", ".join(_names(found.names, model.tolist())) or "(none)"] for p, model in pairs]
     parts = [
         _tag("p", found.assumptions),
+        *(_tag("p", doubt) for doubt in model_doubts(found)),
         _table(["Column", "In the model", "Coefficient", "sd"], rows, {0}),
-        _tag("p", _tag("small", f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first.")),
+        _cut(bars),
         _table(["Model", "Columns"], models, {1}),
-        _tag("p", _tag("small", f"Note: {clean(found.note)}.")) if found.note else Markup(""),
+        _note(found.note),
     ]
     return str(_tag("div", Markup("").join(parts)))
 
 
 def states_html(states: States) -> str:
     """Energy and the logarithm of the number of sets that matter, at each temperature."""
-    entropy = aligned_plus_minus(states.entropy.tolist(), states.entropy_se.tolist())
-    energy = aligned(states.energy.tolist())
-    betas = [number(beta) for beta in states.betas.tolist()]
-    rows = [list(row) for row in zip(betas, energy, entropy, strict=True)]
+    shown = state_table(states)
     head = _tag("p", _tag("strong", f"Sets of {states.k} of {plural(states.n_columns, 'column')}, by temperature."))
-    return str(_tag("div", head + _table(["beta", "Mean energy", "Entropy s"], rows, set())))
+    return str(_tag("div", head + _table(shown.heads, shown.rows, set())))
+
+
+def _note(text: str) -> Markup:
+    """What a reader should know besides, if anything."""
+    return _tag("p", _tag("small", f"Note: {clean(text)}.")) if text else Markup("")
+
+
+def _cut(bars: InclusionBars, error: str = "") -> Markup:
+    """How many columns are shown."""
+    return _tag("p", _tag("small", f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first{error}."))
 
 
 def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:

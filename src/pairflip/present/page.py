@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from pairflip.present.content import page_content
+from pairflip.present.done import About
+from pairflip.present.page_files import content_policy, page_text, template_environment
 from pairflip.present.save import write_whole
+from pairflip.selection.curve import SizeCurve
 from pairflip.selection.further import with_posterior
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
+    from pairflip.comparison.record import Comparison
+    from pairflip.present.sheet import Sheet
     from pairflip.search.averaged import Posterior
-    from pairflip.selection.curve import SizeCurve
+    from pairflip.search.samples import Samples
+    from pairflip.search.states import States
 
 
 def write_report(
-    curve: SizeCurve,
+    record: SizeCurve | Posterior | Samples | Comparison,
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
@@ -35,13 +36,14 @@ def write_report(
     extra: Mapping[str, object] | None = None,
     row_names: Sequence[object] | None = None,
     posterior: Posterior | None = None,
+    states: States | None = None,
 ) -> Path:
-    """Write a curve as one self-contained HTML page that opens offline, and return its path.
+    """Write a record as one self-contained HTML page that opens offline, and return its path.
 
     Parameters
     ----------
-    curve
-        What `select_size` returned.
+    record
+        What `select_size`, `posterior`, `sample`, `temper` or `compare` returned.
     path
         The file to write; it is replaced as a whole or not at all.
     title, target
@@ -53,21 +55,54 @@ def write_report(
     extra
         More lines for "What was done", for example versions of other packages.
     row_names
-        A name for each row of the table, in its order; None: rows are numbered from 1.
+        Of a curve: a name for each row of the table, in its order; None: rows are numbered from 1.
     posterior
-        What `posterior` returned for the same problem, shown beside the selection.
+        Beside a curve: what `posterior` returned for the same problem.
+    states
+        Beside samples: what `density_of_states` made of them.
     """
-    if posterior is not None:
-        curve = with_posterior(curve, posterior)
-    html = render(curve, title=title, target=target, dropped=dropped, command=command, extra=extra, row_names=row_names)
+    about = About(title, target, dropped, command, extra)
+    if not isinstance(record, SizeCurve):
+        _refuse(record, "a SizeCurve", row_names=row_names, posterior=posterior)
+        return _sheet(record, about, states).write(path)
+    _refuse(record, "Samples", states=states)
+    curve = record if posterior is None else with_posterior(record, posterior)
+    html = render(curve, row_names=row_names, **vars(about))
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
-def render(curve: SizeCurve, **options: Any) -> str:
+def _refuse(record: Any, owner: str, **given: Any) -> None:
+    """Refuse what belongs to another kind of record."""
+    for name, value in given.items():
+        if value is not None:
+            raise TypeError(f"{name} is given with a {type(record).__name__}; expected it with {owner} only.")
+
+
+def _sheet(record: Any, about: About, states: States | None) -> Sheet:
+    """The page of a record that is not a curve."""
+    from pairflip.comparison.record import Comparison
+    from pairflip.present.compare_page import comparison_sheet
+    from pairflip.present.probability_page import posterior_sheet, samples_sheet
+    from pairflip.search.averaged import Posterior
+    from pairflip.search.samples import Samples
+
+    if isinstance(record, Samples):
+        return samples_sheet(record, about, states)
+    _refuse(record, "Samples", states=states)
+    if isinstance(record, Posterior):
+        return posterior_sheet(record, about)
+    if isinstance(record, Comparison):
+        return comparison_sheet(record, about)
+    raise TypeError(
+        f"the record is a {type(record).__name__}; expected a SizeCurve, Posterior, Samples or Comparison: what "
+        "select_size, posterior, sample, temper or compare returned."
+    )
+
+
+def render(curve: SizeCurve, *, row_names: Sequence[object] | None = None, **about: Any) -> str:
     """The page as text; options as in `write_report`. The same curve gives the same text."""
-    style, script = _text("style.css"), _text("report.js")
-    defaults = {"title": None, "target": None, "dropped": (), "command": None, "extra": None, "row_names": None}
-    content = page_content(curve, **{**defaults, **options})
+    style, script = page_text("style.css"), page_text("report.js")
+    content = page_content(curve, About(**about), row_names)
     data = content.pop("data")
     return (
         template_environment()
@@ -80,28 +115,6 @@ def render(curve: SizeCurve, **options: Any) -> str:
             data=_embedded(data),
         )
     )
-
-
-def template_environment() -> Environment:
-    """Where pages find their templates: beside this file, everything in them escaped."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    look: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    return Environment(loader=FunctionLoader(_text), autoescape=True, **look)
-
-
-def _text(name: str) -> str:
-    return (files("pairflip.present") / name).read_text(encoding="utf-8")
-
-
-def content_policy(style: str, script: str | None = None) -> str:
-    """Content security policy: our style and our script by their hashes, nothing else, nothing from elsewhere."""
-
-    def digest(text: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-    own = f"style-src {digest(style)}" + ("" if script is None else f"; script-src {digest(script)}")
-    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 
 
 def _embedded(data: Any) -> Markup:

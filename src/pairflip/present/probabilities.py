@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.present.halves import NAME_LENGTH, Piece, joined, known, plain
-from pairflip.present.inclusion import Bools, InclusionBars, bars_of, chance_text, draw_inclusion, inclusion_height
+from pairflip.present.inclusion import Bools, InclusionBars, bars_of, chance_text, draw_inclusion, inclusion_shape
 from pairflip.present.registry import FigureTable, PageFigure, Room
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, column_labels, percent, plural
@@ -139,11 +139,6 @@ def _of(count: float, total: int) -> str:
     return f"{round(count):,} of {total:,}"
 
 
-def _shape(bars: InclusionBars, wide: bool) -> tuple[float, float]:
-    height = 100 * inclusion_height(bars)
-    return (820.0, height) if wide else (350.0, height + 70)
-
-
 PROBABILITIES = PageFigure(
     "inclusion",
     "How probable it is that a column belongs in the model",
@@ -153,6 +148,6 @@ PROBABILITIES = PageFigure(
     titles=lambda bars: [bars.cut],
     caption=_caption,
     table=_table,
-    shape=_shape,
+    shape=inclusion_shape,
     applies=lambda curve: curve.inclusion is not None,
 )

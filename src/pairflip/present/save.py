@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,11 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
     Returns the paths: ``size_curve``, ``half_samples`` (where there are any), ``selection_counts``, ``paths``,
     ``predictions``, ``annealing`` and what else is registered, each as ``.svg`` and ``.png``.
     """
+    return save_all(draw_all(curve), folder)
+
+
+def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[str]) -> list[Path]:
+    """Write figures by name as SVG and PNG into `folder` (made if missing), and return the paths."""
     home = Path(folder)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -75,7 +80,7 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
         raise type(error)(
             f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
         ) from None
-    return [path for stem, figure in draw_all(curve) for path in save_figure(figure, home, stem)]
+    return [path for stem, figure in figures for path in save_figure(figure, home, stem)]
 
 
 def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.present.style import BACK, COLOURS, QUIET, grid, label_axes, legend_above, new_axes, set_title, tell
+from pairflip.present.style import (
+    BACK,
+    COLOURS,
+    QUIET,
+    grid,
+    inches,
+    label_axes,
+    legend_above,
+    new_axes,
+    set_title,
+    tell,
+)
 from pairflip.text import number, plural, plus_minus
 
 if TYPE_CHECKING:
@@ -100,7 +111,8 @@ def draw_states(found: StatesNumbers, ax: Axes) -> None:
     order = np.argsort(found.energy)
     line: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.2, "marker": "o", "markersize": 4}
     ax.vlines(*_ends(found.energy, found.entropy, found.entropy_error), colors=COLOURS[0], linewidths=1.2)
-    label = "entropy s at the mean energy of a temperature"
+    narrow = inches(ax) < 4
+    label = "entropy s at a temperature" if narrow else "entropy s at the mean energy of a temperature"
     (drawn,) = ax.plot(found.energy[order], found.entropy[order], label=label, **line)
     tell(
         drawn,
@@ -122,7 +134,8 @@ def draw_states(found: StatesNumbers, ax: Axes) -> None:
         counted = [f"{round(float(np.exp(value))):,}" for value in found.exact]
         tell(drawn, "up to energy {0}: {1} counted", [number(level) for level in found.exact_levels], counted)
     ax.axhline(found.whole, color=QUIET, linewidth=1.0, linestyle="--", label="ln of the number of all sets")
-    ax.set_ylim(bottom=min(0.0, float(found.entropy.min())) - 0.03 * found.whole)
+    lowest = min(0.0, float(found.entropy.min()), float(found.count.min(initial=0.0)))
+    ax.set_ylim(bottom=lowest - 0.03 * found.whole)
     grid(ax)
     label_axes(ax, "energy", "logarithm of the number of sets")
     legend_above(ax)

@@ -187,7 +187,7 @@ class Samples:
         return list(zip(*names, (counts[best] / len(drawn)).tolist(), strict=True))
 
     def most_probable(self, most: int = 10, beta: float | None = None) -> list[tuple[list[str], float]]:
-        """The supports that were drawn most often, with the fraction of draws.
+        """The supports that were drawn most often, as names, with the fraction of draws.
 
         Parameters
         ----------
@@ -196,9 +196,13 @@ class Samples:
         beta : float, optional
             A temperature of the ladder, the coldest by default.
         """
+        return [([self.names[j] for j in support], share) for support, share in self.often_drawn(most, beta)]
+
+    def often_drawn(self, most: int = 10, beta: float | None = None) -> list[tuple[list[int], float]]:
+        """The same as columns of X; parameters as in `most_probable`."""
         drawn = self.supports[:, self.place(beta)].reshape(-1, self.k)
         counted = Counter(map(tuple, drawn.tolist())).most_common(most)
-        return [([self.names[self.candidates[j]] for j in support], n / len(drawn)) for support, n in counted]
+        return [(self.candidates[list(support)].tolist(), n / len(drawn)) for support, n in counted]
 
     @property
     def energy(self) -> tuple[Floats, Floats]:

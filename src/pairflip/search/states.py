@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import gammaln
 
+from pairflip.engines.base import EQUAL
 from pairflip.least_squares import Floats
 from pairflip.search.samples import Samples
 
@@ -114,7 +115,8 @@ def density_of_states(samples: Samples, levels: Iterable[float] | None = None) -
     n = samples.candidates.size
     whole = float(gammaln(n + 1) - gammaln(samples.k + 1) - gammaln(n - samples.k + 1))
     drawn = np.concatenate(energies)
-    asked = np.quantile(drawn, [0.0, 0.001, 0.01, 0.1, 0.5]) if levels is None else np.array(list(levels), dtype=float)
+    asked = _quantiles(drawn) if levels is None else np.array(list(levels), dtype=float)
+    reach = asked + EQUAL * np.abs(asked)  # a support met in two walks has two energies that differ by rounding
     with _quietly():
         solved = mbar.MBAR(samples.betas[:, None] * drawn[None, :], counts, solver_protocol="robust", initialize="BAR")
         try:
@@ -125,11 +127,11 @@ def density_of_states(samples: Samples, levels: Iterable[float] | None = None) -
                 "between them (betas='auto'), or more sweeps."
             ) from None
         means = solved.compute_expectations(drawn[None, :] * np.ones((samples.betas.size, 1)), state_dependent=True)
-        met = asked >= drawn.min()
+        met = reach >= drawn.min()
         log_count, error = np.full(asked.size, -np.inf), np.full(asked.size, np.inf)
         if met.any():
             # A temperature at which only supports up to a level count, all alike: its free energy is their number.
-            inside = np.where(drawn[None, :] <= asked[met, None], 0.0, _FAR)
+            inside = np.where(drawn[None, :] <= reach[met, None], 0.0, _FAR)
             below = solved.compute_perturbed_free_energies(np.vstack([np.zeros(drawn.size), inside]))
             log_count[met] = whole - below["Delta_f"][0, 1:]
             error[met] = below["dDelta_f"][0, 1:]
@@ -148,6 +150,12 @@ def density_of_states(samples: Samples, levels: Iterable[float] | None = None) -
         log_count=log_count,
         log_count_se=error,
     )
+
+
+def _quantiles(drawn: Floats) -> Floats:
+    """Energies that so many of the draws do not exceed, each once."""
+    levels = np.quantile(drawn, [0.0, 0.001, 0.01, 0.1, 0.5])
+    return np.asarray(levels[np.diff(levels, prepend=-np.inf) > EQUAL * np.abs(levels)])
 
 
 def _independent(samples: Samples, mbar: Any) -> tuple[list[Floats], Any]:

@@ -1,0 +1,177 @@
+"""The pages of `posterior` and of `sample` and `temper`, and their figures as files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pairflip
+from pairflip.present.done import About, Pairs, flat
+from pairflip.present.inclusion import InclusionBars, draw_inclusion, inclusion_bars, inclusion_shape, plot_inclusion
+from pairflip.present.mixing import rate_words
+from pairflip.present.model_words import (
+    column_table,
+    model_answer,
+    model_conditions,
+    model_doubts,
+    model_table,
+    size_table,
+)
+from pairflip.present.registry import FigureTable
+from pairflip.present.save import save_all
+from pairflip.present.set_words import (
+    inclusion_table,
+    pair_table,
+    set_answer,
+    set_conditions,
+    set_doubts,
+    set_table,
+    state_table,
+    temperature_table,
+)
+from pairflip.present.sheet import Section, Sheet, both_widths
+from pairflip.present.states import draw_states, plot_density_of_states, states_numbers
+from pairflip.present.style import figure_of
+from pairflip.text import clean, number, plural
+
+if TYPE_CHECKING:
+    from pairflip.search.averaged import Posterior
+    from pairflip.search.samples import Samples
+    from pairflip.search.states import States
+
+_SHARED_NAMES = (
+    "Names that several columns share carry the index of their column (counting from 0, as in Python) in square "
+    "brackets. "
+)
+_PRIOR = "Liang, Paulo, Molina, Clyde and Berger (2008) describe Zellner's prior and these probabilities."
+_FLIPS = "Sets are drawn by exchanging a pair of columns at a time, after Obuchi and Kabashima (2016)."
+_STATES = (
+    "Line: the logarithm of the number of sets that matter at each temperature, against their mean energy. Squares: "
+    "how many sets there are up to an energy. Samples of all temperatures are weighed together."
+)
+
+
+def posterior_sheet(found: Posterior, about: About) -> Sheet:
+    """What the page of probabilities of columns and models says."""
+    bars, doubts = inclusion_bars(found), model_doubts(found)
+    problem = found.problem
+    facts = [
+        *_data(problem.n_rows, problem.n_columns, problem.hash),
+        ("Prior", f"g = {found.prior.g:g}; models: {found.prior.name}"),
+        ("Visited", f"{found.visited:,} {'models, all there are' if not found.sizes.size else 'moves between models'}"),
+        *_run(found.seconds),
+    ]
+    return Sheet(
+        title=about.heading("How probable it is that a column belongs in the model"),
+        version=pairflip.__version__,
+        target=about.target_shown,
+        lead=f"{problem.n_rows:,} rows, {problem.n_columns:,} columns, averaged over models of {_sizes(found)}.",
+        answer=model_answer(found),
+        cautions=doubts,
+        mood="not" if doubts else "fairly",
+        conditions=model_conditions(found),
+        sections=[
+            _inclusion("How probable each column is", bars, column_table(found, bars)),
+            Section("The most probable models", tables={"models": model_table(found)}),
+            Section("How many columns", tables={"sizes": size_table(found)}),
+            Section("How the models were visited", [rate_words(found)]),
+            _done(facts, {}, found.note, about, _PRIOR),
+        ],
+    )
+
+
+def samples_sheet(found: Samples, about: About, states: States | None = None) -> Sheet:
+    """What the page of sets that were drawn says.
+
+    Parameters
+    ----------
+    found : Samples
+        What `sample` or `temper` returned.
+    about : About
+        What is known about the run.
+    states : States, optional
+        What `density_of_states` made of them.
+    """
+    bars, doubts, known = inclusion_bars(found), set_doubts(found), found.settings
+    walks = {"temperatures": temperature_table(found)} if found.betas.size > 1 else {}
+    sets = {"sets": set_table(found)} | ({"pairs": pair_table(found)} if found.k > 1 else {})
+    facts = [*_data(known["rows"], known["columns"], known["data"]), ("Engine", found.engine), *_run(found.seconds)]
+    return Sheet(
+        title=about.heading(f"Sets of {plural(found.k, 'column')} at a finite temperature"),
+        version=pairflip.__version__,
+        target=about.target_shown,
+        lead=f"{known['rows']:,} rows, {known['columns']:,} columns, {plural(found.energies[:, -1].size, 'set')} of "
+        f"{plural(found.k, 'column')} drawn.",
+        answer=set_answer(found),
+        cautions=doubts,
+        mood="not" if doubts else "fairly",
+        conditions=set_conditions(found),
+        sections=[
+            _inclusion("How often each column is in the set", bars, inclusion_table(found, bars)),
+            Section("The sets that were drawn most often", tables=sets),
+            *([] if states is None else [_counted(states)]),
+            Section("How the walks went", [rate_words(found)], tables=walks),
+            _done(facts, known, found.note, about, _FLIPS),
+        ],
+    )
+
+
+def save_probability_figures(
+    found: Posterior | Samples, folder: str | os.PathLike[str], states: States | None = None
+) -> list[Path]:
+    """Write the figures of the page as SVG and PNG into `folder` (made if missing).
+
+    Parameters
+    ----------
+    found : Posterior or Samples
+        The record.
+    folder : path
+        Where the files go.
+    states : States, optional
+        Drawn, too, if given.
+    """
+    figures = {"inclusion": plot_inclusion(found)}
+    if states is not None:
+        figures["density_of_states"] = plot_density_of_states(states)
+    return save_all(((name, figure_of(ax)) for name, ax in figures.items()), folder)
+
+
+def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:
+    """The figure of inclusion probabilities and its table."""
+    label = f"Bar chart: {title[0].lower()}{title[1:]}, {bars.cut}. The table below the figure has the numbers."
+    drawn = both_widths(draw_inclusion, bars, label, inclusion_shape)
+    return Section(title, svgs=drawn, caption=f"Bars: {bars.cut}, the most probable first.", tables={"columns": table})
+
+
+def _counted(states: States) -> Section:
+    """Entropy against energy."""
+    numbers = states_numbers(states)
+    label = "Logarithm of the number of sets against energy. The table below the figure has the numbers."
+    drawn = both_widths(draw_states, numbers, label, lambda _, wide: (820.0, 430.0) if wide else (350.0, 440.0))
+    title = "How many sets there are at an energy"
+    return Section(title, svgs=drawn, caption=_STATES, tables={"states": state_table(states)})
+
+
+def _done(facts: Pairs, settings: dict[str, object], note: str, about: About, method: str) -> Section:
+    """What was done: facts, settings, what was left out of the table."""
+    tables = {"facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, time", 2)}
+    if settings:
+        heads, about_all = ["Setting", "Value"], "All that the draws depend on, apart from the numbers of the chains"
+        tables["settings"] = FigureTable("Settings", heads, flat(settings), about_all, 2)
+    texts = [f"Note: {clean(note)}."] if note else []
+    return Section("What was done", texts, tables=tables, dropped=about.left_out, note=_SHARED_NAMES + method)
+
+
+def _data(rows: int, columns: int, data_hash: str) -> Pairs:
+    return [("Data", f"{plural(rows, 'row')}, {plural(columns, 'column')}"), ("Data hash", data_hash)]
+
+
+def _run(seconds: float) -> Pairs:
+    return [("pairflip version", pairflip.__version__), ("Time", f"{number(seconds, 3)} s")]
+
+
+def _sizes(found: Posterior) -> str:
+    """``0 to 12 columns``."""
+    low, high = found.prior.smallest, found.prior.largest
+    return plural(high, "column") if low == high else f"{low} to {plural(high, 'column')}"

@@ -1,0 +1,53 @@
+"""Options declared once become parameters of commands."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pairflip.cli.signature import Without, expanded
+
+
+@dataclass(frozen=True)
+class Fruit:
+    name: Annotated[str, typer.Argument(help="Which.")]
+    colour: Annotated[str | None, typer.Option("--colour", "-c")] = None
+    ripe: Annotated[bool, typer.Option("--ripe")] = False
+
+
+def eat(context: typer.Context, *, fruit: Fruit, count: Annotated[int, typer.Option("--count", min=1)]) -> None:
+    """Eat fruit."""
+    typer.echo(f"{count} {fruit} {len(context.params)}")
+
+
+def run(*words):
+    app = typer.Typer()
+    app.command()(expanded(eat))
+    return CliRunner().invoke(app, words)
+
+
+def test_a_dataclass_stands_for_its_fields():
+    shown = expanded(eat)
+    assert list(inspect.signature(shown).parameters) == ["context", "name", "colour", "ripe", "count"]
+    assert (shown.__name__, shown.__doc__) == ("eat", "Eat fruit.")
+    assert run("plum", "--count", "2", "-c", "blue").stdout == f"2 {Fruit('plum', 'blue')} 4\n"
+    assert run("--count", "2").exit_code == 2  # no name
+    assert run("plum").exit_code == 2  # no count
+
+
+def test_what_is_left_out_keeps_its_default():
+    def look(*, fruit: Annotated[Fruit, Without("colour", "ripe")]) -> None:
+        assert fruit == Fruit("plum")
+
+    assert list(inspect.signature(expanded(look)).parameters) == ["name"]
+    expanded(look)(name="plum")
+
+
+def test_leaving_out_what_is_not_there_is_refused():
+    def look(*, fruit: Annotated[Fruit, Without("color")]) -> None: ...
+
+    with pytest.raises(TypeError, match="Fruit has no option 'color' to leave out"):
+        expanded(look)
