@@ -18,7 +18,16 @@ from pairflip.present.compare_figures import (
     plot_compared_errors,
     plot_energy_seconds,
 )
-from pairflip.present.compare_words import HEADS, cautions, explanation, matrix, method_rows, sentence, title_of
+from pairflip.present.compare_words import (
+    HEADS,
+    cautions,
+    explanation,
+    matrix,
+    method_rows,
+    reference_title,
+    sentence,
+    title_of,
+)
 from pairflip.present.embed import drawn
 from pairflip.present.page import content_policy, template_environment
 from pairflip.present.save import save_figure, write_whole
@@ -39,12 +48,12 @@ _MATRICES = (
     (
         "overlap",
         "Table: shared columns by size",
-        "How much of our support of that size, on all rows, a method has, too.",
+        "How much of the support of {reference} of that size, on all rows, a method has, too.",
     ),
 )
 
 _ERRORS = (
-    "Error on held-out rows against the number of columns; bars are one standard error of pairflip, normal. Straight "
+    "Error on held-out rows against the number of columns; bars are one standard error of {reference}. Straight "
     "lines across: methods without sizes, and the error without columns. Errors far above that are beyond the axis."
 )
 _SECONDS = (
@@ -105,7 +114,10 @@ def render_comparison(
         rows=method_rows(found),
         about=explanation(found),
         figures=_figures(found),
-        matrices=[(name, summary, about, *matrix(found, name)) for name, summary, about in _MATRICES],
+        matrices=[
+            (name, summary, about.format(reference=reference_title(found)), *matrix(found, name))
+            for name, summary, about in _MATRICES
+        ],
         methods=[(title_of(method), clean(method.about)) for method in found.methods],
         facts=_facts(found, command, extra),
         style=Markup(style),
@@ -125,7 +137,12 @@ def save_comparison_figures(found: Comparison, folder: str | os.PathLike[str]) -
 def _figures(found: Comparison) -> list[dict[str, Any]]:
     """Both figures, each for a wide page and for a narrow one."""
     figures: list[tuple[str, Any, Any, str]] = [
-        ("Error against size", draw_compared_errors, compared_errors(found), _ERRORS),
+        (
+            "Error against size",
+            draw_compared_errors,
+            compared_errors(found),
+            _ERRORS.format(reference=reference_title(found)),
+        ),
         ("Energy against seconds", draw_energy_points, energy_points(found), _SECONDS),
     ]
     return [
