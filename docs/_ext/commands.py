@@ -125,5 +125,5 @@ class CommandOptions(SphinxDirective):
 def setup(app: Any) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("command-options", CommandOptions)
-    app.connect("env-get-outdated", lambda *_: ["reference/commands"])  # the app may have changed: it is read every time
+    app.connect("env-get-outdated", lambda *_: ["reference/commands"])  # the app may have changed
     return {"version": typer.__version__, "parallel_read_safe": True, "parallel_write_safe": True}
