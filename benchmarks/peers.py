@@ -44,6 +44,7 @@ TABLES = {
     "tecator": "tecator/tecator.csv",
     "riboflavin": "riboflavin/riboflavin.csv",
 }
+REFERENCE = "`pairflip, normal`"  # what the others are compared with
 CLEAR = 2.0
 HEADS = (
     "table", "rows", "columns", "method", "size", "cv_error", "cv_error_se", "energy_per_row", "energy", "seconds",
@@ -146,7 +147,7 @@ def machine(loads, kept):
         cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
     busy = "load not recorded"
     if loads and None not in loads:
-        busy = f"load {min(loads):.1f} to {max(loads):.1f} when tables began (one thread of ours adds 1)"
+        busy = f"load {min(loads):.1f} to {max(loads):.1f} when tables began (the one thread measured adds 1)"
     how = "one run" if not kept else f"one run of each table, {kept} of them kept from an earlier start of the command"
     return (
         f"{cpu}, {os.cpu_count()} cores, {busy}, Python {platform.python_version()}, {how}, one thread, "
@@ -210,7 +211,7 @@ def draw(done, path):
 
 
 def verdict(method):
-    """-1, 0 or 1: clearly lower error than ours, not clearly different, clearly higher."""
+    """-1, 0 or 1: clearly lower error than the reference, not clearly different, clearly higher."""
     if not np.isfinite(method.difference):
         return None
     beyond = abs(method.difference) > CLEAR * method.difference_se
@@ -218,7 +219,7 @@ def verdict(method):
 
 
 def method_lines(done):
-    """For each method: how often its error is lower than, like or higher than ours, and how it stands on average."""
+    """For each method: how often its error is clearly lower or higher than the reference's, and its medians."""
     names = list(dict.fromkeys(m.name for _, c in done for m in c.methods))
     rows = []
     for name in names:
@@ -284,16 +285,16 @@ def markdown(heads, rows):
 def measured(done, where):
     """The part of the page that this command writes."""
     titles = [done[0][1][m.name].title for m in done[0][1].methods]
-    heads = ["method", "lower", "alike", "higher", "no result", "error / ours", "energy above lowest, median %"]
+    heads = ["method", "lower", "alike", "higher", "no result", f"error / {REFERENCE}", "energy above lowest, median %"]
     parts = [
         f"Measured by `make bench-peers` on {where}.",
         f"All {len(done)} tables. *Lower*, *alike*, *higher*: in how many tables the error on held-out rows is clearly "
         "(by more than two standard errors of the difference, row by row) lower than that of `pairflip, normal`, not "
         "clearly different, or clearly higher. Medians over tables; energies are training energies on all rows, on "
         "average over sizes, above the lowest that any method found.",
-        markdown([*heads, "worst %", "seconds / ours"], method_lines(done)),
+        markdown([*heads, "worst %", f"seconds / {REFERENCE}"], method_lines(done)),
         "Error on held-out rows: of `pairflip, normal` in the units of the table, of the others divided by that; in "
-        "brackets the number of columns with the lowest error. **Bold**: clearly lower than ours; *slanted*: clearly "
+        "brackets the number of columns with the lowest error. **Bold**: clearly lower than that; *slanted*: clearly "
         "higher.",
         markdown(["table", *titles], case_lines(done, error_cell)),
         "\n".join(behind(done)),
@@ -308,7 +309,7 @@ def measured(done, where):
 
 
 def behind(done):
-    """Where ours is clearly behind, and where the others are."""
+    """Where the reference is clearly behind, and where the others are."""
     lines = {-1: [], 1: []}
     for table, found in done:
         for sign in lines:
@@ -316,11 +317,11 @@ def behind(done):
             if titles:
                 lines[sign].append(f"- {table.name}: {'; '.join(titles)}")
     return [
-        "Clearly lower than ours:",
+        f"Clearly lower than {REFERENCE}:",
         "",
         *(lines[-1] or ["- none"]),
         "",
-        "Clearly higher:",
+        f"Clearly higher than {REFERENCE}:",
         "",
         *(lines[1] or ["- none"]),
     ]

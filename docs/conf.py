@@ -67,7 +67,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,
-    "min_reported_time": 0,
+    "min_reported_time": 3600,  # times would be those of compiling
     "show_memory": False,
     "copyfile_regex": r"",
     "abort_on_example_error": True,

@@ -47,6 +47,12 @@ def test_a_finding_names_all_its_columns_first():
     assert answer.mood == "not" if answer.cautions else "fairly"
 
 
+def test_nearly_all_of_the_variance_is_said_in_words():
+    curve = make_curve(names=NAMES[:24], planted=2, sizes=[1, 2], noise=0.02)
+    curve = dataclasses.replace(curve, facts={"p_value": 0.005}, n_folds=50)
+    assert "they explain more than 99 % of the variance of the target: the error" in answer_of(curve).text
+
+
 def test_size_0_within_one_standard_error_of_the_difference_is_no_finding():
     curve = make_curve(names=NAMES[:24], planted=1, sizes=[1], noise=9.0)
     gain, error = difference(curve, 0, 1)

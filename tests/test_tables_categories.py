@@ -71,6 +71,8 @@ def test_the_error_about_text_names_the_option(write):
     assert "read categories as 0 and 1 with --categories 'race', or leave them out" in refusal(write(TABLE))
     path = write("who,race,y\nann,u,1\nbob,u,2\ncid,v,3\ndan,v,5\n")
     assert "take row names with --index 'who', read categories as 0 and 1 with --categories 'race'" in refusal(path)
+    path = write("race,who,y\nu,ann,1\nu,bob,2\nv,cid,3\nv,dan,5\n")  # names are those that are all different
+    assert "take row names with --index 'who', read categories as 0 and 1 with --categories 'race'" in refusal(path)
 
 
 def test_a_name_that_is_taken_gets_a_number(write):

@@ -72,16 +72,15 @@ def _flags(option: Taken) -> str:
 
 
 def _default(option: Taken) -> str:
-    """What holds if the option is not given."""
-    if isinstance(option.info.show_default, str):
-        return option.info.show_default
+    """What holds if the option is not given, as a sentence."""
     if option.default in (inspect.Parameter.empty, ...):
-        return "(needed)"
+        return "Needed."
+    if isinstance(option.info.show_default, str):
+        return f"Default: {option.info.show_default}."
     if option.default is None or option.default is False:
         return ""
-    if option.default is True:
-        return f"`{_names(option)[0].split('/')[0]}`"
-    return f"`{getattr(option.default, 'value', option.default)}`"
+    given = _names(option)[0].split("/")[0] if option.default is True else option.default
+    return f"Default: `{getattr(given, 'value', given)}`."
 
 
 def _table(rows: list[list[str]]) -> list[str]:
@@ -106,8 +105,8 @@ def command_markdown(command: Callable[..., Any]) -> str:
     for panel, options in panels.items():
         if len(panels) > 1:
             lines += [f"**{panel}**", ""]
-        rows = [[_flags(option), option.info.help or "", _default(option)] for option in options]
-        lines += _table([["option", "what it does", "by default"], *rows])
+        rows = [[_flags(option), f"{option.info.help or ''} {_default(option)}".strip()] for option in options]
+        lines += _table([["option", "what it does"], *rows])
     return "\n".join(lines)
 
 
@@ -126,4 +125,5 @@ class CommandOptions(SphinxDirective):
 def setup(app: Any) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("command-options", CommandOptions)
+    app.connect("env-get-outdated", lambda *_: ["reference/commands"])  # the app may have changed
     return {"version": typer.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,11 +1,13 @@
 """What is computed while the site is built: kept while the code stays the same, made anew when it changes.
 
 The gallery keeps its examples by the content of each script; that the package has changed it would not notice. So its
-folder is emptied then. The report of `pairflip demo` is made here, and put beside the pages that speak of it.
+folder is emptied then. The report of `pairflip demo` is made here, and put beside the pages that speak of it. Output is
+shown without what compiling says, and long lines of it are marked, so that they can be wrapped.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typing import Any
 import pairflip
 
 REPORT = "demo-report.html"
+PROSE = re.compile('<span class="go">(?=[^<]{130})')
 
 
 def code_hash() -> str:
@@ -49,8 +52,22 @@ def make_report(app: Any, exception: Exception | None) -> None:
     shutil.copyfile(kept / "report.html", Path(app.outdir) / "_static" / REPORT)
 
 
+def drop_messages(app: Any, name: str, source: list[str]) -> None:
+    """Leave out of the examples what is said while kernels are compiled."""
+    if name.startswith("examples/"):
+        source[0] = re.sub(r"^ *pairflip: compiling .*\n", "", source[0], flags=re.MULTILINE)
+
+
+def mark_long_lines(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Lines of output that are prose can be wrapped, those of tables cannot: their length tells them apart."""
+    if "body" in context:
+        context["body"] = PROSE.sub('<span class="go long">', context["body"])
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Before the gallery is filled, and once the pages are written."""
     app.connect("config-inited", forget_old, priority=1)
+    app.connect("source-read", drop_messages)
+    app.connect("html-page-context", mark_long_lines)
     app.connect("build-finished", make_report)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

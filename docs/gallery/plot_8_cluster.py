@@ -2,8 +2,8 @@
 A cluster on one machine
 ========================
 
-What runs on a hundred machines runs on one first. Here Dask starts two workers on this machine; the same lines, with
-another cluster object, run on Slurm or Kubernetes (:doc:`/cluster`).
+What runs on a hundred machines runs on one first. Here Dask (``pip install 'pairflip[dask]'``) starts two workers on
+this machine; the same lines, with another cluster object, run on Slurm or Kubernetes (:doc:`/cluster`).
 """
 
 # %%

@@ -29,7 +29,9 @@ WIDE = 1000
 
 
 class SubsetProblem:
-    r"""Choose k columns of X that predict y best: :math:`\min_{|S|=k} E(S)`,
+    r"""A table and its target: which k columns of X predict y best?
+
+    Sought is the set S of k columns with the lowest energy
 
     .. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2 .
 

@@ -1,4 +1,4 @@
-"""`pairflip compare`: our search beside other methods, on the same folds of your table."""
+"""`pairflip compare`: its search beside other methods, on the same folds of your table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 FILES = frozenset({"compare.html", "comparison.csv", "methods.csv", "comparison.json", "figures"})
 CONTENTS = FolderContents(FILES, "comparison.json")
 _KNOWN = (
-    "quick, normal, thorough, averaged (ours), omp, forward, backward, lasso, lassocv, pls, amp, amp-mean, abess, skglm"
+    "quick, normal, thorough, averaged (of pairflip); omp, forward, backward, lasso, lassocv, pls, amp, amp-mean, "
+    "abess, skglm"
 )
 Methods = Annotated[
     str | None,
@@ -52,7 +53,7 @@ def compare(
     out: Out = None,
     results: ResultOptions,
 ) -> None:
-    """Compare our search with OMP, LASSO, stepwise selection, PLS, AMP, abess and skglm on the same folds.
+    """Compare pairflip with OMP, LASSO, stepwise selection, PLS, AMP, abess and skglm on the same folds.
 
     Example: pairflip compare data.csv --target y --sizes 1-20
     """

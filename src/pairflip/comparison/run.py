@@ -37,7 +37,7 @@ def compare(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Comparison:
-    """Compare our search with other methods on the same folds of one table.
+    """Compare pairflip with other methods on the same folds of one table.
 
     Methods that find columns (OMP, the LASSO path, forward and backward selection, message passing, abess, skglm, ours)
     are fitted by least squares at each size on the training rows of a fold; those that predict by themselves (LassoCV,

@@ -77,7 +77,7 @@ class SubsetRegressor(RegressorMixin, SubsetModel):
 
 
 class AnnealedSubset(SubsetRegressor):
-    r"""Linear regression on the best k columns, found by simulated annealing.
+    r"""Linear regression on the best k columns, found by descents, kicks and simulated annealing.
 
     .. math:: \min_{x, z} \tfrac12 \|y - X x - z\|^2 \quad\text{with } x \text{ nonzero in } k \text{ places.}
 

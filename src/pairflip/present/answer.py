@@ -231,7 +231,10 @@ def _how_well(curve: SizeCurve, size: int) -> str:
         )
     r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
     low = max(r2[1], min(0.0, r2[0]))  # what is below 0 is as good as the mean, unless all of it is
-    share = f"about {percent(r2[0])} of the variance {_of_target(curve)} ({percent(low)} to {percent(r2[2])})"
+    shares = [percent(part) for part in (r2[0], low, r2[2])]
+    within = f" ({shares[1]} to {shares[2]})" if len(set(shares)) > 1 else ""
+    about = f"more than {shares[0][1:]}" if shares[0].startswith(">") else f"about {shares[0]}"
+    share = f"{about} of the variance {_of_target(curve)}{within}"
     what = f"number of {what_is_counted(curve)}s" + (" and the ridge" if curve.ridge_predictions is not None else "")
     return (
         f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"

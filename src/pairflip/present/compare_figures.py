@@ -169,6 +169,9 @@ def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
             [number(point.seconds, 3)],
             [number(point.excess, 3)],
         )
+    if points:  # an order of magnitude at least, so that there is room for the numbers below
+        middle = (min(x) * max(x)) ** 0.5
+        ax.set_xlim(min(min(x) / 1.3, middle / 4), max(max(x) * 1.3, middle * 4))
     label_axes(ax, "CPU seconds", "training energy above the lowest, % (+ 0.01)")
     legend_above(ax)
 

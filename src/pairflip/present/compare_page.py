@@ -14,7 +14,16 @@ from pairflip.present.compare_figures import (
     plot_compared_errors,
     plot_energy_seconds,
 )
-from pairflip.present.compare_words import HEADS, cautions, explanation, matrix, method_rows, sentence, title_of
+from pairflip.present.compare_words import (
+    HEADS,
+    cautions,
+    explanation,
+    matrix,
+    method_rows,
+    reference_title,
+    sentence,
+    title_of,
+)
 from pairflip.present.done import About, Pairs
 from pairflip.present.registry import FigureTable
 from pairflip.present.save import save_all
@@ -36,7 +45,7 @@ _MATRICES = (
     (
         "overlap",
         "Table: shared columns by size",
-        "How much of our support of that size, on all rows, a method has, too.",
+        "How much of the support of {reference} of that size, on all rows, a method has, too.",
     ),
 )
 
@@ -45,7 +54,7 @@ _ABOUT = (
     "on the training rows; methods without sizes predict by themselves."
 )
 _ERRORS = (
-    "Error on held-out rows against the number of columns; bars are one standard error of pairflip, normal. Straight "
+    "Error on held-out rows against the number of columns; bars are one standard error of {reference}. Straight "
     "lines across: methods without sizes, and the error without columns. Errors far above that are beyond the axis."
 )
 _FACTS = "Data, version, folds"
@@ -59,7 +68,11 @@ def comparison_sheet(found: Comparison, about: About) -> Sheet:
     """What the page says."""
     sizes = f"sizes {found.sizes[0]}" + (f" to {found.sizes[-1]}" if len(found.sizes) > 1 else "")
     methods = [(title_of(method), clean(method.about)) for method in found.methods]
-    by_size = {name: FigureTable(summary, *matrix(found, name), caption=text) for name, summary, text in _MATRICES}
+    reference = reference_title(found)
+    by_size = {
+        name: FigureTable(summary, *matrix(found, name), caption=text.format(reference=reference))
+        for name, summary, text in _MATRICES
+    }
     return Sheet(
         title=about.heading("Methods compared on the same folds"),
         version=found.version,
@@ -96,7 +109,8 @@ def _figures(found: Comparison) -> list[Section]:
     errors, seconds = "Error against size", "Energy against seconds"
     lines = both_widths(draw_compared_errors, compared_errors(found), label.format(errors), _shape)
     points = both_widths(draw_energy_points, energy_points(found), label.format(seconds), _shape)
-    return [Section(errors, svgs=lines, caption=_ERRORS), Section(seconds, svgs=points, caption=_SECONDS)]
+    caption = _ERRORS.format(reference=reference_title(found))
+    return [Section(errors, svgs=lines, caption=caption), Section(seconds, svgs=points, caption=_SECONDS)]
 
 
 def _facts(found: Comparison, about: About) -> Pairs:

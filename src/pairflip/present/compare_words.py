@@ -13,7 +13,7 @@ from pairflip.text import NOTHING, aligned, aligned_plus_minus, clean, lower_hea
 
 CLEAR = 2.0
 """A difference of more than so many standard errors is called clear."""
-HEADS = ("Method", "Columns", "cv_error", "Beside ours", "Train", "Shared", "CPU s", "Remarks")
+HEADS = ("Method", "Columns", "cv_error", "Difference", "Train", "Shared", "CPU s", "Remarks")
 _WIDTH = 110
 
 
@@ -38,7 +38,7 @@ def shown_row(method: MethodResult) -> MethodSize | None:
 
 
 def sentence(found: Comparison) -> str:
-    """Who has the lowest error, where ours stands, and which differences are clear."""
+    """Who has the lowest error, where the reference stands, and which differences are clear."""
     finished = found.finished
     if not finished:
         return "No method has a result."
@@ -48,7 +48,7 @@ def sentence(found: Comparison) -> str:
         f"{plus_minus(best.cv_error, best.cv_error_se)}; without columns it is {number(found.without)}."
     ]
     if found.reference:
-        parts += _beside_ours(found, best)
+        parts += _beside_reference(found, best)
     missing = [title_of(method) for method in found.methods if method not in finished]
     if missing:
         parts.append(f"Without a result: {', '.join(missing)}.")
@@ -57,7 +57,7 @@ def sentence(found: Comparison) -> str:
     return " ".join(parts)
 
 
-def _beside_ours(found: Comparison, best: MethodResult) -> list[str]:
+def _beside_reference(found: Comparison, best: MethodResult) -> list[str]:
     ours = found[found.reference]
     parts = []
     if best.name != ours.name:
@@ -115,10 +115,10 @@ def method_rows(found: Comparison) -> list[tuple[str, ...]]:
 
 
 def _differences(found: Comparison) -> list[str]:
-    """Differences from ours with their sign."""
+    """Differences from the reference with their sign."""
     cells = aligned_plus_minus([m.difference for m in found.methods], [m.difference_se for m in found.methods])
     return [
-        "ours" if method.name == found.reference else f"+{cell}" if method.difference > 0 else cell
+        NOTHING if method.name == found.reference else f"+{cell}" if method.difference > 0 else cell
         for method, cell in zip(found.methods, cells, strict=True)
     ]
 
@@ -170,13 +170,20 @@ def lowest_energies(found: Comparison) -> Floats:
     return np.asarray(np.min(np.array(values).reshape(-1, len(found.sizes)), axis=0, initial=np.inf))
 
 
+def reference_title(found: Comparison) -> str:
+    """What the method that others are compared with is called; where none of ours was run, what it would be."""
+    return title_of(found[found.reference]) if found.reference else "pairflip"
+
+
 def explanation(found: Comparison) -> str:
     """What the columns of the table of methods mean."""
+    reference = reference_title(found)
     return (
         "Columns: the size with the lowest cv_error (half the mean squared error of held-out rows, ± one standard "
-        "error); methods without sizes: the columns they use. Beside ours: how much higher the error is than ours, "
-        "rows compared with themselves. Train: training error per row in the folds. Shared: how many of our columns, "
-        "on all rows, are in its choice. CPU s: the search in all folds and on all rows, all sizes, one thread."
+        "error); methods without sizes: the columns they use. Difference: how much higher the error is than that of "
+        f"{reference}, rows compared with themselves. Train: training error per row in the folds. Shared: how many of "
+        f"the columns of {reference}, on all rows, it chose, too. CPU s: the search in all folds and on all rows, all "
+        "sizes, one thread."
     )
 
 

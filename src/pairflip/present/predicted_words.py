@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 CHOSEN = (
     "the size was chosen on the same rows, for which coverage is not proved; in simulations that asked for 90 %, "
-    "90 to 91 % of new rows were covered with 5x10 folds, and 86 to 90 % with leave-one-out (docs/predicting.md)."
+    "90 to 91 % of new rows were covered with 5x10 folds, and 86 to 90 % with leave-one-out (see "
+    "'Predicting new rows' in the documentation)."
 )
 """What intervals are conditional on."""
 

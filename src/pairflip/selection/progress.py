@@ -182,7 +182,7 @@ class SelectionProgress:
         speed = f"after {now - self._began:.0f} s"
         if rate:
             speed = f"{rate:.3g}/s, {(self._total - done) / rate:.0f} s left"
-        self._say(f"{done} of {self._total} chains, {speed}; {error.line()}")
+        self._say("; ".join(filter(None, [f"{done} of {self._total} chains, {speed}", error.line()])))
 
     def _say(self, text: str) -> None:
         print(f"pairflip: {text}", file=sys.stderr, flush=True)

@@ -40,7 +40,7 @@ def select_size(
     groups: ArrayLike | None = None,
     **settings: Any,
 ) -> SizeCurve:
-    r"""Choose the number of columns by cross validation in which every fold gets its own annealing.
+    r"""Choose the number of columns by cross validation in which every fold gets its own search.
 
     What a fold finds depends on its training rows alone: neither the columns that other folds found, nor the
     temperatures, nor any scale come from the rows it is tested on. Size 0 (the mean, or the forced columns alone) is

@@ -91,7 +91,8 @@ def odd_columns(
     kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
     words = [j for j, kind in kinds.items() if kind in WORDS]
     fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
-    label = None if rows_are_named else next((j for j in words if _may_name_rows(frame[j], first=j == 0)), None)
+    may = [] if rows_are_named else [j for j in words if _may_name_rows(frame[j], first=j == 0)]
+    label = min(may, key=lambda j: not frame[j].is_unique, default=None)  # names are mostly all different
     index = None if label is None else f"--index {quoted(names[label])}"
     if words and fixes:
         fixes.append(

@@ -41,6 +41,6 @@ def _fit(training: Training) -> Model:
 
 
 AVERAGED = Peer(
-    "averaged", "pairflip, averaged", "Ours: predictions averaged over models, each as much as it is probable.",
+    "averaged", "pairflip, averaged", "Predictions averaged over models, each as much as it is probable.",
     fit=_fit,
 )  # fmt: skip

@@ -54,6 +54,6 @@ def _peer(effort: str, about: str) -> Peer:
     return Peer(effort, f"pairflip, {effort}", about, search=partial(search, effort))
 
 
-QUICK = _peer("quick", "Ours: a path over all sizes with a descent at each.")
-NORMAL = _peer("normal", "Ours: the path, descents and kicks.")
-THOROUGH = _peer("thorough", "Ours: more chains, more kicks.")
+QUICK = _peer("quick", "A path over all sizes with a descent at each.")
+NORMAL = _peer("normal", "The path, descents and kicks.")
+THOROUGH = _peer("thorough", "More chains, more kicks.")

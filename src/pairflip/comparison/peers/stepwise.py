@@ -61,9 +61,8 @@ def backward(columns: Floats, target: Floats, least: int) -> dict[int, NDArray[n
     rows, count = columns.shape
     r = np.linalg.qr(columns, mode="r")
     if rows < count or np.min(np.abs(np.diag(r))) ** 2 <= SINGULAR:
-        raise PeerFailed(
-            f"starts with all columns, which must be independent: here are {count} columns and {rows} training rows"
-        )
+        why = f"here are {count} columns and {rows} training rows" if rows < count else "here some depend on others"
+        raise PeerFailed(f"starts with all columns, which must be independent: {why}")
     inverse = np.linalg.inv(r)
     P = inverse @ inverse.T
     x, left = np.linalg.lstsq(columns, target, rcond=None)[0], np.arange(count)

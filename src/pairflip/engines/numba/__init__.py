@@ -361,7 +361,7 @@ _announcing = Lock()
 
 
 def _announce_compilation(kernel: Any) -> None:
-    """Say on standard error, once, why the first fit on a machine takes long."""
+    """Say on standard error, once, why the first fit after an installation takes long."""
     name = f"{kernel.__module__.rsplit('.', 1)[1]}.{kernel.__name__}"
     with _announcing:
         if name in _announced:
@@ -369,9 +369,11 @@ def _announce_compilation(kernel: Any) -> None:
         _announced.add(name)
     where = kernel.stats.cache_path
     if where is None or not any(Path(where).glob(f"{name}-*.nbi")):
-        what = "one more kernel, for nearly dependent columns" if "judge" in name else "kernels for this machine"
+        judge = "judge" in name
+        what = "one more kernel, for nearly dependent columns" if judge else "kernels for this machine"
+        time = "up to half a minute" if judge else "half a minute to two minutes, more where other programs compute"
         with _announcing:
             said = what in _announced
             _announced.add(what)
         if not said:
-            print(f"pairflip: compiling {what} (once, about 15 seconds) ...", file=sys.stderr, flush=True)
+            print(f"pairflip: compiling {what} (once after each installation: {time}) ...", file=sys.stderr, flush=True)
