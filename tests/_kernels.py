@@ -1,4 +1,4 @@
-"""Small searches of every kind, which compile what tests need: each process of a run takes some of them."""
+"""Small searches of every kind, which compile what tests need: each process of a run takes the next that is left."""
 
 import contextlib
 import io
@@ -49,21 +49,26 @@ def _probable():
     posterior(SubsetProblem(X, Y), method="sample", sweeps=20)
 
 
+# Long ones first, so that all processes end at about the same time; `_plain` shares kernels with two later ones.
 KINDS = [
-    _plain,
-    lambda: anneal(SubsetProblem(X, Y, min_distance=2), 2),
-    _annealed,
     _of_several,
-    lambda: anneal(SubsetProblem(X, (Y > 0).astype(int), loss="logistic"), 2),
-    _with_signs,
+    lambda: anneal(SubsetProblem(X, Y, min_distance=2), 2),
+    _plain,
     lambda: anneal(SubsetProblem(X, Y), 2, chains=2, objective="loo"),
+    _annealed,
+    _with_signs,
     _in_groups,
+    lambda: anneal(SubsetProblem(X, (Y > 0).astype(int), loss="logistic"), 2),
     _probable,
 ]
 
 
-def compile_part(which, of):
-    """Run every so many of them, silently."""
+def compile_unclaimed(claims):
+    """Run those that no other process has begun, silently; a folder within `claims` says that one has."""
     with contextlib.redirect_stderr(io.StringIO()):
-        for kind in KINDS[which::of]:
+        for number, kind in enumerate(KINDS):
+            try:
+                (claims / str(number)).mkdir()
+            except FileExistsError:
+                continue
             kind()

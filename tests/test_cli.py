@@ -94,7 +94,7 @@ def test_help(arguments):
 
 @pytest.mark.alone
 def test_help_is_quick():
-    """At most three times the CPU time of a program of two empty commands: what typer itself costs depends on the machine."""
+    """At most three times the CPU time of two empty commands: what typer itself costs depends on the machine."""
 
     def seconds(program):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
