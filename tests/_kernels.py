@@ -1,4 +1,7 @@
-"""Small searches of every kind, which compile what tests need: each process of a run takes the next that is left."""
+"""Small searches of every kind, which compile what tests need: each process of a run takes the next that is left.
+
+Kernels that have much in common are compiled one after the other by the same process, which compiles their parts once.
+"""
 
 import contextlib
 import io
@@ -6,17 +9,24 @@ import io
 import numpy as np
 
 from pairflip import SubsetProblem, anneal, posterior, prove, select_size, temper
+from pairflip.engines import get_engine
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 9))
 Y = X[:, 0] + RNG.normal(size=30)
 ALIKE = X[:, :1] + 1e-4 * X
+LONG = RNG.normal(size=(100, 60))
+
+
+def _survey(form):
+    get_engine("numba").flip_energies(form, np.arange(form.n_columns), 2)
 
 
 def _of_several():
     problem = SubsetProblem(X, np.column_stack([Y, X[:, 1] + Y]))
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
+    _survey(problem.gram)
     prove(problem, 2)
 
 
@@ -30,18 +40,28 @@ def _in_groups():
     problem = SubsetProblem(X, Y, groups={"a": [0, 1], "b": [2, 3, 4]})
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
+    _survey(problem.gram)
 
 
 def _plain():
     anneal(SubsetProblem(X, Y), 2)
     select_size(SubsetProblem(X, Y), [1, 2], 3)
     prove(SubsetProblem(X, Y), 2)
+    prove(SubsetProblem(LONG, LONG[:, 0]), 12, budget=0.1)
+    anneal(SubsetProblem(ALIKE, Y), 2)
+
+
+def _leaving_one_out():
+    problem = SubsetProblem(X, Y)
+    anneal(problem, 2, chains=2, objective="loo")
+    _survey(problem.loo_gram)
 
 
 def _annealed():
     anneal(SubsetProblem(X, Y), 2, chains=2)
     anneal(SubsetProblem(ALIKE, Y), 2, chains=2)
     temper(SubsetProblem(X, Y), 2, [0.0, 1.0], sweeps=20)
+    _survey(SubsetProblem(X, Y).gram)
 
 
 def _probable():
@@ -54,7 +74,7 @@ KINDS = [
     _of_several,
     lambda: anneal(SubsetProblem(X, Y, min_distance=2), 2),
     _plain,
-    lambda: anneal(SubsetProblem(X, Y), 2, chains=2, objective="loo"),
+    _leaving_one_out,
     _annealed,
     _with_signs,
     _in_groups,
