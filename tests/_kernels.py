@@ -23,17 +23,21 @@ def _survey(form):
 
 
 def _of_several():
-    problem = SubsetProblem(X, np.column_stack([Y, X[:, 1] + Y]))
+    targets = np.column_stack([Y, X[:, 1] + Y])
+    problem = SubsetProblem(X, targets)
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
+    anneal(SubsetProblem(ALIKE, targets), 2, chains=2)
     _survey(problem.gram)
     prove(problem, 2)
+    prove(SubsetProblem(LONG, LONG[:, :2]), 12, budget=0.1)
 
 
 def _with_signs():
     problem = SubsetProblem(X, Y, positive=True)
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
+    _survey(problem.gram)
 
 
 def _in_groups():
