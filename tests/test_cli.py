@@ -20,7 +20,7 @@ DEMO = ["demo", "--sizes", "1,3", "--jobs", "2"]
 def demo(tmp_path_factory):
     """The demo as people type it, in a folder of its own."""
     folder = tmp_path_factory.mktemp("demo")
-    run("doctor")  # compiles whatever is not compiled, which may say so on standard error
+    invoke("doctor")  # compiles whatever is not compiled, which may say so on standard error
     done = run(*DEMO, folder=folder)
     assert done.returncode == 0, done.stderr
     return folder, done
