@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import typer
 
-from _cli import invoke, run, small_table, tree, without_figures
+from _cli import invoke, small_table, tree, without_figures
 from pairflip.cli.errors import plain_errors
 from pairflip.selection import SizeCurve
 from pairflip.selection.journal import JournalWarning

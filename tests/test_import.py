@@ -93,9 +93,7 @@ def test_every_public_name_loads_on_its_own(name):
     assert (kind == "module") == (name in ("datasets", "figures", "testing", "theory"))
 
 
-@pytest.mark.parametrize(
-    "first", ["from pairflip import AnnealedSubset", "from pairflip import *"]
-)
+@pytest.mark.parametrize("first", ["from pairflip import AnnealedSubset", "from pairflip import *"])
 def test_anneal_is_the_function_whatever_was_imported_first(first):
     code = f"{first}\nimport json, pairflip\nfrom pairflip import anneal\n"
     assert answer(code + "print(json.dumps([callable(anneal), callable(pairflip.anneal)]))") == [True, True]

@@ -39,7 +39,6 @@ def less_often(*cases):
     return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
-
 def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((M, N)) + 1.5
