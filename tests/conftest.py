@@ -30,6 +30,7 @@ def pytest_configure_node(node):
     """Tell each process of a run where they note what they compile."""
     if not hasattr(node.config, "_claims"):
         node.config._claims = tempfile.TemporaryDirectory()
+        node.config.add_cleanup(node.config._claims.cleanup)
     node.workerinput["claims"] = node.config._claims.name
 
 
