@@ -18,6 +18,7 @@ from _cli import invoke, small_table, tree, without_figures
 from pairflip.cli.errors import plain_errors
 from pairflip.selection import SizeCurve
 from pairflip.selection.journal import JournalWarning
+from test_interrupt import interrupt as interrupt_code
 
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
 
@@ -86,9 +87,26 @@ def test_with_a_journal_it_resumes(folder, monkeypatch):
     np.testing.assert_array_equal(one.selection_counts, other.selection_counts)
 
 
-def test_without_a_journal_nothing_is_kept(folder):
-    began = time.monotonic()
-    code, out, err = interrupt([*ARGUMENTS, "--quiet"], folder, lambda: time.monotonic() > began + 2)
+AT_WORK = """
+import sys
+import pairflip.selection.run as running
+from pairflip.__main__ import main
+
+walk_jobs = running.walk_jobs
+
+def announced(*jobs, **options):
+    print("ready", flush=True)
+    return walk_jobs(*jobs, **options)
+
+running.walk_jobs = announced
+sys.argv = ["pairflip", *sys.argv[1:]]
+sys.exit(main())
+"""
+
+
+def test_without_a_journal_nothing_is_kept(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, out, err, _ = interrupt_code(AT_WORK, *ARGUMENTS, "--quiet")
     assert code == 130
     assert out == ""
     assert err == ("pairflip: interrupted; nothing was kept and nothing was written (a journal keeps finished work).\n")
