@@ -9,6 +9,7 @@ import sys
 import numpy as np
 from typer.testing import CliRunner
 
+from _page_figures import without_drawings
 from pairflip.cli import app
 
 FILES = {
@@ -45,8 +46,9 @@ def run(*arguments, folder=None, timeout=120, **options):
 
 
 def without_figures(monkeypatch):
-    """Leave out what takes most of the time of a small run; other tests look at the figures."""
+    """Leave out what takes most of the time of a small run, all drawing; other tests look at the figures."""
     monkeypatch.setattr("pairflip.figures.save_figures", lambda curve, folder: [])
+    without_drawings(monkeypatch)
 
 
 def plain(text):

@@ -1,4 +1,7 @@
-"""Small searches of every kind, which compile what tests need: each process of a run takes some of them."""
+"""Small searches of every kind, which compile what tests need: each process of a run takes the next that is left.
+
+Kernels that have much in common are compiled one after the other by the same process, which compiles their parts once.
+"""
 
 import contextlib
 import io
@@ -6,42 +9,64 @@ import io
 import numpy as np
 
 from pairflip import SubsetProblem, anneal, posterior, prove, select_size, temper
+from pairflip.engines import get_engine
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 9))
 Y = X[:, 0] + RNG.normal(size=30)
 ALIKE = X[:, :1] + 1e-4 * X
+LONG = RNG.normal(size=(100, 60))
 
 
-def _of_several():
-    problem = SubsetProblem(X, np.column_stack([Y, X[:, 1] + Y]))
+def _survey(form):
+    get_engine("numba").flip_energies(form, np.arange(form.n_columns), 2)
+
+
+def _of_several_and_ruled():
+    targets = np.column_stack([Y, X[:, 1] + Y])
+    problem = SubsetProblem(X, targets)
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
+    anneal(SubsetProblem(ALIKE, targets), 2, chains=2)
+    _survey(problem.gram)
     prove(problem, 2)
+    prove(SubsetProblem(LONG, LONG[:, :2]), 12, budget=0.1)
+    anneal(SubsetProblem(X, Y, min_distance=2), 2)
 
 
 def _with_signs():
     problem = SubsetProblem(X, Y, positive=True)
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
+    _survey(problem.gram)
 
 
 def _in_groups():
     problem = SubsetProblem(X, Y, groups={"a": [0, 1], "b": [2, 3, 4]})
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
+    _survey(problem.gram)
 
 
 def _plain():
     anneal(SubsetProblem(X, Y), 2)
     select_size(SubsetProblem(X, Y), [1, 2], 3)
     prove(SubsetProblem(X, Y), 2)
+    prove(SubsetProblem(LONG, LONG[:, 0]), 12, budget=0.1)
+    anneal(SubsetProblem(ALIKE, Y), 2)
+
+
+def _leaving_one_out():
+    problem = SubsetProblem(X, Y)
+    anneal(problem, 2, chains=2, objective="loo")
+    _survey(problem.loo_gram)
 
 
 def _annealed():
     anneal(SubsetProblem(X, Y), 2, chains=2)
     anneal(SubsetProblem(ALIKE, Y), 2, chains=2)
     temper(SubsetProblem(X, Y), 2, [0.0, 1.0], sweeps=20)
+    _survey(SubsetProblem(X, Y).gram)
 
 
 def _probable():
@@ -49,21 +74,25 @@ def _probable():
     posterior(SubsetProblem(X, Y), method="sample", sweeps=20)
 
 
+# Long ones first, so that all processes end at about the same time; `_plain` shares kernels with two later ones.
 KINDS = [
+    _of_several_and_ruled,
     _plain,
-    lambda: anneal(SubsetProblem(X, Y, min_distance=2), 2),
+    _leaving_one_out,
     _annealed,
-    _of_several,
-    lambda: anneal(SubsetProblem(X, (Y > 0).astype(int), loss="logistic"), 2),
     _with_signs,
-    lambda: anneal(SubsetProblem(X, Y), 2, chains=2, objective="loo"),
     _in_groups,
+    lambda: anneal(SubsetProblem(X, (Y > 0).astype(int), loss="logistic"), 2),
     _probable,
 ]
 
 
-def compile_part(which, of):
-    """Run every so many of them, silently."""
-    with contextlib.redirect_stderr(io.StringIO()):
-        for kind in KINDS[which::of]:
+def compile_unclaimed(claims):
+    """Run those that no other process has begun, silently; a folder within `claims` says that one has."""
+    for number, kind in enumerate(KINDS):
+        try:
+            (claims / str(number)).mkdir()
+        except FileExistsError:
+            continue
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(Exception):  # tests say what is wrong
             kind()

@@ -30,9 +30,14 @@ def sessions(block: Block) -> list[tuple[str, str]]:
 def output(command: str, folder) -> str:
     """What a command prints: in this process, to spare the imports, unless it needs a shell."""
     words = shlex.split(command)
+    file = words[-1] if words[-2:-1] == [">"] else None
+    words = words[:-2] if file else words
     if words[0] == "pairflip" and not {"|", "||", ">", "&&"} & set(words):
         result = invoke(*words[1:])
         code, out, err = result.exit_code, result.stdout, result.stderr
+        if file:
+            (folder / file).write_text(out, encoding="utf-8")
+            out = ""
     else:
         done = subprocess.run(
             ["bash", "-c", PRELUDE + command],

@@ -1,6 +1,7 @@
 """Options and fixtures that every test file may use."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,22 @@ def pytest_collection_modifyitems(config, items):
                     item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_configure_node(node):
+    """Tell each process of a run where they note what they compile."""
+    if not hasattr(node.config, "_claims"):
+        node.config._claims = tempfile.TemporaryDirectory()
+        node.config.add_cleanup(node.config._claims.cleanup)
+    node.workerinput["claims"] = node.config._claims.name
+
+
 def pytest_sessionstart(session):
     """Where the whole suite runs in several processes, each compiles other kernels first; the rest is there then."""
     worker = getattr(session.config, "workerinput", None)
     if worker is not None and [Path(each).resolve() for each in session.config.args] == [ROOT / "tests"]:
-        from _kernels import compile_part
+        from _kernels import compile_unclaimed
 
-        compile_part(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+        compile_unclaimed(Path(worker["claims"]))
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +62,18 @@ def write(tmp_path):
         return path
 
     return written
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages with empty figures, for tests of their words: drawing takes most of the time of a page."""
+    from _page_figures import without_drawings
+
+    without_drawings(monkeypatch)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """For the tests that run alone, import the files that have some, not all."""
+    if config.option.markexpr == "alone" and collection_path.name.startswith("test_"):
+        return "mark.alone" not in collection_path.read_text(encoding="utf-8") or None
+    return None

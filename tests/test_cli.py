@@ -20,7 +20,7 @@ DEMO = ["demo", "--sizes", "1,3", "--jobs", "2"]
 def demo(tmp_path_factory):
     """The demo as people type it, in a folder of its own."""
     folder = tmp_path_factory.mktemp("demo")
-    run("doctor")  # compiles whatever is not compiled, which may say so on standard error
+    invoke("doctor")  # compiles whatever is not compiled, which may say so on standard error
     done = run(*DEMO, folder=folder)
     assert done.returncode == 0, done.stderr
     return folder, done
@@ -94,7 +94,7 @@ def test_help(arguments):
 
 @pytest.mark.alone
 def test_help_is_quick():
-    """At most three times the CPU time of a program of two empty commands, which depends on the machine."""
+    """At most three times the CPU time of two empty commands: what typer itself costs depends on the machine."""
 
     def seconds(program):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

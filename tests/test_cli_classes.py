@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _cli import invoke
+from _cli import invoke, without_figures
 from pairflip import SizeCurve
 
 QUICK = ["--sizes", "1-2", "--cv", "4", "--effort", "quick", "--stability", "0"]
@@ -48,7 +48,8 @@ def test_labels_in_words_give_an_answer_about_classes(folder):
     assert not (folder / "result" / "figures" / "predictions.svg").exists()
 
 
-def test_the_settings_give_the_same_result_again(folder):
+def test_the_settings_give_the_same_result_again(folder, monkeypatch):
+    without_figures(monkeypatch)
     again = invoke("select", "--config", str(folder / "result" / "run.toml"), "--out", str(folder / "again"))
     assert again.exit_code == 0, again.stderr
     one, two = (SizeCurve.load(folder / name / "result.json") for name in ("result", "again"))

@@ -284,9 +284,10 @@ def test_names_reach_the_terminal_as_text_in_errors_too(folder):
 
 def wrong_values():
     """(command, option) for every option that takes a number or one of some words."""
+    commands = get_command(app).commands
     for command in COMMANDS:
-        for parameter in get_command(app).commands[command].params:
-            kind, _ = annotation(get_command(app).commands[command], parameter)
+        for parameter in commands[command].params:
+            kind, _ = annotation(commands[command], parameter)
             if parameter.name != "config" and (kind in (int, float) or issubclass(kind, Enum)):
                 yield pytest.param(command, option_name(parameter), id=f"{command} {option_name(parameter)}")
 

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 import typer
 
-from _cli import invoke, run, small_table, tree, without_figures
+from _cli import invoke, small_table, tree, without_figures
 from pairflip.cli.errors import plain_errors
 from pairflip.selection import SizeCurve
 from pairflip.selection.journal import JournalWarning
+from test_interrupt import interrupt as interrupt_code
 
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
 
@@ -73,12 +74,12 @@ def test_with_a_journal_it_resumes(folder, monkeypatch):
     kept = lines(journal)
     total = 3 * 50 * 30 + 3 * 30
     assert 200 < kept < total
-    done = run(*resume[1:], folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert f"resumed: {kept} chains were in the journal" in done.stderr
-    assert lines(journal) == total
     without_figures(monkeypatch)
     monkeypatch.chdir(folder)
+    done = invoke(*resume[1:])
+    assert done.exit_code == 0, done.stderr
+    assert f"resumed: {kept} chains were in the journal" in done.stderr
+    assert lines(journal) == total
     whole = invoke(*ARGUMENTS, "--out", "whole", "--quiet")
     assert whole.exit_code == 0, whole.stderr
     one, other = (SizeCurve.load(folder / name / "result.json") for name in ("a table-pairflip", "whole"))
@@ -86,9 +87,26 @@ def test_with_a_journal_it_resumes(folder, monkeypatch):
     np.testing.assert_array_equal(one.selection_counts, other.selection_counts)
 
 
-def test_without_a_journal_nothing_is_kept(folder):
-    began = time.monotonic()
-    code, out, err = interrupt([*ARGUMENTS, "--quiet"], folder, lambda: time.monotonic() > began + 2)
+AT_WORK = """
+import sys
+import pairflip.selection.run as running
+from pairflip.__main__ import main
+
+walk_jobs = running.walk_jobs
+
+def announced(*jobs, **options):
+    print("ready", flush=True)
+    return walk_jobs(*jobs, **options)
+
+running.walk_jobs = announced
+sys.argv = ["pairflip", *sys.argv[1:]]
+sys.exit(main())
+"""
+
+
+def test_without_a_journal_nothing_is_kept(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, out, err, _ = interrupt_code(AT_WORK, *ARGUMENTS, "--quiet")
     assert code == 130
     assert out == ""
     assert err == ("pairflip: interrupted; nothing was kept and nothing was written (a journal keeps finished work).\n")

@@ -111,6 +111,7 @@ def test_a_table_has_one_identity_in_file_curve_and_page(done):
 
 
 def test_json_is_the_only_thing_on_standard_output(done, tmp_path, monkeypatch):
+    without_figures(monkeypatch)
     folder, _ = done
     monkeypatch.chdir(tmp_path)
     result = invoke("select", folder / "small.csv", "--target", "y", *SIZES, "--json")
@@ -118,7 +119,7 @@ def test_json_is_the_only_thing_on_standard_output(done, tmp_path, monkeypatch):
     assert record["best_size"] == 2
     assert record["table"]["target"] == "y"
     assert result.stderr == ""
-    assert {path.name for path in (tmp_path / "small-pairflip").iterdir()} == FILES
+    assert {path.name for path in (tmp_path / "small-pairflip").iterdir()} == FILES - {"figures"}
 
 
 def test_an_older_result_is_replaced_only_by_force(done, tmp_path, monkeypatch):
@@ -157,7 +158,8 @@ def test_report_is_built_again(done, tmp_path):
     assert_refused(invoke("report", folder / "out", "--out", tmp_path / "page.html"), "exists", "--force")
 
 
-def test_report_of_a_curve_saved_from_python(done, tmp_path):
+def test_report_of_a_curve_saved_from_python(done, tmp_path, monkeypatch):
+    without_figures(monkeypatch)
     folder, _ = done
     SizeCurve.load(folder / "out" / "result.json").save(tmp_path / "curve.json")
     assert invoke("report", tmp_path / "curve.json").exit_code == 0

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from _cli import invoke
+from _cli import invoke, without_figures
 from _markdown import fenced_blocks
 from _pages import DOCS, run_from_top_to_bottom
 from pairflip.cli import app
@@ -13,6 +13,7 @@ TEXT = (DOCS / "command-line.md").read_text(encoding="utf-8")
 
 
 def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
     monkeypatch.chdir(tmp_path)
     assert run_from_top_to_bottom("command-line.md", tmp_path) >= 9
 

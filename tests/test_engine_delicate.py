@@ -19,9 +19,10 @@ ENGINES = (ReferenceEngine(), *(NumbaEngine(way) for way in WAYS))
 names = [f"{engine.name} {getattr(engine, 'way', '')}" for engine in ENGINES]
 
 
+@pytest.mark.parametrize("each", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", WAYS)
-def test_delicate_flips_are_decided_as_the_reference_decides_them(way):
-    suite.check_delicate(NumbaEngine(way))
+def test_delicate_flips_are_decided_as_the_reference_decides_them(way, each):
+    suite.check_delicate(NumbaEngine(way), delicate_cases(each))
 
 
 @pytest.mark.slow

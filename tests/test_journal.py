@@ -183,7 +183,7 @@ except JournalError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
-@pytest.mark.parametrize(("room", "n_jobs"), [(2500, 1), (2500, 2), (1500, 1)])
+@pytest.mark.parametrize(("room", "n_jobs"), [pytest.param(2500, 1, marks=pytest.mark.slow), (2500, 2), (1500, 1)])
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(expected, here, room, n_jobs):
     command = [sys.executable, "-c", FULL, str(TESTS), str(room), str(n_jobs)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
@@ -314,7 +314,7 @@ t.run_shard(problem, **t.OPTIONS, journal="run", shard=sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("shards", [("1/2", "2/2"), ("1/1", "1/1")])
+@pytest.mark.parametrize("shards", [pytest.param(("1/2", "2/2"), marks=pytest.mark.slow), ("1/1", "1/1")])
 def test_two_processes_write_at_once(expected, here, shards):
     writers = [
         subprocess.Popen(

@@ -75,7 +75,7 @@ def test_a_curve_and_a_trace_plot_themselves():
     assert CURVE.plot(given) is given
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 8))
-    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3, engine="reference")
+    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3)
     other = Figure().add_subplot()
     assert trace.plot(other) is other
 
@@ -90,7 +90,7 @@ def test_the_heat_map_says_what_it_leaves_out():
 def test_anneal_draws_a_trace_and_both_quantities():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 8))
-    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3, engine="reference")
+    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3)
     for quantity in ("energy", "acceptance"):
         ax = figures.plot_anneal(trace, quantity=quantity)
         assert len(ax.lines) == 3 + (quantity == "energy")  # and the line of the best energy

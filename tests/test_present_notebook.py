@@ -107,7 +107,7 @@ def test_a_trace_shows_what_it_found():
     X = rng.normal(size=(40, 9))
     names = [f"<i>{j}" for j in range(9)]
     problem = SubsetProblem(X, 2 * X[:, 1] - X[:, 4] + 0.1 * rng.normal(size=40), names=names)
-    trace = anneal(problem, 2, chains=4, engine="reference")
+    trace = anneal(problem, 2, chains=4)
     html = trace._repr_html_()
     ET.fromstring(html)
     assert words(html).startswith("The best 2 columns found. 100 % of 4 chains found these columns; energy ")

@@ -51,6 +51,7 @@ def test_odd_names_are_text():
         assert character not in re.search(r'id="data">(.*?)</script>', PAGE, re.DOTALL)[1]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_long_name_is_whole_in_the_table_of_columns():
     supports = tuple(np.arange(k) for k in range(9))
     page = render(dataclasses.replace(CURVE, supports=supports))
@@ -118,19 +119,22 @@ def test_tables_of_every_size_hold_the_final_fits():
         assert len(decimals) <= 1, "numbers of a column can be compared"
 
 
+SMALL = make_curve(sizes=(1, 4, 7))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {"cv_error_se": np.where(CURVE.sizes == CURVE.best_size, CURVE.cv_error_se, np.nan)},
-        {"criteria": {"aic": np.full(9, -np.inf), "bic": np.full(9, np.nan), "ebic": CURVE.ebic}},
-        {"agreement": np.full(9, np.nan), "final_agreement": np.full(9, np.nan)},
-        {"predictions": np.where((np.arange(60) == 3) & (CURVE.sizes[:, None] == 7), np.nan, CURVE.predictions)},
-        {"observed": np.ones(60), "predictions": np.ones((9, 60))},
+        {"cv_error_se": np.where(SMALL.sizes == SMALL.best_size, SMALL.cv_error_se, np.nan)},
+        {"criteria": {"aic": np.full(4, -np.inf), "bic": np.full(4, np.nan), "ebic": SMALL.ebic}},
+        {"agreement": np.full(4, np.nan), "final_agreement": np.full(4, np.nan)},
+        {"predictions": np.where((np.arange(60) == 3) & (SMALL.sizes[:, None] == 7), np.nan, SMALL.predictions)},
+        {"observed": np.ones(60), "predictions": np.ones((4, 60))},
     ],
     ids=["se", "criteria", "agreement", "prediction", "constant target"],
 )
 def test_no_nan_reaches_the_reader(changes):
-    page = render(dataclasses.replace(CURVE, **changes))
+    page = render(dataclasses.replace(SMALL, **changes))
     outline = Outline(page)
     attributes = " ".join(str(v) for tag, a in outline.tags for v in a.values() if tag != "meta")
     assert not re.search(r"\b(nan|inf)\b", " ".join(outline.text) + attributes, re.IGNORECASE)
@@ -156,6 +160,7 @@ def test_the_same_curve_gives_the_same_page():
     assert render(CURVE, target="y", title="A title") == PAGE
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_one_size_no_annealing_and_forced_columns():
     one = make_curve(sizes=[3], columns=5, planted=3)
     curve = unannealed(dataclasses.replace(one, always=np.array([4]), always_coefs=np.array([[1.25], [1.5]])))
@@ -171,6 +176,7 @@ def test_one_size_no_annealing_and_forced_columns():
     assert " disabled>" in render(without_size_0(curve)), "one size: nothing to slide"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_was_dropped_and_extra_facts_are_listed():
     dropped = ["3 rows with missing values", ("a <b>", "text column"), *(f"column {j}" for j in range(400))]
     text = " ".join(
@@ -180,11 +186,13 @@ def test_what_was_dropped_and_extra_facts_are_listed():
         assert part in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_long_settings_are_cut_and_say_so():
     long = dataclasses.replace(CURVE, settings={"betas": [3.5999999999999996 * 4**i for i in range(40)], "cv": "loo"})
     assert re.search(r"\[3\.6, 14\.4, 57\.6, …, \S+\] \(40 values\)", " ".join(Outline(render(long)).text))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     assert write_report(CURVE, path) == path
@@ -201,6 +209,7 @@ def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_folder_that_is_missing_is_one_sentence(tmp_path):
     message = sentence_of(OSError, lambda: write_report(CURVE, tmp_path / "no" / "r.html"))
     assert message.startswith("Cannot write the report")

@@ -22,6 +22,7 @@ def section(page, class_):
     return re.search(rf'<section class="{class_}[^>]*>.*?</section>', page, re.DOTALL)[0]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_answer_box_is_that_of_the_answer():
     cautious = dataclasses.replace(CURVE, agreement=np.full(9, 0.1))
     for curve, mood in ((CURVE, "fairly"), (cautious, "not"), (NOISE, "nothing")):
@@ -39,6 +40,7 @@ def test_the_answer_box_is_that_of_the_answer():
     assert green == [".answer.fairly"], "nothing is green but an answer without doubts"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_where_nothing_predicts_the_page_shows_the_best_columns_tried_and_recommends_none():
     page = render(NOISE)
     data = data_of(page)
@@ -51,6 +53,7 @@ def test_where_nothing_predicts_the_page_shows_the_best_columns_tried_and_recomm
     assert data["tables"][0]["no_stand_ins"] == "No columns are chosen at this size."
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_curve_of_version_01_still_has_a_page():
     page = render(without_size_0(CURVE))
     data = data_of(page)
@@ -66,6 +69,7 @@ def cells(page, table):
     ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_table_of_sizes_has_few_columns_and_says_where_the_search_is_uncertain():
     head, *rows = cells(PAGE, "t-sizes")
     assert head == ["Size", "RMSE", "R2", "cv_error ± SE", "Unchanged", "Chains agree", "Remarks"]
@@ -161,6 +165,7 @@ def stand_in_rows(curve):
     return data_of(render(curve))["tables"][1]["stand_ins"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_neighbours_in_a_spectrum_are_one_window():
     nm = [f"{2136 + 2 * j} nm" for j in range(24)]
     curve = spectrum_curve([0.99, 0.98, 0.97, -0.91, 0.85], nm)
@@ -178,6 +183,7 @@ def test_neighbours_in_a_spectrum_are_one_window():
     assert [row[1:3] for row in apart] == [["j content", ">0.999"], ["l content", "0.950"], ["u content", "0.810"]]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_no_stand_ins_is_one_line_and_no_table():
     curve = spectrum_curve([0.8, 0.79, -0.8, 0.5, 0.1], plain_names(24))
     table = data_of(render(curve))["tables"][1]
@@ -187,6 +193,7 @@ def test_no_stand_ins_is_one_line_and_no_table():
     assert '<div id="some-stand-ins" hidden>' in render(alone)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rows_have_their_names_or_numbers_from_1():
     worst = int(np.argmax(np.abs(CURVE.observed - CURVE.predictions[4])))
     data = data_of(PAGE)
@@ -199,6 +206,7 @@ def test_rows_have_their_names_or_numbers_from_1():
     assert "59 names for a table of 60 rows" in sentence_of(ValueError, lambda: render(CURVE, row_names=["a"] * 59))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_row_predicted_several_times_is_listed_once():
     twice = {
         name: np.tile(getattr(CURVE, name), 2) for name in ("held_out_rows", "held_out_unit", "observed", "weights")

@@ -304,6 +304,7 @@ def test_without_a_proof_the_answer_and_the_page_do_not_speak_of_one():
         assert next_best(each) is None
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_lists_the_next_best_sets():
     curve = proved_curve()
     page = render(curve)

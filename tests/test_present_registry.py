@@ -15,7 +15,7 @@ from pairflip.present.page import render
 from pairflip.present.registry import FIGURES
 from pairflip.present.style import COLOURS, tell
 
-CURVE = make_curve()
+CURVE = make_curve(sizes=range(1, 5))
 
 
 def toy_numbers(curve, size, room):

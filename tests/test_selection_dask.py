@@ -156,7 +156,7 @@ def killed_in_the_middle(client, tmp_path, count=1):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
-@pytest.mark.parametrize("attempt", range(2))
+@pytest.mark.parametrize("attempt", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_worker_is_killed_in_the_middle(client, expected, small_batches, tmp_path, attempt):
     assert_same_curve(expected, killed_in_the_middle(client, tmp_path))
     assert len(lines_of(tmp_path)) == CHAINS

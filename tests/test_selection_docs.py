@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from _page_figures import without_drawings
 from _pages import DOCS, blocks
 
 PAGES = [
@@ -51,6 +52,8 @@ def test_python_block_runs(page, block, tmp_path, monkeypatch):
         compile(block.text, page, "exec")
         pytest.skip(f"docs/{page} line {block.line}: {block.no_run}")
     if page != "cluster.md" and "register(" not in block.text:  # in this process, to spare the imports
+        if page != "report.md":
+            without_drawings(monkeypatch)
         monkeypatch.chdir(tmp_path)
         exec(compile(block.text, page, "exec"), {"__name__": "__main__"})
         return

@@ -34,6 +34,11 @@ OPTIONS = {
 GARBAGE = {"large": 2e4, "moderate": 30.0, "zero": 0.0, "mixed": None}
 
 
+def less_often(*cases):
+    """Cases much like others, which run with --slow."""
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
 def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((M, N)) + 1.5
@@ -91,14 +96,14 @@ def test_every_kind_of_cross_validation(cv, kind):
     check_fold_unchanged(*KINDS[cv], "auto", "numba", {}, kind)
 
 
-@pytest.mark.parametrize("kind", ["large", "mixed"])
+@pytest.mark.parametrize("kind", ["mixed", *less_often("large")])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("cv", ["loo", "folds"])
 def test_every_option_of_the_problem(cv, options, kind):
     check_fold_unchanged(*KINDS[cv], "auto", "numba", OPTIONS[options], kind)
 
 
-@pytest.mark.parametrize("effort", ["quick", "normal"])
+@pytest.mark.parametrize("effort", ["normal", *less_often("quick")])
 @pytest.mark.parametrize("kind", GARBAGE)
 @pytest.mark.parametrize("cv", KINDS)
 def test_paths_descents_and_kicks(cv, kind, effort):

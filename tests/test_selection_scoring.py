@@ -165,6 +165,7 @@ def test_criteria_stay_finite_for_a_perfect_fit():
         assert np.isfinite(criterion).all()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_registered_criterion_is_in_curve_frame_file_and_page(tmp_path):
     """Two places: the function, and the line that registers it."""
     X, y = table()

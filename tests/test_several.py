@@ -72,7 +72,7 @@ def forced_of(case: dict[str, Any]) -> Any:
     return np.hstack([ones, case["X"][:, case["always"]]])
 
 
-@pytest.mark.parametrize("first", range(0, 100, 20))
+@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 100, 20))])
 def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
     for seed in range(first, first + 20):
         case = small(seed)

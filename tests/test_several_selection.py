@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from _page_figures import without_drawings
 from pairflip import AnnealedSubset, AnnealedSubsetCV, SizeCurve, SubsetProblem, anneal, select_size
 from pairflip.cli import app
 
@@ -157,7 +158,7 @@ def write(folder: Path) -> Path:
     return folder / "data.csv"
 
 
-def test_command_line(tmp_path: Path) -> None:
+def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, out, run = write(tmp_path), tmp_path / "out", CliRunner()
     several = ["--target", "fat,water,protein", "--quiet"]
     done = run.invoke(app, ["select", str(data), *several, "--sizes", "1-4", "--cv", "4", "--out", str(out)])
@@ -170,6 +171,7 @@ def test_command_line(tmp_path: Path) -> None:
     assert (out / "targets.csv").read_text().startswith('"size","target","r2"')
     assert "R2 of each target: fat 0." in (out / "report.html").read_text()
     assert float((out / "predictions.csv").read_text().splitlines()[1].split(",")[4]) in table()[1][:, 0]
+    without_drawings(monkeypatch)
     again = run.invoke(app, ["report", str(out), "--out", str(tmp_path / "again.html")])
     assert again.exit_code == 0, again.output
     fitted = run.invoke(app, ["fit", str(data), *several, "-k", "3", "--json"])

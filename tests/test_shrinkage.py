@@ -321,6 +321,7 @@ def test_the_answer_the_page_and_the_figures_show_what_was_tried(chosen, tmp_pat
     assert [label for label in labels if "chosen" in label] == [f"ridge {curve.ridge:g} (chosen)"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_a_choice_nothing_is_shown(chosen):
     *_, curve = chosen
     plain = replace(curve, ridge_surface=None)

@@ -76,7 +76,7 @@ def problem_of(case: dict[str, Any]) -> SubsetProblem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", range(0, 100, 20))
+@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 100, 20))])
 def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
     idle = 0
     for seed in range(first, first + 20):
@@ -101,7 +101,7 @@ def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
     assert idle > 0 or first  # supports of which some column carries nothing are among them
 
 
-@pytest.mark.parametrize("seed", [3, 4, 9, 12])
+@pytest.mark.parametrize("seed", [4, 9, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 12))])
 def test_annealing_is_the_chain_of_the_reference_engine(seed: int) -> None:
     form, k = problem_of(small(seed)).gram, 2 + seed % 2
     schedule = Schedule.auto()

@@ -200,6 +200,7 @@ def test_the_answer_says_once_that_signs_were_kept(curve: SizeCurve) -> None:
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_says_it_too(curve: SizeCurve, tmp_path: Path) -> None:
     from pairflip import write_report
 

@@ -77,6 +77,7 @@ def test_names_that_halves_do_not_repeat_are_doubted(curve):
     assert not any("not certain" in text for text in answer_of(changed(curve, 3, [20, 18, 20])).cautions)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_half_samples_nothing_is_said(curve):
     silent = dataclasses.replace(curve, stability=None, null=None)
     assert "halves" not in answer_of(silent).text

@@ -131,7 +131,7 @@ class RidgeTree:
         """Go on with some columns only: the form of fewer columns than rows has a larger diagonal."""
         if target.size > 1.2 * (keep.size + 1):  # N + 1 rows carry all inner products
             triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
-            columns, target = triangle[:, :-1].T, triangle[:, -1]
+            columns, target = triangle[:, :-1].T, np.ascontiguousarray(triangle[:, -1])  # one kernel for both
         self._table, self._target = np.ascontiguousarray(columns), target
         self._penalty = self.asked.gram.penalty[keep]
         self.columns = keep
