@@ -32,7 +32,7 @@ def done(tmp_path_factory):
 def test_the_answer_comes_first_then_the_table_then_the_files(done):
     folder, result = done
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("Keep 2 columns: “a” and “d”. On new rows, they explain about ")
+    assert lines[0].startswith("Keep 2 columns: “a” and “d”. On new rows, they explain more than 99 % ")
     assert any(line.split()[:1] == ["2*"] and line.endswith("a, d") for line in lines)
     assert lines[-2:] == [
         f"Report: {folder / 'out' / 'report.html'}",

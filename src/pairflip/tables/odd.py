@@ -92,7 +92,7 @@ def odd_columns(
     words = [j for j, kind in kinds.items() if kind in WORDS]
     fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
     may = [] if rows_are_named else [j for j in words if _may_name_rows(frame[j], first=j == 0)]
-    label = min(may, key=lambda j: not frame[j].is_unique, default=None)  # names are mostly all different
+    label = min(may, key=lambda j: not frame[j].astype(str).is_unique, default=None)  # names are mostly all different
     index = None if label is None else f"--index {quoted(names[label])}"
     if words and fixes:
         fixes.append(
