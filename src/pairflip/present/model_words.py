@@ -130,5 +130,7 @@ def _more(count: int) -> list[list[Piece]]:
 
 
 def fine(share: float) -> str:
-    """A probability in per cent, small ones with two digits."""
+    """A probability in per cent, small ones with two digits, tiny ones by a bound."""
+    if 0 < share < 1e-6:
+        return "<0.0001 %"
     return percent(share) if share == 0 or share >= 0.01 else f"{number(100 * share, 2)} %"
