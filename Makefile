@@ -20,7 +20,7 @@ demo: $(VENV)/.base ## choose size and columns of a real table, write a report (
 
 test: $(VENV)/.dev $(VENV)/.browser ## run the tests; more of them: make test PYTEST="--slow --gpu"
 	@# Those that need a quiet machine come after the others; 5 means that there were none of a kind.
-	@$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m "not alone" $(PYTEST); others=$$?; \
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m "not alone and not docs" $(PYTEST); others=$$?; \
 	$(BIN)/python -m pytest -m alone $(PYTEST); alone=$$?; \
 	test $$others -ne 5 || others=$$alone; test $$alone -ne 5 || alone=$$others; \
 	exit $$((others ? others : alone))
@@ -31,9 +31,10 @@ lint: $(VENV)/.dev ## check style, formatting, types and the direction of import
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/.docs ## build the documentation site in docs/_build/site; warnings and bad links are errors
+docs: $(VENV)/.docs $(VENV)/.dev ## build the documentation site in docs/_build/site, check its links, run what it shows
 	$(BIN)/python -m sphinx -W --keep-going -q -d docs/_build/doctrees docs docs/_build/site
 	$(BIN)/python docs/_ext/check_links.py docs/_build/site
+	$(BIN)/python -m pytest --quiet --numprocesses=auto --dist=worksteal -m docs
 
 bench: $(VENV)/.base ## run the benchmarks
 	$(BIN)/python -m benchmarks

@@ -36,8 +36,8 @@ def pytest_configure_node(node):
 
 def pytest_sessionstart(session):
     """Where the whole suite runs in several processes, each compiles other kernels first; the rest is there then."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker is not None and [Path(each).resolve() for each in session.config.args] == [ROOT / "tests"]:
+    worker, some = getattr(session.config, "workerinput", None), session.config.option.markexpr == "docs"
+    if worker is not None and not some and [Path(each).resolve() for each in session.config.args] == [ROOT / "tests"]:
         from _kernels import compile_unclaimed
 
         compile_unclaimed(Path(worker["claims"]))
@@ -73,7 +73,7 @@ def undrawn(monkeypatch):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """For the tests that run alone, import the files that have some, not all."""
-    if config.option.markexpr == "alone" and collection_path.name.startswith("test_"):
-        return "mark.alone" not in collection_path.read_text(encoding="utf-8") or None
+    """For the tests that run alone, or with the documentation, import the files that have some, not all."""
+    if config.option.markexpr in ("alone", "docs") and collection_path.name.startswith("test_"):
+        return f"mark.{config.option.markexpr}" not in collection_path.read_text(encoding="utf-8") or None
     return None

@@ -9,6 +9,8 @@ from _markdown import fenced_blocks
 from _pages import DOCS, run_from_top_to_bottom
 from pairflip.cli import app
 
+pytestmark = pytest.mark.docs
+
 TEXT = (DOCS / "command-line.md").read_text(encoding="utf-8")
 
 

@@ -9,6 +9,8 @@ from _markdown import Block, fenced_blocks
 from _pages import output
 from conftest import ROOT
 
+pytestmark = pytest.mark.docs
+
 README = ROOT / "README.md"
 BLOCKS = fenced_blocks(README.read_text(encoding="utf-8")) if README.is_file() else []
 PYTHON_BLOCKS = [block for block in BLOCKS if block.language == "python"]

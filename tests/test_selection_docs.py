@@ -10,6 +10,8 @@ import pytest
 from _page_figures import without_drawings
 from _pages import DOCS, blocks
 
+pytestmark = pytest.mark.docs
+
 PAGES = [
     "choosing-the-size.md",
     "classes.md",

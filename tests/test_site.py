@@ -14,6 +14,8 @@ from _cli import without_figures
 from _pages import DOCS, blocks, run_from_top_to_bottom, run_session
 from conftest import ROOT
 
+pytestmark = pytest.mark.docs
+
 PAGES = sorted(
     path.relative_to(DOCS).as_posix()
     for kind in ("md", "rst")

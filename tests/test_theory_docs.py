@@ -8,6 +8,8 @@ import pytest
 from _markdown import fenced_blocks
 from conftest import ROOT
 
+pytestmark = pytest.mark.docs
+
 BLOCKS = [b for b in fenced_blocks((ROOT / "docs" / "theory.md").read_text(encoding="utf-8")) if b.language == "python"]
 
 
