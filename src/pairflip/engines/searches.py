@@ -61,8 +61,8 @@ class ManyDescents:
 
 
 @dataclass(frozen=True, eq=False)
-class ManyPaths:
-    """A path up to `k` columns on each of F problems.
+class OneEach:
+    """One question about each of F problems.
 
     Attributes
     ----------
@@ -70,21 +70,23 @@ class ManyPaths:
         The problems.
     which : (F,)
         Which of them.
-    k : int
-        The largest size.
-    passes : int
-        As in `Engine.path`.
     """
 
     forms: Forms
     which: Numbers
-    k: int
-    passes: int
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the answers: problems, one path each."""
+        """Of the answers: problems, one answer each."""
         return self.which.size, 1
+
+
+@dataclass(frozen=True, eq=False)
+class ManyPaths(OneEach):
+    """A path up to `k` columns on each problem; `passes` as in `Engine.path`."""
+
+    k: int
+    passes: int
 
     @property
     def answer(self) -> Shapes:
@@ -93,25 +95,10 @@ class ManyPaths:
 
 
 @dataclass(frozen=True, eq=False)
-class ManyPairs:
-    """All pairs of columns of each of F problems: which of them may be the best.
+class ManyPairs(OneEach):
+    """All pairs of columns of each problem: which of them may be the best."""
 
-    Attributes
-    ----------
-    forms : Forms
-        The problems.
-    which : (F,)
-        Which of them.
-    """
-
-    forms: Forms
-    which: Numbers
     k: int = 2
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of the answers: problems, one list each."""
-        return self.which.size, 1
 
     @property
     def answer(self) -> Shapes:
