@@ -31,8 +31,11 @@ MACHINE = {
 class ndarray(np.ndarray):
     """An array "on the device"."""
 
-    def get(self):
-        return np.array(self)
+    def get(self, out=None):
+        if out is None:
+            return np.array(self)
+        out[...] = self
+        return out
 
     @property
     def data(self):

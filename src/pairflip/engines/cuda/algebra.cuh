@@ -12,13 +12,14 @@ typedef unsigned long long u64;
 #ifdef PAIRFLIP_HOST
 #include <cmath>
 #define FUNCTION static inline
+#define INFINITE HUGE_VAL
 #else
 #define FUNCTION __device__ __forceinline__
+#define INFINITE __longlong_as_double(0x7ff0000000000000ll)  // 1.0 / 0.0 would be divided out, each time anew
 #endif
 
 #define SINGULAR 1e-10
 #define INFLATION 1e10
-#define INFINITE (1.0 / 0.0)
 #define EPSILON 2.220446049250313e-16
 
 struct Block {

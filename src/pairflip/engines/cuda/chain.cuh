@@ -9,9 +9,9 @@
 enum Need { NOTHING, START, CONFIRM, FINISH, DOUBT };
 
 struct Chain : Inverse {
-    double energy, bar, sum;         // `bar`: below which energy a support is the best so far
+    double energy, bar;              // `bar`: below which energy a support is the best so far
     long long t;                     // the block's first flip, and its number in the step
-    int number, mark, accepted, step, quiet, filtered;  // `mark`: the flip of the step that last changed the energy
+    int number, step, quiet, filtered;
     int drawn, at, length;           // flips of the block; next draw to look at, and how many could be accepted
 
     __device__ __forceinline__ void keep_best() {
@@ -103,17 +103,35 @@ struct Chain : Inverse {
     // What is to be said of a flip before it is known whether rounding matters.
     struct Vote {
         double most;               // Delta E with all rounding against it
-        bool maybe, far, simple;   // accepted with all rounding in its favour; surely not singular; accepted with all of it
-    };                             // against it, by the bound exp(-z) >= 1 - z, which serves most flips
+        bool maybe, far, simple;   // accepted with all rounding in its favour; surely not singular; accepted with all against it
+    };
 
-    __device__ __forceinline__ Vote vote_of(const Flip &f, double u, double beta, double tie) const {
-        double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy);
+    // -log u of a random number, from below and from above: most flips are decided by it, without an exponential.
+    struct Patience {
+        double least, most;
+    };
+
+    __device__ __forceinline__ Patience patience_of(double u) const {
+        float about = -__logf((float)u), off = fmaf(1e-6f, about, 1e-6f);
+        Patience patience = {about - off, about + off};
+        return patience;
+    }
+
+    __device__ __forceinline__ Vote vote_of(const Flip &f, const Patience &patience, double beta, double tie) const {
+        double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy), least = f.delta - margin;
         Vote vote;
         vote.most = f.delta + margin;
         vote.far = f.s > edge_of(tau);
-        vote.maybe = !vote.far || accepts(u, cost_of(beta, f.delta - margin, tie));
-        vote.simple = vote.far && (vote.most <= tie || u < 1.0 - beta * vote.most);
+        vote.maybe = !vote.far || least <= tie || beta * least <= patience.most;
+        vote.simple = vote.far && (vote.most <= tie || beta * vote.most <= patience.least);
         return vote;
+    }
+
+    // Whether a flip that is accepted by a vote is so by the exponential, too: bit 0 with all rounding in its favour, bit 1
+    // with all of it against it.
+    __device__ __noinline__ static int weighed(double u, double delta, double most, bool far, double beta, double tie) {
+        bool maybe = !far || accepts(u, cost_of(beta, delta - (most - delta), tie));
+        return maybe | (far && accepts(u, cost_of(beta, most, tie))) << 1;
     }
 
     // Whether the flip of which propose has written v is singular whatever rounding did.
@@ -132,11 +150,16 @@ struct Chain : Inverse {
         chain_sync();
     }
 
-    // Enters the energy after an accepted flip, the one numbered `when` in its step.
-    __device__ __forceinline__ void book(int when, double new_energy) {
-        accepted++;
-        sum += energy * (double)(when - mark);
-        mark = when;
+    // For thread 0: an accepted flip, the one numbered `when` in its step, ends what the energy was until now.
+    __device__ __forceinline__ void account(int when) {
+        Clock *clock = &shared->clock;
+        clock->sum += energy * (double)(when - clock->mark);
+        clock->mark = when;
+        clock->accepted++;
+    }
+
+    // Enters the energy after an accepted flip.
+    __device__ __forceinline__ void settle(double new_energy) {
         energy = new_energy;
         quiet = 0;
         filtered = 0;
@@ -173,33 +196,16 @@ struct Chain : Inverse {
         }
     }
 
-    // u (row i of P, with the changes that wait), v, and what x and the diagonal of P would be after the flip. Returns the
-    // trace of P in sixteenths, which bounds its largest diagonal element.
-    __device__ __forceinline__ int propose(int i, const double *row, const double *w_j, double *u_i, double *v_j, double p_inverse, double s_inverse,
-                                           double ratio, double x_j, double x_i, double (&new_x)[PARTS], double (&new_diagonal)[PARTS]) const {
+    // v, and what x and the diagonal of P would be after the flip. Returns the trace of P in sixteenths, which bounds its
+    // largest diagonal element.
+    __device__ __forceinline__ int propose(int i, const double *u_i, const double *w_j, double *v_j, double p_inverse, double s_inverse, double ratio, double x_j, double x_i, double (&new_x)[PARTS], double (&new_diagonal)[PARTS]) const {
         const double *x = shared->x[warp], *diagonal = shared->diagonal[warp];
-        double u[PARTS];
-#pragma unroll
-        for (int e = 0; e < PARTS; e++) u[e] = lane + 32 * e < K8 ? row[lane + 32 * e] : 0.0;
-        if (TOGETHER) {
-            for (int flip = 0; flip < waiting; flip++) {
-                const double *u_f = shared->change[flip][0], *v_f = shared->change[flip][1];
-                double2 scale = shared->scale[flip];
-                double of_u = u_f[i] * scale.x, of_v = v_f[i] * scale.y;
-#pragma unroll
-                for (int e = 0; e < PARTS; e++) {
-                    int m = lane + 32 * e;
-                    if (m < K8) u[e] = fma(of_v, v_f[m], fma(of_u, u_f[m], u[e]));
-                }
-            }
-        }
         int total = 0;
 #pragma unroll
         for (int e = 0; e < PARTS; e++) {
             int m = lane + 32 * e;
             if (m < K8) {
-                double u_m = u[e], scaled = u_m * p_inverse, v_m = m == i ? -1.0 : fma(-ratio, u_m, w_j[m]);
-                if (TOGETHER) u_i[m] = u_m;
+                double u_m = u_i[m], scaled = u_m * p_inverse, v_m = m == i ? -1.0 : fma(-ratio, u_m, w_j[m]);
                 v_j[m] = v_m;
                 new_diagonal[e] = fma(v_m * s_inverse, v_m, fma(-scaled, u_m, diagonal[m]));
                 new_x[e] = fma(-v_m, x_j, fma(-scaled, x_i, x[m]));
@@ -256,8 +262,8 @@ struct Chain : Inverse {
     }
 
     // Looks at the next draws of the block, up to eight, and walks through them. Returns how many were dealt with.
-    // When P has to be computed anew, `need`, `undo` (slot, place) and `when` (in the step) say for which flip.
-    __device__ __forceinline__ int round(Need &need, u32 &undo, float &worst, int &when) {
+    // `need` says whether P has to be computed anew, and `redo` for which flip.
+    __device__ __forceinline__ int round(Need &need) {
         chain_sync();
         int count = min(length - at, 8);
         bool hot = shared->hot;
@@ -297,26 +303,35 @@ struct Chain : Inverse {
         int first = 0;
         quiet += count;
         Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
-        Vote vote = vote_of(f, mine.u, beta, tie);
+        const Patience patience = patience_of(mine.u);
+        Vote vote = vote_of(f, patience, beta, tie);
         u32 votes = __ballot_sync(WHOLE, q < count && vote.maybe), simple = __ballot_sync(WHOLE, vote.simple);
         // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
             u32 flip = __shfl_sync(WHOLE, mine.flip, lead);
             int i = flip >> 16;
-            bool sure = simple >> lead & 1 || __shfl_sync(WHOLE, vote.far && accepts(mine.u, cost_of(beta, vote.most, tie)), lead);
+            bool sure = simple >> lead & 1;
+            if (!sure) {  // rarely
+                int exactly = __shfl_sync(WHOLE, weighed(mine.u, f.delta, vote.most, vote.far, beta, tie), lead);
+                if (!(exactly & 1)) {
+                    first = chosen + 1;
+                    votes &= ~((2u << (4 * chosen + 3)) - 1u);
+                    continue;
+                }
+                sure = exactly & 2;
+            }
             double shares = shared_with(chosen, hot);
-            double *row_i = shared->u[turn], *w_j = shared->w[turn], *v_j = room_for(1);
-            double *u_i = TOGETHER ? room_for(0) : row_i;
+            double *u_i = shared->u[turn], *w_j = shared->w[turn], *v_j = shared->v[warp];
             __syncwarp();
-            publish(i, chosen, W, w, f, mine.at, row_i, w_j);
+            publish(i, chosen, W, w, f, mine.at, u_i, w_j);
             chain_sync();
             double2 inverses = shared->flip[turn][0], ratios = shared->flip[turn][1], rest = shared->flip[turn][2];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
             double *x = shared->x[warp], x_i = x[i];
             double new_x[PARTS], new_diagonal[PARTS];
-            int total = propose(i, row_i, w_j, u_i, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
-            worst = 0.0625f * (float)total - (float)(k - 1);
+            int total = propose(i, u_i, w_j, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
+            float worst = 0.0625f * (float)total - (float)(k - 1);
             next_turn();
             if (!sure || !(worst <= (float)DELICATE)) {  // rarely
                 __syncwarp();
@@ -333,26 +348,28 @@ struct Chain : Inverse {
             // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
             error += (float)EPSILON * worst;
             inflated = worst;
-            when = number + __double2loint(rest.y);
+            int when = number + __double2loint(rest.y);
             if (error >= (float)DRIFT) {
                 need = CONFIRM;
-                undo = flip;
+                if (thread == 0) shared->redo = {flip, when, worst};
                 count = chosen + 1;
                 break;
             }
             bool more = chosen + 1 < count && !filtered;
             double d_w = 0.0, d_u = 0.0;
-            if (TOGETHER) __syncwarp();
             if (more) products_behind(u_i, w_j, d_w, d_u);
             __syncwarp();
             keep(new_x, new_diagonal);
             chain_sync();
-            if (thread == 0) enter_column(flip, chosen);
+            if (thread == 0) {
+                enter_column(flip, chosen);
+                account(when);
+            }
             if (warp == 0 && c == 0) shared->gathered[q * ROW + i] = shares;
             __syncwarp();
             // Flips between the draws that were kept may be accepted now: the block is cut here (see cut_block).
             if (filtered) count = chosen + 1;
-            book(when, energy + rest.x);
+            settle(energy + rest.x);
             first = chosen + 1;
             // a later flip that wanted this place sees another column now
             u32 clash = __ballot_sync(WHOLE, q >= first && q < count && place == (flip & 0xffff));
@@ -371,19 +388,13 @@ struct Chain : Inverse {
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
             f = flip_energy(x[slot], shared->inverse[warp][slot], r, s, w);
-            vote = vote_of(f, mine.u, beta, tie);
+            vote = vote_of(f, patience, beta, tie);
             correct_W(W, u_i, v_j, i, a, b);
-            double2 scale = make_double2(-p_inverse, s_inverse);
-            if (TOGETHER) wait_for_change(scale);
-            else change_by_one(u_i, v_j, scale);
-            if (worst > WORTH_REPAIR) {
-                if (TOGETHER) change_P();
-                repair_P(v_j, i, s_inverse);
-            }
+            change_P(u_i, v_j, make_double2(-p_inverse, s_inverse));
+            if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
             votes = __ballot_sync(WHOLE, q >= first && q < count && vote.maybe);
             simple = __ballot_sync(WHOLE, vote.simple);
         }
-        if (TOGETHER) change_P();
         return count;
     }
 };

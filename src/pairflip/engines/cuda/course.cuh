@@ -34,7 +34,7 @@ struct Course : Chain {
         shared = reinterpret_cast<Shared *>(here);
         thread = threadIdx.x % THREADS;
         warp = thread / 32, lane = thread % 32, q = lane / 4, c = lane % 4;
-        turn = waiting = 0;
+        turn = 0;
         drawn = at = length = 0;
 #ifdef FAR_ORDER
         order = far_order;
@@ -59,19 +59,19 @@ struct Course : Chain {
 
     __device__ __forceinline__ void begin(double first_energy) {
         t = 0;
-        number = mark = accepted = step = quiet = filtered = drawn = at = length = 0;
-        sum = 0.0;
+        number = step = quiet = filtered = drawn = at = length = 0;
         error = 0.0f;
         energy = first_energy;
         keep_best();
-        if (thread == 0) shared->hot = 1;
+        if (thread == 0) shared->hot = 1, shared->clock.sum = 0.0, shared->clock.mark = shared->clock.accepted = 0;
         set_step();
     }
 
-    // Takes the column at a place into a slot, or back.
-    __device__ __forceinline__ void exchange(u32 flip) {
+    // Makes the flip after which P is computed anew.
+    __device__ __forceinline__ void exchange() {
         chain_sync();
         if (thread == 0) {
+            u32 flip = shared->redo.flip;
             u16 leaves = order[flip >> 16];
             order[flip >> 16] = order[k + (flip & 0xffff)];
             order[k + (flip & 0xffff)] = leaves;
@@ -93,17 +93,18 @@ struct Course : Chain {
         if (number == shared->flips) {
             int steps = shared->walk.steps;
             if (thread == 0) {
-                size_t here = (size_t)shared->clock.chain * steps + step;
-                shared->walk.energy[here] = (sum + energy * (double)(number - mark)) / (double)number;
-                shared->walk.accepted[here] = accepted;
-                shared->hot = 16 * (long long)accepted > number;
+                Clock *clock = &shared->clock;
+                size_t here = (size_t)clock->chain * steps + step;
+                shared->walk.energy[here] = (clock->sum + energy * (double)(number - clock->mark)) / (double)number;
+                shared->walk.accepted[here] = clock->accepted;
+                shared->hot = 16 * (long long)clock->accepted > number;
+                clock->sum = 0.0, clock->mark = clock->accepted = 0;
             }
             if (shared->walk.record) {
                 chain_sync();
                 keep_record(step, energy);
             }
-            number = mark = accepted = 0;
-            sum = 0.0;
+            number = 0;
             if (++step == steps) return true;
             if (shared->walk.pauses) return false;
             start_step();
@@ -131,20 +132,23 @@ struct Course : Chain {
     }
 
     // Flips passed over might be accepted now: the next block begins behind the accepted flip.
-    __device__ __forceinline__ void cut_block(int when) {
-        drawn = when + 1 - number;
+    __device__ __forceinline__ void cut_block(bool redone) {
+        chain_sync();
+        drawn = (redone ? shared->redo.when : shared->clock.mark) + 1 - number;
         at = length = 0;
     }
 
     // Writes the chain's end; steps it froze before reaching keep the final energy.
     __device__ __forceinline__ void finish(double final_energy, u64 *done) {
         const Walk *walk = &shared->walk;
-        int chain = shared->clock.chain, steps = walk->steps;
+        const Clock *clock = &shared->clock;
+        int chain = clock->chain, steps = walk->steps;
         for (int a = step + thread; a < steps; a += THREADS) {
             double flips = (double)(walk->ends[a] - (a ? walk->ends[a - 1] : 0));
             size_t here = (size_t)chain * steps + a;
-            walk->energy[here] = a == step ? (sum + final_energy * (flips - mark)) / flips : final_energy;
-            walk->accepted[here] = a == step ? accepted : 0;
+            bool begun = a == step;  // that is for thread 0
+            walk->energy[here] = begun ? (clock->sum + final_energy * (flips - clock->mark)) / flips : final_energy;
+            walk->accepted[here] = begun ? clock->accepted : 0;
         }
         if (walk->record)
             for (int a = step; a < steps; a++) keep_record(a, final_energy);
@@ -183,9 +187,9 @@ struct Course : Chain {
     __device__ __forceinline__ void save(char *home, int bytes) {
         if (thread == 0) {
             Clock *clock = &shared->clock;
-            clock->energy = energy, clock->bar = bar, clock->sum = sum, clock->error = error, clock->t = t;
+            clock->energy = energy, clock->bar = bar, clock->error = error, clock->t = t;
             clock->inflated = inflated;
-            clock->number = number, clock->mark = mark, clock->accepted = accepted, clock->step = step;
+            clock->number = number, clock->step = step;
             clock->quiet = quiet, clock->filtered = filtered, clock->active = 1;
         }
         chain_sync();
@@ -210,9 +214,9 @@ struct Course : Chain {
 #pragma unroll
             for (int b = 0; b < T; b++) P[n][b] = reinterpret_cast<const double2 *>(home_P)[(n * T + b) * THREADS + thread];
         const Clock *clock = &shared->clock;
-        energy = clock->energy, bar = clock->bar, sum = clock->sum, error = clock->error, t = clock->t;
+        energy = clock->energy, bar = clock->bar, error = clock->error, t = clock->t;
         inflated = (float)clock->inflated;
-        number = clock->number, mark = clock->mark, accepted = clock->accepted, step = clock->step;
+        number = clock->number, step = clock->step;
         quiet = clock->quiet, filtered = clock->filtered;
         k = shared->walk.k, N = shared->walk.N;
         chain_sync();

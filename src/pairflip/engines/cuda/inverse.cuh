@@ -9,7 +9,7 @@
 //     P[n][b][e] = P_(row n, slot 8 b + 2 c + e),  row n = 8 (w TC + n) + lane / 4
 //
 // W = P G_S: of eight columns is one small product on the tensor cores (P is symmetric: the registers serve as its
-// transpose). An accepted flip changes P by rank two: at once where P is small, else together with the others of its round.
+// transpose). An accepted flip changes P by rank two.
 
 __device__ __forceinline__ void chain_sync() {
     if (NW == 1) __syncwarp();
@@ -46,7 +46,6 @@ struct Inverse {
     u16 *order;
     int lane, q, c, warp, thread, k, N;
     int turn;
-    int waiting;                     // accepted flips that have not changed P yet
     float error, inflated;           // rounding since P was computed; bound on the variance inflation of the support
 
     // Memory that warps write by turns, so that a slow one can still read; one warp needs no turns.
@@ -99,11 +98,9 @@ struct Inverse {
     __device__ __forceinline__ void gather(bool between) {
         const int *j = shared->j[warp];
         double mine = 0.0, value[2 * TC], ahead[2];
-        const double *G = shared->walk.G;
-        int column = j[q];
-        if (c == 0) mine = shared->walk.b[column];
-        if (c == 1) mine = shared->walk.unit[column];
-        if (c == 2 && shared->walk.left_out) mine = shared->walk.left_out[column];
+        const Walk *walk = &shared->walk;
+        const double *G = walk->G, *own = c == 0 ? walk->b : c == 1 ? walk->unit : c == 2 ? walk->left_out : nullptr;
+        if (own) mine = own[j[q]];  // one load for all: loads into the same register would wait for each other
 #pragma unroll
         for (int e = 0; e < 2 * TC; e++) {
             int at = thread + e * THREADS, row = at / K8, m = at % K8;
@@ -134,26 +131,8 @@ struct Inverse {
         }
     }
 
-    // Room for u (0) and v (1) of the flip at hand.
-    __device__ __forceinline__ double *room_for(int which) const {
-        return NW > 1 ? shared->own[warp][which] : shared->change[waiting][which];
-    }
-
-    // The flip at hand is accepted and waits; other warps may read of it behind the next chain_sync.
-    __device__ __forceinline__ void wait_for_change(double2 scale) {
-        if (NW > 1) {
-            for (int at = lane; at < 16 * TC; at += 32) {
-                int which = at / (8 * TC), m = 8 * warp * TC + at % (8 * TC);
-                shared->change[waiting][which][m] = shared->own[warp][which][m];
-            }
-        }
-        if (thread == 0) shared->scale[waiting] = scale;
-        __syncwarp();
-        if (++waiting == MOST_WAITING) change_P();
-    }
-
-    // P += v v^T / s - u u^T / p of one flip, entry by entry.
-    __device__ __forceinline__ void change_by_one(const double *u, const double *v, double2 scale) {
+    // P += v v^T / s - u u^T / p, entry by entry; `scale` has -1 / p and 1 / s.
+    __device__ __forceinline__ void change_P(const double *u, const double *v, double2 scale) {
         double u_row[TC], v_row[TC];
 #pragma unroll
         for (int n = 0; n < TC; n++) {
@@ -172,32 +151,6 @@ struct Inverse {
                 set(n, b, p);
             }
         }
-    }
-
-    // The same of all flips that wait, two at a time: four vectors make a product of tiles.
-    __device__ __forceinline__ void change_P() {
-        if (!waiting) return;
-        chain_sync();
-        for (int first = 0; first < waiting; first += 2) {
-            int flip = first + (c >> 1), known = min(flip, waiting - 1);
-            const double *mine = shared->change[known][c & 1] + q;
-            double2 scales = shared->scale[known];
-            double scale = flip > known ? 0.0 : c & 1 ? scales.y : scales.x, row[TC];
-#pragma unroll
-            for (int n = 0; n < TC; n++) row[n] = mine[8 * (warp * TC + n)] * scale;
-#pragma unroll
-            for (int b = 0; b < T; b++) {
-                double column = mine[8 * b];
-#pragma unroll
-                for (int n = 0; n < TC; n++) {
-                    double2 p = get(n, b);
-                    tile_product(p.x, p.y, row[n], column);
-                    set(n, b, p);
-                }
-            }
-        }
-        waiting = 0;
-        __syncwarp();
     }
 
     // Row and column i of P after the flip are -v / s; what is left there of a large P, by rounding, is taken away.
@@ -237,7 +190,7 @@ struct Inverse {
     // -1 says that only the columns can tell, because the inflation exceeds the limit.
     __device__ __forceinline__ int build(bool start, double &energy, double limit = 4.0 * DELICATE) {
         int found = 0, at = 0;
-        double *v_j = room_for(1);
+        double *v_j = shared->v[warp];
         chain_sync();
 #pragma unroll
         for (int n = 0; n < TC; n++)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class _Results:
         self.final_energy, self.refreshes = cupy.zeros(self.by_chain[-1]), cupy.zeros(self.by_chain[-1], np.int32)
         self.record_energy = cupy.zeros(self.by_record_step[-1])
         self.record = cupy.zeros(self.by_record[-1], np.int32)
+        self._courses: list[tuple[NDArray[np.float64], NDArray[np.int64]] | None] = []
+        self._narrow = np.zeros(0, np.int32)
 
     def addresses(self, table: Any) -> None:
         """Enter the room of each problem into the kernel's table."""
@@ -55,11 +57,21 @@ class _Results:
             there = getattr(self, name).data.ptr + size * at[:-1].astype(np.uint64)
             table[name] = np.where(self._records, there, 0).astype(np.uint64)
 
+    def make_room(self, rows: Sequence[slice], walks: Sequence[ManyWalks]) -> None:
+        """Memory of the host for courses, written once while the device walks.
+
+        New memory costs more when it is written for the first time, page by page, than the transfer does.
+        """
+        sizes = [int(self.by_step[own.stop] - self.by_step[own.start]) for own in rows]
+        wanted = [size if each.course else 0 for size, each in zip(sizes, walks, strict=True)]
+        self._courses = [(np.full(size, 0.0), np.full(size, 0)) if size else None for size in wanted]
+        self._narrow = np.full(max(wanted, default=0), 0, np.int32)
+
     def download(self, rows: Sequence[slice], walks: Sequence[ManyWalks]) -> list[ManyWalked]:
         """The answers of each part, problems by chains; a course is fetched only where it is wanted."""
         support, best, final = self.support.get(), self.best.get(), self.final_energy.get()
         refreshes, results = self.refreshes.get(), []
-        for own, each in zip(rows, walks, strict=True):
+        for own, each, course in zip(rows, walks, self._courses, strict=True):
             by_chain, by_step, by_slot, by_record_step, by_record = (
                 slice(int(at[own.start]), int(at[own.stop]))
                 for at in (self.by_chain, self.by_step, self.by_slot, self.by_record_step, self.by_record)
@@ -67,9 +79,11 @@ class _Results:
             shape = own.stop - own.start, (by_chain.stop - by_chain.start) // (own.stop - own.start)
             last, lowest = (columns[by_slot].reshape(*shape, each.k).astype(np.int64) for columns in (support, best))
             more: dict[str, Any] = {}
-            if each.course:
-                more["energy"] = self.energy[by_step].get().reshape(*shape, each.steps)
-                more["accepted"] = self.accepted[by_step].get().reshape(*shape, each.steps).astype(np.int64)
+            if course is not None:
+                energy, accepted = course
+                self.energy[by_step].get(out=energy)
+                accepted[:] = self.accepted[by_step].get(out=self._narrow[: accepted.size])
+                more = {"energy": energy.reshape(*shape, -1), "accepted": accepted.reshape(*shape, -1)}
             if each.record:
                 more["record_energy"] = self.record_energy[by_record_step].get().reshape(*shape, each.steps)
                 more["record"] = self.record[by_record].get().reshape(*shape, each.steps, each.k)
@@ -108,15 +122,20 @@ def run_group(
     results.addresses(packed.table)
     tasks = queue(packed.costs, packed.chains)
     columns = int(packed.table["N"].max())
-    _walk(cupy.asarray(packed.table.view(np.uint8)), tasks, int(packed.k.max()), columns, packed.k, tick, slice_ns)
-    return list(zip(parts, results.download(packed.rows, [together[part.walks] for part in parts]), strict=True))
+    walks, table = [together[part.walks] for part in parts], cupy.asarray(packed.table.view(np.uint8))
+
+    def meanwhile() -> None:
+        results.make_room(packed.rows, walks)
+
+    _walk(table, tasks, int(packed.k.max()), columns, packed.k, tick, slice_ns, meanwhile)
+    return list(zip(parts, results.download(packed.rows, walks), strict=True))
 
 
 def _walk(
     table: Any, tasks: NDArray[np.int32], k: int, n_columns: int, sizes: NDArray[np.int64],
-    tick: Tick | None, slice_ns: int,
+    tick: Tick | None, slice_ns: int, meanwhile: Callable[[], None] | None,
 ) -> None:  # fmt: skip
-    """Launch the kernel again and again until every task is done."""
+    """Launch the kernel again and again until every task is done; `meanwhile` is called during the first launch."""
     import cupy
 
     size, order = size_class(k), order_bytes(n_columns)
@@ -142,6 +161,9 @@ def _walk(
     heard = finished = 0
     while finished < len(tasks):
         compiled.walk((blocks,), (threads,), arguments, shared_mem=shared)
+        if meanwhile is not None:
+            meanwhile()
+            meanwhile = None
         # This waits for the launch; between two of them progress is shown and Ctrl-C is heard.
         flips, finished = (int(number) for number in done.get())
         found = int(rank[0])

@@ -6,15 +6,8 @@ constexpr int T = TILES, NW = WARPS, CPB = CHAINS, RT = NEAR_ROWS;
 constexpr int K8 = 8 * T, TC = T / NW, THREADS = 32 * NW;
 constexpr int FAR_TILES = RT < TC ? (TC - RT) * T : 1;  // of a warp
 constexpr int ROW = 8 * (T + 1 - (T & 1));  // stride of gathered rows, 8 mod 16: no bank conflicts in 16-byte reads
-#ifndef TOGETHER_FROM
-#define TOGETHER_FROM 5
-#endif
 #define PARTS ((K8 + 31) / 32)              // slots that each lane of a warp looks after
 constexpr u32 WHOLE = 0xffffffffu;
-// Where P is large, accepted flips of a round wait and change it together, on the tensor cores (see change_P).
-constexpr bool TOGETHER = T >= TOGETHER_FROM;
-constexpr int MOST_WAITING = TOGETHER ? 4 : 1;
-constexpr int STRIDE = 8 * (T - (T & 1)) + (T & 1 ? 20 : 4);  // of their vectors, 4 mod 16: no bank conflicts
 constexpr double DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
 constexpr double DELICATE = 1e5;             // inflation above which G has lost too much: others must walk such chains
 constexpr double FROZEN = 36.7368005696771;  // 53 log 2: no smaller u than 2^-53 exists
@@ -39,11 +32,20 @@ struct Task {
     int walk, chain;
 };
 
-// Where a chain stands, put away between two launches (the first row always lives here).
+// Where a chain stands. The first two rows always live here, and thread 0 keeps them: the sum of energies of the step, which
+// flip of it last changed the energy, and how many were accepted. The others are put away here between two launches.
 struct Clock {
     double lowest; int refreshes, walk, chain;
-    double energy, bar, sum, error, inflated; long long t;
-    int number, mark, accepted, step, quiet, filtered, active;
+    double sum; int mark, accepted;
+    double energy, bar, error, inflated; long long t;
+    int number, step, quiet, filtered, active;
+};
+
+// A flip after which P is computed anew: slot << 16 | place, its number in the step, and the inflation behind it.
+struct Redo {
+    u32 flip;
+    int when;
+    float worst;
 };
 
 struct __align__(16) Draw {
@@ -55,16 +57,15 @@ struct Shared {
     double2 tile[NW][FAR_TILES][32];  // of P, that are not in registers
     double gathered[8 * ROW];  // G_jS of the eight flips
     double between[64];        // G_jm of two of the eight columns
-    double u[2][K8], w[2][K8]; // row i of P (before the changes that wait) and W of the accepted flip, by turns
-    double change[MOST_WAITING][2][STRIDE];  // u and v of accepted flips that wait
-    double2 scale[MOST_WAITING];             // -1 / p and 1 / s' of them
-    double own[NW > 1 ? NW : 1][2][NW > 1 ? K8 : 2];  // u and v of the flip at hand: each warp computes them
+    double u[2][K8], w[2][K8]; // row i of P and W of the accepted flip, by turns
+    double v[NW][K8];          // v of it: each warp computes it
     double part[2][NW][8][4];  // sums over the slots of a warp
     double x[NW][K8], diagonal[NW][K8], inverse[NW][K8], column[NW][32];
     double unit[K8], left_out[K8], lowest[K8], ceiling[K8];
     Draw draw[NW][32];         // those of a block of 32 that could be accepted
     double2 flip[2][4];        // numbers of the accepted flip
     Clock clock;
+    Redo redo;
     Walk walk;
     double beta;
     long long deadline;

@@ -17,9 +17,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
     if (active && shared->walk.pauses) chain.start_step();
     if (chain.thread == 0) shared->deadline = nanoseconds() + slice_ns;
     chain_sync();
-    u32 undo = 0, ticks = 0;
-    float worst = 0.0f;
-    int when = 0;
+    u32 ticks = 0;
     while (true) {
         if (!active) {
             if (chain.thread == 0) {
@@ -56,9 +54,10 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 chain.finish(found < chain.k ? chain.energy : energy, done);
                 active = false;
             } else {
-                chain.book(when, energy);
+                if (chain.thread == 0) chain.account(shared->redo.when);
+                chain.settle(energy);
                 // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
-                chain.error = (float)EPSILON * worst;
+                chain.error = (float)EPSILON * shared->redo.worst;
             }
             continue;
         }
@@ -77,9 +76,10 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             if (chain.length == 0) continue;
         }
         bool filtered = chain.filtered;
-        chain.at += chain.round(need, undo, worst, when);
+        do chain.at += chain.round(need);
+        while (need == NOTHING && filtered == (bool)chain.filtered && chain.at < chain.length);
         if (need == CONFIRM) {
-            chain.exchange(undo);
+            chain.exchange();
             if (chain.thread == 0) shared->clock.refreshes++;
             chain.filtered = 0;
         } else if (need == DOUBT) {
@@ -88,7 +88,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             active = false;
             continue;
         }
-        if (filtered && !chain.filtered) chain.cut_block(when);
+        if (filtered && !chain.filtered) chain.cut_block(need == CONFIRM);
     }
     if (chain.thread == 0) reinterpret_cast<Shared *>(home + sizeof(double) * K8 * K8)->clock.active = 0;
 }
