@@ -245,6 +245,7 @@ def pretend_device(monkeypatch):
     fake = SimpleNamespace(
         asarray=lambda array: np.ascontiguousarray(array).view(OnHost),
         zeros=lambda shape, dtype=np.float64: np.zeros(shape, dtype).view(OnHost),
+        cuda=SimpleNamespace(alloc_pinned_memory=bytearray),
     )
     monkeypatch.setitem(sys.modules, "cupy", fake)
     walked = []
@@ -300,9 +301,8 @@ class FakePlace:
 @pytest.mark.parametrize("devices", [[0], [0, 1], [2, 5, 7]])
 def test_all_devices_walk_and_every_pair_gets_its_own_answer(pretend_device, devices, monkeypatch):
     fake = sys.modules["cupy"]
-    fake.cuda = SimpleNamespace(
-        Device=FakePlace, Stream=FakePlace, runtime=SimpleNamespace(memGetInfo=lambda: (10**9, 10**9))
-    )
+    fake.cuda.Device = fake.cuda.Stream = FakePlace
+    fake.cuda.runtime = SimpleNamespace(memGetInfo=lambda: (10**9, 10**9))
     fake.get_default_memory_pool = lambda: SimpleNamespace(free_bytes=lambda: 0)
     monkeypatch.setattr(cuda, "why_unavailable", lambda: None)
     monkeypatch.setattr(device, "_streams", {})

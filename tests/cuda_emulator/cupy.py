@@ -138,6 +138,7 @@ class Failure(Exception):
 cuda = SimpleNamespace(
     Device=Device,
     Stream=lambda **how: _Stream(),
+    alloc_pinned_memory=bytearray,
     runtime=SimpleNamespace(
         getDeviceCount=lambda: 1, memGetInfo=lambda: (1 << 32, 1 << 32), CUDARuntimeError=Failure,
         getDeviceProperties=lambda number: {"name": b"emulator"},

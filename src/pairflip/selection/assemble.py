@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,15 +80,17 @@ def assemble(
     row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
     weights = problem.sample_weight[row]
 
-    def one(size: int) -> tuple[_Folds, Fit, float]:
-        inside = of_size(work, found, errors, size)
-        return inside, *final_fit(work, found, size)
-
-    with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
-        results = list(pool.map(one, work.sizes))
-    proved = _proofs(work, results)
-    results.insert(0, (_of_nothing(work, errors), problem.fit([]), 1.0))
-    inside, fits, final_agreement = zip(*results, strict=True)
+    threads = local_threads(n_jobs)
+    with ThreadPoolExecutor(threads) as pool:
+        # Large sizes take longest and come first; with several threads, proofs of small ones are sought here meanwhile.
+        finally_fitted = [pool.submit(final_fit, work, found, size) for size in reversed(work.sizes)][::-1]
+        scored = [pool.submit(of_size, work, found, errors, size) for size in reversed(work.sizes)][::-1]
+        if threads == 1:
+            wait(scored)
+        fitted = [(problem.fit([]), 1.0)]
+        proved = _proofs(work, finally_fitted, fitted)
+        inside = [_of_nothing(work, errors), *(future.result() for future in scored)]
+    fits, final_agreement = zip(*fitted, strict=True)
     residuals = np.stack([each.residuals for each in inside])
     cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
     selected = tuple(_in_columns(problem, each.supports) for each in inside)
@@ -196,10 +198,8 @@ def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds
         Number of columns.
     """
     folds = np.arange(len(work.folds))
-    supports, energies = found.cells(size, folds.tolist(), work.chains)
-    by_chain, exact = errors.judged(supports, quick=not work.selection.anneals)
-    if not work.selection.anneals:
-        energies = exact  # those of the search come from the Gram matrix
+    supports, _ = found.cells(size, folds.tolist(), work.chains)
+    by_chain, energies = errors.judged(supports, quick=not work.selection.anneals)  # those found are of the Gram matrix
     best = first_bests(energies, errors.yy)
     chosen, low = supports[folds, best], energies[folds, best]
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
@@ -248,25 +248,34 @@ def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     return fit, float(np.mean(reaches(own, fit.energy, problem.gram.yy)))
 
 
-def _proofs(work: Work, results: list[tuple[_Folds, Fit, float]]) -> Proved | None:
+def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list[tuple[Fit, float]]) -> Proved | None:
     """Proofs of the final fits where they are cheap; a better support found on the way takes the place of a fit.
 
     Sizes in ascending order: where one could not be ruled out branch by branch, larger ones take longer still.
+
+    Parameters
+    ----------
+    work : Work
+        The selection.
+    given : sequence of futures
+        The fits, and how many chains agree, as soon as they are known.
+    fitted : list
+        The same with what proofs found is appended here.
     """
     chosen, problem, n = work.selection, work.problem, work.problem.gram.n_columns
-    if not (chosen.prove and chosen.polish) or not problem.loss.quadratic:
-        return None
-    seconds = proof_seconds(None if chosen.anneals else chosen.effort)
+    sought = chosen.prove and chosen.polish and problem.loss.quadratic
+    seconds = proof_seconds(None if chosen.anneals else chosen.effort) if sought else 0.0
     proofs: list[Proof | None] = [None]  # size 0
-    hopeless = False
-    for at, size in enumerate(work.sizes):
-        inside, fit, _ = results[at]
+    hopeless = not sought
+    for size, future in zip(work.sizes, given, strict=True):
+        fit, agreement = future.result()
         proof = None if hopeless or size >= n else proof_of(problem, size, fit.support, seconds)
         hopeless = hopeless or (proof is None and 2 * size < n)
         if proof is not None and is_lower(proof.energy, fit.energy, problem.gram.yy):
-            results[at] = inside, problem.fit(proof.support), 0.0  # no chain had found it
+            fit, agreement = problem.fit(proof.support), 0.0  # no chain had found it
+        fitted.append((fit, agreement))
         proofs.append(proof)
-    return Proved(tuple(proofs))
+    return Proved(tuple(proofs)) if sought else None
 
 
 def _best_of_folds(work: Work, found: Found, size: int) -> Supports:

@@ -4,9 +4,10 @@
 // it in O(k). Chains that have been quiet for long are surveyed: the lowest Delta E of each slot says which random numbers
 // can accept anything, so that most flips then cost only their random number, and a chain for which none can is ended.
 
-// DOUBT: rounding might decide the next flip, or the support would be badly conditioned. The chain is given up then, and
-// walked by an engine that can look at the columns.
-enum Need { NOTHING, START, CONFIRM, FINISH, DOUBT };
+// REFRESH: rounding might decide the next flip. P is computed anew then, which takes away most of it. DOUBT: that has been
+// done and does not help, or the support would be badly conditioned. The chain is given up then, and walked by an engine
+// that can look at the columns.
+enum Need { NOTHING, START, CONFIRM, FINISH, REFRESH, DOUBT };
 
 struct Chain : Inverse {
     double energy, bar;              // `bar`: below which energy a support is the best so far
@@ -106,32 +107,23 @@ struct Chain : Inverse {
         bool maybe, far, simple;   // accepted with all rounding in its favour; surely not singular; accepted with all against it
     };
 
-    // -log u of a random number, from below and from above: most flips are decided by it, without an exponential.
-    struct Patience {
-        double least, most;
-    };
-
-    __device__ __forceinline__ Patience patience_of(double u) const {
-        float about = -__logf((float)u), off = fmaf(1e-6f, about, 1e-6f);
-        Patience patience = {about - off, about + off};
-        return patience;
-    }
-
-    __device__ __forceinline__ Vote vote_of(const Flip &f, const Patience &patience, double beta, double tie) const {
+    __device__ __forceinline__ Vote vote_of(const Flip &f, const Draw *draw) const {
+        double2 now = pair_at(&shared->now.beta), patience = pair_at(&draw->patience_least);
+        double beta = now.x, tie = now.y;
         double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy), least = f.delta - margin;
         Vote vote;
         vote.most = f.delta + margin;
         vote.far = f.s > edge_of(tau);
-        vote.maybe = !vote.far || least <= tie || beta * least <= patience.most;
-        vote.simple = vote.far && (vote.most <= tie || beta * vote.most <= patience.least);
+        vote.maybe = !vote.far || least <= tie || beta * least <= patience.y;
+        vote.simple = vote.far && (vote.most <= tie || beta * vote.most <= patience.x);
         return vote;
     }
 
     // Whether a flip that is accepted by a vote is so by the exponential, too: bit 0 with all rounding in its favour, bit 1
     // with all of it against it.
-    __device__ __noinline__ static int weighed(double u, double delta, double most, bool far, double beta, double tie) {
-        bool maybe = !far || accepts(u, cost_of(beta, delta - (most - delta), tie));
-        return maybe | (far && accepts(u, cost_of(beta, most, tie))) << 1;
+    __device__ __noinline__ static int weighed(double u, double delta, double most, bool far, Step now) {
+        bool maybe = !far || accepts(u, cost_of(now.beta, delta - (most - delta), now.tie));
+        return maybe | (far && accepts(u, cost_of(now.beta, most, now.tie))) << 1;
     }
 
     // Whether the flip of which propose has written v is singular whatever rounding did.
@@ -144,7 +136,7 @@ struct Chain : Inverse {
     // Above which u no flip of a slot can be accepted (a little more, for rounding).
     __device__ __forceinline__ void set_ceilings() {
         chain_sync();
-        double beta = shared->beta;
+        double beta = shared->now.beta;
         for (int m = thread; m < k; m += THREADS)
             shared->ceiling[m] = shared->lowest[m] > 0.0 ? exp(-beta * shared->lowest[m]) * (1.0 + 1e-12) : 1.0;
         chain_sync();
@@ -267,9 +259,9 @@ struct Chain : Inverse {
         chain_sync();
         int count = min(length - at, 8);
         bool hot = shared->hot;
-        double beta = shared->beta, tie = TIE * shared->walk.yy;
-        Draw mine = shared->draw[warp][at + min(q, count - 1)];
-        int slot = mine.flip >> 16, place = mine.flip & 0xffff;
+        const Draw *mine = &shared->draw[warp][at + min(q, count - 1)];
+        u32 my_flip = mine->flip;
+        int slot = my_flip >> 16, place = my_flip & 0xffff;
         if (c == 0) shared->j[warp][q] = order[k + place];
         __syncwarp();
         gather(hot);
@@ -303,17 +295,16 @@ struct Chain : Inverse {
         int first = 0;
         quiet += count;
         Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
-        const Patience patience = patience_of(mine.u);
-        Vote vote = vote_of(f, patience, beta, tie);
+        Vote vote = vote_of(f, mine);
         u32 votes = __ballot_sync(WHOLE, q < count && vote.maybe), simple = __ballot_sync(WHOLE, vote.simple);
         // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
-            u32 flip = __shfl_sync(WHOLE, mine.flip, lead);
+            u32 flip = __shfl_sync(WHOLE, my_flip, lead);
             int i = flip >> 16;
             bool sure = simple >> lead & 1;
             if (!sure) {  // rarely
-                int exactly = __shfl_sync(WHOLE, weighed(mine.u, f.delta, vote.most, vote.far, beta, tie), lead);
+                int exactly = __shfl_sync(WHOLE, weighed(mine->u, f.delta, vote.most, vote.far, shared->now), lead);
                 if (!(exactly & 1)) {
                     first = chosen + 1;
                     votes &= ~((2u << (4 * chosen + 3)) - 1u);
@@ -324,7 +315,7 @@ struct Chain : Inverse {
             double shares = shared_with(chosen, hot);
             double *u_i = shared->u[turn], *w_j = shared->w[turn], *v_j = shared->v[warp];
             __syncwarp();
-            publish(i, chosen, W, w, f, mine.at, u_i, w_j);
+            publish(i, chosen, W, w, f, mine->at, u_i, w_j);
             chain_sync();
             double2 inverses = shared->flip[turn][0], ratios = shared->flip[turn][1], rest = shared->flip[turn][2];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
@@ -337,7 +328,7 @@ struct Chain : Inverse {
                 __syncwarp();
                 double s_lead = __shfl_sync(WHOLE, f.s, lead);
                 if (s_lead > edge_of(doubt()) || !surely_singular(s_lead, v_j)) {
-                    need = DOUBT;
+                    need = error > (float)EPSILON * inflated ? REFRESH : DOUBT;
                     count = chosen;
                     break;
                 }
@@ -388,7 +379,7 @@ struct Chain : Inverse {
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
             f = flip_energy(x[slot], shared->inverse[warp][slot], r, s, w);
-            vote = vote_of(f, patience, beta, tie);
+            vote = vote_of(f, mine);
             correct_W(W, u_i, v_j, i, a, b);
             change_P(u_i, v_j, make_double2(-p_inverse, s_inverse));
             if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);

@@ -46,7 +46,7 @@ struct Course : Chain {
     __device__ __forceinline__ void set_step() {
         chain_sync();
         if (thread == 0) {
-            shared->beta = shared->walk.betas[step];
+            shared->now = {shared->walk.betas[step], TIE * shared->walk.yy};
             shared->flips = (int)(shared->walk.ends[step] - (step ? shared->walk.ends[step - 1] : 0));
         }
         chain_sync();
@@ -120,8 +120,10 @@ struct Course : Chain {
     __device__ __forceinline__ void draw() {
         drawn = min(32, shared->flips - number);
         Block block = philox((u64)(t + lane), 0u, shared->key0, shared->key1);
-        Draw one = {uniform(block.w2, block.w3), below(block.w0, k) << 16 | below(block.w1, N - k), (u32)lane};
-        bool could = lane < drawn && (!filtered || one.u <= shared->ceiling[one.flip >> 16]);
+        double u = uniform(block.w2, block.w3);
+        float patience = -__logf((float)u), off = fmaf(1e-6f, patience, 1e-6f);
+        Draw one = {patience - off, patience + off, u, below(block.w0, k) << 16 | below(block.w1, N - k), (u32)lane};
+        bool could = lane < drawn && (!filtered || u <= shared->ceiling[one.flip >> 16]);
         u32 mask = __ballot_sync(WHOLE, could);
         length = __popc(mask);
         at = 0;

@@ -73,11 +73,9 @@ struct Inverse {
         for (int b = 0; b < T; b++) {
             double2 a = pair_at(g + 8 * b);
 #pragma unroll
-            for (int n = 0; n < TC; n++) {
-                double2 p = get(n, b);
-                tile_product(W[n][0], W[n][1], a.x, p.x);
-                tile_product(W[n][0], W[n][1], a.y, p.y);
-            }
+            for (int n = 0; n < TC; n++) tile_product(W[n][0], W[n][1], a.x, get(n, b).x);
+#pragma unroll
+            for (int n = 0; n < TC; n++) tile_product(W[n][0], W[n][1], a.y, get(n, b).y);  // not at once: they wait for the first
         }
     }
 

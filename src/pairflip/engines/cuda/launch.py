@@ -17,6 +17,8 @@ from pairflip.engines.together import ManyWalked, ManyWalks
 SLICE_NS = 500_000_000
 """How long one launch may keep the interpreter from showing progress and seeing Ctrl-C."""
 NO_RANK = 2**31 - 1
+_STAGED = 2**20
+"""Numbers that are fetched at a time."""
 
 
 class _Results:
@@ -40,7 +42,6 @@ class _Results:
         self.record_energy = cupy.zeros(self.by_record_step[-1])
         self.record = cupy.zeros(self.by_record[-1], np.int32)
         self._courses: list[tuple[NDArray[np.float64], NDArray[np.int64]] | None] = []
-        self._narrow = np.zeros(0, np.int32)
 
     def addresses(self, table: Any) -> None:
         """Enter the room of each problem into the kernel's table."""
@@ -60,12 +61,16 @@ class _Results:
     def make_room(self, rows: Sequence[slice], walks: Sequence[ManyWalks]) -> None:
         """Memory of the host for courses, written once while the device walks.
 
-        New memory costs more when it is written for the first time, page by page, than the transfer does.
+        New memory costs more when it is written for the first time, page by page, than the transfer does. The device
+        itself writes to pages that stay where they are, which are few.
         """
+        import cupy
+
         sizes = [int(self.by_step[own.stop] - self.by_step[own.start]) for own in rows]
         wanted = [size if each.course else 0 for size, each in zip(sizes, walks, strict=True)]
         self._courses = [(np.full(size, 0.0), np.full(size, 0)) if size else None for size in wanted]
-        self._narrow = np.full(max(wanted, default=0), 0, np.int32)
+        if any(wanted):
+            self._staged = cupy.cuda.alloc_pinned_memory(8 * min(max(wanted), _STAGED))
 
     def download(self, rows: Sequence[slice], walks: Sequence[ManyWalks]) -> list[ManyWalked]:
         """The answers of each part, problems by chains; a course is fetched only where it is wanted."""
@@ -81,8 +86,8 @@ class _Results:
             more: dict[str, Any] = {}
             if course is not None:
                 energy, accepted = course
-                self.energy[by_step].get(out=energy)
-                accepted[:] = self.accepted[by_step].get(out=self._narrow[: accepted.size])
+                self._fetch(self.energy[by_step], energy)
+                self._fetch(self.accepted[by_step], accepted)
                 more = {"energy": energy.reshape(*shape, -1), "accepted": accepted.reshape(*shape, -1)}
             if each.record:
                 more["record_energy"] = self.record_energy[by_record_step].get().reshape(*shape, each.steps)
@@ -92,6 +97,13 @@ class _Results:
             ends, again = final[by_chain].reshape(shape), refreshes[by_chain].reshape(shape).astype(np.int64)
             results.append(ManyWalked(last, lowest, ends, again, **more))
         return results
+
+    def _fetch(self, there: Any, into: NDArray[Any]) -> None:
+        """Copy numbers, which may be wider here, from the device."""
+        for first in range(0, into.size, _STAGED):
+            part = slice(first, min(first + _STAGED, into.size))
+            staged = np.frombuffer(self._staged, there.dtype, part.stop - first)
+            into[part] = there[part].get(out=staged)
 
 
 def run_group(

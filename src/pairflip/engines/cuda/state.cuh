@@ -48,9 +48,15 @@ struct Redo {
     float worst;
 };
 
+// A flip that was drawn. -log u, from below and from above, decides most of them without an exponential.
 struct __align__(16) Draw {
-    double u;
+    double patience_least, patience_most, u;
     u32 flip, at;  // slot << 16 | place; position in its block
+};
+
+// What decides in a step: read when it is needed, for registers are scarce.
+struct __align__(16) Step {
+    double beta, tie;  // Delta E that counts as zero
 };
 
 struct Shared {
@@ -67,7 +73,7 @@ struct Shared {
     Clock clock;
     Redo redo;
     Walk walk;
-    double beta;
+    Step now;
     long long deadline;
     int flips;                 // of this step
     u32 key0, key1;

@@ -42,7 +42,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             int found = chain.build(need == START, energy);
             Need was = need;
             need = NOTHING;
-            if (found < 0 || (found < chain.k && was == CONFIRM)) {
+            if (found < 0 || (found < chain.k && (was == CONFIRM || was == REFRESH))) {
                 chain.give_up(done);
                 active = false;
             } else if (was == START && found < chain.k) {
@@ -54,10 +54,12 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 chain.finish(found < chain.k ? chain.energy : energy, done);
                 active = false;
             } else {
-                if (chain.thread == 0) chain.account(shared->redo.when);
-                chain.settle(energy);
+                if (was == CONFIRM) {
+                    if (chain.thread == 0) chain.account(shared->redo.when);
+                    chain.settle(energy);
+                }
                 // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
-                chain.error = (float)EPSILON * shared->redo.worst;
+                chain.error = (float)EPSILON * (was == CONFIRM ? shared->redo.worst : chain.inflated);
             }
             continue;
         }
@@ -78,9 +80,9 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
         bool filtered = chain.filtered;
         do chain.at += chain.round(need);
         while (need == NOTHING && filtered == (bool)chain.filtered && chain.at < chain.length);
+        if (chain.thread == 0 && (need == CONFIRM || need == REFRESH)) shared->clock.refreshes++;
         if (need == CONFIRM) {
             chain.exchange();
-            if (chain.thread == 0) shared->clock.refreshes++;
             chain.filtered = 0;
         } else if (need == DOUBT) {
             chain.give_up(done);
