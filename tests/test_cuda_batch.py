@@ -260,7 +260,7 @@ def pretend_device(monkeypatch):
             read(row["energy"], np.float64, steps * (chain + 1))[-steps:] = key[0] + np.arange(steps)
             read(row["accepted"], np.int32, steps * (chain + 1))[-steps:] = np.arange(steps)
             for name in ("support", "best"):
-                read(row[name], np.int32, size * (chain + 1))[-size:] = np.arange(size)[::-1]
+                read(row[name], np.int32, size * (chain + 1))[-size:] = np.arange(size)
             read(row["final_energy"], np.float64, chain + 1)[-1] = key[1]
             G = read(row["G"], np.float64, n * n).reshape(n, n)
             left_out = read(row["left_out"], np.float64, n) if row["left_out"] else np.zeros(n)

@@ -45,7 +45,7 @@ class SizeClass:
 
 
 CLASSES = (
-    SizeClass(1, 1, 4, 4, 1),
+    SizeClass(1, 1, 8, 2, 1),
     SizeClass(2, 1, 4, 4, 2),
     SizeClass(3, 1, 4, 3, 3),
     SizeClass(4, 1, 4, 2, 4),

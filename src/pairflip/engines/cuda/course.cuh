@@ -154,9 +154,12 @@ struct Course : Chain {
         }
         if (walk->record)
             for (int a = step; a < steps; a++) keep_record(a, final_energy);
-        for (int m = thread; m < k; m += THREADS) {
-            walk->support[(size_t)chain * k + m] = order[m];
-            walk->best[(size_t)chain * k + m] = shared->best[m];
+        for (int m = thread; m < k; m += THREADS) {  // ascending
+            int last = order[m], best = shared->best[m], below_last = 0, below_best = 0;
+#pragma unroll 1
+            for (int l = 0; l < k; l++) below_last += order[l] < last, below_best += shared->best[l] < best;
+            walk->support[(size_t)chain * k + below_last] = last;
+            walk->best[(size_t)chain * k + below_best] = best;
         }
         if (thread == 0) {
             walk->final_energy[chain] = final_energy;

@@ -91,9 +91,7 @@ class _Results:
                 more = {"energy": energy.reshape(*shape, -1), "accepted": accepted.reshape(*shape, -1)}
             if each.record:
                 more["record_energy"] = self.record_energy[by_record_step].get().reshape(*shape, each.steps)
-                more["record"] = self.record[by_record].get().reshape(*shape, each.steps, each.k)
-            for columns in (last, lowest, *([more["record"]] if each.record else [])):
-                columns.sort(axis=-1)
+                more["record"] = np.sort(self.record[by_record].get().reshape(*shape, each.steps, each.k), axis=-1)
             ends, again = final[by_chain].reshape(shape), refreshes[by_chain].reshape(shape).astype(np.int64)
             results.append(ManyWalked(last, lowest, ends, again, **more))
         return results

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pairflip
+from pairflip.engines import get_engine
 from pairflip.engines.cuda import why_unavailable
 from pairflip.jobs import local_threads
 from pairflip.paper.reproduce import drawing, fig1, fig2, fig3, section3, supernova, typical
@@ -128,6 +129,8 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
             problem = supernova.read_problem(settings.data)
     say(f"scale {settings.scale.name}: {cost(settings, problem)}")
     began, device = time.perf_counter(), _on_device(settings.engine)
+    if device and "fig3" in wanted:
+        _get_ready(settings.scale)
     with Ahead(local_threads(settings.n_jobs) if device else 0) as ahead, ThreadPoolExecutor(1) as beside:
         # While a device walks, the processor has little to do: the theory, section III and the tables.
         if "section3" in wanted:
@@ -160,6 +163,12 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
 def _on_device(engine: Any) -> bool:
     """Whether a device walks: with "auto" it does, for there are enough chains on any scale."""
     return bool(engine == "cuda" or (engine == "auto" and why_unavailable() is None))
+
+
+def _get_ready(scale: RunScale) -> None:
+    """Have the device's kernels compiled, in threads of their own, while problems are drawn."""
+    engine: Any = get_engine("cuda")
+    engine.get_ready([(k, N) for N, _ in scale.crossvalidated for k in sizes_of(scale.loo_rhos, N)])
 
 
 def _stage(outcome: Reproduction, name: str, do: Callable[..., Any], *arguments: Any) -> Any:

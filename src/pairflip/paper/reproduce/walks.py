@@ -209,12 +209,15 @@ def cross_validate_all(
     found = [_Scored(problems, sizes, say) for problems, sizes in sets]
     asked, places = [], []
     folders: list[Path | None] = []
-    for each in found:
-        for index, sample in enumerate(each.problems):
-            how = {"cv": "loo", "schedule": SCHEDULE, "chains": 1, "seed": sample.seed, "polish": False}
-            asked.append((sample.problem, as_selection(each.sizes, how)))
-            places.append((each, index))
-            folders.append(None if journal is None else Path(journal) / f"loo-N{each.N}" / f"{index:04d}")
+    # By turns: a device is busy for long with a large one, and judges with the many chains of small ones.
+    turns = sorted((index, number) for number, own in enumerate(found) for index in range(len(own.problems)))
+    for index, number in turns:
+        each = found[number]
+        sample = each.problems[index]
+        how = {"cv": "loo", "schedule": SCHEDULE, "chains": 1, "seed": sample.seed, "polish": False}
+        asked.append((sample.problem, as_selection(each.sizes, how)))
+        places.append((each, index))
+        folders.append(None if journal is None else Path(journal) / f"loo-N{each.N}" / f"{index:04d}")
     for number, scores in score_many(asked, engine=engine, n_jobs=n_jobs, journals=folders):
         each, index = places[number]
         each.take(index, scores)
