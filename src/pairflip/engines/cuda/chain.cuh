@@ -114,8 +114,9 @@ struct Chain : Inverse {
         Vote vote;
         vote.most = f.delta + margin;
         vote.far = f.s > edge_of(tau);
-        vote.maybe = !vote.far || least <= tie || beta * least <= patience.y;
-        vote.simple = vote.far && (vote.most <= tie || beta * vote.most <= patience.x);
+        // Without branches: what is independent of it can be done meanwhile.
+        vote.maybe = !vote.far | (least <= tie) | (beta * least <= patience.y);
+        vote.simple = vote.far & ((vote.most <= tie) | (beta * vote.most <= patience.x));
         return vote;
     }
 
@@ -220,18 +221,20 @@ struct Chain : Inverse {
         }
     }
 
-    // G_mS W_j and G_mS u of this lane's column m, over this warp's slots (and for the other warps to add).
+    // G_mS W_j and G_mS u of this lane's column m, over this warp's slots (and for the other warps to add): the first two
+    // columns of a product on the tensor cores, which the first lane of each flip gets.
     __device__ __forceinline__ void products_behind(const double *u_i, const double *w_j, double &d_w, double &d_u) {
+        const double *vector = q & 1 ? u_i : w_j;
+        double even[2] = {0.0, 0.0}, odd[2] = {0.0, 0.0};
 #pragma unroll
         for (int n = 0; n < TC; n++) {
-            double2 g = pair_at(shared->gathered + q * ROW + slot_of(n));
-            double2 w_n = pair_at(w_j + slot_of(n)), u_n = pair_at(u_i + slot_of(n));
-            d_w += g.x * w_n.x + g.y * w_n.y;
-            d_u += g.x * u_n.x + g.y * u_n.y;
+            double2 g = pair_at(shared->gathered + q * ROW + slot_of(n)), v = pair_at(vector + slot_of(n));
+            tile_product(even[0], even[1], g.x, v.x);
+            tile_product(odd[0], odd[1], g.y, v.y);
         }
-        d_w = flip_sum(d_w);
-        d_u = flip_sum(d_u);
-        if (NW > 1 && c == 0) shared->part[turn][warp][q][0] = d_w, shared->part[turn][warp][q][1] = d_u;
+        d_w = even[0] + odd[0], d_u = even[1] + odd[1];
+        if (NW == 1) d_w = __shfl_sync(WHOLE, d_w, lane & 28), d_u = __shfl_sync(WHOLE, d_u, lane & 28);
+        else if (c == 0) shared->part[turn][warp][q][0] = d_w, shared->part[turn][warp][q][1] = d_u;
     }
 
     // The column of the accepted flip in its slot, with the numbers of a fold that go with it.
@@ -245,11 +248,13 @@ struct Chain : Inverse {
 
     // W of the flips behind: W_m -= u W_im / p + v h_m / s', with a = W_im / p and b = h_m / s'.
     __device__ __forceinline__ void correct_W(double (&W)[TC][2], const double *u_i, const double *v_j, int i, double a, double b) {
+        const double *vector = (c & 1 ? v_j : u_i) + 8 * warp * TC + q;
+        double factor = c == 0 ? -a : c == 1 ? -b : 0.0;
 #pragma unroll
         for (int n = 0; n < TC; n++) {
-            double2 u_n = pair_at(u_i + slot_of(n)), v_n = pair_at(v_j + slot_of(n));
-            W[n][0] = slot_of(n) == i ? b : W[n][0] - (a * u_n.x + b * v_n.x);
-            W[n][1] = slot_of(n) + 1 == i ? b : W[n][1] - (a * u_n.y + b * v_n.y);
+            tile_product(W[n][0], W[n][1], factor, vector[8 * n]);
+            W[n][0] = slot_of(n) == i ? b : W[n][0];
+            W[n][1] = slot_of(n) + 1 == i ? b : W[n][1];
         }
     }
 
@@ -360,7 +365,6 @@ struct Chain : Inverse {
             __syncwarp();
             // Flips between the draws that were kept may be accepted now: the block is cut here (see cut_block).
             if (filtered) count = chosen + 1;
-            settle(energy + rest.x);
             first = chosen + 1;
             // a later flip that wanted this place sees another column now
             u32 clash = __ballot_sync(WHOLE, q >= first && q < count && place == (flip & 0xffff));
@@ -369,8 +373,8 @@ struct Chain : Inverse {
                 d_w = d_u = 0.0;
 #pragma unroll
                 for (int other = 0; other < NW; other++) {
-                    d_w += shared->part[turn][other][q][0];
-                    d_u += shared->part[turn][other][q][1];
+                    double2 part = pair_at(shared->part[turn][other][q]);
+                    d_w += part.x, d_u += part.y;
                 }
             }
             // what column m of a later flip shares with j beside the other slots: h = G_jm - G_mS W_j + W_im W_ij / p
@@ -383,6 +387,7 @@ struct Chain : Inverse {
             correct_W(W, u_i, v_j, i, a, b);
             change_P(u_i, v_j, make_double2(-p_inverse, s_inverse));
             if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
+            settle(energy + rest.x);
             votes = __ballot_sync(WHOLE, q >= first && q < count && vote.maybe);
             simple = __ballot_sync(WHOLE, vote.simple);
         }
