@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
@@ -15,7 +15,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note
 from pairflip.jobs import local_threads
 from pairflip.selection import fold_searches, launches
-from pairflip.selection.launches import Batch, run_seconds
+from pairflip.selection.launches import run_seconds
 from pairflip.selection.many_folds import AnyOutcome
 from pairflip.selection.tasks import Job, Work, batches
 from pairflip.selection.walks import Halted, run_batch
@@ -82,7 +82,7 @@ class Device:
 
 
 class _DeviceRun:
-    """Jobs on their way: each lane of the engine has a thread that prepares, walks and hands over to the judges."""
+    """Jobs on their way: a thread prepares, and each lane of the engine has one that walks and asks the judges."""
 
     def __init__(
         self, engine: Any, jobs: Sequence[Job], n_jobs: int | None, rescue: Callable[[Work, str], None]
@@ -99,22 +99,27 @@ class _DeviceRun:
         """(job, outcomes) of all tasks; `tick` hears of flips, and like these from the thread that asks."""
         lanes = list(range(getattr(self._engine, "lanes", 1)))
         parts, more, walking, judging = self._way.launches(self._jobs), True, 0, 0
+        ahead, prepared = len(lanes), deque[Future[Any]]()
         with (
+            ThreadPoolExecutor(1, thread_name_prefix="pairflip-ahead") as preparer,
             ThreadPoolExecutor(len(lanes), thread_name_prefix="pairflip-lane") as walkers,
             ThreadPoolExecutor(local_threads(self._n_jobs), thread_name_prefix="pairflip") as judges,
         ):
             try:
                 self._get_ready()
-                while more or walking or judging:
-                    while more and lanes and judging < _AHEAD:
+                while more or prepared or walking or judging:
+                    # What comes next is prepared while the device is busy: it does not wait for that.
+                    while more and len(prepared) < ahead + len(lanes):
                         batch = next(parts, None)
                         more = batch is not None
                         if batch is not None:
-                            lane = lanes.pop()
-                            self._follow("walked", lane, walkers.submit(self._walk, batch, lane, judges))
-                            walking += 1
+                            prepared.append(preparer.submit(self._way.prepare, self._engine, self._jobs, batch))
+                    while prepared and lanes and judging < _AHEAD:
+                        lane = lanes.pop()
+                        self._follow("walked", lane, walkers.submit(self._walk, prepared.popleft(), lane, judges))
+                        walking += 1
                     if not (walking or judging):
-                        break
+                        continue
                     what, number, future = self._events.get()
                     if what == "flips":
                         if tick is not None:
@@ -131,7 +136,7 @@ class _DeviceRun:
                 self._stop = True
                 for work, _ in self._jobs:
                     work.stop.wanted = True
-                for pool in (walkers, judges):
+                for pool in (preparer, walkers, judges):
                     pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -144,9 +149,9 @@ class _DeviceRun:
     def _follow(self, what: str, number: int, future: Future[Any]) -> None:
         future.add_done_callback(lambda done: self._events.put((what, number, done)))
 
-    def _walk(self, batch: Batch, lane: int, judges: ThreadPoolExecutor) -> int:
+    def _walk(self, prepared: Future[Any], lane: int, judges: ThreadPoolExecutor) -> int:
         """Walk one batch; returns how many answers were handed to the judges."""
-        planned, on_cpu = self._way.prepare(self._engine, self._jobs, batch)
+        planned, on_cpu = prepared.result()
         left = dict(enumerate(planned))
 
         def ready(at: int, walked: Any) -> None:
