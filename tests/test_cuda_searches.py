@@ -9,7 +9,7 @@ import pytest
 from _curves_equal import assert_same_curve
 from cuda_emulator import device
 from pairflip import SubsetProblem, datasets, select_size
-from pairflip.engines import base
+from pairflip.engines import base, get_engine
 from pairflip.engines.base import Descent
 from pairflip.engines.cuda import CudaEngine, searches
 from pairflip.engines.numba import NumbaEngine, support_table
@@ -181,6 +181,17 @@ def test_what_is_not_worth_the_device_or_refused_is_searched_here_and_said(monke
     assert (curve.engine, engine.asked) == ("numba", 0)
     assert curve.notes == ("searched on the CPU: k is 4, and that is too many",)
     assert ON_THE_CPU not in curve.notes
+
+
+@pytest.mark.parametrize(("wait", "there", "used"), [(0.0, True, True), (1e6, True, False), (0.0, False, False)])
+def test_auto_searches_on_a_device_where_all_threads_would_take_long(at_once, monkeypatch, wait, there, used):
+    data, engine = datasets.make_planted(N=30, alpha=0.5, seed=2), Pretended()
+    monkeypatch.setattr("pairflip.engines.cuda.WORTH_WAIT", wait)
+    monkeypatch.setattr("pairflip.engines.cuda.why_unavailable", lambda: None if there else "there is none")
+    found = get_engine
+    monkeypatch.setattr("pairflip.selection.device.get_engine", lambda name: engine if name == "cuda" else found(name))
+    curve = select_size(SubsetProblem(data.X, data.y), [1, 4], 4, engine="auto")
+    assert (curve.engine, bool(engine.asked), curve.notes) == ("pretended" if used else "numba", used, ())
 
 
 def test_the_kernel_agrees_with_the_compiled_engine_about_numbers():
