@@ -56,6 +56,10 @@ def empty(shape, dtype=np.float64):
     return memory.view(ndarray)
 
 
+def arange(stop):
+    return np.arange(stop).view(ndarray)
+
+
 def full(shape, value, dtype=np.float64):
     return np.full(shape, value, dtype).view(ndarray)
 
