@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from cuda_emulator import device
-from pairflip import SubsetProblem, datasets
+from pairflip import SubsetProblem, datasets, temper
 from pairflip.engines import WalkPlan
 from pairflip.engines.cuda import CudaEngine
+from pairflip.engines.cuda import device as real_device
 from pairflip.engines.numba import NumbaEngine
 from pairflip.philox import chain_keys
 
@@ -15,7 +16,7 @@ __all__ = ["device"]
 
 @pytest.mark.parametrize("k", [3, 36, pytest.param(58, marks=pytest.mark.slow)])
 def test_chains_are_those_of_the_compiled_engine(device, k):
-    """One warp to a chain and four chains to a block; accepted flips that wait for each other; two warps to a chain."""
+    """One warp to a chain and eight chains to a block; rows of P in shared memory; two warps to a chain."""
     data = datasets.make_planted(N=4 * k // 3 + 30, alpha=1.5, seed=0)
     problem, betas = SubsetProblem(data.X, data.y), np.geomspace(0.1, 1e3, 5)
     flips = np.full(5, 200 if k < 10 else 20)
@@ -28,6 +29,48 @@ def test_chains_are_those_of_the_compiled_engine(device, k):
         for name in ("support", "best_support", "accepted", "record"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
         np.testing.assert_allclose(found.energy, expected.energy, rtol=1e-10)
+
+
+def some_walks():
+    """Nine chains on one problem."""
+    data = datasets.make_planted(N=40, alpha=1.5, seed=1)
+    plan = WalkPlan(3, np.array([2.0, 50.0]), np.array([900, 900]), chain_keys(1, 3, None, range(9)))
+    return [(SubsetProblem(data.X, data.y).gram, plan)]
+
+
+def test_what_is_put_away_between_launches_changes_no_bit(device):
+    pairs = some_walks()
+    whole, parts = (CudaEngine(slice_ns=ns).walk(pairs)[0] for ns in (10**9, 10**6))
+    for name in ("support", "best_support", "accepted", "energy", "final_energy"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
+
+
+def test_ladders_trade_places_as_on_the_cpu(device):
+    data = datasets.make_correlated(M=60, N=40, k=3, correlation=0.6, snr=3.0, seed=3)
+    told = [
+        temper(SubsetProblem(data.X, data.y), 3, [1.0, 4.0, 16.0], sweeps=6, chains=2, seed=1, engine=engine)
+        for engine in (CudaEngine(), "numba")
+    ]
+    assert told[0].exchange.any()
+    for name in ("supports", "exchange", "round_trips", "acceptance"):
+        np.testing.assert_array_equal(getattr(told[0], name), getattr(told[1], name))
+
+
+def test_rounding_in_doubt_is_taken_away_before_a_chain_is_given_up(device, monkeypatch):
+    """With a bound on rounding that grows far too fast chains doubt sooner or later, but not when P is new."""
+    pairs = some_walks()
+    (calm,) = CudaEngine().walk(pairs)
+    program = real_device.source()
+    assert program.count("error += (float)EPSILON * worst;") == 1
+    careless = program.replace("error += (float)EPSILON * worst;", "error += 1e-4f;")
+    assert "DRIFT = 1e-11" in program
+    monkeypatch.setattr(real_device, "_compiled", {})
+    monkeypatch.setattr(real_device, "source", lambda: careless.replace("DRIFT = 1e-11", "DRIFT = 1e3"))
+    (doubtful,) = CudaEngine().walk(pairs)
+    assert (calm.refreshes == 0).all()
+    assert (doubtful.refreshes > 0).any()
+    for name in ("support", "best_support", "accepted"):
+        np.testing.assert_array_equal(getattr(doubtful, name), getattr(calm, name))
 
 
 def test_threads_wait_for_each_other(device):

@@ -183,10 +183,11 @@ def test_what_is_not_worth_the_device_or_refused_is_searched_here_and_said(monke
     assert ON_THE_CPU not in curve.notes
 
 
-@pytest.mark.parametrize(("wait", "there", "used"), [(0.0, True, True), (1e6, True, False), (0.0, False, False)])
-def test_auto_searches_on_a_device_where_all_threads_would_take_long(at_once, monkeypatch, wait, there, used):
+@pytest.mark.parametrize(("much", "there", "used"), [(True, True, True), (False, True, False), (True, False, False)])
+def test_auto_searches_many_folds_on_a_device(monkeypatch, much, there, used):
     data, engine = datasets.make_planted(N=30, alpha=0.5, seed=2), Pretended()
-    monkeypatch.setattr("pairflip.engines.cuda.WORTH_WAIT", wait)
+    for least in ("WORTH_SECONDS", "WORTH_CHAINS"):
+        monkeypatch.setattr(f"pairflip.engines.cuda.{least}", 0.0 if much else 1e6)
     monkeypatch.setattr("pairflip.engines.cuda.why_unavailable", lambda: None if there else "there is none")
     found = get_engine
     monkeypatch.setattr("pairflip.selection.device.get_engine", lambda name: engine if name == "cuda" else found(name))

@@ -21,11 +21,11 @@ def engine_for(engine: str | Engine, pairs: Sequence[Pair]) -> Engine:
 
 def auto_rule() -> str:
     """When "auto" is the device, in words."""
-    from pairflip.engines.cuda import WORTH_CHAINS, WORTH_ENTRIES, WORTH_SECONDS, WORTH_WAIT
+    from pairflip.engines.cuda import WORTH_CHAINS, WORTH_ENTRIES, WORTH_SECONDS
 
     return (
         f'engine="auto" uses it for {WORTH_CHAINS} chains or more that would take one core {WORTH_SECONDS:g} s or more,'
-        f" for searches of folds that would take all threads {WORTH_WAIT:g} s or more,"
+        " also where these are searches of folds,"
         f" and for tables of {WORTH_ENTRIES:,} numbers or more"
     )
 

@@ -24,40 +24,24 @@ _CPU_NS = 2e8  # what a thread takes at a time of what the device cannot hold
 _AHEAD = 4000  # answers that wait to be judged: a device that is much faster than the judges waits for them
 
 
-def find_device(engine: str | Engine, works: Sequence[Work], n_jobs: int | None) -> Engine | None:
-    """The engine that takes whole batches, if that was asked for ("auto": if it is worth it), otherwise None.
-
-    Parameters
-    ----------
-    engine
-        What was asked for.
-    works
-        What is to be done.
-    n_jobs
-        Threads that would do it otherwise.
-    """
-    if not works[0].selection.anneals:
-        asked = works[0].device
-        if asked is None and engine == "auto" and _worth_waking(works, local_threads(n_jobs)):
-            asked = "cuda"
-        device = None if asked is None else get_engine(asked)
-        return device if device is not None and fold_searches.why_not(device, works) is None else None
-    if engine == "auto":
-        from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
-
-        chains, seconds = sum(map(_chains, works)), sum(map(run_seconds, works))
-        if chains < WORTH_CHAINS or seconds < WORTH_SECONDS or why_unavailable() is not None:
-            return None
-        engine = "cuda"
-    found = get_engine(engine)
-    return found if found.prefers_many else None
+def find_device(engine: str | Engine, works: Sequence[Work]) -> Engine | None:
+    """The engine that takes whole batches, if that was asked for ("auto": if it is worth it), otherwise None."""
+    anneals = works[0].selection.anneals
+    asked = engine if anneals or engine == "auto" else works[0].device
+    if asked == "auto":
+        asked = "cuda" if _worth_waking(works) else None
+    device = None if asked is None else get_engine(asked)
+    if device is None or not device.prefers_many:
+        return None
+    return device if anneals or fold_searches.why_not(device, works) is None else None
 
 
-def _worth_waking(works: Sequence[Work], threads: int) -> bool:
-    """Whether searches would keep all threads busy for so long that a device is faster, which has to wake up first."""
-    from pairflip.engines.cuda import WORTH_WAIT, why_unavailable
+def _worth_waking(works: Sequence[Work]) -> bool:
+    """Whether there is so much to do that a device, if there is one, is faster."""
+    from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 
-    return sum(map(run_seconds, works)) >= WORTH_WAIT * threads and why_unavailable() is None
+    chains, seconds = sum(map(_chains, works)), sum(map(run_seconds, works))
+    return chains >= WORTH_CHAINS and seconds >= WORTH_SECONDS and why_unavailable() is None
 
 
 def _chains(work: Work) -> int:

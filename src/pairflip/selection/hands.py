@@ -60,7 +60,7 @@ class Workers:
 
 def choose_hands(works: Sequence[Work], n_jobs: int | None) -> Hands:
     """A device if that was asked for ("auto": if it is worth it), otherwise workers; `works` have tasks left."""
-    device = find_device(works[0].engine, works, n_jobs) if works else None
+    device = find_device(works[0].engine, works) if works else None
     if device is not None:
         return Device(device, n_jobs)
     name = get_engine(works[0].engine).name if works else ""

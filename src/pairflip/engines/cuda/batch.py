@@ -24,8 +24,6 @@ NEAR_COLUMNS = 12000
 """Up to this many columns the order of a chain fits in shared memory."""
 WORTH_SECONDS, WORTH_CHAINS = 10.0, 128
 """A batch is worth the device from this much work on one core, and this many chains to fill it."""
-WORTH_WAIT = 3.0
-"""Searches of folds are worth it where all threads would take so many seconds."""
 
 
 @dataclass(frozen=True)

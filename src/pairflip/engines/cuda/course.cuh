@@ -137,6 +137,7 @@ struct Course : Chain {
     __device__ __forceinline__ void cut_block(bool redone) {
         chain_sync();
         drawn = (redone ? shared->redo.when : shared->clock.mark) + 1 - number;
+        chain_sync();  // thread 0 writes there again
         at = length = 0;
     }
 
