@@ -10,6 +10,7 @@ from pairflip.engines.cuda import CudaEngine
 from pairflip.engines.cuda import device as real_device
 from pairflip.engines.numba import NumbaEngine
 from pairflip.philox import chain_keys
+from test_engine_cuda import same
 
 __all__ = ["device"]
 
@@ -40,9 +41,13 @@ def some_walks():
 
 def test_what_is_put_away_between_launches_changes_no_bit(device):
     pairs = some_walks()
-    whole, parts = (CudaEngine(slice_ns=ns).walk(pairs)[0] for ns in (10**9, 10**6))
-    for name in ("support", "best_support", "accepted", "energy", "final_energy"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
+    assert same(*(CudaEngine(slice_ns=ns).walk(pairs) for ns in (10**9, 10**6)))
+
+
+def test_two_devices_share_the_chains_and_change_no_bit(device):
+    """One device that is named twice."""
+    pairs = some_walks()
+    assert same(*(CudaEngine(devices=devices).walk(pairs) for devices in ([0], [0, 0])))
 
 
 def test_ladders_trade_places_as_on_the_cpu(device):

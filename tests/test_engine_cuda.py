@@ -144,6 +144,7 @@ def test_slices_and_little_memory_change_no_bit():
     assert sum(ticks) == sum(plan.chains * int(plan.flips.sum()) for _, plan in walks)
     assert len(ticks) > 4
     assert same(whole, CudaEngine(memory=1_000_000).walk(walks))
+    assert same(whole, CudaEngine(devices=[0, 0]).walk(walks))  # one device that is named twice
 
 
 def test_many_columns_keep_their_order_in_global_memory():
