@@ -12,7 +12,7 @@ so that it would lose digits, the support is fitted again on the remaining rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.losses.wide import energy_without
 
 if TYPE_CHECKING:
+    from pairflip.losses.weighing import Weights
     from pairflip.problem import SubsetProblem
     from pairflip.selection.folds import Folds
 
@@ -82,18 +83,11 @@ class HeldOutErrors:
 
     def _by_gram(self, supports: NDArray[np.int64], result: Floats, energies: Floats) -> NDArray[np.bool_]:
         """Fill in what the Gram matrix tells safely; which (F, C) that was."""
-        from pairflip.losses.weighing import weigh  # compiled
-
-        gram, row, (folds, chains, k) = self._problem.gram, self._folds.row, supports.shape
-        at = np.searchsorted(self._problem.candidates, supports).reshape(-1, k)
-        weights = weigh(gram, at, np.repeat(row, chains))
-        left = self._outside[row][:, None] - weights.leverage.reshape(folds, chains)
-        e = gram.target[row][:, None] - weights.fitted.reshape(folds, chains)
-        safe = weights.calm.reshape(folds, chains) & (left > UNSEEN) & ~self._apart[:, None]
-        held_out = e / np.where(safe, left, 1.0)
-        result[:] = held_out.T
-        energies[:] = weights.energy.reshape(folds, chains) - 0.5 * e * held_out
-        return np.asarray(safe)
+        folds, chains, k = supports.shape
+        found = without_one_row(self._problem, supports.reshape(-1, k), np.repeat(self._folds.row, chains))
+        result[:] = found.residual.reshape(folds, chains).T
+        energies[:] = found.energy.reshape(folds, chains)
+        return np.asarray(found.safe.reshape(folds, chains) & ~self._apart[:, None])
 
     def _single_rows(
         self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats, energies: Floats
@@ -175,14 +169,11 @@ class HeldOutErrors:
 
         With a weight w of W the row moves the means that the intercept makes up for by w / (W - w) of its distance.
         """
-        from pairflip.losses.weighing import weigh  # compiled
-
         problem, row = self._problem, self._folds.row
-        at = np.searchsorted(problem.candidates, supports)
-        weights = weigh(problem.gram, at, row, solve=True)
-        left, e = self._outside[row] - weights.leverage, problem.gram.target[row] - weights.fitted
-        safe = weights.calm & (left > UNSEEN) & ~self._apart
-        coefs = (weights.x - (e / np.where(safe, left, 1.0))[:, None] * weights.of_row) / problem.scale[at]
+        found = without_one_row(problem, supports, row, solve=True)
+        weights, safe = found.weights, found.safe & ~self._apart
+        scale = problem.scale[np.searchsorted(problem.candidates, supports)]
+        coefs = (weights.x - found.residual[:, None] * weights.of_row) / scale
         means, middle, w = problem.means[supports], problem.y_mean, problem.sample_weight
         intercepts = middle - np.einsum("fk,fk->f", means, coefs)
         if problem.center == "fold":
@@ -215,6 +206,47 @@ class HeldOutErrors:
         """Weighted residuals of the rows by fitting without them."""
         found = solve_without(self._problem, support, rows)
         return np.asarray(found.table[rows, -1] - found.table[rows, :-1] @ found.x)
+
+
+class OneRowLess(NamedTuple):
+    """n supports, each fitted without one row: residuals (n,) of these rows, weighted, and energies (n,) on the others.
+
+    `safe` (n,) says which of them the Gram matrix tells; `weights` are of all rows.
+    """
+
+    residual: Floats
+    energy: Floats
+    safe: NDArray[np.bool_]
+    weights: Weights
+
+
+def without_one_row(
+    problem: SubsetProblem, supports: NDArray[np.int64], rows: NDArray[np.int64], *, solve: bool = False
+) -> OneRowLess:
+    r"""Supports without one row each, from the Gram matrix, to ten digits where that is safe.
+
+    With h the hat matrix and e the residuals of all rows, :math:`e_m / (1 - h_{mm})` is the residual of row m without
+    it, and :math:`E - e_m^2 / (2 (1 - h_{mm}))` the energy of the others.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        The problem; its matrix can be formed.
+    supports : (n, k)
+        Columns.
+    rows : (n,)
+        The row that is left out for each support.
+    solve
+        Whether `weights` are to have coefficients.
+    """
+    from pairflip.losses.weighing import weigh  # compiled
+
+    gram, basis = problem.gram, problem.forced_basis[rows]
+    weights = weigh(gram, np.searchsorted(problem.candidates, supports), rows, solve=solve)
+    left, e = 1.0 - np.einsum("mf,mf->m", basis, basis) - weights.leverage, gram.target[rows] - weights.fitted
+    safe = weights.calm & (left > UNSEEN)
+    residual = e / np.where(safe, left, 1.0)
+    return OneRowLess(residual, weights.energy - 0.5 * e * residual, safe, weights)
 
 
 def _block(q: Floats, e: Floats) -> Floats | None:

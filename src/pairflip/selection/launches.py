@@ -20,8 +20,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.together import Forms, ManyWalked, ManyWalks, completed_many
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.fold_fits import UNSEEN
-from pairflip.losses.held_out import loo_stack
+from pairflip.losses.held_out import loo_stack, without_one_row
 from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.philox import address_keys
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
@@ -255,17 +254,10 @@ def _inside(work: Work, supports: Numbers, row: Numbers) -> Floats:
 
     From the Gram matrix where columns are far from dependent, else by one factorization for each distinct support.
     """
-    problem, gram = work.problem, work.problem.gram
-    energies, known = np.empty(row.size), np.zeros(row.size, dtype=bool)
-    if gram.dense:
-        from pairflip.losses.weighing import weigh  # compiled
-
-        basis = problem.forced_basis[row]
-        weights = weigh(gram, np.searchsorted(problem.candidates, supports), row)
-        left, e = 1.0 - np.einsum("mf,mf->m", basis, basis) - weights.leverage, gram.target[row] - weights.fitted
-        known = weights.calm & (left > UNSEEN)
-        # What the row added to the energy goes with it: E - e^2 / (2 (1 - h)), the leave-one-out identity.
-        energies = weights.energy - 0.5 * e * e / np.where(known, left, 1.0)
+    problem, energies, known = work.problem, np.empty(row.size), np.zeros(row.size, dtype=bool)
+    if problem.gram.dense:
+        found = without_one_row(problem, supports, row)
+        energies, known = found.energy, found.safe
     rest = np.flatnonzero(~known)
     if rest.size:
         distinct, which = np.unique(supports[rest], axis=0, return_inverse=True)
@@ -273,5 +265,6 @@ def _inside(work: Work, supports: Numbers, row: Numbers) -> Floats:
         for chunk, left, e, energy in loo_stack(problem, distinct):
             here = np.flatnonzero((which >= chunk.start) & (which < chunk.stop))
             u, m = which[here] - chunk.start, row[rest[here]]
+            # What the row added to the energy goes with it, as there.
             energies[rest[here]] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
     return energies

@@ -191,7 +191,9 @@ struct Chain : Inverse {
 
     // v, and what x and the diagonal of P would be after the flip. Returns the trace of P in sixteenths, which bounds its
     // largest diagonal element.
-    __device__ __forceinline__ int propose(int i, const double *u_i, const double *w_j, double *v_j, double p_inverse, double s_inverse, double ratio, double x_j, double x_i, double (&new_x)[PARTS], double (&new_diagonal)[PARTS]) const {
+    __device__ __forceinline__ int propose(int i, const double *u_i, const double *w_j, double *v_j, double p_inverse,
+                                           double s_inverse, double ratio, double x_j, double x_i, double (&new_x)[PARTS],
+                                           double (&new_diagonal)[PARTS]) const {
         const double *x = shared->x[warp], *diagonal = shared->diagonal[warp];
         int total = 0;
 #pragma unroll
