@@ -21,6 +21,8 @@ FLAGS = ["-std=c++17", "-Og", "-U_FORTIFY_SOURCE", "-ffp-contract=fast", "-march
 # The few places that speak to the hardware, by what they begin with.
 MACHINE = {
     r'asm\("mma\.sync\.aligned\.m8n8k4[^;]*;"[^;]*;': "emulator::multiply_tiles(c0, c1, a, b);",
+    r'asm\("mma\.sync\.aligned\.m16n8k4[^;]*;"[^;]*;': "emulator::multiply_tiles(upper.x, upper.y, a0, b);\n"
+    "emulator::multiply_tiles(lower.x, lower.y, a1, b);",
     r'asm volatile\("mov\.u64 %0, %%globaltimer;"[^;]*;': "now = emulator::nanoseconds();",
     r'asm\("rcp\.approx\.ftz\.f64[^;]*;"[^;]*;': "y = 1.0 / x;",
     r'asm volatile\(""[^;]*;': "",

@@ -146,12 +146,12 @@ class CudaEngine:
         for name, vector in vectors.items():
             table[name] = vector.data.ptr
         table["yy"], table["N"], table["k"] = gram.yy, n, k
-        scratch = cupy.zeros(size.largest**2 + (n - k) * (size.largest + 2 + 2 * size.warps))
+        scratch = cupy.zeros(size.largest**2 + (n - k) * (size.largest + 2))
         delta, far = cupy.zeros((k, n - k)), cupy.zeros(0 if room else 65536, np.uint16)
         shared = compiled.shared_bytes + room
         compiled.flip_energies.max_dynamic_shared_size_bytes = shared
         arguments = cupy.asarray(table.view(np.uint8)), cupy.asarray(order.astype(np.int32)), far, scratch, delta
-        compiled.flip_energies((1,), (32 * size.warps,), arguments, shared_mem=shared)
+        compiled.flip_energies((1,), (32,), arguments, shared_mem=shared)
         return np.asarray(delta.get())
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:

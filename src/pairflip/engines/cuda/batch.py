@@ -28,15 +28,14 @@ WORTH_SECONDS, WORTH_CHAINS = 10.0, 128
 
 @dataclass(frozen=True)
 class SizeClass:
-    """One compiled kernel: supports of up to 8 * tiles columns, `warps` to a chain, `chains` to a block."""
+    """One compiled kernel: supports of up to 8 * tiles columns, `chains` to a block, one warp each."""
 
     tiles: int
-    warps: int
     chains: int
     blocks: int
     """Blocks that the compiler is told to fit on one multiprocessor: it sets the registers a thread may use."""
     near: int
-    """Of the tiles / warps rows of tiles of P that a warp has, how many it keeps in registers."""
+    """Of the tiles (tiles + 1) / 2 tiles of the lower half of P, how many a warp keeps in registers."""
 
     @property
     def largest(self) -> int:
@@ -45,18 +44,18 @@ class SizeClass:
 
 
 CLASSES = (
-    SizeClass(1, 1, 8, 2, 1),
-    SizeClass(2, 1, 4, 4, 2),
-    SizeClass(3, 1, 4, 3, 3),
-    SizeClass(4, 1, 4, 2, 4),
-    SizeClass(5, 1, 4, 2, 4),
-    SizeClass(6, 1, 4, 2, 3),
-    SizeClass(7, 1, 4, 2, 3),
-    SizeClass(8, 2, 1, 4, 3),
-    SizeClass(9, 3, 1, 4, 1),
-    SizeClass(10, 2, 1, 4, 3),
-    SizeClass(12, 2, 1, 4, 3),
-    SizeClass(16, 4, 1, 2, 3),
+    SizeClass(1, 4, 5, 1),
+    SizeClass(2, 4, 4, 3),
+    SizeClass(3, 4, 4, 6),
+    SizeClass(4, 4, 4, 10),
+    SizeClass(5, 4, 4, 10),
+    SizeClass(6, 4, 3, 21),
+    SizeClass(7, 4, 3, 18),
+    SizeClass(8, 4, 2, 36),
+    SizeClass(9, 1, 8, 36),
+    SizeClass(10, 1, 8, 35),
+    SizeClass(12, 1, 5, 32),
+    SizeClass(16, 1, 3, 31),
 )
 """Measured to be the fastest on an H200 (docs/decisions/016-gpu-engine.md)."""
 LARGEST = CLASSES[-1].largest

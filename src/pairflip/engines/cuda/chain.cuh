@@ -17,56 +17,37 @@ struct Chain : Inverse {
 
     __device__ __forceinline__ void keep_best() {
         bar = energy - BETTER * shared->walk.yy;
-        if (warp == 0)
-            for (int m = lane; m < k; m += 32) shared->best[m] = order[m];
+        for (int m = lane; m < k; m += 32) shared->best[m] = order[m];
     }
 
     // Lowest Delta E of each slot over all columns outside.
     __device__ __forceinline__ void survey() {
         // As low as rounding allows, so that no flip is passed over which it might decide.
-        double gain[TC][2], tau = doubt(), edge = edge_of(tau), unsure = rounding_of_s(inflated, error);
+        double gain[T][2], tau = doubt(), edge = edge_of(tau), unsure = rounding_of_s(inflated, error);
         double spread = 2.0 * ((double)inflated + k), yy = shared->walk.yy;
 #pragma unroll
-        for (int n = 0; n < TC; n++) gain[n][0] = gain[n][1] = 0.0;
+        for (int n = 0; n < T; n++) gain[n][0] = gain[n][1] = 0.0;
         for (int first = 0; first < N - k; first += 8) {
-            chain_sync();
-            if (lane < 8) shared->j[warp][lane] = order[k + min(first + lane, N - k - 1)];
             __syncwarp();
-            gather(false);
-            chain_sync();
-            double W[TC][2], r_part, s_part;
+            if (lane < 8) shared->j[lane] = order[k + min(first + lane, N - k - 1)];
+            __syncwarp();
+            gather(k, false);
+            __syncwarp();
+            double W[T][2], r_part, s_part;
             project(W);
             correlate(W, r_part, s_part);
-            double r = shared->column[warp][4 * q], s = 1.0, size = sqrt((double)k), squares = 0.0;
+            double r = shared->column[4 * q] - r_part, s = 1.0 - s_part, squares = 0.0;
 #pragma unroll
-            for (int n = 0; n < TC; n++) squares += W[n][0] * W[n][0] + W[n][1] * W[n][1];
-            squares = 2.0 * flip_sum(squares);
-            if (NW == 1) {
-                r -= r_part;
-                s -= s_part;
-                size += squares;
-            } else {
-                if (c == 0) {
-                    shared->part[turn][warp][q][0] = r_part, shared->part[turn][warp][q][1] = s_part;
-                    shared->part[turn][warp][q][3] = squares;
-                }
-                chain_sync();
+            for (int n = 0; n < T; n++) squares += W[n][0] * W[n][0] + W[n][1] * W[n][1];
+            double size = sqrt((double)k) + 2.0 * flip_sum(squares);
 #pragma unroll
-                for (int other = 0; other < NW; other++) {
-                    r -= shared->part[turn][other][q][0];
-                    s -= shared->part[turn][other][q][1];
-                    size += shared->part[turn][other][q][3];
-                }
-                next_turn();
-            }
-#pragma unroll
-            for (int n = 0; n < TC; n++) {
+            for (int n = 0; n < T; n++) {
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
                     int m = slot_of(n) + e;
                     if (m < k) {
-                        double a = W[n][e] * shared->inverse[warp][m];
-                        double r_new = r + shared->x[warp][m] * a, s_new = s + W[n][e] * a;
+                        double a = W[n][e] * shared->inverse[m];
+                        double r_new = r + shared->x[m] * a, s_new = s + W[n][e] * a;
                         double x_j = r_new * reciprocal(s_new), most = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j);
                         if (!(s_new > edge)) most = s_new + unsure * (size + spread * W[n][e] * a) <= SINGULAR ? 0.0 : 1e300;
                         gain[n][e] = fmax(gain[n][e], most);
@@ -74,9 +55,9 @@ struct Chain : Inverse {
                 }
             }
         }
-        chain_sync();
+        __syncwarp();
 #pragma unroll
-        for (int n = 0; n < TC; n++) {
+        for (int n = 0; n < T; n++) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 double largest = gain[n][e];
@@ -85,14 +66,14 @@ struct Chain : Inverse {
                 largest = fmax(largest, __shfl_xor_sync(WHOLE, largest, 16));
                 int m = slot_of(n) + e;
                 if (q == 0 && m < k) {
-                    double x_m = shared->x[warp][m];
-                    double lowest = 0.5 * (x_m * x_m * shared->inverse[warp][m] - largest);
+                    double x_m = shared->x[m];
+                    double lowest = 0.5 * (x_m * x_m * shared->inverse[m] - largest);
                     shared->lowest[m] = lowest > TIE * shared->walk.yy ? lowest : fmin(lowest, 0.0);
                 }
             }
         }
-        chain_sync();
-        if (thread == 0) {
+        __syncwarp();
+        if (lane == 0) {
             double lowest = INFINITE;
             for (int m = 0; m < k; m++) lowest = fmin(lowest, shared->lowest[m]);
             shared->clock.lowest = lowest;
@@ -136,14 +117,14 @@ struct Chain : Inverse {
 
     // Above which u no flip of a slot can be accepted (a little more, for rounding).
     __device__ __forceinline__ void set_ceilings() {
-        chain_sync();
+        __syncwarp();
         double beta = shared->now.beta;
-        for (int m = thread; m < k; m += THREADS)
+        for (int m = lane; m < k; m += 32)
             shared->ceiling[m] = shared->lowest[m] > 0.0 ? exp(-beta * shared->lowest[m]) * (1.0 + 1e-12) : 1.0;
-        chain_sync();
+        __syncwarp();
     }
 
-    // For thread 0: an accepted flip, the one numbered `when` in its step, ends what the energy was until now.
+    // For lane 0: an accepted flip, the one numbered `when` in its step, ends what the energy was until now.
     __device__ __forceinline__ void account(int when) {
         Clock *clock = &shared->clock;
         clock->sum += energy * (double)(when - clock->mark);
@@ -162,30 +143,22 @@ struct Chain : Inverse {
     // G_jm of the accepted flip's column j and this lane's column m.
     __device__ __forceinline__ double shared_with(int chosen, bool hot) const {
         if (hot) return shared->between[8 * chosen + q];
-        const int *j = shared->j[warp];
-        const double *one = shared->column[warp] + 4 * chosen, *two = shared->column[warp] + 4 * q;
+        const int *j = shared->j;
+        const double *one = shared->column + 4 * chosen, *two = shared->column + 4 * q;
         return shared->walk.G[(size_t)j[chosen] * N + j[q]] * (one[1] * two[1]) - one[2] * two[2];
     }
 
-    // Tells every warp of the accepted flip: u, row i of P, from the lanes that hold it; W_j and the scalars from its own.
-    __device__ __forceinline__ void publish(int i, int chosen, const double (&W)[TC][2], double w, const Flip &f, u32 at_draw,
-                                            double *u_i, double *w_j) {
-        if (i / (8 * TC) == warp && q == (i & 7)) {
-#pragma unroll
-            for (int n = 0; n < TC; n++) {
-                if ((i >> 3) == warp * TC + n) {
-#pragma unroll
-                    for (int b = 0; b < T; b++) *reinterpret_cast<double2 *>(u_i + 8 * b + 2 * c) = get(n, b);
-                }
-            }
-        }
+    // Shows every lane the accepted flip: u, row i of P, from the lanes that hold it; W_j and the scalars from its own.
+    __device__ __forceinline__ void publish(int i, int chosen, const double (&W)[T][2], double w, const Flip &f, u32 at_draw) {
+        show_row(i, shared->u);
         if (q == chosen) {
 #pragma unroll
-            for (int n = 0; n < TC; n++) *reinterpret_cast<double2 *>(w_j + slot_of(n)) = make_double2(W[n][0], W[n][1]);
+            for (int n = 0; n < T; n++)
+                *reinterpret_cast<double2 *>(shared->w + slot_of(n)) = make_double2(W[n][0], W[n][1]);
             double2 numbers = make_double2(f.p_inverse, f.s_inverse);
             if (c == 1) numbers = make_double2(w * f.p_inverse, f.r * f.s_inverse);
             if (c == 2) numbers = make_double2(f.delta, __hiloint2double(0, at_draw));
-            if (warp == 0) shared->flip[turn][c] = numbers;
+            shared->flip[c] = numbers;
         }
     }
 
@@ -194,7 +167,7 @@ struct Chain : Inverse {
     __device__ __forceinline__ int propose(int i, const double *u_i, const double *w_j, double *v_j, double p_inverse,
                                            double s_inverse, double ratio, double x_j, double x_i, double (&new_x)[PARTS],
                                            double (&new_diagonal)[PARTS]) const {
-        const double *x = shared->x[warp], *diagonal = shared->diagonal[warp];
+        const double *x = shared->x, *diagonal = shared->diagonal;
         int total = 0;
 #pragma unroll
         for (int e = 0; e < PARTS; e++) {
@@ -217,91 +190,63 @@ struct Chain : Inverse {
         for (int e = 0; e < PARTS; e++) {
             int m = lane + 32 * e;
             if (m < K8) {
-                shared->diagonal[warp][m] = new_diagonal[e], shared->x[warp][m] = new_x[e];
-                shared->inverse[warp][m] = reciprocal(new_diagonal[e]);
+                shared->diagonal[m] = new_diagonal[e], shared->x[m] = new_x[e];
+                shared->inverse[m] = reciprocal(new_diagonal[e]);
             }
         }
     }
 
-    // G_mS W_j and G_mS u of this lane's column m, over this warp's slots (and for the other warps to add): the first two
-    // columns of a product on the tensor cores, which the first lane of each flip gets.
+    // G_mS W_j and G_mS u of this lane's column m: the first two columns of a product on the tensor cores, which the first
+    // lane of each flip gets.
     __device__ __forceinline__ void products_behind(const double *u_i, const double *w_j, double &d_w, double &d_u) {
         const double *vector = q & 1 ? u_i : w_j;
         double even[2] = {0.0, 0.0}, odd[2] = {0.0, 0.0};
 #pragma unroll
-        for (int n = 0; n < TC; n++) {
-            double2 g = pair_at(shared->gathered + q * ROW + slot_of(n)), v = pair_at(vector + slot_of(n));
+        for (int n = 0; n < T; n++) {
+            double2 g = shared->gathered[n][lane], v = pair_at(vector + slot_of(n));
             tile_product(even[0], even[1], g.x, v.x);
             tile_product(odd[0], odd[1], g.y, v.y);
         }
         d_w = even[0] + odd[0], d_u = even[1] + odd[1];
-        if (NW == 1) d_w = __shfl_sync(WHOLE, d_w, lane & 28), d_u = __shfl_sync(WHOLE, d_u, lane & 28);
-        else if (c == 0) shared->part[turn][warp][q][0] = d_w, shared->part[turn][warp][q][1] = d_u;
+        d_w = __shfl_sync(WHOLE, d_w, lane & 28), d_u = __shfl_sync(WHOLE, d_u, lane & 28);
     }
 
     // The column of the accepted flip in its slot, with the numbers of a fold that go with it.
     __device__ __forceinline__ void enter_column(u32 flip, int chosen) {
         int i = flip >> 16;
         order[k + (flip & 0xffff)] = order[i];
-        order[i] = (u16)shared->j[warp][chosen];
-        shared->unit[i] = shared->column[warp][4 * chosen + 1];
-        shared->left_out[i] = shared->column[warp][4 * chosen + 2];
-    }
-
-    // W of the flips behind: W_m -= u W_im / p + v h_m / s', with a = W_im / p and b = h_m / s'.
-    __device__ __forceinline__ void correct_W(double (&W)[TC][2], const double *u_i, const double *v_j, int i, double a, double b) {
-        const double *vector = (c & 1 ? v_j : u_i) + 8 * warp * TC + q;
-        double factor = c == 0 ? -a : c == 1 ? -b : 0.0;
-#pragma unroll
-        for (int n = 0; n < TC; n++) {
-            tile_product(W[n][0], W[n][1], factor, vector[8 * n]);
-            W[n][0] = slot_of(n) == i ? b : W[n][0];
-            W[n][1] = slot_of(n) + 1 == i ? b : W[n][1];
-        }
+        order[i] = (u16)shared->j[chosen];
+        shared->unit[i] = shared->column[4 * chosen + 1];
+        shared->left_out[i] = shared->column[4 * chosen + 2];
     }
 
     // Looks at the next draws of the block, up to eight, and walks through them. Returns how many were dealt with.
     // `need` says whether P has to be computed anew, and `redo` for which flip.
     __device__ __forceinline__ int round(Need &need) {
-        chain_sync();
+        __syncwarp();
         int count = min(length - at, 8);
         bool hot = shared->hot;
-        const Draw *mine = &shared->draw[warp][at + min(q, count - 1)];
+        const Draw *mine = &shared->draw[at + min(q, count - 1)];
         u32 my_flip = mine->flip;
         int slot = my_flip >> 16, place = my_flip & 0xffff;
-        if (c == 0) shared->j[warp][q] = order[k + place];
+        if (c == 0) shared->j[q] = order[k + place];
         __syncwarp();
-        gather(hot);
-        chain_sync();
-        double W[TC][2], r_part, s_part, w = 0.0;
+        gather(k, hot);
+        __syncwarp();
+        double W[T][2], r_part, s_part, w = 0.0;
         project(W);
         correlate(W, r_part, s_part);
-        // The lane that holds W_ij of a flip gives it to the flip's other lanes: by shuffle within a warp, else by memory.
-        double r = shared->column[warp][4 * q], s = 1.0;
+        // The lane that holds W_ij of a flip gives it to the flip's other lanes.
+        double r = shared->column[4 * q] - r_part, s = 1.0 - s_part;
 #pragma unroll
-        for (int n = 0; n < TC; n++) {
+        for (int n = 0; n < T; n++) {
             if (slot == slot_of(n)) w = W[n][0];
             if (slot == slot_of(n) + 1) w = W[n][1];
         }
-        if (NW == 1) {
-            r -= r_part;
-            s -= s_part;
-            w = __shfl_sync(WHOLE, w, 4 * q + ((slot & 7) >> 1));
-        } else {
-            if (c == 0) shared->part[turn][warp][q][0] = r_part, shared->part[turn][warp][q][1] = s_part;
-            if (slot / (8 * TC) == warp && (slot & 7) >> 1 == c) shared->part[turn][0][q][2] = w;
-            chain_sync();
-#pragma unroll
-            for (int other = 0; other < NW; other++) {
-                r -= shared->part[turn][other][q][0];
-                s -= shared->part[turn][other][q][1];
-            }
-            w = shared->part[turn][0][q][2];
-            next_turn();
-        }
+        w = __shfl_sync(WHOLE, w, 4 * q + ((slot & 7) >> 1));
         int first = 0;
         quiet += count;
-        Flip f = flip_energy(shared->x[warp][slot], shared->inverse[warp][slot], r, s, w);
+        Flip f = flip_energy(shared->x[slot], shared->inverse[slot], r, s, w);
         Vote vote = vote_of(f, mine);
         u32 votes = __ballot_sync(WHOLE, q < count && vote.maybe), simple = __ballot_sync(WHOLE, vote.simple);
         // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
@@ -320,17 +265,16 @@ struct Chain : Inverse {
                 sure = exactly & 2;
             }
             double shares = shared_with(chosen, hot);
-            double *u_i = shared->u[turn], *w_j = shared->w[turn], *v_j = shared->v[warp];
+            double *u_i = shared->u, *w_j = shared->w, *v_j = shared->v;
             __syncwarp();
-            publish(i, chosen, W, w, f, mine->at, u_i, w_j);
-            chain_sync();
-            double2 inverses = shared->flip[turn][0], ratios = shared->flip[turn][1], rest = shared->flip[turn][2];
+            publish(i, chosen, W, w, f, mine->at);
+            __syncwarp();
+            double2 inverses = shared->flip[0], ratios = shared->flip[1], rest = shared->flip[2];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
-            double *x = shared->x[warp], x_i = x[i];
+            double *x = shared->x, x_i = x[i];
             double new_x[PARTS], new_diagonal[PARTS];
             int total = propose(i, u_i, w_j, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
             float worst = 0.0625f * (float)total - (float)(k - 1);
-            next_turn();
             if (!sure || !(worst <= (float)DELICATE)) {  // rarely
                 __syncwarp();
                 double s_lead = __shfl_sync(WHOLE, f.s, lead);
@@ -349,7 +293,7 @@ struct Chain : Inverse {
             int when = number + __double2loint(rest.y);
             if (error >= (float)DRIFT) {
                 need = CONFIRM;
-                if (thread == 0) shared->redo = {flip, when, worst};
+                if (lane == 0) shared->redo = {flip, when, worst};
                 count = chosen + 1;
                 break;
             }
@@ -358,12 +302,12 @@ struct Chain : Inverse {
             if (more) products_behind(u_i, w_j, d_w, d_u);
             __syncwarp();
             keep(new_x, new_diagonal);
-            chain_sync();
-            if (thread == 0) {
+            __syncwarp();
+            if (lane == 0) {
                 enter_column(flip, chosen);
                 account(when);
             }
-            if (warp == 0 && c == 0) shared->gathered[q * ROW + i] = shares;
+            if (c == (i >> 1 & 3)) reinterpret_cast<double *>(&shared->gathered[i >> 3][lane])[i & 1] = shares;
             __syncwarp();
             // Flips between the draws that were kept may be accepted now: the block is cut here (see cut_block).
             if (filtered) count = chosen + 1;
@@ -371,23 +315,14 @@ struct Chain : Inverse {
             // a later flip that wanted this place sees another column now
             u32 clash = __ballot_sync(WHOLE, q >= first && q < count && place == (flip & 0xffff));
             if (clash) count = (__ffs(clash) - 1) >> 2;
-            if (NW > 1 && more) {
-                d_w = d_u = 0.0;
-#pragma unroll
-                for (int other = 0; other < NW; other++) {
-                    double2 part = pair_at(shared->part[turn][other][q]);
-                    d_w += part.x, d_u += part.y;
-                }
-            }
             // what column m of a later flip shares with j beside the other slots: h = G_jm - G_mS W_j + W_im W_ij / p
             double h = shares + ratio * d_u - d_w, a = d_u * p_inverse, b = h * s_inverse;
             w = slot == i ? b : w - (a * u_i[slot] + b * v_j[slot]);
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
-            f = flip_energy(x[slot], shared->inverse[warp][slot], r, s, w);
+            f = flip_energy(x[slot], shared->inverse[slot], r, s, w);
             vote = vote_of(f, mine);
-            correct_W(W, u_i, v_j, i, a, b);
-            change_P(u_i, v_j, make_double2(-p_inverse, s_inverse));
+            change(W, u_i, v_j, i, p_inverse, s_inverse, a, b);
             if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
             settle(energy + rest.x);
             votes = __ballot_sync(WHOLE, q >= first && q < count && vote.maybe);

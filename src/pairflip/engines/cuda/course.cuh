@@ -9,32 +9,27 @@ __device__ __forceinline__ long long nanoseconds() {
 struct Course : Chain {
     // Random order of all columns.
     __device__ __forceinline__ void shuffle(u32 key0, u32 key1) {
-        if (warp == 0) {
-            for (int m = lane; m < N; m += 32) order[m] = (u16)m;
-            __syncwarp();
-            for (int first = 0; first < N; first += 32) {
-                int at = first + lane;
-                int there = at < N ? at + (int)below(philox((u64)at, 1u, key0, key1).w0, (u32)(N - at)) : 0;
-                for (int m = 0; m < 32 && first + m < N; m++) {
-                    int other = __shfl_sync(WHOLE, there, m);
-                    if (lane == 0) {
-                        u16 swapped = order[first + m];
-                        order[first + m] = order[other];
-                        order[other] = swapped;
-                    }
+        for (int m = lane; m < N; m += 32) order[m] = (u16)m;
+        __syncwarp();
+        for (int first = 0; first < N; first += 32) {
+            int at = first + lane;
+            int there = at < N ? at + (int)below(philox((u64)at, 1u, key0, key1).w0, (u32)(N - at)) : 0;
+            for (int m = 0; m < 32 && first + m < N; m++) {
+                int other = __shfl_sync(WHOLE, there, m);
+                if (lane == 0) {
+                    u16 swapped = order[first + m];
+                    order[first + m] = order[other];
+                    order[other] = swapped;
                 }
             }
-            __syncwarp();
         }
-        chain_sync();
+        __syncwarp();
     }
 
     // Takes its place in the block's shared memory (orders of very many columns stay in global memory).
     __device__ __forceinline__ void sit(unsigned char *here, u16 *far_order) {
         shared = reinterpret_cast<Shared *>(here);
-        thread = threadIdx.x % THREADS;
-        warp = thread / 32, lane = thread % 32, q = lane / 4, c = lane % 4;
-        turn = 0;
+        lane = threadIdx.x % 32, q = lane / 4, c = lane % 4;
         drawn = at = length = 0;
 #ifdef FAR_ORDER
         order = far_order;
@@ -44,12 +39,12 @@ struct Course : Chain {
     }
 
     __device__ __forceinline__ void set_step() {
-        chain_sync();
-        if (thread == 0) {
+        __syncwarp();
+        if (lane == 0) {
             shared->now = {shared->walk.betas[step], TIE * shared->walk.yy};
             shared->flips = (int)(shared->walk.ends[step] - (step ? shared->walk.ends[step - 1] : 0));
         }
-        chain_sync();
+        __syncwarp();
     }
 
     __device__ __forceinline__ void start_step() {
@@ -63,14 +58,14 @@ struct Course : Chain {
         error = 0.0f;
         energy = first_energy;
         keep_best();
-        if (thread == 0) shared->hot = 1, shared->clock.sum = 0.0, shared->clock.mark = shared->clock.accepted = 0;
+        if (lane == 0) shared->hot = 1, shared->clock.sum = 0.0, shared->clock.mark = shared->clock.accepted = 0;
         set_step();
     }
 
     // Makes the flip after which P is computed anew.
     __device__ __forceinline__ void exchange() {
-        chain_sync();
-        if (thread == 0) {
+        __syncwarp();
+        if (lane == 0) {
             u32 flip = shared->redo.flip;
             u16 leaves = order[flip >> 16];
             order[flip >> 16] = order[k + (flip & 0xffff)];
@@ -81,8 +76,8 @@ struct Course : Chain {
     // Writes the support at the end of step a, for those who sample.
     __device__ __forceinline__ void keep_record(int a, double its_energy) {
         size_t here = (size_t)shared->clock.chain * shared->walk.steps + a;
-        for (int m = thread; m < k; m += THREADS) shared->walk.record[here * k + m] = order[m];
-        if (thread == 0) shared->walk.record_energy[here] = its_energy;
+        for (int m = lane; m < k; m += 32) shared->walk.record[here * k + m] = order[m];
+        if (lane == 0) shared->walk.record_energy[here] = its_energy;
     }
 
     // Goes on to the next block, step, survey; true when the chain has come to its end, or can accept nothing more.
@@ -92,7 +87,7 @@ struct Course : Chain {
         drawn = at = length = 0;
         if (number == shared->flips) {
             int steps = shared->walk.steps;
-            if (thread == 0) {
+            if (lane == 0) {
                 Clock *clock = &shared->clock;
                 size_t here = (size_t)clock->chain * steps + step;
                 shared->walk.energy[here] = (clock->sum + energy * (double)(number - clock->mark)) / (double)number;
@@ -101,7 +96,7 @@ struct Course : Chain {
                 clock->sum = 0.0, clock->mark = clock->accepted = 0;
             }
             if (shared->walk.record) {
-                chain_sync();
+                __syncwarp();
                 keep_record(step, energy);
             }
             number = 0;
@@ -129,15 +124,15 @@ struct Course : Chain {
         at = 0;
         if (length == 0) return;
         __syncwarp();
-        if (could) shared->draw[warp][__popc(mask & ((1u << lane) - 1u))] = one;
+        if (could) shared->draw[__popc(mask & ((1u << lane) - 1u))] = one;
         __syncwarp();
     }
 
     // Flips passed over might be accepted now: the next block begins behind the accepted flip.
     __device__ __forceinline__ void cut_block(bool redone) {
-        chain_sync();
+        __syncwarp();
         drawn = (redone ? shared->redo.when : shared->clock.mark) + 1 - number;
-        chain_sync();  // thread 0 writes there again
+        __syncwarp();  // lane 0 writes there again
         at = length = 0;
     }
 
@@ -146,66 +141,64 @@ struct Course : Chain {
         const Walk *walk = &shared->walk;
         const Clock *clock = &shared->clock;
         int chain = clock->chain, steps = walk->steps;
-        for (int a = step + thread; a < steps; a += THREADS) {
+        for (int a = step + lane; a < steps; a += 32) {
             double flips = (double)(walk->ends[a] - (a ? walk->ends[a - 1] : 0));
             size_t here = (size_t)chain * steps + a;
-            bool begun = a == step;  // that is for thread 0
+            bool begun = a == step;  // that is for lane 0
             walk->energy[here] = begun ? (clock->sum + final_energy * (flips - clock->mark)) / flips : final_energy;
             walk->accepted[here] = begun ? clock->accepted : 0;
         }
         if (walk->record)
             for (int a = step; a < steps; a++) keep_record(a, final_energy);
-        for (int m = thread; m < k; m += THREADS) {  // ascending
+        for (int m = lane; m < k; m += 32) {  // ascending
             int last = order[m], best = shared->best[m], below_last = 0, below_best = 0;
 #pragma unroll 1
             for (int l = 0; l < k; l++) below_last += order[l] < last, below_best += shared->best[l] < best;
             walk->support[(size_t)chain * k + below_last] = last;
             walk->best[(size_t)chain * k + below_best] = best;
         }
-        if (thread == 0) {
+        if (lane == 0) {
             walk->final_energy[chain] = final_energy;
             walk->refreshes[chain] = shared->clock.refreshes;
             atomicAdd(done, (u64)walk->ends[steps - 1]);
             atomicAdd(done + 1, 1ull);
         }
-        chain_sync();
+        __syncwarp();
     }
 
     // Ends a chain about which the Gram matrix cannot decide: somebody else has to walk it.
     __device__ __forceinline__ void give_up(u64 *done) {
         const Walk *walk = &shared->walk;
-        if (thread == 0) {
+        if (lane == 0) {
             walk->refreshes[shared->clock.chain] = -1;
             atomicAdd(done, (u64)walk->ends[walk->steps - 1]);
             atomicAdd(done + 1, 1ull);
         }
-        chain_sync();
+        __syncwarp();
     }
 
     __device__ __forceinline__ bool late() {
-        chain_sync();
-        if (thread == 0) shared->stop = nanoseconds() > shared->deadline;
-        chain_sync();
+        __syncwarp();
+        if (lane == 0) shared->stop = nanoseconds() > shared->deadline;
+        __syncwarp();
         return shared->stop;
     }
 
     // Puts the chain away, bit for bit, between two blocks.
     __device__ __forceinline__ void save(char *home, int bytes) {
-        if (thread == 0) {
+        if (lane == 0) {
             Clock *clock = &shared->clock;
             clock->energy = energy, clock->bar = bar, clock->error = error, clock->t = t;
             clock->inflated = inflated;
             clock->number = number, clock->step = step;
             clock->quiet = quiet, clock->filtered = filtered, clock->active = 1;
         }
-        chain_sync();
+        __syncwarp();
         double *home_P = reinterpret_cast<double *>(home);
         int *home_shared = reinterpret_cast<int *>(home_P + K8 * K8);
-        for (int m = thread; m < bytes / 4; m += THREADS) home_shared[m] = reinterpret_cast<int *>(shared)[m];
+        for (int m = lane; m < bytes / 4; m += 32) home_shared[m] = reinterpret_cast<int *>(shared)[m];
 #pragma unroll
-        for (int n = 0; n < RT; n++)
-#pragma unroll
-            for (int b = 0; b < T; b++) reinterpret_cast<double2 *>(home_P)[(n * T + b) * THREADS + thread] = P[n][b];
+        for (int at = 0; at < NEAR; at++) reinterpret_cast<double2 *>(home_P)[at * 32 + lane] = P[at];
     }
 
     // Takes up the chain that was put away, if there is one.
@@ -213,19 +206,17 @@ struct Course : Chain {
         const double *home_P = reinterpret_cast<const double *>(home);
         const int *home_shared = reinterpret_cast<const int *>(home_P + K8 * K8);
         if (!reinterpret_cast<const Shared *>(home_shared)->clock.active) return false;
-        for (int m = thread; m < bytes / 4; m += THREADS) reinterpret_cast<int *>(shared)[m] = home_shared[m];
-        chain_sync();
+        for (int m = lane; m < bytes / 4; m += 32) reinterpret_cast<int *>(shared)[m] = home_shared[m];
+        __syncwarp();
 #pragma unroll
-        for (int n = 0; n < RT; n++)
-#pragma unroll
-            for (int b = 0; b < T; b++) P[n][b] = reinterpret_cast<const double2 *>(home_P)[(n * T + b) * THREADS + thread];
+        for (int at = 0; at < NEAR; at++) P[at] = reinterpret_cast<const double2 *>(home_P)[at * 32 + lane];
         const Clock *clock = &shared->clock;
         energy = clock->energy, bar = clock->bar, error = clock->error, t = clock->t;
         inflated = (float)clock->inflated;
         number = clock->number, step = clock->step;
         quiet = clock->quiet, filtered = clock->filtered;
         k = shared->walk.k, N = shared->walk.N;
-        chain_sync();
+        __syncwarp();
         return true;
     }
 };

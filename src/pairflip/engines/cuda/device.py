@@ -125,8 +125,7 @@ def _compile(size: SizeClass, far: bool, device: int) -> Kernels:
 def _kernels(size: SizeClass, far: bool) -> Kernels:
     import cupy
 
-    sizes = {"TILES": size.tiles, "WARPS": size.warps, "CHAINS": size.chains, "MINBLOCKS": size.blocks}
-    sizes["NEAR_ROWS"] = size.near
+    sizes = {"TILES": size.tiles, "CHAINS": size.chains, "MINBLOCKS": size.blocks, "NEAR_TILES": size.near}
     options = ["-std=c++17", "-lineinfo", *(f"-D{name}={value}" for name, value in sizes.items())]
     module = cupy.RawModule(code=source(), options=(*options, "-DFAR_ORDER") if far else tuple(options))
     size_of = cupy.zeros(1, np.int32)

@@ -1,23 +1,26 @@
-// P = inv(G_SS) of a chain's support: in the registers of its NW warps, computed from G, changed by flips.
+// P = inv(G_SS) of a chain's support: its lower half in the registers of one warp, computed from G, changed by flips.
 //
-// Compile-time sizes: T = TILES of 8 (k <= 8 T), NW = WARPS a chain (NW divides T), CPB = CHAINS a block (1 if NW > 1).
-// A warp has TC = T / NW rows of tiles, RT = NEAR_ROWS of them in registers and the others in shared memory.
+// Compile-time sizes: T = TILES of 8 (k <= 8 T), CPB = CHAINS a block, one warp each. Of the T (T + 1) / 2 tiles of the
+// lower half the first NEAR are in registers and the others in shared memory.
 //
 // Lane (q, c) = (lane / 4, lane % 4) works for flip q of eight and holds two entries in every tile of eight slots, which is
-// how the tensor cores lay out 8 x 8 tiles of doubles. Warp w owns the rows of P in its tiles:
+// how the tensor cores lay out 8 x 8 tiles of doubles:
 //
-//     P[n][b][e] = P_(row n, slot 8 b + 2 c + e),  row n = 8 (w TC + n) + lane / 4
+//     P(n, b)[e] = P_(slot 8 n + q, slot 8 b + 2 c + e),  b <= n
 //
-// W = P G_S: of eight columns is one small product on the tensor cores (P is symmetric: the registers serve as its
-// transpose). An accepted flip changes P by rank two.
-
-__device__ __forceinline__ void chain_sync() {
-    if (NW == 1) __syncwarp();
-    else __syncthreads();
-}
+// W = P G_S: of eight columns is one small product on the tensor cores. A product sums over the second slot of a tile only;
+// for the upper half of P a tile is transposed first, which is a product with ones and zeros. An accepted flip changes P by
+// rank two: again a product.
 
 __device__ __forceinline__ void tile_product(double &c0, double &c1, double a, double b) {
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};" : "+d"(c0), "+d"(c1) : "d"(a), "d"(b));
+}
+
+// The same for two tiles, one above the other.
+__device__ __forceinline__ void tall_product(double2 &upper, double2 &lower, double a0, double a1, double b) {
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
+        : "+d"(upper.x), "+d"(upper.y), "+d"(lower.x), "+d"(lower.y)
+        : "d"(a0), "d"(a1), "d"(b));
 }
 
 __device__ __forceinline__ double2 pair_at(const double *p) { return *reinterpret_cast<const double2 *>(p); }
@@ -41,50 +44,68 @@ __device__ __forceinline__ double warp_sum(double value) {
 }
 
 struct Inverse {
-    double2 P[RT][T];
+    double2 P[NEAR];
     Shared *shared;
     u16 *order;
-    int lane, q, c, warp, thread, k, N;
-    int turn;
+    int lane, q, c, k, N;
     float error, inflated;           // rounding since P was computed; bound on the variance inflation of the support
 
-    // Memory that warps write by turns, so that a slow one can still read; one warp needs no turns.
-    __device__ __forceinline__ void next_turn() {
-        if (NW > 1) turn ^= 1;
-    }
+    // Number of tile (n, b) of the lower half.
+    __device__ static constexpr int tile(int n, int b) { return n * (n + 1) / 2 + b; }
 
     __device__ __forceinline__ double2 get(int n, int b) const {
-        return n < RT ? P[n < RT ? n : 0][b] : shared->tile[warp][(n - RT) * T + b][lane];
+        int at = tile(n, b);
+        return at < NEAR ? P[at < NEAR ? at : 0] : shared->tile[at < NEAR ? 0 : at - NEAR][lane];
     }
     __device__ __forceinline__ void set(int n, int b, double2 value) {
-        if (n < RT) P[n < RT ? n : 0][b] = value;
-        else shared->tile[warp][(n - RT) * T + b][lane] = value;
+        int at = tile(n, b);
+        if (at < NEAR) P[at < NEAR ? at : 0] = value;
+        else shared->tile[at < NEAR ? 0 : at - NEAR][lane] = value;
     }
 
-    // The first slot of this lane's pair in tile n of its warp.
-    __device__ __forceinline__ int slot_of(int n) const { return 8 * (warp * TC + n) + 2 * c; }
+    // The first slot of this lane's pair in tile n.
+    __device__ __forceinline__ int slot_of(int n) const { return 8 * n + 2 * c; }
 
-    // W[n][e] of this lane's flip for the slots slot_of(n) + e of this warp: W_j = P G_Sj.
-    __device__ __forceinline__ void project(double (&W)[TC][2]) const {
+    // A tile's transpose: a product with ones and zeros.
+    __device__ __forceinline__ double2 turned(double2 p) const {
+        double2 t = make_double2(0.0, 0.0);
+        tile_product(t.x, t.y, q == 2 * c ? 1.0 : 0.0, p.x);
+        tile_product(t.x, t.y, q == 2 * c + 1 ? 1.0 : 0.0, p.y);
+        return t;
+    }
+
+    // W[n][e] of this lane's flip for the slots slot_of(n) + e: W_j = P G_Sj.
+    __device__ __forceinline__ void project(double (&W)[T][2]) const {
 #pragma unroll
-        for (int n = 0; n < TC; n++) W[n][0] = W[n][1] = 0.0;
-        const double *g = shared->gathered + q * ROW + 2 * c;
+        for (int n = 0; n < T; n++) W[n][0] = W[n][1] = 0.0;
+        const double2 (*g)[32] = shared->gathered;
+        // By diagonals: what follows each other adds to different W, and need not wait. (Bounds of loops are constants, or
+        // the compiler does not unroll them all.)
 #pragma unroll
-        for (int b = 0; b < T; b++) {
-            double2 a = pair_at(g + 8 * b);
+        for (int d = 0; d < T; d++) {
 #pragma unroll
-            for (int n = 0; n < TC; n++) tile_product(W[n][0], W[n][1], a.x, get(n, b).x);
+            for (int n = 0; n < T; n++)
+                if (n >= d) tile_product(W[n][0], W[n][1], g[n - d][lane].x, get(n, n - d).x);
 #pragma unroll
-            for (int n = 0; n < TC; n++) tile_product(W[n][0], W[n][1], a.y, get(n, b).y);  // not at once: they wait for the first
+            for (int n = 0; n < T; n++)
+                if (n >= d) tile_product(W[n][0], W[n][1], g[n - d][lane].y, get(n, n - d).y);
+#pragma unroll
+            for (int n = 0; n < T; n++) {
+                if (d > 0 && n >= d) {
+                    double2 p = turned(get(n, n - d)), a = g[n][lane];
+                    tile_product(W[n - d][0], W[n - d][1], a.x, p.x);
+                    tile_product(W[n - d][0], W[n - d][1], a.y, p.y);
+                }
+            }
         }
     }
 
-    // Sums of G_jS x and G_jS W over this warp's slots.
-    __device__ __forceinline__ void correlate(const double (&W)[TC][2], double &r, double &s) const {
+    // G_jS x and G_jS W.
+    __device__ __forceinline__ void correlate(const double (&W)[T][2], double &r, double &s) const {
         r = s = 0.0;
 #pragma unroll
-        for (int n = 0; n < TC; n++) {
-            double2 g = pair_at(shared->gathered + q * ROW + slot_of(n)), x = pair_at(shared->x[warp] + slot_of(n));
+        for (int n = 0; n < T; n++) {
+            double2 g = shared->gathered[n][lane], x = pair_at(shared->x + slot_of(n));
             r += g.x * x.x + g.y * x.y;
             s += g.x * W[n][0] + g.y * W[n][1];
         }
@@ -92,74 +113,92 @@ struct Inverse {
         s = flip_sum(s);
     }
 
-    // Gathers G_jS of eight columns j (shared->j of this warp), and b_j, d_j and the left-out entry of lane's column.
-    __device__ __forceinline__ void gather(bool between) {
-        const int *j = shared->j[warp];
-        double mine = 0.0, value[2 * TC], ahead[2];
+    // Gathers G_jS of eight columns j (shared->j), of their first slots, and b_j, d_j and the left-out entry.
+    __device__ __forceinline__ void gather(int slots, bool between) {
+        const int *j = shared->j;
+        double mine = 0.0, ahead[2];
+        double2 value[T];
         const Walk *walk = &shared->walk;
         const double *G = walk->G, *own = c == 0 ? walk->b : c == 1 ? walk->unit : c == 2 ? walk->left_out : nullptr;
         if (own) mine = own[j[q]];  // one load for all: loads into the same register would wait for each other
+        const double *row = G + (size_t)j[q] * N;
 #pragma unroll
-        for (int e = 0; e < 2 * TC; e++) {
-            int at = thread + e * THREADS, row = at / K8, m = at % K8;
-            value[e] = m < k ? __ldg(G + (size_t)j[row] * N + order[m]) : 0.0;
+        for (int n = 0; n < T; n++) {
+            int m = slot_of(n);
+            u32 columns = m < slots ? *reinterpret_cast<const u32 *>(order + m) : 0;  // of two slots
+            value[n].x = m < slots ? __ldg(row + (columns & 0xffff)) : 0.0;
+            value[n].y = m + 1 < slots ? __ldg(row + (columns >> 16)) : 0.0;
         }
         if (between) {
 #pragma unroll
-            for (int e = 0; e < 2; e++) {
-                int at = thread + e * THREADS;
-                if (at < 64) ahead[e] = __ldg(G + (size_t)j[at >> 3] * N + j[at & 7]);
-            }
+            for (int e = 0; e < 2; e++) ahead[e] = __ldg(G + (size_t)j[4 * e + (lane >> 3)] * N + j[lane & 7]);
         }
-        shared->column[warp][lane] = mine;
+        shared->column[lane] = mine;
         __syncwarp();
+        const double d = shared->column[4 * q + 1], a = shared->column[4 * q + 2];
 #pragma unroll
-        for (int e = 0; e < 2 * TC; e++) {
-            int at = thread + e * THREADS, row = at / K8, m = at % K8;
-            const double *of_row = shared->column[warp] + 4 * row;
-            shared->gathered[row * ROW + m] = value[e] * (of_row[1] * shared->unit[m]) - of_row[2] * shared->left_out[m];
+        for (int n = 0; n < T; n++) {
+            double2 unit = pair_at(shared->unit + slot_of(n)), out = pair_at(shared->left_out + slot_of(n));
+            shared->gathered[n][lane] = make_double2(value[n].x * (d * unit.x) - a * out.x, value[n].y * (d * unit.y) - a * out.y);
         }
         if (between) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                int at = thread + e * THREADS;
-                const double *one = shared->column[warp] + 4 * ((at >> 3) & 7), *two = shared->column[warp] + 4 * (at & 7);
-                if (at < 64) shared->between[at] = ahead[e] * (one[1] * two[1]) - one[2] * two[2];
+                const double *one = shared->column + 4 * (4 * e + (lane >> 3)), *two = shared->column + 4 * (lane & 7);
+                shared->between[32 * e + lane] = ahead[e] * (one[1] * two[1]) - one[2] * two[2];
             }
         }
     }
 
-    // P += v v^T / s - u u^T / p, entry by entry; `scale` has -1 / p and 1 / s.
-    __device__ __forceinline__ void change_P(const double *u, const double *v, double2 scale) {
-        double u_row[TC], v_row[TC];
+    // P += a b^T, of which this lane has a_(slot 8 n + q) and b_(slot 8 n + q) of term c.
+    __device__ __forceinline__ void add_products(const double (&a)[T], const double (&b)[T]) {
 #pragma unroll
-        for (int n = 0; n < TC; n++) {
-            int row = 8 * (warp * TC + n) + q;
-            u_row[n] = u[row] * scale.x;
-            v_row[n] = v[row] * scale.y;
-        }
+        for (int m = 0; m < T; m++) {
 #pragma unroll
-        for (int b = 0; b < T; b++) {
-            double2 u_b = pair_at(u + 8 * b + 2 * c), v_b = pair_at(v + 8 * b + 2 * c);
-#pragma unroll
-            for (int n = 0; n < TC; n++) {
-                double2 p = get(n, b);
-                p.x = fma(v_row[n], v_b.x, fma(u_row[n], u_b.x, p.x));
-                p.y = fma(v_row[n], v_b.y, fma(u_row[n], u_b.y, p.y));
-                set(n, b, p);
+            for (int n = 0; n < T; n += 2) {
+                if (n >= m && n + 1 < T) {
+                    double2 upper = get(n, m), lower = get(n + 1, m);
+                    tall_product(upper, lower, a[n], a[n + 1], b[m]);
+                    set(n, m, upper);
+                    set(n + 1, m, lower);
+                } else if (n + 1 == m || n >= m) {
+                    int alone = n >= m ? n : m;
+                    double2 p = get(alone, m);
+                    tile_product(p.x, p.y, a[alone], b[m]);
+                    set(alone, m, p);
+                }
             }
         }
+    }
+
+    // After an accepted flip: P += v v^T / s - u u^T / p, and W of the flips behind: W_m -= u W_im / p + v h_m / s', with
+    // a = W_im / p and b = h_m / s'.
+    __device__ __forceinline__ void change(double (&W)[T][2], const double *u, const double *v, int i, double p_inverse,
+                                           double s_inverse, double a, double b) {
+        const double *vector = (c & 1 ? v : u) + q;
+        double factor = c == 0 ? -a : c == 1 ? -b : 0.0, scale = c == 0 ? -p_inverse : c == 1 ? s_inverse : 0.0;
+        double entry[T], scaled[T];
+#pragma unroll
+        for (int n = 0; n < T; n++) entry[n] = vector[8 * n], scaled[n] = entry[n] * scale;
+#pragma unroll
+        for (int n = 0; n < T; n++) {
+            tile_product(W[n][0], W[n][1], factor, entry[n]);
+            W[n][0] = slot_of(n) == i ? b : W[n][0];
+            W[n][1] = slot_of(n) + 1 == i ? b : W[n][1];
+        }
+        add_products(scaled, entry);
     }
 
     // Row and column i of P after the flip are -v / s; what is left there of a large P, by rounding, is taken away.
     __device__ __forceinline__ void repair_P(const double *v, int i, double s_inverse) {
 #pragma unroll
-        for (int b = 0; b < T; b++) {
+        for (int n = 0; n < T; n++) {
             int special = i >> 3;
             asm volatile("" : "+r"(special));  // or the compiler splits the loop there, and P leaves the registers
 #pragma unroll
-            for (int n = 0; n < TC; n++) {
-                int row = 8 * (warp * TC + n) + q;
+            for (int b = 0; b < T; b++) {
+                if (b > n) continue;
+                int row = 8 * n + q;
                 double2 p = get(n, b), v_b = pair_at(v + 8 * b + 2 * c);
                 bool column = b == special && c == (i >> 1 & 3);
                 if (row == i) p = make_double2(-v_b.x * s_inverse, -v_b.y * s_inverse);
@@ -172,13 +211,27 @@ struct Inverse {
 
     // The inverse bordered by one column in slot i: P += v v^T / s.
     __device__ __forceinline__ void border_P(const double *v, double s_inverse) {
+        double entry[T], scaled[T];
 #pragma unroll
-        for (int n = 0; n < TC; n++) {
-            double v_row = v[8 * (warp * TC + n) + q] * s_inverse;
+        for (int n = 0; n < T; n++) entry[n] = v[8 * n + q], scaled[n] = c == 0 ? entry[n] * s_inverse : 0.0;
+        add_products(scaled, entry);
+    }
+
+    // Row i of P, which is in a row of tiles up to the diagonal and in a column of tiles below.
+    __device__ __forceinline__ void show_row(int i, double *row) const {
+        u32 chosen = 1u << (i >> 3);  // a bit: of n == i >> 3 the compiler makes one branch for all n, and P leaves the registers
 #pragma unroll
-            for (int b = 0; b < T; b++) {
-                double2 p = get(n, b), v_b = pair_at(v + 8 * b + 2 * c);
-                set(n, b, make_double2(fma(v_row, v_b.x, p.x), fma(v_row, v_b.y, p.y)));
+        for (int n = 0; n < T; n++) {
+            if (chosen >> n & 1) {
+#pragma unroll
+                for (int b = 0; b < T; b++)
+                    if (b <= n && q == (i & 7)) *reinterpret_cast<double2 *>(row + 8 * b + 2 * c) = get(n, b);
+#pragma unroll
+                for (int m = 0; m < T; m++) {
+                    if (m <= n) continue;
+                    double2 p = get(m, n);
+                    if (c == (i >> 1 & 3)) row[8 * m + q] = i & 1 ? p.y : p.x;
+                }
             }
         }
     }
@@ -188,45 +241,32 @@ struct Inverse {
     // -1 says that only the columns can tell, because the inflation exceeds the limit.
     __device__ __forceinline__ int build(bool start, double &energy, double limit = 4.0 * DELICATE) {
         int found = 0, at = 0;
-        double *v_j = shared->v[warp];
-        chain_sync();
+        double *v_j = shared->v, *w = shared->w;
+        __syncwarp();
 #pragma unroll
-        for (int n = 0; n < TC; n++)
+        for (int n = 0; n < T; n++)
 #pragma unroll
-            for (int b = 0; b < T; b++) set(n, b, make_double2(0.0, 0.0));
-        for (int m = lane; m < K8; m += 32) {
-            shared->x[warp][m] = shared->diagonal[warp][m] = 0.0;
-            if (warp == 0) shared->unit[m] = shared->left_out[m] = 0.0;
-        }
+            for (int b = 0; b < T; b++)
+                if (b <= n) set(n, b, make_double2(0.0, 0.0));
+        for (int m = lane; m < K8; m += 32) shared->x[m] = shared->diagonal[m] = shared->unit[m] = shared->left_out[m] = 0.0;
         energy = 0.5 * shared->walk.yy;
         while (found < k && at < N) {
-            chain_sync();
+            __syncwarp();
             int j = order[at];
-            double a = shared->walk.left_out ? shared->walk.left_out[j] : 0.0, d = shared->walk.unit[j];
-            double r = shared->walk.b[j], s = 1.0;
-            for (int m = thread; m < K8; m += THREADS) {
-                double g = m < found ? shared->walk.G[(size_t)j * N + order[m]] : 0.0;
-                shared->gathered[m] = g * (d * shared->unit[m]) - a * shared->left_out[m];
-            }
-            chain_sync();
-            double W[TC][2], r_part, s_part;
+            if (lane < 8) shared->j[lane] = j;  // eight times the same
+            __syncwarp();
+            gather(found, false);
+            double a = shared->column[2], d = shared->column[1], r = shared->column[0], s = 1.0;
+            double W[T][2], r_part, s_part;
             project(W);
             correlate(W, r_part, s_part);
-            double *w = shared->w[turn];
             if (q == 0) {
 #pragma unroll
-                for (int n = 0; n < TC; n++) {
-                    w[slot_of(n)] = W[n][0];
-                    w[slot_of(n) + 1] = W[n][1];
-                }
+                for (int n = 0; n < T; n++) *reinterpret_cast<double2 *>(w + slot_of(n)) = make_double2(W[n][0], W[n][1]);
             }
-            if (lane == 0) shared->part[turn][warp][0][0] = r_part, shared->part[turn][warp][0][1] = s_part;
-            chain_sync();
-#pragma unroll
-            for (int other = 0; other < NW; other++) {
-                r -= shared->part[turn][other][0][0];
-                s -= shared->part[turn][other][0][1];
-            }
+            __syncwarp();
+            r -= r_part;
+            s -= s_part;
             double s_inverse = 1.0 / s, x_j = r * s_inverse;
             bool beyond = s <= 0.0 || s_inverse > limit;
             double size = 0.0, before = 0.0;
@@ -234,13 +274,12 @@ struct Inverse {
                 double v = m < found ? w[m] : m == found ? -1.0 : 0.0;
                 v_j[m] = v;
                 if (m < found) {
-                    beyond |= !(shared->diagonal[warp][m] + v * v * s_inverse <= limit);
+                    beyond |= !(shared->diagonal[m] + v * v * s_inverse <= limit);
                     size += v * v;
-                    before += shared->diagonal[warp][m] - 1.0;
+                    before += shared->diagonal[m] - 1.0;
                 }
             }
             bool singular = __any_sync(WHOLE, beyond);
-            next_turn();
             if (singular) {
                 double unsure = rounding_of_s(1.0 + warp_sum(before), 0.0);
                 if (!(s + unsure * (sqrt((double)found) + warp_sum(size)) <= SINGULAR)) return -1;
@@ -249,15 +288,15 @@ struct Inverse {
             if (!singular) {
                 for (int m = lane; m <= found; m += 32) {
                     double v = v_j[m];
-                    double d = shared->diagonal[warp][m] + v * v * s_inverse;
-                    shared->diagonal[warp][m] = d;
-                    shared->inverse[warp][m] = reciprocal(d);
-                    shared->x[warp][m] -= v * x_j;
+                    double d = shared->diagonal[m] + v * v * s_inverse;
+                    shared->diagonal[m] = d;
+                    shared->inverse[m] = reciprocal(d);
+                    shared->x[m] -= v * x_j;
                 }
                 __syncwarp();
                 border_P(v_j, s_inverse);
                 energy -= 0.5 * r * x_j;
-                if (thread == 0) {
+                if (lane == 0) {
                     shared->unit[found] = d, shared->left_out[found] = a;
                     for (int m = at; m > found; m--) order[m] = order[m - 1];  // columns passed over stay behind
                     order[found] = (u16)j;
@@ -266,9 +305,9 @@ struct Inverse {
             }
             at++;
         }
-        chain_sync();
+        __syncwarp();
         double total = 0.0;
-        for (int m = lane; m < found; m += 32) total += shared->diagonal[warp][m] - 1.0;
+        for (int m = lane; m < found; m += 32) total += shared->diagonal[m] - 1.0;
         inflated = (float)(1.0 + warp_sum(total));
         return found;
     }

@@ -116,7 +116,7 @@ def _walker(table: Any, k: int, n_columns: int, walkers: int) -> Any:
     )  # fmt: skip
 
     def walk(wait: bool) -> None:
-        compiled.walk((blocks,), (32 * size.warps * size.chains,), arguments, shared_mem=shared)
+        compiled.walk((blocks,), (32 * size.chains,), arguments, shared_mem=shared)
         if wait and int(rank[0]) != NO_RANK:
             raise RankTooSmall(k, int(rank[0]) & 255)
 

@@ -151,7 +151,7 @@ def _walk(
     size, order = size_class(k), order_bytes(n_columns)
     compiled = kernels(size, order == 0)
     shared = size.chains * (compiled.shared_bytes + order)
-    threads = 32 * size.warps * size.chains
+    threads = 32 * size.chains
     compiled.allow(shared)
     fit = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(compiled.walk.kernel.ptr, threads, shared)
     processors = cupy.cuda.Device().attributes["MultiProcessorCount"]

@@ -2,11 +2,10 @@
 
 typedef unsigned short u16;
 
-constexpr int T = TILES, NW = WARPS, CPB = CHAINS, RT = NEAR_ROWS;
-constexpr int K8 = 8 * T, TC = T / NW, THREADS = 32 * NW;
-constexpr int FAR_TILES = RT < TC ? (TC - RT) * T : 1;  // of a warp
-constexpr int ROW = 8 * (T + 1 - (T & 1));  // stride of gathered rows, 8 mod 16: no bank conflicts in 16-byte reads
-#define PARTS ((K8 + 31) / 32)              // slots that each lane of a warp looks after
+constexpr int T = TILES, CPB = CHAINS, NEAR = NEAR_TILES;
+constexpr int K8 = 8 * T, TRIANGLE = T * (T + 1) / 2;   // tiles of the lower half of P
+constexpr int FAR = NEAR < TRIANGLE ? TRIANGLE - NEAR : 1;
+#define PARTS ((K8 + 31) / 32)              // slots that each lane looks after
 constexpr u32 WHOLE = 0xffffffffu;
 constexpr double DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
 constexpr double DELICATE = 1e5;             // inflation above which G has lost too much: others must walk such chains
@@ -32,7 +31,7 @@ struct Task {
     int walk, chain;
 };
 
-// Where a chain stands. The first two rows always live here, and thread 0 keeps them: the sum of energies of the step, which
+// Where a chain stands. The first two rows always live here, and lane 0 keeps them: the sum of energies of the step, which
 // flip of it last changed the energy, and how many were accepted. The others are put away here between two launches.
 struct Clock {
     double lowest; int refreshes, walk, chain;
@@ -60,16 +59,14 @@ struct __align__(16) Step {
 };
 
 struct Shared {
-    double2 tile[NW][FAR_TILES][32];  // of P, that are not in registers
-    double gathered[8 * ROW];  // G_jS of the eight flips
+    double2 tile[FAR][32];     // of P, that are not in registers
+    double2 gathered[T][32];   // G_jS of the eight flips, as the lanes need it
     double between[64];        // G_jm of two of the eight columns
-    double u[2][K8], w[2][K8]; // row i of P and W of the accepted flip, by turns
-    double v[NW][K8];          // v of it: each warp computes it
-    double part[2][NW][8][4];  // sums over the slots of a warp
-    double x[NW][K8], diagonal[NW][K8], inverse[NW][K8], column[NW][32];
+    double u[K8], w[K8], v[K8];  // row i of P, W and v of the accepted flip
+    double x[K8], diagonal[K8], inverse[K8], column[32];
     double unit[K8], left_out[K8], lowest[K8], ceiling[K8];
-    Draw draw[NW][32];         // those of a block of 32 that could be accepted
-    double2 flip[2][4];        // numbers of the accepted flip
+    Draw draw[32];             // those of a block of 32 that could be accepted
+    double2 flip[4];           // numbers of the accepted flip
     Clock clock;
     Redo redo;
     Walk walk;
@@ -77,6 +74,6 @@ struct Shared {
     long long deadline;
     int flips;                 // of this step
     u32 key0, key1;
-    int j[NW][8], stop, hot;
+    int j[8], stop, hot;
     u16 best[K8];
 };

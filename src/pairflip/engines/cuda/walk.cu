@@ -3,24 +3,24 @@
 extern __shared__ __align__(16) unsigned char pool[];
 
 // Walks tasks from the queue until it is empty or the time is up; what is unfinished then is put away in its slot.
-extern "C" __global__ void __launch_bounds__(THREADS *CPB, MINBLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * CPB, MINBLOCKS)
 walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *done, int *rank_found, char *slots,
             long long slot_bytes, int order_bytes, u16 *far_orders, long long slice_ns) {
     Course chain;
-    int slot = blockIdx.x * CPB + threadIdx.x / THREADS;
+    int slot = blockIdx.x * CPB + threadIdx.x / 32;
     char *home = slots + slot * slot_bytes;
     int bytes = (int)sizeof(Shared) + order_bytes;
-    chain.sit(pool + threadIdx.x / THREADS * bytes, far_orders + (size_t)slot * 65536);
+    chain.sit(pool + threadIdx.x / 32 * bytes, far_orders + (size_t)slot * 65536);
     Shared *shared = chain.shared;
     Need need = NOTHING;
     bool active = chain.restore(home, bytes);
     if (active && shared->walk.pauses) chain.start_step();
-    if (chain.thread == 0) shared->deadline = nanoseconds() + slice_ns;
-    chain_sync();
+    if (chain.lane == 0) shared->deadline = nanoseconds() + slice_ns;
+    __syncwarp();
     u32 ticks = 0;
     while (true) {
         if (!active) {
-            if (chain.thread == 0) {
+            if (chain.lane == 0) {
                 int index = atomicAdd(next, 1);
                 shared->stop = index >= n_tasks;
                 if (index < n_tasks) {
@@ -30,7 +30,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                     shared->key0 = shared->walk.keys[2 * task.chain], shared->key1 = shared->walk.keys[2 * task.chain + 1];
                 }
             }
-            chain_sync();
+            __syncwarp();
             if (shared->stop) break;
             chain.k = shared->walk.k, chain.N = shared->walk.N;
             chain.shuffle(shared->key0, shared->key1);
@@ -46,7 +46,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 chain.give_up(done);
                 active = false;
             } else if (was == START && found < chain.k) {
-                if (chain.thread == 0) atomicMin(rank_found, shared->clock.walk << 8 | found);
+                if (chain.lane == 0) atomicMin(rank_found, shared->clock.walk << 8 | found);
                 active = false;
             } else if (was == START) {
                 chain.begin(energy);
@@ -55,7 +55,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 active = false;
             } else {
                 if (was == CONFIRM) {
-                    if (chain.thread == 0) chain.account(shared->redo.when);
+                    if (chain.lane == 0) chain.account(shared->redo.when);
                     chain.settle(energy);
                 }
                 // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
@@ -69,7 +69,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 need = FINISH;
                 continue;
             }
-            // Now and then: asking for the time makes the warps of a chain wait for each other.
+            // Now and then: asking for the time takes long.
             if ((shared->walk.pauses && chain.step != before) || ((++ticks & 127) == 0 && chain.late())) {
                 chain.save(home, bytes);
                 return;
@@ -80,7 +80,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
         bool filtered = chain.filtered;
         do chain.at += chain.round(need);
         while (need == NOTHING && filtered == (bool)chain.filtered && chain.at < chain.length);
-        if (chain.thread == 0 && (need == CONFIRM || need == REFRESH)) shared->clock.refreshes++;
+        if (chain.lane == 0 && (need == CONFIRM || need == REFRESH)) shared->clock.refreshes++;
         if (need == CONFIRM) {
             chain.exchange();
             chain.filtered = 0;
@@ -92,7 +92,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
         }
         if (filtered && !chain.filtered) chain.cut_block(need == CONFIRM);
     }
-    if (chain.thread == 0) reinterpret_cast<Shared *>(home + sizeof(double) * K8 * K8)->clock.active = 0;
+    if (chain.lane == 0) reinterpret_cast<Shared *>(home + sizeof(double) * K8 * K8)->clock.active = 0;
 }
 
 // Walkers of ladders trade places after a round: one block for each ladder, one thread for each place. `who` (ladder,
@@ -131,56 +131,54 @@ extern "C" __global__ void acceptance(double z, double *probability) {
 
 // Delta E (k, N - k) of every flip from one support, by the same algebra (for exact tests). `scratch` takes P and, for
 // each column outside, W, r, s.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(32)
 flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scratch, double *delta) {
     Course chain;
     chain.sit(pool, far_orders);
     Shared *shared = chain.shared;
-    int thread = chain.thread;
-    if (thread == 0) shared->walk = walks[0];
-    chain_sync();
+    int lane = chain.lane;
+    if (lane == 0) shared->walk = walks[0];
+    __syncwarp();
     int k = chain.k = shared->walk.k, N = chain.N = shared->walk.N, outside = N - k;
-    for (int m = thread; m < N; m += THREADS) chain.order[m] = (u16)order[m];
-    chain_sync();
+    for (int m = lane; m < N; m += 32) chain.order[m] = (u16)order[m];
+    __syncwarp();
     double energy;
     chain.build(false, energy, INFLATION);
     double *P = scratch, *rows = scratch + K8 * K8;
 #pragma unroll
-    for (int n = 0; n < TC; n++)
+    for (int n = 0; n < T; n++)
 #pragma unroll
         for (int b = 0; b < T; b++) {
+            if (b > n) continue;
             double2 pair = chain.get(n, b);
-            double *there = P + (8 * (chain.warp * TC + n) + chain.q) * K8 + 8 * b + 2 * chain.c;
-            there[0] = pair.x, there[1] = pair.y;
+            int row = 8 * n + chain.q, column = 8 * b + 2 * chain.c;
+            P[row * K8 + column] = pair.x, P[row * K8 + column + 1] = pair.y;
+            if (b < n) P[column * K8 + row] = pair.x, P[(column + 1) * K8 + row] = pair.y;
         }
     for (int first = 0; first < outside; first += 8) {
-        chain_sync();
-        if (chain.lane < 8) shared->j[chain.warp][chain.lane] = chain.order[k + min(first + chain.lane, outside - 1)];
         __syncwarp();
-        chain.gather(false);
-        chain_sync();
-        double W[TC][2], r, s;
+        if (chain.lane < 8) shared->j[chain.lane] = chain.order[k + min(first + chain.lane, outside - 1)];
+        __syncwarp();
+        chain.gather(k, false);
+        __syncwarp();
+        double W[T][2], r, s;
         chain.project(W);
         chain.correlate(W, r, s);
         int place = first + chain.q;
         if (place < outside) {
-            double *row = rows + (size_t)place * (K8 + 2 + 2 * NW);
-            for (int n = 0; n < TC; n++)
+            double *row = rows + (size_t)place * (K8 + 2);
+            for (int n = 0; n < T; n++)
                 for (int e = 0; e < 2; e++) row[chain.slot_of(n) + e] = W[n][e];
-            if (chain.c == 0) {
-                row[K8 + 2 + 2 * chain.warp] = r, row[K8 + 3 + 2 * chain.warp] = s;
-                if (chain.warp == 0) row[K8] = shared->column[0][4 * chain.q], row[K8 + 1] = 1.0;
-            }
+            if (chain.c == 0) row[K8] = shared->column[4 * chain.q] - r, row[K8 + 1] = 1.0 - s;
         }
     }
     __threadfence_block();
-    chain_sync();
-    for (int at = thread; at < k * outside; at += THREADS) {
+    __syncwarp();
+    for (int at = lane; at < k * outside; at += 32) {
         int i = at / outside, place = at % outside;
-        const double *row = rows + (size_t)place * (K8 + 2 + 2 * NW);
+        const double *row = rows + (size_t)place * (K8 + 2);
         double r = row[K8], s = row[K8 + 1], p = P[i * K8 + i];
-        for (int warp = 0; warp < NW; warp++) r -= row[K8 + 2 + 2 * warp], s -= row[K8 + 3 + 2 * warp];
-        Flip f = flip_energy(shared->x[chain.warp][i], reciprocal(p), r, s, row[i]);
+        Flip f = flip_energy(shared->x[i], reciprocal(p), r, s, row[i]);
         double worst = f.s_inverse;
         for (int m = 0; m < k; m++) {
             double u = P[i * K8 + m], v = row[m] - u * row[i] * f.p_inverse;
