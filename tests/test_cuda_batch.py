@@ -43,14 +43,12 @@ def make_walks(sizes=(3, 9, 20), folds=4, chains=5, n_columns=40):
     ]
 
 
-def test_every_size_has_a_class_and_its_warps_share_the_tiles_evenly():
+def test_every_size_has_a_class_that_fits_a_multiprocessor():
     assert all(size_class(k).largest >= k for k in range(1, LARGEST + 1))
     assert [one.largest for one in CLASSES] == sorted(one.largest for one in CLASSES)
     for one in CLASSES:
-        assert one.tiles % one.warps == 0
-        assert 1 <= one.near <= one.tiles // one.warps
-        assert one.chains == 1 or one.warps == 1
-        assert one.warps * one.chains * one.blocks <= 64
+        assert 1 <= one.near <= one.tiles * (one.tiles + 1) // 2
+        assert one.chains * one.blocks <= 64
 
 
 def test_walks_of_the_same_kind_are_joined_and_come_apart_again():

@@ -17,7 +17,7 @@ __all__ = ["device"]
 
 @pytest.mark.parametrize("k", [3, 36, pytest.param(58, marks=pytest.mark.slow)])
 def test_chains_are_those_of_the_compiled_engine(device, k):
-    """One warp to a chain and eight chains to a block; rows of P in shared memory; two warps to a chain."""
+    """One warp to a chain and eight chains to a block; tiles of P in shared memory, some or many."""
     data = datasets.make_planted(N=4 * k // 3 + 30, alpha=1.5, seed=0)
     problem, betas = SubsetProblem(data.X, data.y), np.geomspace(0.1, 1e3, 5)
     flips = np.full(5, 200 if k < 10 else 20)
@@ -66,8 +66,8 @@ def test_rounding_in_doubt_is_taken_away_before_a_chain_is_given_up(device, monk
     pairs = some_walks()
     (calm,) = CudaEngine().walk(pairs)
     program = real_device.source()
-    assert program.count("error += (float)EPSILON * worst;") == 1
-    careless = program.replace("error += (float)EPSILON * worst;", "error += 1e-4f;")
+    assert program.count("error + (float)EPSILON * worst;") == 1
+    careless = program.replace("error + (float)EPSILON * worst;", "error + 1e-4f;")
     assert "DRIFT = 1e-11" in program
     monkeypatch.setattr(real_device, "_compiled", {})
     monkeypatch.setattr(real_device, "source", lambda: careless.replace("DRIFT = 1e-11", "DRIFT = 1e3"))

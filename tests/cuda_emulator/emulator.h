@@ -183,6 +183,7 @@ template <class V> static V __ldg(const V *p) { return *p; }
 template <class V, class W> static V atomicAdd(V *p, W more) { V was = *p; *p = was + (V)more; return was; }
 template <class V> static V atomicOr(V *p, V more) { V was = *p; *p = was | more; return was; }
 template <class V, class W> static V atomicMin(V *p, W other) { V was = *p; *p = min(was, (V)other); return was; }
+static inline float __double2float_ru(double x) { float y = (float)x; return y < x ? std::nextafter(y, INFINITY) : y; }
 static inline int64_t bits_of(double x) { int64_t bits; memcpy(&bits, &x, 8); return bits; }
 static inline int __double2hiint(double x) { return (int)(bits_of(x) >> 32); }
 static inline int __double2loint(double x) { return (int)bits_of(x); }

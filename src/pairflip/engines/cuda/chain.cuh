@@ -10,23 +10,23 @@
 enum Need { NOTHING, START, CONFIRM, FINISH, REFRESH, DOUBT };
 
 struct Chain : Inverse {
-    double energy, bar;              // `bar`: below which energy a support is the best so far
-    long long t;                     // the block's first flip, and its number in the step
-    int number, step, quiet, filtered;
+    int quiet, filtered;
     int drawn, at, length;           // flips of the block; next draw to look at, and how many could be accepted
 
     __device__ __forceinline__ void keep_best() {
-        bar = energy - BETTER * shared->walk.yy;
+        __syncwarp();
+        if (lane == 0) shared->clock.bar = shared->clock.energy - BETTER * shared->walk.yy;
         for (int m = lane; m < k; m += 32) shared->best[m] = order[m];
     }
 
     // Lowest Delta E of each slot over all columns outside.
     __device__ __forceinline__ void survey() {
         // As low as rounding allows, so that no flip is passed over which it might decide.
-        double gain[T][2], tau = doubt(), edge = edge_of(tau), unsure = rounding_of_s(inflated, error);
-        double spread = 2.0 * ((double)inflated + k), yy = shared->walk.yy;
+        float gain[T][2];  // rounded up
+        double tau = doubt(), edge = edge_of(tau), unsure = rounding_of_s(shared->clock.inflated, shared->clock.error);
+        double spread = 2.0 * ((double)shared->clock.inflated + k), yy = shared->walk.yy;
 #pragma unroll
-        for (int n = 0; n < T; n++) gain[n][0] = gain[n][1] = 0.0;
+        for (int n = 0; n < T; n++) gain[n][0] = gain[n][1] = 0.0f;
         for (int first = 0; first < N - k; first += 8) {
             __syncwarp();
             if (lane < 8) shared->j[lane] = order[k + min(first + lane, N - k - 1)];
@@ -50,7 +50,7 @@ struct Chain : Inverse {
                         double r_new = r + shared->x[m] * a, s_new = s + W[n][e] * a;
                         double x_j = r_new * reciprocal(s_new), most = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j);
                         if (!(s_new > edge)) most = s_new + unsure * (size + spread * W[n][e] * a) <= SINGULAR ? 0.0 : 1e300;
-                        gain[n][e] = fmax(gain[n][e], most);
+                        gain[n][e] = fmaxf(gain[n][e], __double2float_ru(most));
                     }
                 }
             }
@@ -60,14 +60,14 @@ struct Chain : Inverse {
         for (int n = 0; n < T; n++) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                double largest = gain[n][e];
-                largest = fmax(largest, __shfl_xor_sync(WHOLE, largest, 4));
-                largest = fmax(largest, __shfl_xor_sync(WHOLE, largest, 8));
-                largest = fmax(largest, __shfl_xor_sync(WHOLE, largest, 16));
+                float largest = gain[n][e];
+                largest = fmaxf(largest, __shfl_xor_sync(WHOLE, largest, 4));
+                largest = fmaxf(largest, __shfl_xor_sync(WHOLE, largest, 8));
+                largest = fmaxf(largest, __shfl_xor_sync(WHOLE, largest, 16));
                 int m = slot_of(n) + e;
                 if (q == 0 && m < k) {
                     double x_m = shared->x[m];
-                    double lowest = 0.5 * (x_m * x_m * shared->inverse[m] - largest);
+                    double lowest = 0.5 * (x_m * x_m * shared->inverse[m] - (double)largest);
                     shared->lowest[m] = lowest > TIE * shared->walk.yy ? lowest : fmin(lowest, 0.0);
                 }
             }
@@ -82,28 +82,29 @@ struct Chain : Inverse {
         quiet = 0;
     }
 
-    // What is to be said of a flip before it is known whether rounding matters.
-    struct Vote {
-        double most;               // Delta E with all rounding against it
-        bool maybe, far, simple;   // accepted with all rounding in its favour; surely not singular; accepted with all against it
-    };
-
-    __device__ __forceinline__ Vote vote_of(const Flip &f, const Draw *draw) const {
+    // Delta E of this lane's flip, of which (r, s, w) are known. Returns bit 0: it may be accepted, with all rounding in its
+    // favour; bit 1: it is, with all of it against it, and is surely not singular. Writes for all lanes, by pairs: 1 / p and
+    // 1 / s'; W_ij / p and x_j; Delta E and s'; Delta E with all rounding against it.
+    __device__ __forceinline__ int weigh(int slot, const Draw *draw, double r, double s, double w) {
+        Flip f = flip_energy(shared->x[slot], shared->inverse[slot], r, s, w);
         double2 now = pair_at(&shared->now.beta), patience = pair_at(&draw->patience_least);
         double beta = now.x, tie = now.y;
-        double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy), least = f.delta - margin;
-        Vote vote;
-        vote.most = f.delta + margin;
-        vote.far = f.s > edge_of(tau);
+        double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy), least = f.delta - margin, most = f.delta + margin;
+        double2 mine = make_double2(f.p_inverse, f.s_inverse);
+        if (c == 1) mine = make_double2(w * f.p_inverse, f.r * f.s_inverse);
+        if (c == 2) mine = make_double2(f.delta, f.s);
+        if (c == 3) mine.x = most;
+        shared->numbers[lane] = mine;
         // Without branches: what is independent of it can be done meanwhile.
-        vote.maybe = !vote.far | (least <= tie) | (beta * least <= patience.y);
-        vote.simple = vote.far & ((vote.most <= tie) | (beta * vote.most <= patience.x));
-        return vote;
+        bool far = f.s > edge_of(tau);
+        bool maybe = !far | (least <= tie) | (beta * least <= patience.y);
+        bool simple = far & ((most <= tie) | (beta * most <= patience.x));
+        return (int)maybe | (int)simple << 1;
     }
 
-    // Whether a flip that is accepted by a vote is so by the exponential, too: bit 0 with all rounding in its favour, bit 1
-    // with all of it against it.
-    __device__ __noinline__ static int weighed(double u, double delta, double most, bool far, Step now) {
+    // Whether a flip that may be accepted by its weight is so by the exponential, too: bit 0 with all rounding in its favour,
+    // bit 1 with all of it against it.
+    __device__ __noinline__ static int exactly(double u, double delta, double most, bool far, Step now) {
         bool maybe = !far || accepts(u, cost_of(now.beta, delta - (most - delta), now.tie));
         return maybe | (far && accepts(u, cost_of(now.beta, most, now.tie))) << 1;
     }
@@ -112,7 +113,8 @@ struct Chain : Inverse {
     __device__ __forceinline__ bool surely_singular(double s, const double *v) const {
         double size = 0.0;
         for (int m = lane; m < k; m += 32) size += v[m] * v[m];
-        return s + rounding_of_s(inflated, error) * (sqrt((double)k) + warp_sum(size)) <= SINGULAR;
+        double unsure = rounding_of_s(shared->clock.inflated, shared->clock.error);
+        return s + unsure * (sqrt((double)k) + warp_sum(size)) <= SINGULAR;
     }
 
     // Above which u no flip of a slot can be accepted (a little more, for rounding).
@@ -125,40 +127,36 @@ struct Chain : Inverse {
     }
 
     // For lane 0: an accepted flip, the one numbered `when` in its step, ends what the energy was until now.
-    __device__ __forceinline__ void account(int when) {
+    __device__ __forceinline__ void account(int when, double new_energy) {
         Clock *clock = &shared->clock;
-        clock->sum += energy * (double)(when - clock->mark);
+        clock->sum += clock->energy * (double)(when - clock->mark);
         clock->mark = when;
         clock->accepted++;
+        clock->energy = new_energy;
     }
 
-    // Enters the energy after an accepted flip.
-    __device__ __forceinline__ void settle(double new_energy) {
-        energy = new_energy;
+    // After an accepted flip, of which lane 0 has given account.
+    __device__ __forceinline__ void settle() {
         quiet = 0;
         filtered = 0;
-        if (energy < bar) keep_best();
+        if (shared->clock.energy < shared->clock.bar) keep_best();
     }
 
     // G_jm of the accepted flip's column j and this lane's column m.
-    __device__ __forceinline__ double shared_with(int chosen, bool hot) const {
-        if (hot) return shared->between[8 * chosen + q];
+    __device__ __forceinline__ double shared_with(int chosen) const {
+        if (shared->hot) return shared->between[8 * chosen + q];
         const int *j = shared->j;
         const double *one = shared->column + 4 * chosen, *two = shared->column + 4 * q;
         return shared->walk.G[(size_t)j[chosen] * N + j[q]] * (one[1] * two[1]) - one[2] * two[2];
     }
 
-    // Shows every lane the accepted flip: u, row i of P, from the lanes that hold it; W_j and the scalars from its own.
-    __device__ __forceinline__ void publish(int i, int chosen, const double (&W)[T][2], double w, const Flip &f, u32 at_draw) {
+    // Shows every lane the accepted flip: u, row i of P, and W_j, from the lanes that hold them.
+    __device__ __forceinline__ void publish(int i, int chosen, const double (&W)[T][2]) {
         show_row(i, shared->u);
         if (q == chosen) {
 #pragma unroll
             for (int n = 0; n < T; n++)
                 *reinterpret_cast<double2 *>(shared->w + slot_of(n)) = make_double2(W[n][0], W[n][1]);
-            double2 numbers = make_double2(f.p_inverse, f.s_inverse);
-            if (c == 1) numbers = make_double2(w * f.p_inverse, f.r * f.s_inverse);
-            if (c == 2) numbers = make_double2(f.delta, __hiloint2double(0, at_draw));
-            shared->flip[c] = numbers;
         }
     }
 
@@ -225,13 +223,12 @@ struct Chain : Inverse {
     __device__ __forceinline__ int round(Need &need) {
         __syncwarp();
         int count = min(length - at, 8);
-        bool hot = shared->hot;
         const Draw *mine = &shared->draw[at + min(q, count - 1)];
         u32 my_flip = mine->flip;
         int slot = my_flip >> 16, place = my_flip & 0xffff;
         if (c == 0) shared->j[q] = order[k + place];
         __syncwarp();
-        gather(k, hot);
+        gather(k, shared->hot);
         __syncwarp();
         double W[T][2], r_part, s_part, w = 0.0;
         project(W);
@@ -244,32 +241,31 @@ struct Chain : Inverse {
             if (slot == slot_of(n) + 1) w = W[n][1];
         }
         w = __shfl_sync(WHOLE, w, 4 * q + ((slot & 7) >> 1));
-        int first = 0;
         quiet += count;
-        Flip f = flip_energy(shared->x[slot], shared->inverse[slot], r, s, w);
-        Vote vote = vote_of(f, mine);
-        u32 votes = __ballot_sync(WHOLE, q < count && vote.maybe), simple = __ballot_sync(WHOLE, vote.simple);
-        // The first flip that is accepted is made; it changes what those behind it cost, so they vote again.
+        int weight = weigh(slot, mine, r, s, w);
+        u32 votes = __ballot_sync(WHOLE, q < count && weight & 1), simple = __ballot_sync(WHOLE, weight & 2);
+        __syncwarp();
+        // The first flip that is accepted is made; it changes what those behind it cost, so they are weighed again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
-            u32 flip = __shfl_sync(WHOLE, my_flip, lead);
+            const Draw *draw = &shared->draw[at + chosen];
+            const double2 *numbers = shared->numbers + 4 * chosen;
+            u32 flip = draw->flip;
             int i = flip >> 16;
             bool sure = simple >> lead & 1;
             if (!sure) {  // rarely
-                int exactly = __shfl_sync(WHOLE, weighed(mine->u, f.delta, vote.most, vote.far, shared->now), lead);
-                if (!(exactly & 1)) {
-                    first = chosen + 1;
+                int told = exactly(draw->u, numbers[2].x, numbers[3].x, numbers[2].y > edge_of(doubt()), shared->now);
+                if (!(told & 1)) {
                     votes &= ~((2u << (4 * chosen + 3)) - 1u);
                     continue;
                 }
-                sure = exactly & 2;
+                sure = told & 2;
             }
-            double shares = shared_with(chosen, hot);
+            double shares = shared_with(chosen);
             double *u_i = shared->u, *w_j = shared->w, *v_j = shared->v;
+            publish(i, chosen, W);
             __syncwarp();
-            publish(i, chosen, W, w, f, mine->at);
-            __syncwarp();
-            double2 inverses = shared->flip[0], ratios = shared->flip[1], rest = shared->flip[2];
+            double2 inverses = numbers[0], ratios = numbers[1];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
             double *x = shared->x, x_i = x[i];
             double new_x[PARTS], new_diagonal[PARTS];
@@ -277,23 +273,20 @@ struct Chain : Inverse {
             float worst = 0.0625f * (float)total - (float)(k - 1);
             if (!sure || !(worst <= (float)DELICATE)) {  // rarely
                 __syncwarp();
-                double s_lead = __shfl_sync(WHOLE, f.s, lead);
+                double s_lead = numbers[2].y;
                 if (s_lead > edge_of(doubt()) || !surely_singular(s_lead, v_j)) {
-                    need = error > (float)EPSILON * inflated ? REFRESH : DOUBT;
+                    need = shared->clock.error > (float)EPSILON * shared->clock.inflated ? REFRESH : DOUBT;
                     count = chosen;
                     break;
                 }
-                first = chosen + 1;
                 votes &= ~((2u << (4 * chosen + 3)) - 1u);
                 continue;
             }
             // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
-            error += (float)EPSILON * worst;
-            inflated = worst;
-            int when = number + __double2loint(rest.y);
+            float error = shared->clock.error + (float)EPSILON * worst;
             if (error >= (float)DRIFT) {
                 need = CONFIRM;
-                if (lane == 0) shared->redo = {flip, when, worst};
+                if (lane == 0) shared->redo = {flip, shared->clock.number + (int)draw->at, worst};
                 count = chosen + 1;
                 break;
             }
@@ -305,28 +298,28 @@ struct Chain : Inverse {
             __syncwarp();
             if (lane == 0) {
                 enter_column(flip, chosen);
-                account(when);
+                account(shared->clock.number + (int)draw->at, shared->clock.energy + numbers[2].x);
+                shared->clock.error = error, shared->clock.inflated = worst;
             }
             if (c == (i >> 1 & 3)) reinterpret_cast<double *>(&shared->gathered[i >> 3][lane])[i & 1] = shares;
             __syncwarp();
             // Flips between the draws that were kept may be accepted now: the block is cut here (see cut_block).
             if (filtered) count = chosen + 1;
-            first = chosen + 1;
             // a later flip that wanted this place sees another column now
-            u32 clash = __ballot_sync(WHOLE, q >= first && q < count && place == (flip & 0xffff));
+            u32 clash = __ballot_sync(WHOLE, q > chosen && q < count && place == (flip & 0xffff));
             if (clash) count = (__ffs(clash) - 1) >> 2;
             // what column m of a later flip shares with j beside the other slots: h = G_jm - G_mS W_j + W_im W_ij / p
             double h = shares + ratio * d_u - d_w, a = d_u * p_inverse, b = h * s_inverse;
             w = slot == i ? b : w - (a * u_i[slot] + b * v_j[slot]);
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
-            f = flip_energy(x[slot], shared->inverse[slot], r, s, w);
-            vote = vote_of(f, mine);
+            weight = weigh(slot, mine, r, s, w);
             change(W, u_i, v_j, i, p_inverse, s_inverse, a, b);
             if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
-            settle(energy + rest.x);
-            votes = __ballot_sync(WHOLE, q >= first && q < count && vote.maybe);
-            simple = __ballot_sync(WHOLE, vote.simple);
+            settle();
+            votes = __ballot_sync(WHOLE, q > chosen && q < count && weight & 1);
+            simple = __ballot_sync(WHOLE, weight & 2);
+            __syncwarp();
         }
         return count;
     }

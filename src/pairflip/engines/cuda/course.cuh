@@ -41,6 +41,7 @@ struct Course : Chain {
     __device__ __forceinline__ void set_step() {
         __syncwarp();
         if (lane == 0) {
+            int step = shared->clock.step;
             shared->now = {shared->walk.betas[step], TIE * shared->walk.yy};
             shared->flips = (int)(shared->walk.ends[step] - (step ? shared->walk.ends[step - 1] : 0));
         }
@@ -53,12 +54,14 @@ struct Course : Chain {
     }
 
     __device__ __forceinline__ void begin(double first_energy) {
-        t = 0;
-        number = step = quiet = filtered = drawn = at = length = 0;
-        error = 0.0f;
-        energy = first_energy;
+        quiet = filtered = drawn = at = length = 0;
+        if (lane == 0) {
+            Clock *clock = &shared->clock;
+            clock->energy = first_energy, clock->sum = 0.0, clock->error = 0.0f;
+            clock->t = 0, clock->number = clock->step = clock->mark = clock->accepted = 0;
+            shared->hot = 1;
+        }
         keep_best();
-        if (lane == 0) shared->hot = 1, shared->clock.sum = 0.0, shared->clock.mark = shared->clock.accepted = 0;
         set_step();
     }
 
@@ -82,25 +85,28 @@ struct Course : Chain {
 
     // Goes on to the next block, step, survey; true when the chain has come to its end, or can accept nothing more.
     __device__ __forceinline__ bool end_of_block() {
-        t += drawn;
-        number += drawn;
-        drawn = at = length = 0;
-        if (number == shared->flips) {
-            int steps = shared->walk.steps;
-            if (lane == 0) {
-                Clock *clock = &shared->clock;
-                size_t here = (size_t)clock->chain * steps + step;
-                shared->walk.energy[here] = (clock->sum + energy * (double)(number - clock->mark)) / (double)number;
+        Clock *clock = &shared->clock;
+        __syncwarp();
+        int number = clock->number + drawn, step = clock->step;
+        bool over = number == shared->flips;
+        if (over && shared->walk.record) keep_record(step, clock->energy);
+        __syncwarp();
+        if (lane == 0) {
+            clock->t += drawn;
+            clock->number = over ? 0 : number;
+            if (over) {
+                size_t here = (size_t)clock->chain * shared->walk.steps + step;
+                shared->walk.energy[here] = (clock->sum + clock->energy * (double)(number - clock->mark)) / (double)number;
                 shared->walk.accepted[here] = clock->accepted;
                 shared->hot = 16 * (long long)clock->accepted > number;
                 clock->sum = 0.0, clock->mark = clock->accepted = 0;
+                clock->step = step + 1;
             }
-            if (shared->walk.record) {
-                __syncwarp();
-                keep_record(step, energy);
-            }
-            number = 0;
-            if (++step == steps) return true;
+        }
+        __syncwarp();
+        drawn = at = length = 0;
+        if (over) {
+            if (step + 1 == shared->walk.steps) return true;
             if (shared->walk.pauses) return false;
             start_step();
         }
@@ -108,13 +114,13 @@ struct Course : Chain {
             survey();
             set_ceilings();
         }
-        return filtered && shared->clock.lowest * shared->walk.coldest[step] > FROZEN;
+        return filtered && clock->lowest * shared->walk.coldest[clock->step] > FROZEN;
     }
 
     // Draws the next block and keeps the flips that could be accepted.
     __device__ __forceinline__ void draw() {
-        drawn = min(32, shared->flips - number);
-        Block block = philox((u64)(t + lane), 0u, shared->key0, shared->key1);
+        drawn = min(32, shared->flips - shared->clock.number);
+        Block block = philox((u64)(shared->clock.t + lane), 0u, shared->key0, shared->key1);
         double u = uniform(block.w2, block.w3);
         float patience = -__logf((float)u), off = fmaf(1e-6f, patience, 1e-6f);
         Draw one = {patience - off, patience + off, u, below(block.w0, k) << 16 | below(block.w1, N - k), (u32)lane};
@@ -131,7 +137,7 @@ struct Course : Chain {
     // Flips passed over might be accepted now: the next block begins behind the accepted flip.
     __device__ __forceinline__ void cut_block(bool redone) {
         __syncwarp();
-        drawn = (redone ? shared->redo.when : shared->clock.mark) + 1 - number;
+        drawn = (redone ? shared->redo.when : shared->clock.mark) + 1 - shared->clock.number;
         __syncwarp();  // lane 0 writes there again
         at = length = 0;
     }
@@ -140,7 +146,7 @@ struct Course : Chain {
     __device__ __forceinline__ void finish(double final_energy, u64 *done) {
         const Walk *walk = &shared->walk;
         const Clock *clock = &shared->clock;
-        int chain = clock->chain, steps = walk->steps;
+        int chain = clock->chain, steps = walk->steps, step = clock->step;
         for (int a = step + lane; a < steps; a += 32) {
             double flips = (double)(walk->ends[a] - (a ? walk->ends[a - 1] : 0));
             size_t here = (size_t)chain * steps + a;
@@ -188,9 +194,6 @@ struct Course : Chain {
     __device__ __forceinline__ void save(char *home, int bytes) {
         if (lane == 0) {
             Clock *clock = &shared->clock;
-            clock->energy = energy, clock->bar = bar, clock->error = error, clock->t = t;
-            clock->inflated = inflated;
-            clock->number = number, clock->step = step;
             clock->quiet = quiet, clock->filtered = filtered, clock->active = 1;
         }
         __syncwarp();
@@ -211,9 +214,6 @@ struct Course : Chain {
 #pragma unroll
         for (int at = 0; at < NEAR; at++) P[at] = reinterpret_cast<const double2 *>(home_P)[at * 32 + lane];
         const Clock *clock = &shared->clock;
-        energy = clock->energy, bar = clock->bar, error = clock->error, t = clock->t;
-        inflated = (float)clock->inflated;
-        number = clock->number, step = clock->step;
         quiet = clock->quiet, filtered = clock->filtered;
         k = shared->walk.k, N = shared->walk.N;
         __syncwarp();

@@ -48,7 +48,6 @@ struct Inverse {
     Shared *shared;
     u16 *order;
     int lane, q, c, k, N;
-    float error, inflated;           // rounding since P was computed; bound on the variance inflation of the support
 
     // Number of tile (n, b) of the lower half.
     __device__ static constexpr int tile(int n, int b) { return n * (n + 1) / 2 + b; }
@@ -150,22 +149,22 @@ struct Inverse {
         }
     }
 
-    // P += a b^T, of which this lane has a_(slot 8 n + q) and b_(slot 8 n + q) of term c.
-    __device__ __forceinline__ void add_products(const double (&a)[T], const double (&b)[T]) {
+    // P += a a^T in which each term has a scale: this lane has a_(slot 8 n + q) of term c, and its scale.
+    __device__ __forceinline__ void add_products(const double (&a)[T], double scale) {
 #pragma unroll
-        for (int m = 0; m < T; m++) {
+        for (int n = 0; n < T; n += 2) {
+            double upper = a[n] * scale, lower = n + 1 < T ? a[n + 1 < T ? n + 1 : 0] * scale : 0.0;
 #pragma unroll
-            for (int n = 0; n < T; n += 2) {
-                if (n >= m && n + 1 < T) {
-                    double2 upper = get(n, m), lower = get(n + 1, m);
-                    tall_product(upper, lower, a[n], a[n + 1], b[m]);
-                    set(n, m, upper);
-                    set(n + 1, m, lower);
-                } else if (n + 1 == m || n >= m) {
-                    int alone = n >= m ? n : m;
-                    double2 p = get(alone, m);
-                    tile_product(p.x, p.y, a[alone], b[m]);
-                    set(alone, m, p);
+            for (int m = 0; m < T; m++) {
+                if (m <= n && n + 1 < T) {
+                    double2 one = get(n, m), two = get(n + 1, m);
+                    tall_product(one, two, upper, lower, a[m]);
+                    set(n, m, one);
+                    set(n + 1, m, two);
+                } else if (m <= n || (m == n + 1 && m < T)) {
+                    double2 p = get(m <= n ? n : m, m);
+                    tile_product(p.x, p.y, m <= n ? upper : lower, a[m]);
+                    set(m <= n ? n : m, m, p);
                 }
             }
         }
@@ -177,16 +176,16 @@ struct Inverse {
                                            double s_inverse, double a, double b) {
         const double *vector = (c & 1 ? v : u) + q;
         double factor = c == 0 ? -a : c == 1 ? -b : 0.0, scale = c == 0 ? -p_inverse : c == 1 ? s_inverse : 0.0;
-        double entry[T], scaled[T];
+        double entry[T];
 #pragma unroll
-        for (int n = 0; n < T; n++) entry[n] = vector[8 * n], scaled[n] = entry[n] * scale;
+        for (int n = 0; n < T; n++) entry[n] = vector[8 * n];
 #pragma unroll
         for (int n = 0; n < T; n++) {
             tile_product(W[n][0], W[n][1], factor, entry[n]);
             W[n][0] = slot_of(n) == i ? b : W[n][0];
             W[n][1] = slot_of(n) + 1 == i ? b : W[n][1];
         }
-        add_products(scaled, entry);
+        add_products(entry, scale);
     }
 
     // Row and column i of P after the flip are -v / s; what is left there of a large P, by rounding, is taken away.
@@ -211,10 +210,10 @@ struct Inverse {
 
     // The inverse bordered by one column in slot i: P += v v^T / s.
     __device__ __forceinline__ void border_P(const double *v, double s_inverse) {
-        double entry[T], scaled[T];
+        double entry[T];
 #pragma unroll
-        for (int n = 0; n < T; n++) entry[n] = v[8 * n + q], scaled[n] = c == 0 ? entry[n] * s_inverse : 0.0;
-        add_products(scaled, entry);
+        for (int n = 0; n < T; n++) entry[n] = v[8 * n + q];
+        add_products(entry, c == 0 ? s_inverse : 0.0);
     }
 
     // Row i of P, which is in a row of tiles up to the diagonal and in a column of tiles below.
@@ -308,12 +307,15 @@ struct Inverse {
         __syncwarp();
         double total = 0.0;
         for (int m = lane; m < found; m += 32) total += shared->diagonal[m] - 1.0;
-        inflated = (float)(1.0 + warp_sum(total));
+        total = warp_sum(total);
+        if (lane == 0) shared->clock.inflated = (float)(1.0 + total);
+        __syncwarp();
         return found;
     }
 
     // Bounds the rounding of x_i / sqrt(p), r' and s'.
     __device__ __forceinline__ float doubt() const {
+        float error = shared->clock.error, inflated = shared->clock.inflated;
         return inflated * (error + fmaf((float)(0.004 * EPSILON), inflated, (float)(20.0 * EPSILON)));
     }
 };

@@ -31,13 +31,16 @@ struct Task {
     int walk, chain;
 };
 
-// Where a chain stands. The first two rows always live here, and lane 0 keeps them: the sum of energies of the step, which
-// flip of it last changed the energy, and how many were accepted. The others are put away here between two launches.
+// Where a chain stands. All but the last row always live here, for registers are scarce, and lane 0 writes them: energies,
+// `bar` below which a support is the best so far, the block's first flip `t` and its number in the step; the sum of energies
+// of the step, which flip of it last changed the energy, and how many were accepted; the rounding since P was computed, and
+// a bound on the variance inflation of the support. The last row is put away here between two launches.
 struct Clock {
-    double lowest; int refreshes, walk, chain;
+    double energy, bar, lowest; int refreshes, walk, chain;
+    long long t; int number, step;
     double sum; int mark, accepted;
-    double energy, bar, error, inflated; long long t;
-    int number, step, quiet, filtered, active;
+    float error, inflated;
+    int quiet, filtered, active;
 };
 
 // A flip after which P is computed anew: slot << 16 | place, its number in the step, and the inflation behind it.
@@ -66,7 +69,7 @@ struct Shared {
     double x[K8], diagonal[K8], inverse[K8], column[32];
     double unit[K8], left_out[K8], lowest[K8], ceiling[K8];
     Draw draw[32];             // those of a block of 32 that could be accepted
-    double2 flip[4];           // numbers of the accepted flip
+    double2 numbers[32];       // of the eight flips, four pairs each (see weigh)
     Clock clock;
     Redo redo;
     Walk walk;

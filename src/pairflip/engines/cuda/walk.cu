@@ -51,26 +51,29 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
             } else if (was == START) {
                 chain.begin(energy);
             } else if (was == FINISH) {
-                chain.finish(found < chain.k ? chain.energy : energy, done);
+                chain.finish(found < chain.k ? shared->clock.energy : energy, done);
                 active = false;
             } else {
                 if (was == CONFIRM) {
-                    if (chain.lane == 0) chain.account(shared->redo.when);
-                    chain.settle(energy);
+                    if (chain.lane == 0) chain.account(shared->redo.when, energy);
+                    __syncwarp();
+                    chain.settle();
                 }
                 // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
-                chain.error = (float)EPSILON * (was == CONFIRM ? shared->redo.worst : chain.inflated);
+                __syncwarp();
+                if (chain.lane == 0) shared->clock.error = (float)EPSILON * (was == CONFIRM ? shared->redo.worst : shared->clock.inflated);
+                __syncwarp();
             }
             continue;
         }
         if (chain.at == chain.length) {
-            int before = chain.step;
+            int before = shared->clock.step;
             if (chain.end_of_block()) {
                 need = FINISH;
                 continue;
             }
             // Now and then: asking for the time takes long.
-            if ((shared->walk.pauses && chain.step != before) || ((++ticks & 127) == 0 && chain.late())) {
+            if ((shared->walk.pauses && shared->clock.step != before) || ((++ticks & 127) == 0 && chain.late())) {
                 chain.save(home, bytes);
                 return;
             }
