@@ -65,6 +65,12 @@ struct Inverse {
     // The first slot of this lane's pair in tile n.
     __device__ __forceinline__ int slot_of(int n) const { return 8 * n + 2 * c; }
 
+    // Here nothing is loaded from behind: the compiler would load so much ahead that registers have to be put away.
+    __device__ __forceinline__ static void pace() {
+        asm volatile("" ::: "memory");
+        __syncwarp();
+    }
+
     // A tile's transpose: a product with ones and zeros.
     __device__ __forceinline__ double2 turned(double2 p) const {
         double2 t = make_double2(0.0, 0.0);
@@ -78,23 +84,28 @@ struct Inverse {
 #pragma unroll
         for (int n = 0; n < T; n++) W[n][0] = W[n][1] = 0.0;
         const double2 (*g)[32] = shared->gathered;
-        // By diagonals: what follows each other adds to different W, and need not wait. (Bounds of loops are constants, or
-        // the compiler does not unroll them all.)
+        // By diagonals, a few tiles at a time: what follows each other adds to different W, and need not wait. (Bounds of
+        // loops are constants, or the compiler does not unroll them all.)
 #pragma unroll
         for (int d = 0; d < T; d++) {
 #pragma unroll
-            for (int n = 0; n < T; n++)
-                if (n >= d) tile_product(W[n][0], W[n][1], g[n - d][lane].x, get(n, n - d).x);
+            for (int first = 0; first < T; first += GROUP) {
+                if (first + GROUP <= d) continue;
 #pragma unroll
-            for (int n = 0; n < T; n++)
-                if (n >= d) tile_product(W[n][0], W[n][1], g[n - d][lane].y, get(n, n - d).y);
+                for (int n = first; n < first + GROUP; n++)
+                    if (n >= d && n < T) tile_product(W[n][0], W[n][1], g[n - d][lane].x, get(n, n - d).x);
 #pragma unroll
-            for (int n = 0; n < T; n++) {
-                if (d > 0 && n >= d) {
-                    double2 p = turned(get(n, n - d)), a = g[n][lane];
-                    tile_product(W[n - d][0], W[n - d][1], a.x, p.x);
-                    tile_product(W[n - d][0], W[n - d][1], a.y, p.y);
+                for (int n = first; n < first + GROUP; n++)
+                    if (n >= d && n < T) tile_product(W[n][0], W[n][1], g[n - d][lane].y, get(n, n - d).y);
+#pragma unroll
+                for (int n = first; n < first + GROUP; n++) {
+                    if (d > 0 && n >= d && n < T) {
+                        double2 p = turned(get(n, n - d)), a = g[n][lane];
+                        tile_product(W[n - d][0], W[n - d][1], a.x, p.x);
+                        tile_product(W[n - d][0], W[n - d][1], a.y, p.y);
+                    }
                 }
+                pace();
             }
         }
     }
@@ -166,6 +177,7 @@ struct Inverse {
                     tile_product(p.x, p.y, m <= n ? upper : lower, a[m]);
                     set(m <= n ? n : m, m, p);
                 }
+                if (m % GROUP == GROUP - 1 && m <= n) pace();
             }
         }
     }
