@@ -33,12 +33,13 @@ struct Chain : Inverse {
             __syncwarp();
             gather(k, false);
             __syncwarp();
-            double W[T][2], r_part, s_part;
+            double2 W[T];
+            double r_part, s_part;
             project(W);
             correlate(W, r_part, s_part);
             double r = shared->column[4 * q] - r_part, s = 1.0 - s_part, squares = 0.0;
 #pragma unroll
-            for (int n = 0; n < T; n++) squares += W[n][0] * W[n][0] + W[n][1] * W[n][1];
+            for (int n = 0; n < T; n++) squares += W[n].x * W[n].x + W[n].y * W[n].y;
             double size = sqrt((double)k) + 2.0 * flip_sum(squares);
 #pragma unroll
             for (int n = 0; n < T; n++) {
@@ -46,10 +47,10 @@ struct Chain : Inverse {
                 for (int e = 0; e < 2; e++) {
                     int m = slot_of(n) + e;
                     if (m < k) {
-                        double a = W[n][e] * shared->inverse[m];
-                        double r_new = r + shared->x[m] * a, s_new = s + W[n][e] * a;
+                        double w = e ? W[n].y : W[n].x, a = w * shared->inverse[m];
+                        double r_new = r + shared->x[m] * a, s_new = s + w * a;
                         double x_j = r_new * reciprocal(s_new), most = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j);
-                        if (!(s_new > edge)) most = s_new + unsure * (size + spread * W[n][e] * a) <= SINGULAR ? 0.0 : 1e300;
+                        if (!(s_new > edge)) most = s_new + unsure * (size + spread * w * a) <= SINGULAR ? 0.0 : 1e300;
                         gain[n][e] = fmaxf(gain[n][e], __double2float_ru(most));
                     }
                 }
@@ -136,10 +137,10 @@ struct Chain : Inverse {
     }
 
     // After an accepted flip, of which lane 0 has given account.
-    __device__ __forceinline__ void settle() {
+    __device__ __forceinline__ void settle(double new_energy, double bar) {
         quiet = 0;
         filtered = 0;
-        if (shared->clock.energy < shared->clock.bar) keep_best();
+        if (new_energy < bar) keep_best();
     }
 
     // G_jm of the accepted flip's column j and this lane's column m.
@@ -151,12 +152,12 @@ struct Chain : Inverse {
     }
 
     // Shows every lane the accepted flip: u, row i of P, and W_j, from the lanes that hold them.
-    __device__ __forceinline__ void publish(int i, int chosen, const double (&W)[T][2]) {
+    __device__ __forceinline__ void publish(int i, int chosen, const double2 (&W)[T]) {
         show_row(i, shared->u);
         if (q == chosen) {
 #pragma unroll
             for (int n = 0; n < T; n++)
-                *reinterpret_cast<double2 *>(shared->w + slot_of(n)) = make_double2(W[n][0], W[n][1]);
+                *reinterpret_cast<double2 *>(shared->w + slot_of(n)) = W[n];
         }
     }
 
@@ -209,15 +210,6 @@ struct Chain : Inverse {
         d_w = __shfl_sync(WHOLE, d_w, lane & 28), d_u = __shfl_sync(WHOLE, d_u, lane & 28);
     }
 
-    // The column of the accepted flip in its slot, with the numbers of a fold that go with it.
-    __device__ __forceinline__ void enter_column(u32 flip, int chosen) {
-        int i = flip >> 16;
-        order[k + (flip & 0xffff)] = order[i];
-        order[i] = (u16)shared->j[chosen];
-        shared->unit[i] = shared->column[4 * chosen + 1];
-        shared->left_out[i] = shared->column[4 * chosen + 2];
-    }
-
     // Looks at the next draws of the block, up to eight, and walks through them. Returns how many were dealt with.
     // `need` says whether P has to be computed anew, and `redo` for which flip.
     __device__ __forceinline__ int round(Need &need) {
@@ -230,15 +222,16 @@ struct Chain : Inverse {
         __syncwarp();
         gather(k, shared->hot);
         __syncwarp();
-        double W[T][2], r_part, s_part, w = 0.0;
+        double2 W[T];
+        double r_part, s_part, w = 0.0;
         project(W);
         correlate(W, r_part, s_part);
         // The lane that holds W_ij of a flip gives it to the flip's other lanes.
         double r = shared->column[4 * q] - r_part, s = 1.0 - s_part;
 #pragma unroll
         for (int n = 0; n < T; n++) {
-            if (slot == slot_of(n)) w = W[n][0];
-            if (slot == slot_of(n) + 1) w = W[n][1];
+            if (slot == slot_of(n)) w = W[n].x;
+            if (slot == slot_of(n) + 1) w = W[n].y;
         }
         w = __shfl_sync(WHOLE, w, 4 * q + ((slot & 7) >> 1));
         quiet += count;
@@ -268,8 +261,9 @@ struct Chain : Inverse {
             double2 inverses = numbers[0], ratios = numbers[1];
             double p_inverse = inverses.x, s_inverse = inverses.y, ratio = ratios.x, x_j = ratios.y;
             double *x = shared->x, x_i = x[i];
-            double new_x[PARTS], new_diagonal[PARTS];
+            double new_x[PARTS], new_diagonal[PARTS], d_w, d_u;
             int total = propose(i, u_i, w_j, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
+            products_behind(u_i, w_j, d_w, d_u);
             float worst = 0.0625f * (float)total - (float)(k - 1);
             if (!sure || !(worst <= (float)DELICATE)) {  // rarely
                 __syncwarp();
@@ -283,23 +277,28 @@ struct Chain : Inverse {
                 continue;
             }
             // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
-            float error = shared->clock.error + (float)EPSILON * worst;
+            Clock *clock = &shared->clock;
+            float error = clock->error + (float)EPSILON * worst;
+            int when = clock->number + (int)draw->at;
             if (error >= (float)DRIFT) {
                 need = CONFIRM;
-                if (lane == 0) shared->redo = {flip, shared->clock.number + (int)draw->at, worst};
+                if (lane == 0) shared->redo = {flip, when, worst};
                 count = chosen + 1;
                 break;
             }
-            bool more = chosen + 1 < count && !filtered;
-            double d_w = 0.0, d_u = 0.0;
-            if (more) products_behind(u_i, w_j, d_w, d_u);
+            // All lanes read, and lane 0 writes: so it needs no branch of its own.
+            double old_energy = clock->energy, energy = old_energy + numbers[2].x, bar = clock->bar;
+            double sum = clock->sum + old_energy * (double)(when - clock->mark);
+            int accepted = clock->accepted + 1;
+            u16 leaves = order[i], enters = (u16)shared->j[chosen];
+            double unit = shared->column[4 * chosen + 1], left_out = shared->column[4 * chosen + 2];
             __syncwarp();
             keep(new_x, new_diagonal);
-            __syncwarp();
             if (lane == 0) {
-                enter_column(flip, chosen);
-                account(shared->clock.number + (int)draw->at, shared->clock.energy + numbers[2].x);
-                shared->clock.error = error, shared->clock.inflated = worst;
+                clock->sum = sum, clock->mark = when, clock->accepted = accepted, clock->energy = energy;
+                clock->error = error, clock->inflated = worst;
+                order[k + (flip & 0xffff)] = leaves, order[i] = enters;
+                shared->unit[i] = unit, shared->left_out[i] = left_out;
             }
             if (c == (i >> 1 & 3)) reinterpret_cast<double *>(&shared->gathered[i >> 3][lane])[i & 1] = shares;
             __syncwarp();
@@ -314,9 +313,9 @@ struct Chain : Inverse {
             r += x_i * a - h * x_j;
             s += d_u * a - h * b;
             weight = weigh(slot, mine, r, s, w);
-            change(W, u_i, v_j, i, p_inverse, s_inverse, a, b);
-            if (worst > WORTH_REPAIR) repair_P(v_j, i, s_inverse);
-            settle();
+            change(W, u_i, v_j, p_inverse, s_inverse, a, b);
+            if (worst > WORTH_REPAIR) repair(W, v_j, i, s_inverse, b);
+            settle(energy, bar);
             votes = __ballot_sync(WHOLE, q > chosen && q < count && weight & 1);
             simple = __ballot_sync(WHOLE, weight & 2);
             __syncwarp();

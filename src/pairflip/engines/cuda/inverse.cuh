@@ -71,39 +71,45 @@ struct Inverse {
         __syncwarp();
     }
 
-    // A tile's transpose: a product with ones and zeros.
-    __device__ __forceinline__ double2 turned(double2 p) const {
-        double2 t = make_double2(0.0, 0.0);
-        tile_product(t.x, t.y, q == 2 * c ? 1.0 : 0.0, p.x);
-        tile_product(t.x, t.y, q == 2 * c + 1 ? 1.0 : 0.0, p.y);
-        return t;
-    }
-
-    // W[n][e] of this lane's flip for the slots slot_of(n) + e: W_j = P G_Sj.
-    __device__ __forceinline__ void project(double (&W)[T][2]) const {
+    // W[n] of this lane's flip for the slots slot_of(n) and slot_of(n) + 1: W_j = P G_Sj.
+    __device__ __forceinline__ void project(double2 (&W)[T]) const {
 #pragma unroll
-        for (int n = 0; n < T; n++) W[n][0] = W[n][1] = 0.0;
+        for (int n = 0; n < T; n++) W[n] = make_double2(0.0, 0.0);
         const double2 (*g)[32] = shared->gathered;
-        // By diagonals, a few tiles at a time: what follows each other adds to different W, and need not wait. (Bounds of
-        // loops are constants, or the compiler does not unroll them all.)
+        // By diagonals, a few tiles at a time: what follows each other adds to different W, and need not wait. A tile is
+        // multiplied and transposed, by a product with ones and zeros, at once. (Bounds of loops are constants, or the
+        // compiler does not unroll them all.)
+        const double even = q == 2 * c ? 1.0 : 0.0, odd = q == 2 * c + 1 ? 1.0 : 0.0;
 #pragma unroll
-        for (int d = 0; d < T; d++) {
+        for (int n = 0; n < T; n++) tile_product(W[n].x, W[n].y, g[n][lane].x, get(n, n).x);
+#pragma unroll
+        for (int n = 0; n < T; n++) tile_product(W[n].x, W[n].y, g[n][lane].y, get(n, n).y);
+#pragma unroll
+        for (int d = 1; d < T; d++) {
 #pragma unroll
             for (int first = 0; first < T; first += GROUP) {
                 if (first + GROUP <= d) continue;
+                double2 turned[GROUP];
 #pragma unroll
-                for (int n = first; n < first + GROUP; n++)
-                    if (n >= d && n < T) tile_product(W[n][0], W[n][1], g[n - d][lane].x, get(n, n - d).x);
+                for (int e = 0; e < GROUP; e++) {
+                    int n = first + e;
+                    turned[e] = make_double2(0.0, 0.0);
+                    if (n >= d && n < T) tall_product(W[n], turned[e], g[n - d][lane].x, even, get(n, n - d).x);
+                }
 #pragma unroll
-                for (int n = first; n < first + GROUP; n++)
-                    if (n >= d && n < T) tile_product(W[n][0], W[n][1], g[n - d][lane].y, get(n, n - d).y);
+                for (int e = 0; e < GROUP; e++) {
+                    int n = first + e;
+                    if (n >= d && n < T) tall_product(W[n], turned[e], g[n - d][lane].y, odd, get(n, n - d).y);
+                }
 #pragma unroll
-                for (int n = first; n < first + GROUP; n++) {
-                    if (d > 0 && n >= d && n < T) {
-                        double2 p = turned(get(n, n - d)), a = g[n][lane];
-                        tile_product(W[n - d][0], W[n - d][1], a.x, p.x);
-                        tile_product(W[n - d][0], W[n - d][1], a.y, p.y);
-                    }
+                for (int e = 0; e < GROUP; e++) {
+                    int n = first + e;
+                    if (n >= d && n < T) tile_product(W[n - d].x, W[n - d].y, g[n][lane].x, turned[e].x);
+                }
+#pragma unroll
+                for (int e = 0; e < GROUP; e++) {
+                    int n = first + e;
+                    if (n >= d && n < T) tile_product(W[n - d].x, W[n - d].y, g[n][lane].y, turned[e].y);
                 }
                 pace();
             }
@@ -111,13 +117,13 @@ struct Inverse {
     }
 
     // G_jS x and G_jS W.
-    __device__ __forceinline__ void correlate(const double (&W)[T][2], double &r, double &s) const {
+    __device__ __forceinline__ void correlate(const double2 (&W)[T], double &r, double &s) const {
         r = s = 0.0;
 #pragma unroll
         for (int n = 0; n < T; n++) {
             double2 g = shared->gathered[n][lane], x = pair_at(shared->x + slot_of(n));
             r += g.x * x.x + g.y * x.y;
-            s += g.x * W[n][0] + g.y * W[n][1];
+            s += g.x * W[n].x + g.y * W[n].y;
         }
         r = flip_sum(r);
         s = flip_sum(s);
@@ -184,7 +190,7 @@ struct Inverse {
 
     // After an accepted flip: P += v v^T / s - u u^T / p, and W of the flips behind: W_m -= u W_im / p + v h_m / s', with
     // a = W_im / p and b = h_m / s'.
-    __device__ __forceinline__ void change(double (&W)[T][2], const double *u, const double *v, int i, double p_inverse,
+    __device__ __forceinline__ void change(double2 (&W)[T], const double *u, const double *v, double p_inverse,
                                            double s_inverse, double a, double b) {
         const double *vector = (c & 1 ? v : u) + q;
         double factor = c == 0 ? -a : c == 1 ? -b : 0.0, scale = c == 0 ? -p_inverse : c == 1 ? s_inverse : 0.0;
@@ -192,18 +198,17 @@ struct Inverse {
 #pragma unroll
         for (int n = 0; n < T; n++) entry[n] = vector[8 * n];
 #pragma unroll
-        for (int n = 0; n < T; n++) {
-            tile_product(W[n][0], W[n][1], factor, entry[n]);
-            W[n][0] = slot_of(n) == i ? b : W[n][0];
-            W[n][1] = slot_of(n) + 1 == i ? b : W[n][1];
-        }
+        for (int n = 0; n < T; n++) tile_product(W[n].x, W[n].y, factor, entry[n]);
         add_products(entry, scale);
     }
 
-    // Row and column i of P after the flip are -v / s; what is left there of a large P, by rounding, is taken away.
-    __device__ __forceinline__ void repair_P(const double *v, int i, double s_inverse) {
+    // Row and column i of P after the flip are -v / s, and W_i is b; what is left there of large P and W, by rounding, is
+    // taken away.
+    __device__ __forceinline__ void repair(double2 (&W)[T], const double *v, int i, double s_inverse, double b_i) {
 #pragma unroll
         for (int n = 0; n < T; n++) {
+            W[n].x = slot_of(n) == i ? b_i : W[n].x;
+            W[n].y = slot_of(n) + 1 == i ? b_i : W[n].y;
             int special = i >> 3;
             asm volatile("" : "+r"(special));  // or the compiler splits the loop there, and P leaves the registers
 #pragma unroll
@@ -268,12 +273,13 @@ struct Inverse {
             __syncwarp();
             gather(found, false);
             double a = shared->column[2], d = shared->column[1], r = shared->column[0], s = 1.0;
-            double W[T][2], r_part, s_part;
+            double2 W[T];
+            double r_part, s_part;
             project(W);
             correlate(W, r_part, s_part);
             if (q == 0) {
 #pragma unroll
-                for (int n = 0; n < T; n++) *reinterpret_cast<double2 *>(w + slot_of(n)) = make_double2(W[n][0], W[n][1]);
+                for (int n = 0; n < T; n++) *reinterpret_cast<double2 *>(w + slot_of(n)) = W[n];
             }
             __syncwarp();
             r -= r_part;

@@ -4,7 +4,7 @@ typedef unsigned short u16;
 
 constexpr int T = TILES, CPB = CHAINS, NEAR = NEAR_TILES;
 constexpr int K8 = 8 * T, TRIANGLE = T * (T + 1) / 2;   // tiles of the lower half of P
-constexpr int GROUP = 3;  // tiles that are worked on together
+constexpr int GROUP = 2;  // tiles that are worked on together
 constexpr int FAR = NEAR < TRIANGLE ? TRIANGLE - NEAR : 1;
 #define PARTS ((K8 + 31) / 32)              // slots that each lane looks after
 constexpr u32 WHOLE = 0xffffffffu;

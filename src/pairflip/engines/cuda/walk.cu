@@ -55,9 +55,10 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 active = false;
             } else {
                 if (was == CONFIRM) {
+                    double bar = shared->clock.bar;
                     if (chain.lane == 0) chain.account(shared->redo.when, energy);
                     __syncwarp();
-                    chain.settle();
+                    chain.settle(energy, bar);
                 }
                 // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
                 __syncwarp();
@@ -164,14 +165,15 @@ flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scra
         __syncwarp();
         chain.gather(k, false);
         __syncwarp();
-        double W[T][2], r, s;
+        double2 W[T];
+        double r, s;
         chain.project(W);
         chain.correlate(W, r, s);
         int place = first + chain.q;
         if (place < outside) {
             double *row = rows + (size_t)place * (K8 + 2);
             for (int n = 0; n < T; n++)
-                for (int e = 0; e < 2; e++) row[chain.slot_of(n) + e] = W[n][e];
+                row[chain.slot_of(n)] = W[n].x, row[chain.slot_of(n) + 1] = W[n].y;
             if (chain.c == 0) row[K8] = shared->column[4 * chain.q] - r, row[K8 + 1] = 1.0 - s;
         }
     }
