@@ -166,19 +166,22 @@ struct Chain : Inverse {
     __device__ __forceinline__ int propose(int i, const double *u_i, const double *w_j, double *v_j, double p_inverse,
                                            double s_inverse, double ratio, double x_j, double x_i, double (&new_x)[PARTS],
                                            double (&new_diagonal)[PARTS]) const {
-        const double *x = shared->x, *diagonal = shared->diagonal;
+        double u[PARTS], v[PARTS];
         int total = 0;
+#pragma unroll
+        for (int e = 0; e < PARTS; e++) {  // all is read before anything is written
+            int m = min(lane + 32 * e, K8 - 1);
+            u[e] = u_i[m], v[e] = w_j[m], new_x[e] = shared->x[m], new_diagonal[e] = shared->diagonal[m];
+        }
 #pragma unroll
         for (int e = 0; e < PARTS; e++) {
             int m = lane + 32 * e;
-            if (m < K8) {
-                double u_m = u_i[m], scaled = u_m * p_inverse, v_m = m == i ? -1.0 : fma(-ratio, u_m, w_j[m]);
-                v_j[m] = v_m;
-                new_diagonal[e] = fma(v_m * s_inverse, v_m, fma(-scaled, u_m, diagonal[m]));
-                new_x[e] = fma(-v_m, x_j, fma(-scaled, x_i, x[m]));
-                if (m == i) new_diagonal[e] = s_inverse, new_x[e] = x_j;
-                total += sixteenths(new_diagonal[e]);
-            }
+            double scaled = u[e] * p_inverse;
+            v[e] = m == i ? -1.0 : fma(-ratio, u[e], v[e]);
+            new_diagonal[e] = fma(v[e] * s_inverse, v[e], fma(-scaled, u[e], new_diagonal[e]));
+            new_x[e] = fma(-v[e], x_j, fma(-scaled, x_i, new_x[e]));
+            if (m == i) new_diagonal[e] = s_inverse, new_x[e] = x_j;
+            if (m < K8) v_j[m] = v[e], total += sixteenths(new_diagonal[e]);
         }
         return __reduce_add_sync(WHOLE, total);
     }

@@ -71,45 +71,40 @@ struct Inverse {
         __syncwarp();
     }
 
-    // W[n] of this lane's flip for the slots slot_of(n) and slot_of(n) + 1: W_j = P G_Sj.
-    __device__ __forceinline__ void project(double2 (&W)[T]) const {
+    // A tile's transpose: a product with ones and zeros.
+    __device__ __forceinline__ double2 turned(double2 p) const {
+        double2 t = make_double2(0.0, 0.0);
+        tile_product(t.x, t.y, q == 2 * c ? 1.0 : 0.0, p.x);
+        tile_product(t.x, t.y, q == 2 * c + 1 ? 1.0 : 0.0, p.y);
+        return t;
+    }
+
+    // W[n] of this lane's flip for the slots slot_of(n) and slot_of(n) + 1: W_j = P G_Sj. Only the first `rows` rows of tiles
+    // are not zero.
+    __device__ __forceinline__ void project(double2 (&W)[T], int rows = T) const {
 #pragma unroll
         for (int n = 0; n < T; n++) W[n] = make_double2(0.0, 0.0);
         const double2 (*g)[32] = shared->gathered;
-        // By diagonals, a few tiles at a time: what follows each other adds to different W, and need not wait. A tile is
-        // multiplied and transposed, by a product with ones and zeros, at once. (Bounds of loops are constants, or the
-        // compiler does not unroll them all.)
-        const double even = q == 2 * c ? 1.0 : 0.0, odd = q == 2 * c + 1 ? 1.0 : 0.0;
+        // A few tiles at a time. (Bounds of loops are constants, or the compiler does not unroll them all.)
 #pragma unroll
-        for (int n = 0; n < T; n++) tile_product(W[n].x, W[n].y, g[n][lane].x, get(n, n).x);
-#pragma unroll
-        for (int n = 0; n < T; n++) tile_product(W[n].x, W[n].y, g[n][lane].y, get(n, n).y);
-#pragma unroll
-        for (int d = 1; d < T; d++) {
+        for (int n = 0; n < T; n++) {
+            if (n >= rows) break;
+            double2 g_n = g[n][lane];
 #pragma unroll
             for (int first = 0; first < T; first += GROUP) {
-                if (first + GROUP <= d) continue;
-                double2 turned[GROUP];
+                if (first > n) continue;
 #pragma unroll
-                for (int e = 0; e < GROUP; e++) {
-                    int n = first + e;
-                    turned[e] = make_double2(0.0, 0.0);
-                    if (n >= d && n < T) tall_product(W[n], turned[e], g[n - d][lane].x, even, get(n, n - d).x);
+                for (int b = first; b < first + GROUP; b++) {
+                    if (b <= n) tile_product(W[n].x, W[n].y, g[b][lane].x, get(n, b).x);
+                    if (b <= n) tile_product(W[n].x, W[n].y, g[b][lane].y, get(n, b).y);
                 }
 #pragma unroll
-                for (int e = 0; e < GROUP; e++) {
-                    int n = first + e;
-                    if (n >= d && n < T) tall_product(W[n], turned[e], g[n - d][lane].y, odd, get(n, n - d).y);
-                }
-#pragma unroll
-                for (int e = 0; e < GROUP; e++) {
-                    int n = first + e;
-                    if (n >= d && n < T) tile_product(W[n - d].x, W[n - d].y, g[n][lane].x, turned[e].x);
-                }
-#pragma unroll
-                for (int e = 0; e < GROUP; e++) {
-                    int n = first + e;
-                    if (n >= d && n < T) tile_product(W[n - d].x, W[n - d].y, g[n][lane].y, turned[e].y);
+                for (int b = first; b < first + GROUP; b++) {
+                    if (b < n) {
+                        double2 p = turned(get(n, b));
+                        tile_product(W[b].x, W[b].y, g_n.x, p.x);
+                        tile_product(W[b].x, W[b].y, g_n.y, p.y);
+                    }
                 }
                 pace();
             }
@@ -152,10 +147,21 @@ struct Inverse {
         shared->column[lane] = mine;
         __syncwarp();
         const double d = shared->column[4 * q + 1], a = shared->column[4 * q + 2];
+        // Some are read, then written: the compiler must believe that what is written changes what is read.
 #pragma unroll
-        for (int n = 0; n < T; n++) {
-            double2 unit = pair_at(shared->unit + slot_of(n)), out = pair_at(shared->left_out + slot_of(n));
-            shared->gathered[n][lane] = make_double2(value[n].x * (d * unit.x) - a * out.x, value[n].y * (d * unit.y) - a * out.y);
+        for (int first = 0; first < T; first += 4) {
+            double2 unit[4], out[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (first + e < T) unit[e] = pair_at(shared->unit + slot_of(first + e)), out[e] = pair_at(shared->left_out + slot_of(first + e));
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int n = first + e;
+                if (n < T) {
+                    double2 g = value[n < T ? n : 0];
+                    shared->gathered[n < T ? n : 0][lane] = make_double2(g.x * (d * unit[e].x) - a * out[e].x, g.y * (d * unit[e].y) - a * out[e].y);
+                }
+            }
         }
         if (between) {
 #pragma unroll
@@ -235,20 +241,28 @@ struct Inverse {
 
     // Row i of P, which is in a row of tiles up to the diagonal and in a column of tiles below.
     __device__ __forceinline__ void show_row(int i, double *row) const {
-        u32 chosen = 1u << (i >> 3);  // a bit: of n == i >> 3 the compiler makes one branch for all n, and P leaves the registers
+        const int special = i >> 3, in_tile = i & 7;
+        u32 chosen = 1u << special;  // a bit: of n == special the compiler makes one branch for all n, and P leaves the registers
 #pragma unroll
         for (int n = 0; n < T; n++) {
-            if (chosen >> n & 1) {
+            if (tile(n, 0) < NEAR && chosen >> n & 1) {
 #pragma unroll
                 for (int b = 0; b < T; b++)
-                    if (b <= n && q == (i & 7)) *reinterpret_cast<double2 *>(row + 8 * b + 2 * c) = get(n, b);
+                    if (b <= n && tile(n, b) < NEAR && q == in_tile) *reinterpret_cast<double2 *>(row + 8 * b + 2 * c) = get(n, b);
 #pragma unroll
                 for (int m = 0; m < T; m++) {
-                    if (m <= n) continue;
+                    if (m <= n || tile(m, n) >= NEAR) continue;
                     double2 p = get(m, n);
-                    if (c == (i >> 1 & 3)) row[8 * m + q] = i & 1 ? p.y : p.x;
+                    if (c == in_tile >> 1) row[8 * m + q] = i & 1 ? p.y : p.x;
                 }
             }
+        }
+        if (NEAR == TRIANGLE) return;
+#pragma unroll
+        for (int e = 0; e < PARTS; e++) {
+            int m = lane + 32 * e, other = m >> 3, at = other <= special ? tile(special, other) : tile(other, special);
+            int entry = other <= special ? 8 * in_tile + (m & 7) : 8 * (m & 7) + in_tile;
+            if (m < K8 && at >= NEAR) row[m] = reinterpret_cast<const double *>(shared->tile[at - NEAR])[entry];
         }
     }
 
@@ -275,7 +289,7 @@ struct Inverse {
             double a = shared->column[2], d = shared->column[1], r = shared->column[0], s = 1.0;
             double2 W[T];
             double r_part, s_part;
-            project(W);
+            project(W, (found + 7) / 8);
             correlate(W, r_part, s_part);
             if (q == 0) {
 #pragma unroll
