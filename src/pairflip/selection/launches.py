@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from pairflip.losses.held_out import loo_stack, without_one_row
 from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.philox import address_keys
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
-from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
+from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work
 from pairflip.selection.walks import fold_view, gram_of, outcome, plans, temperatures
 
 Numbers = NDArray[np.int64]
@@ -48,7 +48,7 @@ def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
     batch: Batch = []
     filled, made, target = 0.0, 0, min(_LAUNCH_NS, _LEAST_NS)
     for job, (work, tasks) in enumerate(jobs):
-        table = np.fromiter(chain.from_iterable(tasks), np.int64, 4 * len(tasks)).reshape(-1, 4)
+        table = Tasks.of(tasks).table
         each = np.array([work.nanoseconds(size, 1) for size in work.sizes])
         upto = np.cumsum(each[np.searchsorted(work.sizes, table[:, 0])] * (table[:, 3] - table[:, 2]))
         first, done = 0, 0.0
@@ -119,7 +119,7 @@ def _holds(engine: Any, work: Work, size: int) -> bool:
 
 def tasks_of(table: Numbers) -> list[Task]:
     """Rows (size, fold, first, last) as tasks."""
-    return [Task(*row) for row in table.tolist()]
+    return list(Tasks(table))
 
 
 def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numbers]:

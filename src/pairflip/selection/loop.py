@@ -14,7 +14,7 @@ from pairflip.selection.hands import Hands
 from pairflip.selection.journal import Found, Journal
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.progress import SelectionProgress, Show
-from pairflip.selection.tasks import Task, Work, identity, missing
+from pairflip.selection.tasks import Tasks, Work, identity, missing
 
 Folder = str | os.PathLike[str]
 
@@ -27,12 +27,12 @@ class RunningJob:
     folder: Folder | None
     book: Journal | None
     found: Found
-    tasks: list[Task]
+    tasks: Tasks
 
     @property
     def left(self) -> int:
         """Chains that remain."""
-        return sum(task.last - task.first for task in self.tasks)
+        return self.tasks.chains
 
     def notes(self, hands: Hands) -> list[str]:
         """What a reader of the result should know about how it was computed."""
