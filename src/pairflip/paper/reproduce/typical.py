@@ -101,7 +101,7 @@ def cooling(betas: Floats, rho: float, alpha: float) -> Floats:
     (T,)
         :math:`\epsilon = \langle E \rangle / M` at each of them.
     """
-    known = _COOLING.pop((betas.tobytes(), rho, alpha), None)
+    known = _COOLING.get((betas.tobytes(), rho, alpha))  # the same for every N
     return curve_over_beta(betas, rho, model_at(alpha)).epsilon if known is None else known
 
 
