@@ -1,4 +1,4 @@
-"""What does not need the walks, done by other processes while a device walks: the theory, and section III.
+"""What other processes do while a device walks, the theory and section III, and the figures in the end.
 
 In threads, the many small arrays of the theory would wait for each other, and for what judges the device's answers.
 Results are the same; where processes cannot be started, everything is computed here when it is asked for.
@@ -21,6 +21,8 @@ from pairflip.paper.reproduce.own import Factors, Truth
 from pairflip.paper.reproduce.typical import Levels
 from pairflip.paper.reproduce.walks import MODEL, SCHEDULE, PlantedProblem
 
+Rows = Sequence[dict[str, Any]]
+
 
 class Ahead:
     """Other processes, if there are to be any, and what they have been asked."""
@@ -28,6 +30,7 @@ class Ahead:
     def __init__(self, processes: int) -> None:
         self._pool: Any = None
         self._theory: list[tuple[tuple[PlantedProblem, ...], Callable[[], SolvedTheory]]] = []
+        self._figures: dict[str, Callable[[], dict[str, bytes]]] = {}
         if processes:
             from joblib.externals.loky import ProcessPoolExecutor
 
@@ -89,10 +92,40 @@ class Ahead:
                 typical.remember_cooling(steps, rho, alpha, epsilon)
         self._theory.clear()
 
+    def draw(self, part: str, rows: Rows, theory: Rows) -> None:
+        """Have a figure drawn, once.
+
+        Parameters
+        ----------
+        part, rows, theory
+            As in `images`.
+        """
+        if self._pool is not None and part not in self._figures:
+            self._figures[part] = self.call(images, part, rows, theory)
+
+    def figures(self) -> dict[str, dict[str, bytes]]:
+        """All figures that were drawn; none where there are no other processes."""
+        return {part: drawn() for part, drawn in self._figures.items()}
+
+
+def images(part: str, rows: Rows, theory: Rows) -> dict[str, bytes]:
+    """A figure as SVG and PNG: `drawing.images`, which is loaded where figures are drawn, and not before.
+
+    Parameters
+    ----------
+    part, rows, theory
+        As there.
+    """
+    from pairflip.paper.reproduce import drawing
+
+    return drawing.images(part, rows, theory)
+
 
 def _step_back() -> None:
-    """Leave the processor to whoever feeds the device, and one thread to BLAS."""
+    """Leave the processor to whoever feeds the device, and one thread to BLAS; load what draws the figures."""
     from threadpoolctl import threadpool_limits
+
+    from pairflip.paper.reproduce import drawing  # noqa: F401
 
     if hasattr(os, "nice"):
         os.nice(10)
