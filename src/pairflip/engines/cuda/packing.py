@@ -79,13 +79,15 @@ class Packed:
         # By identity: whoever calls holds the problems and schedules for as long as this table lives.
         problems = id(forms), id(walks.which), part.forms.start, part.forms.stop
         add = self._doubles.add
-        here["b"] = add((*problems, "b"), lambda: forms.b[which]) + 8 * n * at
-        here["unit"] = add((*problems, "unit"), lambda: forms.unit[which]) + 8 * n * at
+        # All of them, in their order, as in most parts: nothing is copied here.
+        some = slice(None) if np.array_equal(which, np.arange(len(forms.yy))) else which
+        here["b"] = add((*problems, "b"), lambda: forms.b[some]) + 8 * n * at
+        here["unit"] = add((*problems, "unit"), lambda: forms.unit[some]) + 8 * n * at
         if forms.left_out is None:
             self._nothing_left_out[rows] = True
         else:
             left_out = forms.left_out
-            here["left_out"] = add((*problems, "left_out"), lambda: left_out[which]) + 8 * n * at
+            here["left_out"] = add((*problems, "left_out"), lambda: left_out[some]) + 8 * n * at
         own = walks.betas.ndim == 2
         betas = walks.betas[part.forms] if own else walks.betas
         # A schedule in absolute temperatures is the same for all problems of a group, whose arrays are not.
