@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +72,10 @@ def open_job(
     return RunningJob(work, folder, book, found, missing(work, found.done, shard))
 
 
-def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progress: Show) -> Iterator[int]:
+def walk_jobs(
+    stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progress: Show,
+    early: Callable[[int, int], None] = lambda _job, _size: None,
+) -> Iterator[int]:  # fmt: skip
     """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one.
 
     Parameters
@@ -85,6 +88,8 @@ def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progre
         Who does it.
     progress
         As in `select_size`.
+    early : callable
+        Is told job and size where all folds of a size come at once, before the job is done.
     """
     left = [job.left for job in jobs]
     show = None
@@ -95,6 +100,9 @@ def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progre
         )
     for index, outcomes in hands.outcomes([(job.work, job.tasks) for job in jobs], None if show is None else show.tick):
         _take(jobs[index], outcomes)
+        for outcome in outcomes:
+            if isinstance(outcome, FoldsOutcome) and outcome.covers(jobs[index].work):
+                early(index, outcome.size)
         if show is not None:
             show.advance(outcomes)
         left[index] -= sum(outcome.n_chains for outcome in outcomes)
