@@ -176,6 +176,7 @@ def _ask(ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Dra
     drawn : sequence of Drawn
         The problems of figure 3.
     """
+    ahead.compile()
     how = settings.scale, settings.seed, settings.engine, settings.n_jobs
     section = ahead.call(section3.collect, *how) if "section3" in wanted else lambda: None
     for problems, sizes in drawn:
