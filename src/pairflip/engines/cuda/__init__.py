@@ -37,6 +37,7 @@ from pairflip.engines.cuda.device import (
 )
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
+from pairflip.engines.cuda.packing import keep_what_is_sent
 from pairflip.engines.cuda.searches import run_searches, search_refusal
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
 from pairflip.engines.exchange import LadderPlan, LadderResult
@@ -204,12 +205,13 @@ class CudaEngine:
             for at, each in enumerate(together):
                 if not open_parts[at]:
                     ready(at, ManyWalked.room(each))
-            for group in groups:
-                for part, walked in run_group(together, group, matrices, tick, self._slice_ns):
-                    pieces[part.walks].append((part, walked))
-                    open_parts[part.walks] -= 1
-                    if not open_parts[part.walks]:
-                        ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
+            with keep_what_is_sent():
+                for group in groups:
+                    for part, walked in run_group(together, group, matrices, tick, self._slice_ns):
+                        pieces[part.walks].append((part, walked))
+                        open_parts[part.walks] -= 1
+                        if not open_parts[part.walks]:
+                            ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
 
     def refuses_search(self, gram: Gram, largest: int) -> str | None:
         """Why the device cannot search supports of up to `largest` columns, in one sentence; None when it can."""

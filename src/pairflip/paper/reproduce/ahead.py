@@ -43,7 +43,7 @@ class Ahead:
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool.shutdown(wait=False, kill_workers=True)  # at the end of the process they are gone
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
         """Have a function called; what is returned gives its result."""
