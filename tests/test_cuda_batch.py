@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import numpy as np
@@ -305,7 +306,14 @@ def test_all_devices_walk_and_every_pair_gets_its_own_answer(pretend_device, dev
     monkeypatch.setattr(cuda, "why_unavailable", lambda: None)
     monkeypatch.setattr(device, "_streams", {})
     compiled, used, kernel = [], set(), launch._walk
-    monkeypatch.setattr(cuda, "request", lambda size, far: compiled.append(size))
+
+    def request(size, far):
+        compiled.append(size)
+        done = Future()
+        done.set_result(None)
+        return done
+
+    monkeypatch.setattr(cuda, "request", request)
 
     def on_device(*arguments):
         used.add(FakePlace().id)
@@ -386,3 +394,16 @@ def test_engines_share_the_inflation_at_which_only_the_columns_decide():
 
 def test_engines_share_the_limit_of_a_singular_support():
     assert written("SINGULAR") == SINGULAR
+
+
+def test_the_first_size_class_that_is_compiled_is_walked_first(monkeypatch):
+    compiling = {size: Future() for size in (24, 16, 8)}
+    monkeypatch.setattr(cuda, "request", lambda size, far: compiling[size.largest])
+    gram = make_walks(chains=1)[0][0]
+    groups = [SimpleNamespace(k=k, forms=SimpleNamespace(root=gram)) for k in (20, 12, 3)]
+    compiling[16].set_result(None)
+    assert cuda._compiled_first(groups) == 1
+    compiling[8].set_result(None)
+    assert cuda._compiled_first([groups[0], groups[2]]) == 1
+    compiling[24].set_result(None)
+    assert cuda._compiled_first(groups) == 0

@@ -6,9 +6,11 @@ import pytest
 from cuda_emulator import device
 from pairflip import SubsetProblem, datasets, temper
 from pairflip.engines import WalkPlan
-from pairflip.engines.cuda import CudaEngine
+from pairflip.engines.cuda import CudaEngine, packing
 from pairflip.engines.cuda import device as real_device
 from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.together import Forms, ManyWalks
+from pairflip.losses.one_row_out import OneRowOut
 from pairflip.philox import chain_keys
 from test_engine_cuda import same
 
@@ -42,6 +44,29 @@ def some_walks():
 def test_what_is_put_away_between_launches_changes_no_bit(device):
     pairs = some_walks()
     assert same(*(CudaEngine(slice_ns=ns).walk(pairs) for ns in (10**9, 10**6)))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_groups_share_is_sent_once_and_changes_no_bit(device, monkeypatch, own):
+    """Two size classes on the same folds, cooled alike, or (`own`) every fold and size with a schedule of its own."""
+    data = datasets.make_planted(N=30, alpha=1.5, seed=2)
+    forms, which = Forms.without_rows(OneRowOut.of(SubsetProblem(data.X, data.y), np.arange(3))), np.arange(3)
+    betas, flips = np.array([2.0, 50.0]), np.array([40, 40])
+    walks = []
+    for k in (3, 12):
+        keys = np.stack([chain_keys(0, k, fold, range(2)) for fold in range(3)])
+        walks.append(ManyWalks(forms, which, k, betas * k * np.ones((3, 1)) if own else betas, flips, keys))
+    sent, upload = [], packing._Packer.upload
+    monkeypatch.setattr(packing._Packer, "upload", lambda self: sent.append(self._dtype.name) or upload(self))
+    alone, together = {}, {}
+    for k, each in enumerate(walks):
+        CudaEngine().walk_many([each], lambda _, walked, k=k: alone.update({k: walked}))
+    assert sent.count("float64") == 2
+    CudaEngine().walk_many(walks, together.__setitem__)
+    assert sent.count("float64") == (4 if own else 3)
+    for k in alone:
+        for name in ("support", "best_support", "final_energy", "refreshes"):
+            np.testing.assert_array_equal(getattr(together[k], name), getattr(alone[k], name))
 
 
 def test_two_devices_share_the_chains_and_change_no_bit(device):

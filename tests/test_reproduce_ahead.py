@@ -59,8 +59,8 @@ def test_what_was_solved_ahead_is_not_solved_again(monkeypatch):
 
     for module, name in ((typical, "_levels"), (typical, "curve_over_beta"), (own, "solve_factors")):
         monkeypatch.setattr(module, name, again)
-    curves, epsilon, epsilon_g = fig1.collect([walks]), points_of(walks, "epsilon"), points_of(walks, "epsilon_g")
-    for one, other in zip(alone[0], curves, strict=True):
+    curves, epsilon, epsilon_g = fig1.collect([walks] * 2), points_of(walks, "epsilon"), points_of(walks, "epsilon_g")
+    for one, other in zip(alone[0] * 2, curves, strict=True):
         assert one.theory.tobytes() == other.theory.tobytes()
         assert one.factor.tobytes() == other.factor.tobytes()
     assert alone[1].matched.tobytes() == epsilon.matched.tobytes()

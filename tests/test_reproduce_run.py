@@ -10,7 +10,8 @@ import pytest
 from _cli import invoke, plain, run, write_csv
 from pairflip.paper.reproduce import PARTS, SCALES, RunScale, Settings, reproduce
 from pairflip.paper.reproduce import run as running
-from pairflip.paper.reproduce.supernova import TARGET, Runs, read_problem
+from pairflip.paper.reproduce.parts import FILES, TARGET
+from pairflip.paper.reproduce.supernova import Runs, read_problem
 from pairflip.paper.reproduce.walks import cross_validate, walk
 
 MICRO = RunScale(
@@ -59,7 +60,7 @@ def test_every_part_has_its_files(folder):
     names = {path.name for path in folder.iterdir()}
     expected = {f"{part}.csv" for part in PARTS} | {f"{part}.{kind}" for part in FIGURES for kind in ("svg", "png")}
     assert names == expected | {"theory.csv", "run.json", "verdict.json"}
-    assert names <= running.FILES
+    assert names <= FILES
 
 
 def test_points_are_complete(folder):

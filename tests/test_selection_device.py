@@ -180,7 +180,7 @@ class Failing(Batches):
 
 @pytest.mark.parametrize("cv", ["loo", 4])
 def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, monkeypatch):
-    monkeypatch.setattr(launches, "_LEAST_NS", 1e7)
+    monkeypatch.setattr(launches, "_LEAST_NS", 1e6)
     problem, engine = SubsetProblem(tables[0].X, tables[0].y), Failing()
     curve = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
     assert len(engine.batches) > 1

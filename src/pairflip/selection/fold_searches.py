@@ -24,7 +24,7 @@ from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.search.certain import best_support
 from pairflip.selection.launches import Batch, Numbers, run_seconds, tasks_of
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
-from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
+from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work
 from pairflip.selection.walks import (
     Halted,
     Outcome,
@@ -62,7 +62,7 @@ def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
     batch: Batch = []
     room = _FOLDS
     for job, (_, tasks) in enumerate(jobs):
-        table = np.array(tasks, dtype=np.int64).reshape(-1, 4)
+        table = Tasks.of(tasks).table
         table = table[np.argsort(table[:, 1], kind="stable")]
         starts = np.flatnonzero(np.diff(table[:, 1], prepend=-2))  # where a fold begins
         first = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from pairflip.losses.held_out import loo_stack, without_one_row
 from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.philox import address_keys
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
-from pairflip.selection.tasks import ALL_ROWS, Job, Task, Work
+from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work
 from pairflip.selection.walks import fold_view, gram_of, outcome, plans, temperatures
 
 Numbers = NDArray[np.int64]
@@ -32,9 +32,9 @@ Batch = list[tuple[int, Numbers]]
 """Of some jobs, by their numbers, tasks as rows (size, fold, first, last)."""
 
 _LAUNCH_NS = 2e12  # of one CPU core: some seconds of a device, so that the last chains of a launch matter little
-_LEAST_NS = 3e11  # below it a launch does not fill a device, or not for long
-_PARTS = 4  # of what is left, at least, where they are not too small: little is left to be judged at the end
-_SOON = 2  # the first launches are small, too: a device waits for the first
+_LEAST_NS = 5e11  # below it a launch does not fill a device for long
+_PARTS = 2  # of what is left, at least, where they are not too small: the lanes of a device end together
+_FIRST_NS = 3e11  # a device waits for the first; each is twice the last, so that lanes do not pause together later on
 
 
 def run_seconds(work: Work) -> float:
@@ -44,13 +44,13 @@ def run_seconds(work: Work) -> float:
 
 def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
     """All tasks, in parts that keep a device busy for some seconds."""
-    left = 1e9 * sum(run_seconds(work) for work, _ in jobs)
+    tables = [Tasks.of(tasks).table for _, tasks in jobs]
+    costs = [_costs(work, table) for (work, _), table in zip(jobs, tables, strict=True)]
+    left = sum(float(upto[-1]) for upto in costs if upto.size)
     batch: Batch = []
-    filled, made, target = 0.0, 0, min(_LAUNCH_NS, _LEAST_NS)
-    for job, (work, tasks) in enumerate(jobs):
-        table = np.fromiter(chain.from_iterable(tasks), np.int64, 4 * len(tasks)).reshape(-1, 4)
-        each = np.array([work.nanoseconds(size, 1) for size in work.sizes])
-        upto = np.cumsum(each[np.searchsorted(work.sizes, table[:, 0])] * (table[:, 3] - table[:, 2]))
+    filled, growing = 0.0, _FIRST_NS
+    target = _target(left, growing)
+    for job, (table, upto) in enumerate(zip(tables, costs, strict=True)):
         first, done = 0, 0.0
         while first < len(table):
             last = min(int(np.searchsorted(upto, done + target - filled)) + 1, len(table))
@@ -59,11 +59,22 @@ def launches(jobs: Sequence[Job]) -> Iterator[Batch]:
             first, done = last, float(upto[last - 1])
             if filled >= target:
                 yield batch
-                batch, filled, made, left = [], 0.0, made + 1, left - filled
-                if made >= _SOON:
-                    target = min(_LAUNCH_NS, max(left / _PARTS, _LEAST_NS))
+                batch, filled, left, growing = [], 0.0, left - filled, 2.0 * growing
+                target = _target(left, growing)
     if batch:
         yield batch
+
+
+def _costs(work: Work, table: Numbers) -> Floats:
+    """Nanoseconds (n,) of the first of n tasks, the first two, and so on, by the cost model."""
+    each = np.array([work.nanoseconds(size, 1) for size in work.sizes])
+    return np.asarray(np.cumsum(each[np.searchsorted(work.sizes, table[:, 0])] * (table[:, 3] - table[:, 2])))
+
+
+def _target(left: float, growing: float) -> float:
+    """Nanoseconds of the next launch, of those that are left."""
+    parts = max(1, min(_PARTS, int(left / _LEAST_NS)))
+    return min(_LAUNCH_NS, growing, max(left / parts * (1 + 1e-9), _LEAST_NS))  # rounding leaves no task alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +130,7 @@ def _holds(engine: Any, work: Work, size: int) -> bool:
 
 def tasks_of(table: Numbers) -> list[Task]:
     """Rows (size, fold, first, last) as tasks."""
-    return [Task(*row) for row in table.tolist()]
+    return list(Tasks(table))
 
 
 def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numbers]:
@@ -136,12 +147,15 @@ def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numb
     at = np.searchsorted(folds, table[:, 1])
     mine = (of_fold >= 0) & without.trusted[np.minimum(at, folds.size - 1)]
     alone, table, at = table[~mine], table[mine], at[mine]
-    kinds, which = np.unique(table[:, [0, 2, 3]], axis=0, return_inverse=True)
+    beyond = int(table[:, 3].max(initial=0)) + 1
+    # As one number each: rows of three take many times as long to sort.
+    kind_of = (table[:, 0] * beyond + table[:, 2]) * beyond + table[:, 3]
+    _, example, which = np.unique(kind_of, return_index=True, return_inverse=True)
     forms, flips, betas = Forms.without_rows(without), work.flips, _temperatures(work, without)
     keys, begins = _keys(work, table)
     planned, chosen = [], dict[bytes, Numbers]()
-    for kind, (size, first, last) in enumerate(kinds.tolist()):
-        here = np.flatnonzero(which.reshape(-1) == kind)
+    for kind, (size, _, first, last) in enumerate(table[example].tolist()):
+        here = np.flatnonzero(which == kind)
         own = chosen.setdefault(at[here].tobytes(), at[here])  # one array for all sizes: what they share is sent once
         own_betas = betas[size] if betas[size].ndim == 1 else betas[size][own]
         own_keys = keys[begins[here][:, None] + np.arange(last - first)]

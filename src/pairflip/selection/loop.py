@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from pairflip.selection.hands import Hands
 from pairflip.selection.journal import Found, Journal
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.progress import SelectionProgress, Show
-from pairflip.selection.tasks import Task, Work, identity, missing
+from pairflip.selection.tasks import Tasks, Work, identity, missing
 
 Folder = str | os.PathLike[str]
 
@@ -27,12 +27,12 @@ class RunningJob:
     folder: Folder | None
     book: Journal | None
     found: Found
-    tasks: list[Task]
+    tasks: Tasks
 
     @property
     def left(self) -> int:
         """Chains that remain."""
-        return sum(task.last - task.first for task in self.tasks)
+        return self.tasks.chains
 
     def notes(self, hands: Hands) -> list[str]:
         """What a reader of the result should know about how it was computed."""
@@ -72,7 +72,10 @@ def open_job(
     return RunningJob(work, folder, book, found, missing(work, found.done, shard))
 
 
-def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progress: Show) -> Iterator[int]:
+def walk_jobs(
+    stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progress: Show,
+    early: Callable[[int, int], None] = lambda _job, _size: None,
+) -> Iterator[int]:  # fmt: skip
     """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one.
 
     Parameters
@@ -85,6 +88,8 @@ def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progre
         Who does it.
     progress
         As in `select_size`.
+    early : callable
+        Is told job and size where all folds of a size come at once, before the job is done.
     """
     left = [job.left for job in jobs]
     show = None
@@ -95,6 +100,9 @@ def walk_jobs(stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progre
         )
     for index, outcomes in hands.outcomes([(job.work, job.tasks) for job in jobs], None if show is None else show.tick):
         _take(jobs[index], outcomes)
+        for outcome in outcomes:
+            if isinstance(outcome, FoldsOutcome) and outcome.covers(jobs[index].work):
+                early(index, outcome.size)
         if show is not None:
             show.advance(outcomes)
         left[index] -= sum(outcome.n_chains for outcome in outcomes)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.selection.tasks import ALL_ROWS, Task
+from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.selection.walks import Outcome
 
 
@@ -30,6 +30,10 @@ class FoldsOutcome(NamedTuple):
     def n_chains(self) -> int:
         """Chains, in all folds."""
         return self.folds.size * (self.last - self.first)
+
+    def covers(self, work: Work) -> bool:
+        """Whether these are all chains of all folds."""
+        return self.n_chains == len(work.folds) * work.chains
 
     def by_fold(self) -> Iterator[Outcome]:
         """Fold by fold."""

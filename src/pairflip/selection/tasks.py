@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,42 @@ class Task(NamedTuple):
     fold: int
     first: int
     last: int
+
+
+class Tasks(Sequence[Task]):
+    """Tasks as rows (size, fold, first, last) of a table: of hundreds of thousands, each is made when it is asked for.
+
+    Parameters
+    ----------
+    table : (n, 4)
+        The rows.
+    """
+
+    def __init__(self, table: NDArray[np.int64]) -> None:
+        self.table = table
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> Tasks:
+        """The same tasks."""
+        return tasks if isinstance(tasks, Tasks) else cls(np.array(tasks, dtype=np.int64).reshape(-1, 4))
+
+    @property
+    def chains(self) -> int:
+        """Chains of all of them."""
+        return int((self.table[:, 3] - self.table[:, 2]).sum())
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @overload
+    def __getitem__(self, at: int) -> Task: ...
+    @overload
+    def __getitem__(self, at: slice) -> Tasks: ...
+    def __getitem__(self, at: int | slice) -> Task | Tasks:
+        return Tasks(self.table[at]) if isinstance(at, slice) else Task(*self.table[at].tolist())
+
+    def __iter__(self) -> Iterator[Task]:
+        return (Task(*row) for row in self.table.tolist())
 
 
 class Stop:
@@ -144,7 +180,7 @@ Job = tuple[Work, Sequence[Task]]
 """The tasks of one problem."""
 
 
-def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] = (1, 1)) -> list[Task]:
+def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] = (1, 1)) -> Tasks:
     """What remains to be done of a shard, as runs of chains.
 
     Parameters
@@ -159,8 +195,14 @@ def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] 
     """
     part, of = shard
     if not done and of == 1:
-        final = [Task(size, ALL_ROWS, 0, n) for size, n in zip(work.sizes, work.final_chains, strict=True) if n]
-        return final + [Task(k, fold, 0, work.chains) for fold in range(len(work.folds)) for k in work.sizes]
+        final = [(size, ALL_ROWS, 0, n) for size, n in zip(work.sizes, work.final_chains, strict=True) if n]
+        sizes, folds = len(work.sizes), len(work.folds)
+        table = np.zeros((len(final) + sizes * folds, 4), np.int64)
+        table[: len(final)] = np.array(final, np.int64).reshape(-1, 4)
+        inside = table[len(final) :]
+        inside[:, 0], inside[:, 1] = np.tile(work.sizes, folds), np.repeat(np.arange(folds), sizes)
+        inside[:, 3] = work.chains
+        return Tasks(table)
     tasks = []
     for place, (size, fold) in enumerate(work.grid()):
         # A path runs over all sizes of a fold, so that these stay together.
@@ -172,7 +214,7 @@ def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] 
         open_chains = [c for c in range(chains) if (size, fold, c) not in done] if done else range(chains)
         for first, last in [(0, chains)] if len(open_chains) == chains else _runs(open_chains):
             tasks.append(Task(size, fold, first, last))
-    return tasks
+    return Tasks.of(tasks)
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

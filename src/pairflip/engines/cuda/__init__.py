@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, cast
 
@@ -37,6 +37,7 @@ from pairflip.engines.cuda.device import (
 )
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
+from pairflip.engines.cuda.packing import keep_what_is_sent
 from pairflip.engines.cuda.searches import run_searches, search_refusal
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
 from pairflip.engines.exchange import LadderPlan, LadderResult
@@ -196,20 +197,20 @@ class CudaEngine:
                     raise Refused(reason)
             # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
             groups = cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES)
-            first = [together[group[0].walks] for group in groups]
-            self.get_ready([(each.k, each.forms.root.n_columns) for each in first])
             open_parts = Counter(part.walks for group in groups for part in group)
             pieces: dict[int, list[tuple[WalkPart, ManyWalked]]] = defaultdict(list)
             matrices = Matrices()
             for at, each in enumerate(together):
                 if not open_parts[at]:
                     ready(at, ManyWalked.room(each))
-            for group in groups:
-                for part, walked in run_group(together, group, matrices, tick, self._slice_ns):
-                    pieces[part.walks].append((part, walked))
-                    open_parts[part.walks] -= 1
-                    if not open_parts[part.walks]:
-                        ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
+            with keep_what_is_sent():
+                while groups:
+                    at = _compiled_first([together[group[0].walks] for group in groups])
+                    for part, walked in run_group(together, groups.pop(at), matrices, tick, self._slice_ns):
+                        pieces[part.walks].append((part, walked))
+                        open_parts[part.walks] -= 1
+                        if not open_parts[part.walks]:
+                            ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
 
     def refuses_search(self, gram: Gram, largest: int) -> str | None:
         """Why the device cannot search supports of up to `largest` columns, in one sentence; None when it can."""
@@ -271,6 +272,13 @@ class CudaEngine:
         found: dict[int, ManyWalked] = {}
         self.walk_many(together, found.__setitem__, tick=tick, lane=lane)
         return [found[at] for at in range(len(together))]
+
+
+def _compiled_first(walks: Sequence[ManyWalks]) -> int:
+    """The first of these whose kernels are compiled, when those of one of them are: a device need not wait for all."""
+    compiling = [request(size_class(each.k), order_bytes(each.forms.root.n_columns) == 0) for each in walks]
+    wait(compiling, return_when=FIRST_COMPLETED)
+    return next(at for at, future in enumerate(compiling) if future.done())
 
 
 def _whole(walks: ManyWalks, pieces: list[tuple[WalkPart, ManyWalked]]) -> ManyWalked:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -20,23 +22,54 @@ class _Packer:
 
     def __init__(self, dtype: Any) -> None:
         self._parts: list[NDArray[Any]] = []
-        self._offsets: dict[Any, int] = {}
+        self.offsets: dict[Any, int] = {}
         self._size = 0
         self._dtype: np.dtype[Any] = np.dtype(dtype)
 
     def add(self, key: Any, array: Callable[[], NDArray[Any]]) -> int:
         """Offset in bytes of an array, which is made where it is not there yet."""
-        if key not in self._offsets:
+        if key not in self.offsets:
             made = np.asarray(array(), dtype=self._dtype).ravel()
-            self._offsets[key] = self._size * self._dtype.itemsize
+            self.offsets[key] = self._size * self._dtype.itemsize
             self._parts.append(made)
             self._size += made.size
-        return self._offsets[key]
+        return self.offsets[key]
 
     def upload(self) -> Any:
         import cupy
 
         return cupy.asarray(np.concatenate(self._parts) if self._parts else np.zeros(1, self._dtype))
+
+
+class _Sent(local):
+    """What the last group of this thread was told: offsets and memory, by name; None: nothing is kept."""
+
+    last: dict[str, tuple[dict[Any, int], Any]] | None = None
+
+    def send(self, name: str, packer: _Packer) -> Any:
+        """Upload what differs from what was told last."""
+        if self.last is None:
+            return packer.upload()
+        if name not in self.last or self.last[name][0] != packer.offsets:
+            self.last.pop(name, None)  # before more memory is asked for
+            self.last[name] = packer.offsets, packer.upload()
+        return self.last[name][1]
+
+
+_sent = _Sent()
+
+
+@contextmanager
+def keep_what_is_sent() -> Iterator[None]:
+    """Have the next groups of this thread use what is on the device already: most differ in their sizes only.
+
+    Problems and schedules are known by their identity: whoever calls holds them until the end.
+    """
+    _sent.last = {}
+    try:
+        yield
+    finally:
+        _sent.last = None
 
 
 class Packed:
@@ -79,17 +112,19 @@ class Packed:
         # By identity: whoever calls holds the problems and schedules for as long as this table lives.
         problems = id(forms), id(walks.which), part.forms.start, part.forms.stop
         add = self._doubles.add
-        here["b"] = add((*problems, "b"), lambda: forms.b[which]) + 8 * n * at
-        here["unit"] = add((*problems, "unit"), lambda: forms.unit[which]) + 8 * n * at
+        # All of them, in their order, as in most parts: nothing is copied here.
+        some = slice(None) if np.array_equal(which, np.arange(len(forms.yy))) else which
+        here["b"] = add((*problems, "b"), lambda: forms.b[some]) + 8 * n * at
+        here["unit"] = add((*problems, "unit"), lambda: forms.unit[some]) + 8 * n * at
         if forms.left_out is None:
             self._nothing_left_out[rows] = True
         else:
             left_out = forms.left_out
-            here["left_out"] = add((*problems, "left_out"), lambda: left_out[which]) + 8 * n * at
+            here["left_out"] = add((*problems, "left_out"), lambda: left_out[some]) + 8 * n * at
         own = walks.betas.ndim == 2
         betas = walks.betas[part.forms] if own else walks.betas
         # A schedule in absolute temperatures is the same for all problems of a group, whose arrays are not.
-        schedule = (number,) if own else (betas.tobytes(),)
+        schedule = (id(walks.betas), part.forms.start, part.forms.stop) if own else (betas.tobytes(),)
         here["betas"] = add((*schedule, "betas"), lambda: betas) + (8 * steps * at if own else 0)
         here["coldest"] = add((*schedule, "coldest"), lambda: _coldest(betas)) + (8 * steps * at if own else 0)
         here["ends"] = self._wholes.add(walks.flips.tobytes(), lambda: np.cumsum(walks.flips))
@@ -101,7 +136,8 @@ class Packed:
 
     def upload(self, matrices: Sequence[int]) -> None:
         """Send everything to the device and turn offsets into addresses; `matrices` has that of each part."""
-        doubles, wholes, keys = self._doubles.upload(), self._wholes.upload(), self._keys.upload()
+        doubles, wholes = _sent.send("doubles", self._doubles), _sent.send("wholes", self._wholes)
+        keys = self._keys.upload()
         self.memory += [doubles, wholes, keys]
         for names, memory in (
             (("b", "unit", "left_out", "betas", "coldest"), doubles),

@@ -1,4 +1,4 @@
-"""What does not need the walks, done by other processes while a device walks: the theory, and section III.
+"""What other processes do while a device walks, the theory and section III, and the figures in the end.
 
 In threads, the many small arrays of the theory would wait for each other, and for what judges the device's answers.
 Results are the same; where processes cannot be started, everything is computed here when it is asked for.
@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 
 from pairflip.least_squares import Floats
+from pairflip.losses.held_out import without_one_row
 from pairflip.paper.reproduce import own, typical
 from pairflip.paper.reproduce.fig1 import warm_steps
 from pairflip.paper.reproduce.own import Factors, Truth
 from pairflip.paper.reproduce.typical import Levels
-from pairflip.paper.reproduce.walks import MODEL, SCHEDULE, PlantedProblem
+from pairflip.paper.reproduce.walks import MODEL, SCHEDULE, PlantedProblem, draw
+from pairflip.search.annealing import anneal
+
+Rows = Sequence[dict[str, Any]]
 
 
 class Ahead:
@@ -28,6 +32,7 @@ class Ahead:
     def __init__(self, processes: int) -> None:
         self._pool: Any = None
         self._theory: list[tuple[tuple[PlantedProblem, ...], Callable[[], SolvedTheory]]] = []
+        self._figures: dict[str, Callable[[], dict[str, bytes]]] = {}
         if processes:
             from joblib.externals.loky import ProcessPoolExecutor
 
@@ -38,7 +43,7 @@ class Ahead:
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool.shutdown(wait=False, kill_workers=True)  # at the end of the process they are gone
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
         """Have a function called; what is returned gives its result."""
@@ -53,6 +58,11 @@ class Ahead:
                 return function(*arguments)
 
         return result
+
+    def compile(self) -> None:
+        """Have compiled, after an installation, what judges a device's answers here: compiled code is kept on disk."""
+        if self._pool is not None:
+            self.call(compile_judges)
 
     def solve_theory(self, problems: Sequence[PlantedProblem], sizes: Sequence[int], shown: Sequence[int]) -> None:
         """Have the theory of some problems solved.
@@ -89,14 +99,51 @@ class Ahead:
                 typical.remember_cooling(steps, rho, alpha, epsilon)
         self._theory.clear()
 
+    def draw(self, part: str, rows: Rows, theory: Rows) -> None:
+        """Have a figure drawn, once.
+
+        Parameters
+        ----------
+        part, rows, theory
+            As in `images`.
+        """
+        if self._pool is not None and part not in self._figures:
+            self._figures[part] = self.call(images, part, rows, theory)
+
+    def figures(self) -> dict[str, dict[str, bytes]]:
+        """All figures that were drawn; none where there are no other processes."""
+        return {part: drawn() for part, drawn in self._figures.items()}
+
+
+def images(part: str, rows: Rows, theory: Rows) -> dict[str, bytes]:
+    """A figure as SVG and PNG: `drawing.images`, which is loaded where figures are drawn, and not before.
+
+    Parameters
+    ----------
+    part, rows, theory
+        As there.
+    """
+    from pairflip.paper.reproduce import drawing
+
+    return drawing.images(part, rows, theory)
+
 
 def _step_back() -> None:
-    """Leave the processor to whoever feeds the device, and one thread to BLAS."""
+    """Leave the processor to whoever feeds the device, and one thread to BLAS; load what draws the figures."""
     from threadpoolctl import threadpool_limits
+
+    from pairflip.paper.reproduce import drawing  # noqa: F401
 
     if hasattr(os, "nice"):
         os.nice(10)
     threadpool_limits(1)
+
+
+def compile_judges() -> None:
+    """Weigh a support without a row, and walk a chain, as is done with a device's answers and with what it gives up."""
+    problem = draw(20, 0, 0).problem
+    without_one_row(problem, np.array([[0, 1]]), np.array([0]))
+    anneal(problem, 2, SCHEDULE, chains=1, engine="numba", polish=False)
 
 
 @dataclass(frozen=True)

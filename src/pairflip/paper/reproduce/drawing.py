@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -23,23 +22,24 @@ _KINDS: dict[str, dict[str, Any]] = {
 _SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none"}
 
 
-def save(figure: Figure, folder: Path, stem: str) -> None:
-    """Write a figure as SVG and PNG; the same points give the same bytes.
+def images(part: str, rows: Rows, theory: Rows) -> dict[str, bytes]:
+    """The figure of a part as SVG and PNG, by these names; the same points give the same bytes.
 
     Parameters
     ----------
-    figure : matplotlib Figure
-        What to write.
-    folder : Path
-        Existing folder.
-    stem : str
-        Name of the files without their suffix.
+    part : str
+        Which figure.
+    rows, theory
+        The rows of its CSV file, and those of theory.csv where there are any.
     """
+    figure = _BESIDE_THEORY[part](rows, theory) if part in _BESIDE_THEORY else _ALONE[part](rows)
+    found = {}
     for kind, options in _KINDS.items():
         buffer = io.BytesIO()
         with matplotlib.rc_context(_SAME_BYTES):
             figure.savefig(buffer, format=kind, **options)
-        (folder / f"{stem}.{kind}").write_bytes(buffer.getvalue())
+        found[kind] = buffer.getvalue()
+    return found
 
 
 def _axes(width: float = 6.4, height: float = 4.4) -> tuple[Figure, Axes]:
@@ -166,3 +166,7 @@ def draw_table1(rows: Rows) -> Figure:
     ax.set_xticks(sorted({row["k"] for row in rows}))
     _labels(ax, "columns K", "LOO error", "Supernova table (table 1)")
     return figure
+
+
+_ALONE = {"fig1": draw_fig1, "section3": draw_section3, "table1": draw_table1}
+_BESIDE_THEORY = {"fig2": draw_fig2, "fig3": draw_fig3}

@@ -7,7 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,21 +17,24 @@ import pairflip
 from pairflip.engines import get_engine
 from pairflip.engines.cuda import why_unavailable
 from pairflip.jobs import local_threads
-from pairflip.paper.reproduce import drawing, fig1, fig2, fig3, section3, supernova, typical
-from pairflip.paper.reproduce.ahead import Ahead
+from pairflip.paper.reproduce import fig1, fig2, fig3, section3, supernova, typical
+from pairflip.paper.reproduce.ahead import Ahead, Rows, images
 from pairflip.paper.reproduce.levels import points_of
-from pairflip.paper.reproduce.scales import SHOWN, Cost, RunScale, planted_cost, section3_cost, sizes_of, supernova_cost
-from pairflip.paper.reproduce.verdict import Claim
-from pairflip.paper.reproduce.walks import MODEL, Walks, cross_validate_all, draw_all, walk
-
-PARTS = ("fig1", "fig2", "fig3", "table1", "table2", "section3")
-TABLES = ("table1", "table2")
-FILES = frozenset(
-    {f"{part}.{kind}" for part in PARTS for kind in ("csv", "svg", "png")} | {"theory.csv", "run.json", "verdict.json"}
+from pairflip.paper.reproduce.parts import TABLES
+from pairflip.paper.reproduce.scales import (
+    SHOWN,
+    Cost,
+    RunScale,
+    get_ready,
+    planted_cost,
+    section3_cost,
+    sizes_of,
+    supernova_cost,
 )
-"""What a result folder may hold."""
+from pairflip.paper.reproduce.verdict import Claim
+from pairflip.paper.reproduce.walks import MODEL, Drawn, Walks, cross_validate_all, draw_all, walk
 
-Rows = Sequence[dict[str, Any]]
+_FIGURES = ("fig1", "fig2", "fig3", "section3", "table1")
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,13 @@ class Settings:
 
 @dataclass
 class Reproduction:
-    """What a run found: rows of the CSV files, claims, what was left out, seconds of each stage and of all of them."""
+    """What a run found: rows of the CSV files, claims, what was left out, seconds of each stage and of all of them.
+
+    `figures` are those that other processes have drawn, see `images`.
+    """
 
     tables: dict[str, Rows] = field(default_factory=dict)
+    figures: dict[str, dict[str, bytes]] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -74,22 +81,6 @@ class Reproduction:
     def verdict(self) -> dict[str, Any]:
         """The content of verdict.json, apart from the settings."""
         return {"claims": [claim.to_json() for claim in self.claims], "skipped": self.skipped}
-
-
-def parts_of(what: str, data: Path | None) -> tuple[str, ...]:
-    """The parts that a word names; only the tables need data."""
-    if what == "all":
-        return PARTS
-    if what not in PARTS:
-        raise ValueError(f"{what!r} cannot be reproduced; expected one of {', '.join(PARTS)} or all.")
-    if what in TABLES and data is None:
-        raise ValueError(
-            f"{what} needs the supernova table; expected --data TABLE.csv with the column {TARGET_NAME!r}."
-        )
-    return (what,)
-
-
-TARGET_NAME = supernova.TARGET
 
 
 def cost(settings: Settings, problem: Any = None) -> Cost:
@@ -116,59 +107,95 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
     say : callable
         Is told the expected cost first, then the progress, one sentence at a time.
     """
-    outcome = Reproduction()
+    outcome, began = Reproduction(), time.perf_counter()
     wanted = set(settings.parts)
-    problem = None
-    if wanted & set(TABLES):
-        if settings.data is None:
-            for part in sorted(wanted & set(TABLES)):
-                outcome.skipped[part] = "the supernova table was not given (--data TABLE.csv)"
-                say(f"{part} is left out: {outcome.skipped[part]}")
-            wanted -= set(TABLES)
-        else:
-            problem = supernova.read_problem(settings.data)
-    say(f"scale {settings.scale.name}: {cost(settings, problem)}")
-    began, device = time.perf_counter(), _on_device(settings.engine)
+    if wanted & set(TABLES) and settings.data is None:
+        for part in sorted(wanted & set(TABLES)):
+            outcome.skipped[part] = "the supernova table was not given (--data TABLE.csv)"
+            say(f"{part} is left out: {outcome.skipped[part]}")
+        wanted -= set(TABLES)
+    device = _on_device(settings.engine)
     if device and "fig3" in wanted:
-        _get_ready(settings.scale)
-    with Ahead(local_threads(settings.n_jobs) if device else 0) as ahead, ThreadPoolExecutor(1) as beside:
-        # While a device walks, the processor has little to do: the theory, section III and the tables.
-        if "section3" in wanted:
-            how = settings.scale, settings.seed, settings.engine, settings.n_jobs
-            section = ahead.call(section3.collect, *how)
-        runs = beside.submit(_supernova, settings, problem, say) if problem is not None and device else None
+        get_ready(get_engine("cuda"), settings.scale)
+    with Ahead(local_threads(settings.n_jobs) if device else 0) as ahead, ThreadPoolExecutor(2) as beside:
+        reading = None
+        if wanted & set(TABLES) and settings.data is not None:
+            reading = beside.submit(supernova.read_problem, settings.data)
+        drawn = _drawn(settings) if "fig3" in wanted else []
+        problem = None if reading is None else reading.result()
+        say(f"scale {settings.scale.name}: {cost(settings, problem)}")
+        asked = beside.submit(_ask, ahead, settings, wanted, drawn)
+        tables: list[Future[list[supernova.Runs]]] = []
+
+        def begin_tables() -> None:
+            """The tables beside the rest, where the processor has little else to do."""
+            if problem is not None and device and not tables:
+                tables.append(beside.submit(_supernova, settings, problem, say))
+
         validated = {}
-        if "fig3" in wanted:
-            validated = _stage(outcome, "cross_validation", _validated, settings, ahead, say)
+        if drawn:
+            # Not before the device has something to do: threads of one interpreter wait for each other.
+            validated = _stage(outcome, "cross_validation", _validated, settings, drawn, begin_tables, say)
+        begin_tables()
         if wanted & {"fig1", "fig2"}:
             annealed = _stage(outcome, "annealing", _annealed, settings, validated, say)
+        section = asked.result()
         _stage(outcome, "theory_of_problems", ahead.know_theory)
+        if wanted & {"fig2", "fig3"}:
+            outcome.tables["theory"] = _stage(outcome, "theory", typical.table, MODEL.alpha)
         if "fig1" in wanted:
             _stage(outcome, "fig1", _fig1, outcome, annealed, settings.n_jobs)
+            _draw(outcome, ahead)
         if "fig2" in wanted:
             _stage(outcome, "fig2", _fig2, outcome, annealed, settings.n_jobs)
         if "fig3" in wanted:
             _stage(outcome, "fig3", _fig3, outcome, list(validated.values()), settings.n_jobs)
-        if wanted & {"fig2", "fig3"}:
-            outcome.tables["theory"] = _stage(outcome, "theory", typical.table, MODEL.alpha)
+        _draw(outcome, ahead)
         if problem is not None:
-            found = runs.result if runs is not None else lambda: _supernova(settings, problem, say)
+            found = tables[0].result if tables else lambda: _supernova(settings, problem, say)
             _tables(outcome, _stage(outcome, "supernova", found), wanted)
         if "section3" in wanted:
             _section3(outcome, _stage(outcome, "section3", section))
+        _draw(outcome, ahead)
+        outcome.figures = _stage(outcome, "figures", ahead.figures)
     outcome.wall = time.perf_counter() - began
     return outcome
+
+
+def _ask(ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Drawn]) -> Callable[[], Any]:
+    """Have other processes do what does not need the walks; what is returned gives the result of section III.
+
+    Parameters
+    ----------
+    ahead : Ahead
+        The other processes.
+    settings : Settings
+        What to compute.
+    wanted : set of str
+        Parts.
+    drawn : sequence of Drawn
+        The problems of figure 3.
+    """
+    ahead.compile()
+    how = settings.scale, settings.seed, settings.engine, settings.n_jobs
+    section = ahead.call(section3.collect, *how) if "section3" in wanted else lambda: None
+    for problems, sizes in drawn:
+        ahead.solve_theory(problems, sizes, sizes_of(SHOWN, problems[0].drawn.x0.size) if "fig1" in wanted else [])
+    if drawn:
+        ahead.solve_curves()
+    return section
+
+
+def _draw(outcome: Reproduction, ahead: Ahead) -> None:
+    """Have the figures drawn whose points are known."""
+    for part in _FIGURES:
+        if part in outcome.tables:
+            ahead.draw(part, outcome.tables[part], outcome.tables.get("theory", ()))
 
 
 def _on_device(engine: Any) -> bool:
     """Whether a device walks: with "auto" it does, for there are enough chains on any scale."""
     return bool(engine == "cuda" or (engine == "auto" and why_unavailable() is None))
-
-
-def _get_ready(scale: RunScale) -> None:
-    """Have the device's kernels compiled, in threads of their own, while problems are drawn."""
-    engine: Any = get_engine("cuda")
-    engine.get_ready([(k, N) for N, _ in scale.crossvalidated for k in sizes_of(scale.loo_rhos, N)])
 
 
 def _stage(outcome: Reproduction, name: str, do: Callable[..., Any], *arguments: Any) -> Any:
@@ -178,14 +205,30 @@ def _stage(outcome: Reproduction, name: str, do: Callable[..., Any], *arguments:
     return found
 
 
-def _validated(settings: Settings, ahead: Ahead, say: Callable[[str], None]) -> dict[int, Walks]:
-    scale, sets = settings.scale, []
-    for N, count in scale.crossvalidated:
-        problems, sizes = draw_all(N, count, settings.seed), sizes_of(scale.loo_rhos, N)
-        sets.append((problems, sizes))
-        ahead.solve_theory(problems, sizes, sizes_of(SHOWN, N) if "fig1" in settings.parts else [])
-    ahead.solve_curves()
-    found = cross_validate_all(sets, settings.engine, settings.n_jobs, settings.journal, say)
+def _drawn(settings: Settings) -> list[Drawn]:
+    """The problems of figure 3, and their sizes."""
+    scale, seed = settings.scale, settings.seed
+    return [
+        (draw_all(N, count, seed, n_jobs=settings.n_jobs), sizes_of(scale.loo_rhos, N))
+        for N, count in scale.crossvalidated
+    ]
+
+
+def _validated(
+    settings: Settings, drawn: Sequence[Drawn], begun: Callable[[], None], say: Callable[[str], None]
+) -> dict[int, Walks]:
+    """Figure 3's cross validation, by the number of columns.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to compute.
+    drawn : sequence of Drawn
+        The problems.
+    begun, say : callable
+        As in `cross_validate_all`.
+    """
+    found = cross_validate_all(drawn, settings.engine, settings.n_jobs, settings.journal, say, begun)
     return {walks.N: walks for walks in found}
 
 
@@ -246,10 +289,6 @@ def _section3(outcome: Reproduction, results: Sequence[section3.FixedSupport]) -
     outcome.claims.append(section3.no_clue(results))
 
 
-_DRAW = {"fig1": drawing.draw_fig1, "section3": drawing.draw_section3, "table1": drawing.draw_table1}
-_DRAW_BESIDE_THEORY = {"fig2": drawing.draw_fig2, "fig3": drawing.draw_fig3}
-
-
 def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> None:
     """Write CSV, SVG and PNG of every part, verdict.json and run.json.
 
@@ -266,10 +305,10 @@ def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> No
     """
     for part, rows in outcome.tables.items():
         write_csv(rows, folder / f"{part}.csv")
-        if part in _DRAW:
-            drawing.save(_DRAW[part](rows), folder, part)
-        elif part in _DRAW_BESIDE_THEORY:
-            drawing.save(_DRAW_BESIDE_THEORY[part](rows, outcome.tables["theory"]), folder, part)
+        if part in _FIGURES:
+            drawn = outcome.figures.get(part) or images(part, rows, outcome.tables.get("theory", ()))
+            for kind, image in drawn.items():
+                (folder / f"{part}.{kind}").write_bytes(image)
     engine = settings.engine if isinstance(settings.engine, str) else settings.engine.name
     asked = {"scale": settings.scale.name, "seed": settings.seed, "parts": list(settings.parts)}
     _write_json({**asked, **outcome.verdict}, folder / "verdict.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,11 @@ SCALES = {scale.name: scale for scale in (QUICK, PAPER)}
 def sizes_of(rhos: tuple[float, ...], N: int) -> list[int]:
     """Numbers of columns K, the nearest to rho N, each once and at least 1."""
     return sorted({max(1, int(rho * N + 0.5)) for rho in rhos})
+
+
+def get_ready(engine: Any, scale: RunScale) -> None:
+    """Have a device's kernels for figure 3 compiled, or loaded, in threads of their own."""
+    engine.get_ready([(k, N) for N, _ in scale.crossvalidated for k in sizes_of(scale.loo_rhos, N)])
 
 
 @dataclass(frozen=True)

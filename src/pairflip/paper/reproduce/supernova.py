@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pairflip.least_squares import Floats
+from pairflip.paper.reproduce.parts import TARGET
 from pairflip.paper.reproduce.scales import RunScale
 from pairflip.paper.reproduce.verdict import Claim
 from pairflip.paper.reproduce.walks import SCHEDULE, Say
@@ -18,7 +19,6 @@ from pairflip.problem import SubsetProblem
 from pairflip.selection import SizeCurve, select_many
 from pairflip.tables import read_table
 
-TARGET = "target_M_B"
 SIZES = (1, 2, 3, 4, 5)
 PAPER_LOO = (0.0328, 0.0239, 0.0281, 0.0331, 0.0334)
 """The paper's table 1, of 78 supernovae that are not public."""

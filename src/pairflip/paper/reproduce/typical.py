@@ -50,7 +50,7 @@ def levels(rho: float, alpha: float) -> Levels:
 
 
 _LEVELS: dict[tuple[float, Planted], Levels] = {}
-_COOLING: dict[tuple[bytes, float, float], Floats] = {}
+_COOLING: dict[tuple[bytes, float, Planted], Floats] = {}
 
 
 def remember(rho: float, alpha: float, found: Levels) -> None:
@@ -76,7 +76,7 @@ def remember_cooling(betas: Floats, rho: float, alpha: float, epsilon: Floats) -
     epsilon : (T,)
         What `cooling` is to return.
     """
-    _COOLING[betas.tobytes(), rho, alpha] = epsilon
+    _COOLING[betas.tobytes(), rho, model_at(alpha)] = epsilon
 
 
 def _levels(rho: float, model: Planted) -> Levels:
@@ -101,7 +101,7 @@ def cooling(betas: Floats, rho: float, alpha: float) -> Floats:
     (T,)
         :math:`\epsilon = \langle E \rangle / M` at each of them.
     """
-    known = _COOLING.pop((betas.tobytes(), rho, alpha), None)
+    known = _COOLING.get((betas.tobytes(), rho, model_at(alpha)))  # the same for every N
     return curve_over_beta(betas, rho, model_at(alpha)).epsilon if known is None else known
 
 

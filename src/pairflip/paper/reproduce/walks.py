@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from pairflip.datasets import PlantedTable, make_planted
+from pairflip.engines.blas import one_blas_thread
+from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.paper.theory import Planted
 from pairflip.problem import SubsetProblem
@@ -62,7 +65,10 @@ def draw(N: int, index: int, seed: int, alpha: float = MODEL.alpha) -> PlantedPr
     return PlantedProblem(drawn, SubsetProblem(drawn.X, drawn.y, center=None), walk_seed)
 
 
-def draw_all(N: int, count: int, seed: int, alpha: float = MODEL.alpha) -> list[PlantedProblem]:
+@one_blas_thread()
+def draw_all(
+    N: int, count: int, seed: int, alpha: float = MODEL.alpha, n_jobs: int | None = None
+) -> list[PlantedProblem]:
     """The problems number 0 to `count` - 1.
 
     Parameters
@@ -75,8 +81,11 @@ def draw_all(N: int, count: int, seed: int, alpha: float = MODEL.alpha) -> list[
         Seed of the whole run.
     alpha : float
         Rows per column, M / N.
+    n_jobs : int or None
+        Threads.
     """
-    return [draw(N, index, seed, alpha) for index in range(count)]
+    with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
+        return list(pool.map(lambda index: draw(N, index, seed, alpha), range(count)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +205,7 @@ def cross_validate_all(
     n_jobs: int | None,
     journal: str | os.PathLike[str] | None = None,
     say: Say = lambda _: None,
+    begun: Callable[[], None] = lambda: None,
 ) -> list[Walks]:
     """The same for problems of several shapes, which share what a device does.
 
@@ -205,6 +215,8 @@ def cross_validate_all(
         Problems of each shape.
     engine, n_jobs, journal, say
         As in `cross_validate`.
+    begun : callable
+        Is called whenever a problem is done: the first time, a device has much to do.
     """
     found = [_Scored(problems, sizes, say) for problems, sizes in sets]
     asked, places = [], []
@@ -221,6 +233,7 @@ def cross_validate_all(
     for number, scores in score_many(asked, engine=engine, n_jobs=n_jobs, journals=folders):
         each, index = places[number]
         each.take(index, scores)
+        begun()
     return [each.walks() for each in found]
 
 
