@@ -33,6 +33,8 @@ struct dim3_ { unsigned x, y, z; };
 static dim3_ threadIdx, blockIdx, blockDim, gridDim;
 struct __attribute__((aligned(16))) double2 { double x, y; };
 static inline double2 make_double2(double x, double y) { return {x, y}; }
+struct __attribute__((aligned(8))) float2 { float x, y; };
+static inline float2 make_float2(float x, float y) { return {x, y}; }
 
 namespace emulator {
 
@@ -184,6 +186,7 @@ template <class V, class W> static V atomicAdd(V *p, W more) { V was = *p; *p = 
 template <class V> static V atomicOr(V *p, V more) { V was = *p; *p = was | more; return was; }
 template <class V, class W> static V atomicMin(V *p, W other) { V was = *p; *p = min(was, (V)other); return was; }
 static inline float __double2float_ru(double x) { float y = (float)x; return y < x ? std::nextafter(y, INFINITY) : y; }
+static inline float __double2float_rd(double x) { return -__double2float_ru(-x); }
 static inline int64_t bits_of(double x) { int64_t bits; memcpy(&bits, &x, 8); return bits; }
 static inline int __double2hiint(double x) { return (int)(bits_of(x) >> 32); }
 static inline int __double2loint(double x) { return (int)bits_of(x); }

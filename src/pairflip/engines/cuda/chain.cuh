@@ -22,16 +22,16 @@ struct Chain : Inverse {
     // Lowest Delta E of each slot over all columns outside.
     __device__ __forceinline__ void survey() {
         // As low as rounding allows, so that no flip is passed over which it might decide.
-        float gain[T][2];  // rounded up
         double tau = doubt(), edge = edge_of(tau), unsure = rounding_of_s(shared->clock.inflated, shared->clock.error);
         double spread = 2.0 * ((double)shared->clock.inflated + k), yy = shared->walk.yy;
 #pragma unroll
-        for (int n = 0; n < T; n++) gain[n][0] = gain[n][1] = 0.0f;
+        for (int n = 0; n < T; n++) shared->gain[n][lane] = make_float2(0.0f, 0.0f);
+        for (int m = lane; m < k; m += 32) shared->inverse[m] = reciprocal(shared->diagonal[m]);
         for (int first = 0; first < N - k; first += 8) {
             __syncwarp();
             if (lane < 8) shared->j[lane] = order[k + min(first + lane, N - k - 1)];
             __syncwarp();
-            gather(k, false);
+            gather(false);
             __syncwarp();
             double2 W[T];
             double r_part, s_part;
@@ -43,6 +43,7 @@ struct Chain : Inverse {
             double size = sqrt((double)k) + 2.0 * flip_sum(squares);
 #pragma unroll
             for (int n = 0; n < T; n++) {
+                float2 gain = shared->gain[n][lane];  // rounded up
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
                     int m = slot_of(n) + e;
@@ -51,9 +52,10 @@ struct Chain : Inverse {
                         double r_new = r + shared->x[m] * a, s_new = s + w * a;
                         double x_j = r_new * reciprocal(s_new), most = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j);
                         if (!(s_new > edge)) most = s_new + unsure * (size + spread * w * a) <= SINGULAR ? 0.0 : 1e300;
-                        gain[n][e] = fmaxf(gain[n][e], __double2float_ru(most));
+                        (e ? gain.y : gain.x) = fmaxf(e ? gain.y : gain.x, __double2float_ru(most));
                     }
                 }
+                shared->gain[n][lane] = gain;
             }
         }
         __syncwarp();
@@ -61,7 +63,7 @@ struct Chain : Inverse {
         for (int n = 0; n < T; n++) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                float largest = gain[n][e];
+                float largest = e ? shared->gain[n][lane].y : shared->gain[n][lane].x;
                 largest = fmaxf(largest, __shfl_xor_sync(WHOLE, largest, 4));
                 largest = fmaxf(largest, __shfl_xor_sync(WHOLE, largest, 8));
                 largest = fmaxf(largest, __shfl_xor_sync(WHOLE, largest, 16));
@@ -69,14 +71,14 @@ struct Chain : Inverse {
                 if (q == 0 && m < k) {
                     double x_m = shared->x[m];
                     double lowest = 0.5 * (x_m * x_m * shared->inverse[m] - (double)largest);
-                    shared->lowest[m] = lowest > TIE * shared->walk.yy ? lowest : fmin(lowest, 0.0);
+                    shared->lowest[m] = __double2float_rd(lowest > TIE * shared->walk.yy ? lowest : fmin(lowest, 0.0));
                 }
             }
         }
         __syncwarp();
         if (lane == 0) {
             double lowest = INFINITE;
-            for (int m = 0; m < k; m++) lowest = fmin(lowest, shared->lowest[m]);
+            for (int m = 0; m < k; m++) lowest = fmin(lowest, (double)shared->lowest[m]);
             shared->clock.lowest = lowest;
         }
         filtered = 1;
@@ -87,7 +89,7 @@ struct Chain : Inverse {
     // favour; bit 1: it is, with all of it against it, and is surely not singular. Writes for all lanes, by pairs: 1 / p and
     // 1 / s'; W_ij / p and x_j; Delta E and s'; Delta E with all rounding against it.
     __device__ __forceinline__ int weigh(int slot, const Draw *draw, double r, double s, double w) {
-        Flip f = flip_energy(shared->x[slot], shared->inverse[slot], r, s, w);
+        Flip f = flip_energy(shared->x[slot], reciprocal(shared->diagonal[slot]), r, s, w);
         double2 now = pair_at(&shared->now.beta), patience = pair_at(&draw->patience_least);
         double beta = now.x, tie = now.y;
         double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy), least = f.delta - margin, most = f.delta + margin;
@@ -101,6 +103,12 @@ struct Chain : Inverse {
         bool maybe = !far | (least <= tie) | (beta * least <= patience.y);
         bool simple = far & ((most <= tie) | (beta * most <= patience.x));
         return (int)maybe | (int)simple << 1;
+    }
+
+    // r and s of the flips, for the next time: registers are scarce.
+    __device__ __forceinline__ void keep_parts(double r, double s) {
+        if (c == 0) shared->column[4 * q] = r;
+        if (c == 3) shared->column[4 * q + 3] = s;
     }
 
     // Whether a flip that may be accepted by its weight is so by the exponential, too: bit 0 with all rounding in its favour,
@@ -123,7 +131,7 @@ struct Chain : Inverse {
         __syncwarp();
         double beta = shared->now.beta;
         for (int m = lane; m < k; m += 32)
-            shared->ceiling[m] = shared->lowest[m] > 0.0 ? exp(-beta * shared->lowest[m]) * (1.0 + 1e-12) : 1.0;
+            shared->ceiling[m] = shared->lowest[m] > 0.0f ? __double2float_ru(exp(-beta * shared->lowest[m]) * (1.0 + 1e-12)) : 1.0f;
         __syncwarp();
     }
 
@@ -186,15 +194,12 @@ struct Chain : Inverse {
         return __reduce_add_sync(WHOLE, total);
     }
 
-    // x, the diagonal of P and its inverse after the flip.
+    // x and the diagonal of P after the flip.
     __device__ __forceinline__ void keep(const double (&new_x)[PARTS], const double (&new_diagonal)[PARTS]) {
 #pragma unroll
         for (int e = 0; e < PARTS; e++) {
             int m = lane + 32 * e;
-            if (m < K8) {
-                shared->diagonal[m] = new_diagonal[e], shared->x[m] = new_x[e];
-                shared->inverse[m] = reciprocal(new_diagonal[e]);
-            }
+            if (m < K8) shared->diagonal[m] = new_diagonal[e], shared->x[m] = new_x[e];
         }
     }
 
@@ -223,7 +228,7 @@ struct Chain : Inverse {
         int slot = my_flip >> 16, place = my_flip & 0xffff;
         if (c == 0) shared->j[q] = order[k + place];
         __syncwarp();
-        gather(k, shared->hot);
+        gather(shared->hot);
         __syncwarp();
         double2 W[T];
         double r_part, s_part, w = 0.0;
@@ -239,6 +244,7 @@ struct Chain : Inverse {
         w = __shfl_sync(WHOLE, w, 4 * q + ((slot & 7) >> 1));
         quiet += count;
         int weight = weigh(slot, mine, r, s, w);
+        keep_parts(r, s);
         u32 votes = __ballot_sync(WHOLE, q < count && weight & 1), simple = __ballot_sync(WHOLE, weight & 2);
         __syncwarp();
         // The first flip that is accepted is made; it changes what those behind it cost, so they are weighed again.
@@ -313,9 +319,11 @@ struct Chain : Inverse {
             // what column m of a later flip shares with j beside the other slots: h = G_jm - G_mS W_j + W_im W_ij / p
             double h = shares + ratio * d_u - d_w, a = d_u * p_inverse, b = h * s_inverse;
             w = slot == i ? b : w - (a * u_i[slot] + b * v_j[slot]);
-            r += x_i * a - h * x_j;
-            s += d_u * a - h * b;
+            r = shared->column[4 * q] + (x_i * a - h * x_j);
+            s = shared->column[4 * q + 3] + (d_u * a - h * b);
             weight = weigh(slot, mine, r, s, w);
+            __syncwarp();
+            keep_parts(r, s);
             change(W, u_i, v_j, p_inverse, s_inverse, a, b);
             if (worst > WORTH_REPAIR) repair(W, v_j, i, s_inverse, b);
             settle(energy, bar);

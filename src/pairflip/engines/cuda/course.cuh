@@ -9,7 +9,7 @@ __device__ __forceinline__ long long nanoseconds() {
 struct Course : Chain {
     // Random order of all columns.
     __device__ __forceinline__ void shuffle(u32 key0, u32 key1) {
-        for (int m = lane; m < N; m += 32) order[m] = (u16)m;
+        for (int m = lane; m < max(N, K8); m += 32) order[m] = m < N ? (u16)m : 0;
         __syncwarp();
         for (int first = 0; first < N; first += 32) {
             int at = first + lane;

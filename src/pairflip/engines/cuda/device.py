@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.engines.cuda.batch import NEAR_COLUMNS, SizeClass
+from pairflip.engines.cuda.batch import LARGEST, NEAR_COLUMNS, SizeClass
 from pairflip.engines.together import root
 from pairflip.gram import Gram, HeldOutGram
 
@@ -165,8 +165,8 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def order_bytes(n_columns: int) -> int:
-    """Shared memory of an order of columns, zero where it lives in global memory."""
-    return 0 if n_columns > NEAR_COLUMNS else (2 * n_columns + 15) // 16 * 16
+    """Shared memory of an order of columns, or of the slots if there are more; zero where it lives in global memory."""
+    return 0 if n_columns > NEAR_COLUMNS else (2 * max(n_columns, LARGEST) + 15) // 16 * 16
 
 
 class Matrices:

@@ -124,8 +124,9 @@ struct Inverse {
         s = flip_sum(s);
     }
 
-    // Gathers G_jS of eight columns j (shared->j), of their first slots, and b_j, d_j and the left-out entry.
-    __device__ __forceinline__ void gather(int slots, bool between) {
+    // Gathers G_jS of eight columns j (shared->j), and b_j, d_j and the left-out entry. Slots without a column have a unit
+    // and a left-out entry of zero (and some column in the order), so that zero is gathered there.
+    __device__ __forceinline__ void gather(bool between) {
         const int *j = shared->j;
         double mine = 0.0, ahead[2];
         double2 value[T];
@@ -135,10 +136,8 @@ struct Inverse {
         const double *row = G + (size_t)j[q] * N;
 #pragma unroll
         for (int n = 0; n < T; n++) {
-            int m = slot_of(n);
-            u32 columns = m < slots ? *reinterpret_cast<const u32 *>(order + m) : 0;  // of two slots
-            value[n].x = m < slots ? __ldg(row + (columns & 0xffff)) : 0.0;
-            value[n].y = m + 1 < slots ? __ldg(row + (columns >> 16)) : 0.0;
+            u32 columns = *reinterpret_cast<const u32 *>(order + slot_of(n));  // of two slots
+            value[n] = make_double2(__ldg(row + (columns & 0xffff)), __ldg(row + (columns >> 16)));
         }
         if (between) {
 #pragma unroll
@@ -249,11 +248,18 @@ struct Inverse {
 #pragma unroll
                 for (int b = 0; b < T; b++)
                     if (b <= n && tile(n, b) < NEAR && q == in_tile) *reinterpret_cast<double2 *>(row + 8 * b + 2 * c) = get(n, b);
+                if (c == in_tile >> 1) {
+                    if (i & 1) {
 #pragma unroll
-                for (int m = 0; m < T; m++) {
-                    if (m <= n || tile(m, n) >= NEAR) continue;
-                    double2 p = get(m, n);
-                    if (c == in_tile >> 1) row[8 * m + q] = i & 1 ? p.y : p.x;
+                        for (int m = 0; m < T; m++)
+                            if (m > n && tile(m, n) < NEAR) row[8 * m + q] = get(m, n).y;
+                        asm volatile("");  // or the compiler makes one of the two branches, with choices in it that wait for each other
+                    } else {
+#pragma unroll
+                        for (int m = 0; m < T; m++)
+                            if (m > n && tile(m, n) < NEAR) row[8 * m + q] = get(m, n).x;
+                        asm volatile("");
+                    }
                 }
             }
         }
@@ -285,7 +291,7 @@ struct Inverse {
             int j = order[at];
             if (lane < 8) shared->j[lane] = j;  // eight times the same
             __syncwarp();
-            gather(found, false);
+            gather(false);
             double a = shared->column[2], d = shared->column[1], r = shared->column[0], s = 1.0;
             double2 W[T];
             double r_part, s_part;
@@ -319,9 +325,7 @@ struct Inverse {
             if (!singular) {
                 for (int m = lane; m <= found; m += 32) {
                     double v = v_j[m];
-                    double d = shared->diagonal[m] + v * v * s_inverse;
-                    shared->diagonal[m] = d;
-                    shared->inverse[m] = reciprocal(d);
+                    shared->diagonal[m] += v * v * s_inverse;
                     shared->x[m] -= v * x_j;
                 }
                 __syncwarp();

@@ -4,7 +4,7 @@ typedef unsigned short u16;
 
 constexpr int T = TILES, CPB = CHAINS, NEAR = NEAR_TILES;
 constexpr int K8 = 8 * T, TRIANGLE = T * (T + 1) / 2;   // tiles of the lower half of P
-constexpr int GROUP = 2;  // tiles that are worked on together
+constexpr int GROUP = 4;  // tiles that are worked on together
 constexpr int FAR = NEAR < TRIANGLE ? TRIANGLE - NEAR : 1;
 #define PARTS ((K8 + 31) / 32)              // slots that each lane looks after
 constexpr u32 WHOLE = 0xffffffffu;
@@ -65,12 +65,25 @@ struct __align__(16) Step {
 struct Shared {
     double2 tile[FAR][32];     // of P, that are not in registers
     double2 gathered[T][32];   // G_jS of the eight flips, as the lanes need it
-    double between[64];        // G_jm of two of the eight columns
-    double u[K8], w[K8], v[K8];  // row i of P, W and v of the accepted flip
-    double x[K8], diagonal[K8], inverse[K8], column[32];
-    double unit[K8], left_out[K8], lowest[K8], ceiling[K8];
-    Draw draw[32];             // those of a block of 32 that could be accepted
-    double2 numbers[32];       // of the eight flips, four pairs each (see weigh)
+    // A survey takes the room of what only rounds need for its slots: their 1 / p and gains.
+    union {
+        struct {
+            double between[64];          // G_jm of two of the eight columns
+            double2 numbers[32];         // of the eight flips, four pairs each (see weigh)
+        };
+        double inverse[K8];
+    };
+    union {
+        struct {
+            double u[K8], w[K8], v[K8];  // row i of P, W and v of the accepted flip
+            Draw draw[32];               // those of a block of 32 that could be accepted
+        };
+        float2 gain[T][32];
+    };
+    double x[K8], diagonal[K8];  // of P
+    double column[32];         // of the eight columns, four numbers each: r (b_j at first), d_j, the left-out entry, s
+    double unit[K8], left_out[K8];
+    float lowest[K8], ceiling[K8];  // of the slots: Delta E, rounded down, and u, rounded up
     Clock clock;
     Redo redo;
     Walk walk;

@@ -144,7 +144,7 @@ flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scra
     if (lane == 0) shared->walk = walks[0];
     __syncwarp();
     int k = chain.k = shared->walk.k, N = chain.N = shared->walk.N, outside = N - k;
-    for (int m = lane; m < N; m += 32) chain.order[m] = (u16)order[m];
+    for (int m = lane; m < max(N, K8); m += 32) chain.order[m] = m < N ? (u16)order[m] : 0;
     __syncwarp();
     double energy;
     chain.build(false, energy, INFLATION);
@@ -163,7 +163,7 @@ flip_energies(const Walk *walks, const int *order, u16 *far_orders, double *scra
         __syncwarp();
         if (chain.lane < 8) shared->j[chain.lane] = chain.order[k + min(first + chain.lane, outside - 1)];
         __syncwarp();
-        chain.gather(k, false);
+        chain.gather(false);
         __syncwarp();
         double2 W[T];
         double r, s;
