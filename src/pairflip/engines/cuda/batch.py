@@ -44,17 +44,17 @@ class SizeClass:
 
 
 CLASSES = (
-    SizeClass(1, 4, 5, 1),
+    SizeClass(1, 8, 2, 1),
     SizeClass(2, 4, 4, 3),
     SizeClass(3, 4, 4, 6),
-    SizeClass(4, 4, 4, 10),
-    SizeClass(5, 4, 4, 10),
-    SizeClass(6, 4, 3, 21),
-    SizeClass(7, 4, 3, 18),
-    SizeClass(8, 4, 2, 36),
-    SizeClass(9, 1, 8, 36),
-    SizeClass(10, 1, 8, 35),
-    SizeClass(12, 1, 5, 32),
+    SizeClass(4, 4, 4, 9),
+    SizeClass(5, 4, 3, 15),
+    SizeClass(6, 4, 2, 21),
+    SizeClass(7, 4, 2, 28),
+    SizeClass(8, 4, 2, 32),
+    SizeClass(9, 1, 8, 32),
+    SizeClass(10, 1, 8, 31),
+    SizeClass(12, 1, 5, 26),
     SizeClass(16, 1, 3, 31),
 )
 """Measured to be the fastest on an H200 (docs/decisions/016-gpu-engine.md)."""

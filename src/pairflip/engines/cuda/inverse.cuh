@@ -71,11 +71,18 @@ struct Inverse {
         __syncwarp();
     }
 
-    // A tile's transpose: a product with ones and zeros.
-    __device__ __forceinline__ double2 turned(double2 p) const {
+    // The transpose of a tile: a product with ones and zeros, or read so from memory.
+    __device__ __forceinline__ double2 turned(int n, int b) const {
+        int at = tile(n, b);
         double2 t = make_double2(0.0, 0.0);
-        tile_product(t.x, t.y, q == 2 * c ? 1.0 : 0.0, p.x);
-        tile_product(t.x, t.y, q == 2 * c + 1 ? 1.0 : 0.0, p.y);
+        if (at < NEAR) {
+            double2 p = get(n, b);
+            tile_product(t.x, t.y, q == 2 * c ? 1.0 : 0.0, p.x);
+            tile_product(t.x, t.y, q == 2 * c + 1 ? 1.0 : 0.0, p.y);
+        } else {
+            const double *p = reinterpret_cast<const double *>(shared->tile[at < NEAR ? 0 : at - NEAR]) + 16 * c + q;
+            t = make_double2(p[0], p[8]);
+        }
         return t;
     }
 
@@ -101,7 +108,7 @@ struct Inverse {
 #pragma unroll
                 for (int b = first; b < first + GROUP; b++) {
                     if (b < n) {
-                        double2 p = turned(get(n, b));
+                        double2 p = turned(n, b);
                         tile_product(W[b].x, W[b].y, g_n.x, p.x);
                         tile_product(W[b].x, W[b].y, g_n.y, p.y);
                     }
