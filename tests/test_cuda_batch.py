@@ -223,6 +223,9 @@ def test_kernel_energy_is_the_formula(algebra):
 class OnHost(np.ndarray):
     """An array that passes for one on a device."""
 
+    def set(self, array):
+        self[...] = array
+
     def get(self, out=None):
         out = np.empty_like(self, subok=False) if out is None else out
         out[...] = self
@@ -243,8 +246,13 @@ def pretend_device(monkeypatch):
     """CuPy made of numpy, and a kernel that checks what it is told and answers with the chain's key."""
     fake = SimpleNamespace(
         asarray=lambda array: np.ascontiguousarray(array).view(OnHost),
+        empty=lambda shape, dtype=np.float64: np.zeros(shape, dtype).view(OnHost),
         zeros=lambda shape, dtype=np.float64: np.zeros(shape, dtype).view(OnHost),
-        cuda=SimpleNamespace(alloc_pinned_memory=bytearray),
+        cuda=SimpleNamespace(
+            Event=lambda **how: SimpleNamespace(record=lambda: None, synchronize=lambda: None),
+            alloc=lambda size: None,
+            alloc_pinned_memory=bytearray,
+        ),
     )
     monkeypatch.setitem(sys.modules, "cupy", fake)
     walked = []
@@ -301,7 +309,8 @@ class FakePlace:
 def test_all_devices_walk_and_every_pair_gets_its_own_answer(pretend_device, devices, monkeypatch):
     fake = sys.modules["cupy"]
     fake.cuda.Device = fake.cuda.Stream = FakePlace
-    fake.cuda.runtime = SimpleNamespace(memGetInfo=lambda: (10**9, 10**9))
+    fake.cuda.runtime = SimpleNamespace(memGetInfo=lambda: (10**9, 10**9), CUDARuntimeError=OSError)
+    fake.cuda.memory = SimpleNamespace(OutOfMemoryError=MemoryError)
     fake.get_default_memory_pool = lambda: SimpleNamespace(free_bytes=lambda: 0)
     monkeypatch.setattr(cuda, "why_unavailable", lambda: None)
     monkeypatch.setattr(device, "_streams", {})

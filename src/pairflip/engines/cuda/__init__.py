@@ -18,6 +18,7 @@ from pairflip.engines.cuda.batch import (
     WORTH_SECONDS,
     WalkPart,
     cut,
+    group_bytes,
     refusal,
     size_class,
     worthwhile,
@@ -39,6 +40,7 @@ from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.engines.cuda.packing import keep_what_is_sent
 from pairflip.engines.cuda.searches import run_searches, search_refusal
+from pairflip.engines.cuda.staging import reserve
 from pairflip.engines.cuda.wide_rows import WORTH_ENTRIES, lend_rows
 from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.engines.searches import ManyFound, ManySearches
@@ -197,6 +199,7 @@ class CudaEngine:
                     raise Refused(reason)
             # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
             groups = cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES)
+            reserve(max((group_bytes(together, group) for group in groups), default=0), free)
             open_parts = Counter(part.walks for group in groups for part in group)
             pieces: dict[int, list[tuple[WalkPart, ManyWalked]]] = defaultdict(list)
             matrices = Matrices()

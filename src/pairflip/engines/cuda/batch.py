@@ -152,9 +152,9 @@ def cut(together: Sequence[ManyWalks], budget: int) -> list[list[WalkPart]]:
     used, held, tiles = 0, set[int](), 0
     for at in sorted(range(len(together)), key=keys.__getitem__):
         walks, number = together[at], keys[at][1]
-        matrix, form, chain = matrix_bytes(walks.forms.root), form_bytes(walks), result_bytes(walks)
+        matrix = matrix_bytes(walks.forms.root)
         for forms, chains in _pieces(walks, budget - matrix):
-            need = (forms.stop - forms.start) * (form + (chains.stop - chains.start) * chain)
+            need = _part_bytes(walks, forms, chains)
             # A matrix that the group holds already costs nothing more.
             if keys[at][0] != tiles or used + need + (0 if number in held else matrix) > budget:
                 groups.append([])
@@ -163,6 +163,18 @@ def cut(together: Sequence[ManyWalks], budget: int) -> list[list[WalkPart]]:
             used += need + (0 if number in held else matrix)
             held.add(number)
     return groups
+
+
+def group_bytes(together: Sequence[ManyWalks], group: Sequence[WalkPart]) -> int:
+    """Device memory of a group, as `cut` counts it."""
+    roots = {id(together[part.walks].forms.root): together[part.walks].forms.root for part in group}
+    parts = sum(_part_bytes(together[part.walks], part.forms, part.chains) for part in group)
+    return parts + sum(matrix_bytes(owner) for owner in roots.values())
+
+
+def _part_bytes(walks: ManyWalks, forms: slice, chains: slice) -> int:
+    """Device memory of a part beside its matrix."""
+    return int((forms.stop - forms.start) * (form_bytes(walks) + (chains.stop - chains.start) * result_bytes(walks)))
 
 
 def _pieces(walks: ManyWalks, room: int) -> Iterator[tuple[slice, slice]]:

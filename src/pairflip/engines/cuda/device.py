@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pairflip.engines.cuda.batch import LARGEST, NEAR_COLUMNS, SizeClass
+from pairflip.engines.cuda.staging import Staging, through, upload
 from pairflip.engines.together import root
 from pairflip.gram import Gram, HeldOutGram
 
@@ -135,7 +136,8 @@ def _kernels(size: SizeClass, far: bool) -> Kernels:
     return Kernels(walk, trade, energies, acceptance, int(size_of[0]))
 
 
-_streams: dict[tuple[int, int], Any] = {}
+_streams: dict[tuple[int, int], tuple[Any, Staging]] = {}
+_opening = Lock()
 
 
 @contextmanager
@@ -148,11 +150,12 @@ def on_lane(device: int, lane: int) -> Iterator[None]:
     import cupy
 
     with cupy.cuda.Device(device):
-        with _lock:
+        with _opening:
             if (device, lane) not in _streams:
-                _streams[device, lane] = cupy.cuda.Stream(non_blocking=True, priority=min(0, lane - 1))
-            stream = _streams[device, lane]
-        with stream:
+                stream = cupy.cuda.Stream(non_blocking=True, priority=min(0, lane - 1))
+                _streams[device, lane] = stream, Staging()
+            stream, staging = _streams[device, lane]
+        with stream, through(staging):
             yield
 
 
@@ -182,21 +185,19 @@ class Matrices:
 
     def of(self, gram: Gram) -> Any:
         """G of the root of this problem; that of a problem too large for the host's budget is formed on the device."""
-        import cupy
-
         owner = root(gram)
         if id(owner) not in self._held:
             if isinstance(owner, HeldOutGram):
-                rows, unit = cupy.asarray(owner.left_out), cupy.asarray(owner.unit)
+                rows, unit = upload(owner.left_out), upload(owner.unit)
                 # In place: how many folds the device holds at a time is a question of memory.
                 matrix = unit[:, None] * unit
                 matrix *= self.of(owner.base)
                 matrix -= rows.T @ rows
                 self._held[id(owner)] = matrix
             elif owner.dense:
-                self._held[id(owner)] = cupy.asarray(owner.matrix)
+                self._held[id(owner)] = upload(owner.matrix)
             else:
                 # Without the ridge on its diagonal, which the kernel never reads: it is one.
-                columns = cupy.asarray(owner.columns)
+                columns = upload(owner.columns)
                 self._held[id(owner)] = columns @ columns.T
         return self._held[id(owner)]

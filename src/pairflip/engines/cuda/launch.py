@@ -12,13 +12,12 @@ from pairflip.engines.base import RankTooSmall, Tick
 from pairflip.engines.cuda.batch import WalkPart, queue, size_class
 from pairflip.engines.cuda.device import Matrices, kernels, order_bytes
 from pairflip.engines.cuda.packing import Packed
+from pairflip.engines.cuda.staging import download, download_into, upload
 from pairflip.engines.together import ManyWalked, ManyWalks
 
 SLICE_NS = 500_000_000
 """How long one launch may keep the interpreter from showing progress and seeing Ctrl-C."""
 NO_RANK = 2**31 - 1
-_STAGED = 2**20
-"""Numbers that are fetched at a time."""
 
 
 class _Results:
@@ -61,47 +60,38 @@ class _Results:
     def make_room(self, rows: Sequence[slice], walks: Sequence[ManyWalks]) -> None:
         """Memory of the host for courses, written once while the device walks.
 
-        New memory costs more when it is written for the first time, page by page, than the transfer does. The device
-        itself writes to pages that stay where they are, which are few.
+        New memory costs more when it is written for the first time, page by page, than the transfer does.
         """
-        import cupy
-
         sizes = [int(self.by_step[own.stop] - self.by_step[own.start]) for own in rows]
         wanted = [size if each.course else 0 for size, each in zip(sizes, walks, strict=True)]
         self._courses = [(np.full(size, 0.0), np.full(size, 0)) if size else None for size in wanted]
-        if any(wanted):
-            self._staged = cupy.cuda.alloc_pinned_memory(8 * min(max(wanted), _STAGED))
 
     def download(self, rows: Sequence[slice], walks: Sequence[ManyWalks]) -> list[ManyWalked]:
         """The answers of each part, problems by chains; a course is fetched only where it is wanted."""
-        support, best, final = self.support.get(), self.best.get(), self.final_energy.get()
-        refreshes, results = self.refreshes.get(), []
+        answers = self.support, self.best, self.final_energy, self.refreshes
+        support, best, final, refreshes = map(download, answers)
+        results = []
+        first = [int(self.by_step[own.start]) for own in rows]
+        for which, there in enumerate((self.energy, self.accepted)):
+            wanted = zip(first, self._courses, strict=True)
+            download_into(there, [(at, course[which]) for at, course in wanted if course is not None])
         for own, each, course in zip(rows, walks, self._courses, strict=True):
-            by_chain, by_step, by_slot, by_record_step, by_record = (
+            by_chain, by_slot, by_record_step, by_record = (
                 slice(int(at[own.start]), int(at[own.stop]))
-                for at in (self.by_chain, self.by_step, self.by_slot, self.by_record_step, self.by_record)
+                for at in (self.by_chain, self.by_slot, self.by_record_step, self.by_record)
             )
             shape = own.stop - own.start, (by_chain.stop - by_chain.start) // (own.stop - own.start)
             last, lowest = (columns[by_slot].reshape(*shape, each.k).astype(np.int64) for columns in (support, best))
             more: dict[str, Any] = {}
             if course is not None:
                 energy, accepted = course
-                self._fetch(self.energy[by_step], energy)
-                self._fetch(self.accepted[by_step], accepted)
                 more = {"energy": energy.reshape(*shape, -1), "accepted": accepted.reshape(*shape, -1)}
             if each.record:
-                more["record_energy"] = self.record_energy[by_record_step].get().reshape(*shape, each.steps)
-                more["record"] = np.sort(self.record[by_record].get().reshape(*shape, each.steps, each.k), axis=-1)
+                more["record_energy"] = download(self.record_energy[by_record_step]).reshape(*shape, each.steps)
+                more["record"] = np.sort(download(self.record[by_record]).reshape(*shape, each.steps, each.k), axis=-1)
             ends, again = final[by_chain].reshape(shape), refreshes[by_chain].reshape(shape).astype(np.int64)
             results.append(ManyWalked(last, lowest, ends, again, **more))
         return results
-
-    def _fetch(self, there: Any, into: NDArray[Any]) -> None:
-        """Copy numbers, which may be wider here, from the device."""
-        for first in range(0, into.size, _STAGED):
-            part = slice(first, min(first + _STAGED, into.size))
-            staged = np.frombuffer(self._staged, there.dtype, part.stop - first)
-            into[part] = there[part].get(out=staged)
 
 
 def run_group(
@@ -122,8 +112,6 @@ def run_group(
     slice_ns
         How long one launch may last.
     """
-    import cupy
-
     roots = [together[part.walks].forms.root for part in parts]
     matrices.keep_only(roots)
     packed = Packed(together, parts)
@@ -132,7 +120,7 @@ def run_group(
     results.addresses(packed.table)
     tasks = queue(packed.costs, packed.chains)
     columns = int(packed.table["N"].max())
-    walks, table = [together[part.walks] for part in parts], cupy.asarray(packed.table.view(np.uint8))
+    walks, table = [together[part.walks] for part in parts], upload(packed.table.view(np.uint8))
 
     def meanwhile() -> None:
         results.make_room(packed.rows, walks)
@@ -158,12 +146,13 @@ def _walk(
     # No more blocks than run at a time: chains come from a queue, and others would only wait and hold memory.
     blocks = min(max(1, fit) * processors, -(-len(tasks) // size.chains))
     slot_bytes = 8 * size.largest**2 + compiled.shared_bytes + order
+    queued = upload(tasks)
+    # `following`, `rank` and the two numbers of `done`: one transfer tells how far the walks are.
+    state = upload(np.array([0, NO_RANK, 0, 0, 0, 0], np.int32))
+    following, rank, done = state[:1], state[1:2], state[2:]
     # Zero: no slot holds a chain that was put away.
     slots = cupy.zeros(blocks * size.chains * slot_bytes, np.uint8)
     far = cupy.zeros(0 if order else blocks * size.chains * 65536, np.uint16)
-    queued = cupy.asarray(tasks)
-    following, done = cupy.zeros(1, np.int32), cupy.zeros(2, np.uint64)
-    rank = cupy.full(1, NO_RANK, np.int32)
     arguments = (
         table, queued, np.int32(len(tasks)), following, done, rank, slots, np.int64(slot_bytes), np.int32(order),
         far, np.int64(slice_ns),
@@ -175,8 +164,9 @@ def _walk(
             meanwhile()
             meanwhile = None
         # This waits for the launch; between two of them progress is shown and Ctrl-C is heard.
-        flips, finished = (int(number) for number in done.get())
-        found = int(rank[0])
+        told = download(state)
+        flips, finished = (int(number) for number in told[2:].view(np.uint64))
+        found = int(told[1])
         if found != NO_RANK:
             # Problem and number of columns in one word, so that one atomic minimum keeps both (k is at most 128).
             raise RankTooSmall(int(sizes[found >> 8]), found & 255)

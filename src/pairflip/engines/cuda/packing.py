@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pairflip.engines.cuda.batch import WalkPart, cost
 from pairflip.engines.cuda.device import WALK
+from pairflip.engines.cuda.staging import upload_joined
 from pairflip.engines.together import ManyWalks
 
 Addresses = NDArray[np.uint64]
@@ -36,9 +37,7 @@ class _Packer:
         return self.offsets[key]
 
     def upload(self) -> Any:
-        import cupy
-
-        return cupy.asarray(np.concatenate(self._parts) if self._parts else np.zeros(1, self._dtype))
+        return upload_joined(self._parts or [np.zeros(1, self._dtype)])
 
 
 class _Sent(local):

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import Refused, Tick
 from pairflip.engines.cuda.batch import LARGEST, matrix_bytes, refusal
-from pairflip.engines.cuda.device import Matrices
+from pairflip.engines.cuda.device import Matrices, free_bytes
+from pairflip.engines.cuda.staging import download, reserve, upload
 from pairflip.engines.searches import ManyDescents, ManyFound, ManyPairs, ManyPaths, ManySearches
 from pairflip.engines.together import root
 from pairflip.gram import Gram
@@ -80,6 +81,11 @@ def home_bytes(k: int, n_columns: int) -> int:
     return 8 * (k + 2) * _pitch(n_columns) + 4 * MOST_MINIMA * k
 
 
+def _threads(n_columns: int) -> int:
+    """Threads of a block."""
+    return next((threads for most, threads in _THREADS if n_columns <= most), _MOST_THREADS)
+
+
 def _pitch(n_columns: int) -> int:
     return (n_columns + 15) // 16 * 16
 
@@ -129,8 +135,7 @@ def cut_searches(together: Sequence[ManySearches], budget: int) -> list[list[Sea
     used, held, last = 0, set[int](), None
     for at in sorted(range(len(together)), key=kind):  # long chains first
         asked = together[at]
-        owner, n = asked.forms.root, asked.forms.root.n_columns
-        each = 24 * n + asked.shape[1] * (TASK.itemsize + 4 * prod(asked.answer[0]) + 8 * asked.k)
+        owner, each = asked.forms.root, _problem_bytes(asked)
         most = max(1, (budget - matrix_bytes(owner)) // (2 * each))
         for first in range(0, asked.shape[0], most):
             part = slice(first, min(first + most, asked.shape[0]))
@@ -143,6 +148,12 @@ def cut_searches(together: Sequence[ManySearches], budget: int) -> list[list[Sea
             used += need + matrix
             held.add(id(owner))
     return groups
+
+
+def _problem_bytes(asked: ManySearches) -> int:
+    """Device memory of one problem, its tasks and its answers, beside its matrix."""
+    answers = TASK.itemsize + 4 * prod(asked.answer[0]) + 8 * asked.k
+    return 24 * asked.forms.root.n_columns + asked.shape[1] * answers
 
 
 _MODES: dict[type[ManySearches], int] = {ManyDescents: 0, ManyPaths: 1, ManyPairs: 2}  # `enum Mode` of the kernel
@@ -170,6 +181,7 @@ def run_searches(
     """
     matrices, found = Matrices(), {at: ManyFound.room(asked) for at, asked in enumerate(together)}
     groups = cut_searches(together, budget // 2)  # the other half is for the tables of running chains
+    reserve(max((_group_bytes(together, group) for group in groups), default=0), free_bytes())
     left = Counter(part.search for group in groups for part in group)
     for at in [at for at in found if not left[at]]:
         yield at, found.pop(at)
@@ -180,6 +192,20 @@ def run_searches(
             left[part.search] -= 1
             if not left[part.search]:
                 yield part.search, found.pop(part.search)
+
+
+def _group_bytes(together: Sequence[ManySearches], group: Sequence[SearchPart]) -> int:
+    """Device memory of a group and, about, of the tables of its running chains."""
+    import cupy
+
+    asked = [together[part.search] for part in group]
+    roots = {id(each.forms.root): each.forms.root for each in asked}
+    problems = [int(part.forms.stop - part.forms.start) for part in group]
+    parts = sum(count * _problem_bytes(each) for count, each in zip(problems, asked, strict=True))
+    tasks = sum(count * each.shape[1] for count, each in zip(problems, asked, strict=True))
+    k, n = max(each.k for each in asked), max(root.n_columns for root in roots.values())
+    blocks = _REGISTERS // _threads(n) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    return parts + sum(map(matrix_bytes, roots.values())) + min(blocks, tasks) * home_bytes(k, n)
 
 
 class _Group:
@@ -219,12 +245,10 @@ class _Group:
         self.tasks["support"] += np.uint64(self.supports.data.ptr)
         self.tasks["energy"] += np.uint64(self.energies.data.ptr)
         self.tasks["status"] = self.status.data.ptr + 4 * np.arange(self.tasks.size, dtype=np.uint64)
-        self.problems = cupy.asarray(np.concatenate(problems).view(np.uint8))
+        self.problems = upload(np.concatenate(problems).view(np.uint8))
 
     def _upload(self, array: NDArray[Any]) -> int:
-        import cupy
-
-        self._memory.append(cupy.asarray(np.ascontiguousarray(array)))
+        self._memory.append(upload(np.ascontiguousarray(array)))
         return int(self._memory[-1].data.ptr)
 
     def _problems(self, asked: ManySearches, part: slice, matrices: Matrices) -> NDArray[Any]:
@@ -267,7 +291,7 @@ class _Group:
         import cupy
 
         n, k = self.n_columns, self.k
-        threads = next((threads for most, threads in _THREADS if n <= most), _MOST_THREADS)
+        threads = _threads(n)
         shared, home = shared_bytes(k, n), home_bytes(k, n)
         kernel = _allowed_kernel(threads, shared)
         fit = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, shared)
@@ -275,8 +299,8 @@ class _Group:
         # No more blocks than run at a time: chains come from a queue, and others would only hold memory.
         blocks = max(1, min(max(1, fit) * processors, self.tasks.size, budget // home))
         homes = cupy.empty(blocks * home, np.uint8)
-        following, done = cupy.zeros(1, np.int32), cupy.zeros(1, np.int32)
-        table = cupy.asarray(self.tasks.view(np.uint8))
+        table, state = upload(self.tasks.view(np.uint8)), upload(np.zeros(2, np.int32))
+        following, done = state[:1], state[1:]
         arguments = (
             self.problems, table, np.int32(self.tasks.size), following, done, homes, np.int64(home), np.int32(k),
             np.int32(_pitch(n)), np.int32(self.mode), np.int64(slice_ns),
@@ -284,7 +308,7 @@ class _Group:
         heard = 0
         while heard < self.tasks.size:
             kernel((blocks,), (threads,), arguments, shared_mem=shared)
-            finished = int(done.get()[0])  # this waits for the launch
+            finished = int(download(done)[0])  # this waits for the launch
             if tick is not None and finished > heard:
                 tick(finished - heard)
             heard = finished
@@ -292,7 +316,7 @@ class _Group:
 
     def _enter(self, found: dict[int, ManyFound]) -> None:
         """Write the answers where they belong."""
-        supports, energies, status, task = self.supports.get(), self.energies.get(), self.status.get(), 0
+        (supports, energies, status), task = map(download, (self.supports, self.energies, self.status)), 0
         for part, (slots, sizes) in zip(self.parts, self.begins, strict=True):
             into = found[part.search]
             for there, given, first in ((into.supports, supports, slots), (into.energies, energies, sizes)):
