@@ -244,9 +244,9 @@ struct Chain : Inverse {
         w = __shfl_sync(WHOLE, w, 4 * q + ((slot & 7) >> 1));
         quiet += count;
         int weight = weigh(slot, mine, r, s, w);
-        keep_parts(r, s);
         u32 votes = __ballot_sync(WHOLE, q < count && weight & 1), simple = __ballot_sync(WHOLE, weight & 2);
         __syncwarp();
+        keep_parts(r, s);
         // The first flip that is accepted is made; it changes what those behind it cost, so they are weighed again.
         while (votes) {
             int lead = __ffs(votes) - 1, chosen = lead >> 2;
