@@ -130,8 +130,10 @@ struct Chain : Inverse {
     __device__ __forceinline__ void set_ceilings() {
         __syncwarp();
         double beta = shared->now.beta;
-        for (int m = lane; m < k; m += 32)
-            shared->ceiling[m] = shared->lowest[m] > 0.0f ? __double2float_ru(exp(-beta * shared->lowest[m]) * (1.0 + 1e-12)) : 1.0f;
+        for (int m = lane; m < k; m += 32) {
+            double lowest = shared->lowest[m];
+            shared->ceiling[m] = lowest > 0.0 ? __double2float_ru(exp(-beta * lowest) * (1.0 + 1e-12)) : 1.0f;
+        }
         __syncwarp();
     }
 

@@ -155,18 +155,19 @@ struct Inverse {
         const double d = shared->column[4 * q + 1], a = shared->column[4 * q + 2];
         // Some are read, then written: the compiler must believe that what is written changes what is read.
 #pragma unroll
-        for (int first = 0; first < T; first += 4) {
-            double2 unit[4], out[4];
+        for (int first = 0; first < T; first += GROUP) {
+            double2 unit[GROUP], out[GROUP];
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (first + e < T) unit[e] = pair_at(shared->unit + slot_of(first + e)), out[e] = pair_at(shared->left_out + slot_of(first + e));
+            for (int e = 0; e < GROUP; e++) {
+                int slot = slot_of(first + e);
+                if (first + e < T) unit[e] = pair_at(shared->unit + slot), out[e] = pair_at(shared->left_out + slot);
+            }
 #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int n = first + e;
-                if (n < T) {
-                    double2 g = value[n < T ? n : 0];
-                    shared->gathered[n < T ? n : 0][lane] = make_double2(g.x * (d * unit[e].x) - a * out[e].x, g.y * (d * unit[e].y) - a * out[e].y);
-                }
+            for (int e = 0; e < GROUP; e++) {
+                int n = first + e < T ? first + e : 0;
+                double2 g = value[n], there = make_double2(d * unit[e].x, d * unit[e].y);
+                there = make_double2(g.x * there.x - a * out[e].x, g.y * there.y - a * out[e].y);
+                if (first + e < T) shared->gathered[n][lane] = there;
             }
         }
         if (between) {
@@ -248,19 +249,22 @@ struct Inverse {
     // Row i of P, which is in a row of tiles up to the diagonal and in a column of tiles below.
     __device__ __forceinline__ void show_row(int i, double *row) const {
         const int special = i >> 3, in_tile = i & 7;
-        u32 chosen = 1u << special;  // a bit: of n == special the compiler makes one branch for all n, and P leaves the registers
+        // A bit: of n == special the compiler makes one branch for all n, and P leaves the registers.
+        u32 chosen = 1u << special;
 #pragma unroll
         for (int n = 0; n < T; n++) {
             if (tile(n, 0) < NEAR && chosen >> n & 1) {
 #pragma unroll
-                for (int b = 0; b < T; b++)
-                    if (b <= n && tile(n, b) < NEAR && q == in_tile) *reinterpret_cast<double2 *>(row + 8 * b + 2 * c) = get(n, b);
+                for (int b = 0; b < T; b++) {
+                    bool near = b <= n && tile(n, b) < NEAR;
+                    if (near && q == in_tile) *reinterpret_cast<double2 *>(row + 8 * b + 2 * c) = get(n, b);
+                }
                 if (c == in_tile >> 1) {
                     if (i & 1) {
 #pragma unroll
                         for (int m = 0; m < T; m++)
                             if (m > n && tile(m, n) < NEAR) row[8 * m + q] = get(m, n).y;
-                        asm volatile("");  // or the compiler makes one of the two branches, with choices in it that wait for each other
+                        asm volatile("");  // or the two branches become one, of choices that wait for each other
                     } else {
 #pragma unroll
                         for (int m = 0; m < T; m++)

@@ -62,7 +62,8 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 }
                 // P is new, but built of a support of this inflation: the budget begins with its share, not with zero.
                 __syncwarp();
-                if (chain.lane == 0) shared->clock.error = (float)EPSILON * (was == CONFIRM ? shared->redo.worst : shared->clock.inflated);
+                float worst = was == CONFIRM ? shared->redo.worst : shared->clock.inflated;
+                if (chain.lane == 0) shared->clock.error = (float)EPSILON * worst;
                 __syncwarp();
             }
             continue;
