@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,6 +28,7 @@ from pairflip.engines.cuda.batch import (
     size_class,
 )
 from pairflip.engines.cuda.device import SOURCES, WALK, Matrices, source
+from pairflip.engines.cuda.packing import Packed
 from pairflip.engines.numba.algebra import DELICATE
 from pairflip.engines.together import ManyWalked, interleaved, join, root, share
 from pairflip.least_squares import SINGULAR
@@ -269,6 +271,9 @@ def pretend_device(monkeypatch):
             for name in ("support", "best"):
                 read(row[name], np.int32, size * (chain + 1))[-size:] = np.arange(size)
             read(row["final_energy"], np.float64, chain + 1)[-1] = key[1]
+            if row["record"]:
+                read(row["record"], np.int32, size * steps * (chain + 1))[-size * steps :] = key[0] % 1000
+                read(row["record_energy"], np.float64, steps * (chain + 1))[-steps:] = key[0]
             G = read(row["G"], np.float64, n * n).reshape(n, n)
             left_out = read(row["left_out"], np.float64, n) if row["left_out"] else np.zeros(n)
             b, unit = [read(row[name], np.float64, n).copy() for name in ("b", "unit")]
@@ -350,7 +355,9 @@ def test_every_piece_is_told_its_own_problem_and_its_answers_come_home(pretend_d
     matrices, at = Matrices(), 0
     found = [ManyWalked.room(each) for each in together]
     for group in cut(together, budget):
-        for part, walked in launch.run_group(together, group, matrices, None, 1):
+        packed = Packed(together, group)
+        told = launch.run_group(packed, matrices, None, 1, lambda: None)
+        for part, walked in zip(group, packed.answers.split(told, packed.rows, packed.walks), strict=True):
             found[part.walks].put(part.forms, part.chains, walked)
         pieces, at = pretend_device[at:], len(pretend_device)
         expected = [
@@ -377,6 +384,25 @@ def test_every_piece_is_told_its_own_problem_and_its_answers_come_home(pretend_d
             np.testing.assert_array_equal(result.energy, plan.keys[:, :1] + np.arange(plan.betas.size))
             np.testing.assert_array_equal(result.final_energy, plan.keys[:, 1])
             assert (result.support == np.arange(plan.k)).all()
+
+
+def test_courses_and_records_come_home_from_a_group_in_which_few_are_wanted(pretend_device):
+    together, _ = join([walk for walk in make_walks(chains=3) if walk[1].k <= 8])
+    together = [replace(each, course=at % 3 == 1, record=at % 4 == 2) for at, each in enumerate(together * 4)]
+    (group,) = cut(together, 10**9)
+    packed = Packed(together, group)
+    told = launch.run_group(packed, Matrices(), None, 1, lambda: None)
+    assert (packed.table["record"] != 0).tolist() == [each.record for each in packed.walks for _ in each.which]
+    for each, walked in zip(packed.walks, packed.answers.split(told, packed.rows, packed.walks), strict=True):
+        np.testing.assert_array_equal(walked.final_energy, each.keys[:, :, 1])
+        assert (walked.energy is not None, walked.record is not None) == (each.course, each.record)
+        if each.course:
+            np.testing.assert_array_equal(walked.energy, each.keys[:, :, :1] + np.arange(each.steps))
+            np.testing.assert_array_equal(walked.accepted, np.zeros_like(walked.accepted) + np.arange(each.steps))
+        if each.record:
+            assert walked.record.shape == (*each.keys.shape[:2], each.steps, each.k)
+            assert (walked.record == (each.keys[:, :, :1] % 1000)[..., None]).all()
+            assert (walked.record_energy == each.keys[:, :, :1]).all()
 
 
 def test_sources_are_shipped_beside_the_module():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -16,7 +15,6 @@ from pairflip.engines.cuda.batch import (
     LARGEST,
     WORTH_CHAINS,
     WORTH_SECONDS,
-    WalkPart,
     cut,
     group_bytes,
     refusal,
@@ -36,6 +34,7 @@ from pairflip.engines.cuda.device import (
     request,
     why_unavailable,
 )
+from pairflip.engines.cuda.host_work import HostWork
 from pairflip.engines.cuda.ladders import run_ladders
 from pairflip.engines.cuda.launch import SLICE_NS, run_group
 from pairflip.engines.cuda.packing import keep_what_is_sent
@@ -200,20 +199,16 @@ class CudaEngine:
             # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
             groups = cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES)
             reserve(max((group_bytes(together, group) for group in groups), default=0), free)
-            open_parts = Counter(part.walks for group in groups for part in group)
-            pieces: dict[int, list[tuple[WalkPart, ManyWalked]]] = defaultdict(list)
-            matrices = Matrices()
-            for at, each in enumerate(together):
-                if not open_parts[at]:
-                    ready(at, ManyWalked.room(each))
+            work, matrices = HostWork(together, groups, ready), Matrices()
             with keep_what_is_sent():
-                while groups:
-                    at = _compiled_first([together[group[0].walks] for group in groups])
-                    for part, walked in run_group(together, groups.pop(at), matrices, tick, self._slice_ns):
-                        pieces[part.walks].append((part, walked))
-                        open_parts[part.walks] -= 1
-                        if not open_parts[part.walks]:
-                            ready(part.walks, _whole(together[part.walks], pieces.pop(part.walks)))
+                try:
+                    while work.following:
+                        packed = work.take(_compiled_first(work.following))
+                        work.keep(packed, run_group(packed, matrices, tick, self._slice_ns, work.go_on))
+                except self.failures:
+                    work.hand_on()  # those before it were walked
+                    raise
+            work.hand_on()
 
     def refuses_search(self, gram: Gram, largest: int) -> str | None:
         """Why the device cannot search supports of up to `largest` columns, in one sentence; None when it can."""
@@ -282,13 +277,3 @@ def _compiled_first(walks: Sequence[ManyWalks]) -> int:
     compiling = [request(size_class(each.k), order_bytes(each.forms.root.n_columns) == 0) for each in walks]
     wait(compiling, return_when=FIRST_COMPLETED)
     return next(at for at, future in enumerate(compiling) if future.done())
-
-
-def _whole(walks: ManyWalks, pieces: list[tuple[WalkPart, ManyWalked]]) -> ManyWalked:
-    """One result from those of its parts."""
-    if len(pieces) == 1:
-        return pieces[0][1]
-    whole = ManyWalked.room(walks)
-    for part, walked in pieces:
-        whole.put(part.forms, part.chains, walked)
-    return whole

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.cuda.batch import WalkPart, cost
+from pairflip.engines.cuda.answers import Answers
+from pairflip.engines.cuda.batch import WalkPart, cost, queue
 from pairflip.engines.cuda.device import WALK
 from pairflip.engines.cuda.staging import upload_joined
 from pairflip.engines.together import ManyWalks
 
-Addresses = NDArray[np.uint64]
+_FIELDS: Any = WALK.fields
 
 
 class _Packer:
@@ -76,32 +77,42 @@ class Packed:
 
     Attributes
     ----------
+    parts, walks : list
+        The parts, and the walks that each belongs to.
     table : (P,) of `WALK`
         The rows; addresses are offsets until `upload`.
-    chains, steps, k : (P,)
+    k : (P,)
         Of each row.
-    costs : (P,)
-        What one chain costs, in any unit.
-    records : (P,)
-        Whether supports at the ends of steps are kept.
+    tasks : (chains, 2)
+        As `queue` gives them.
+    answers : Answers
+        Where the answers go.
     rows : list of slice
         Which rows each part has.
-    memory : list
-        What was uploaded; it must live as long as the kernel runs.
     """
 
     def __init__(self, together: Sequence[ManyWalks], parts: Sequence[WalkPart]) -> None:
-        counts = [part.forms.stop - part.forms.start for part in parts]
-        ends = np.cumsum(counts)
-        self.rows = [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
+        self.parts, self.walks = list(parts), [together[part.walks] for part in parts]
+        self._counts = [part.forms.stop - part.forms.start for part in parts]
+        ends = np.cumsum(self._counts)
+        self.rows = [slice(int(end) - count, int(end)) for end, count in zip(ends, self._counts, strict=True)]
         self._doubles, self._wholes, self._keys = _Packer(np.float64), _Packer(np.int64), _Packer(np.uint32)
         self.table = np.zeros(int(ends[-1]), WALK)
-        self.costs, self.chains = np.zeros(self.table.size), np.zeros(self.table.size, np.int64)
-        self._nothing_left_out, self.records = np.zeros((2, self.table.size), dtype=bool)
-        self.memory: list[Any] = []
-        for number, (part, rows) in enumerate(zip(parts, self.rows, strict=True)):
-            self._fill(number, together[part.walks], part, rows)
-        self.steps, self.k = (self.table[name].astype(np.int64) for name in ("steps", "k"))
+        self._nothing_left_out = np.zeros(self.table.size, dtype=bool)
+        for number, (walks, part, rows) in enumerate(zip(self.walks, parts, self.rows, strict=True)):
+            self._fill(number, walks, part, rows)
+
+        def each(values: list[Any]) -> Any:
+            return np.repeat(values, self._counts)
+
+        self.k = self.table["k"].astype(np.int64)
+        chains = each([part.chains.stop - part.chains.start for part in parts])
+        self.tasks = queue(each([cost(walks.forms.root, walks) for walks in self.walks]), chains)
+        self._no_record = ~each([walks.record for walks in self.walks])
+        courses = each([walks.course for walks in self.walks])
+        self.answers = Answers(chains, self.table["steps"].astype(np.int64), self.k, ~self._no_record, courses)
+        for name, begin in self.answers.offsets.items():
+            self.table[name] = begin
 
     def _fill(self, number: int, walks: ManyWalks, part: WalkPart, rows: slice) -> None:
         """Enter one part."""
@@ -130,24 +141,33 @@ class Packed:
         keys = walks.keys[part.forms, part.chains]
         here["keys"] = self._keys.add(number, lambda: keys) + 8 * keys.shape[1] * at
         here["yy"], here["N"], here["k"], here["steps"] = forms.yy[which], n, walks.k, steps
-        self.chains[rows], self.costs[rows] = keys.shape[1], cost(forms.root, walks)
-        self.records[rows] = walks.record
 
-    def upload(self, matrices: Sequence[int]) -> None:
-        """Send everything to the device and turn offsets into addresses; `matrices` has that of each part."""
+    def upload(self, matrices: Sequence[int], room: int) -> list[Any]:
+        """Send everything to the device and turn offsets into addresses; what was sent lives until the kernel ends.
+
+        Parameters
+        ----------
+        matrices
+            Address of the matrix of each part.
+        room
+            Address of the memory for the answers.
+        """
         doubles, wholes = _sent.send("doubles", self._doubles), _sent.send("wholes", self._wholes)
         keys = self._keys.upload()
-        self.memory += [doubles, wholes, keys]
-        for names, memory in (
-            (("b", "unit", "left_out", "betas", "coldest"), doubles),
-            (("ends",), wholes),
-            (("keys",), keys),
-        ):
-            for name in names:
-                self.table[name] += np.uint64(memory.data.ptr)
+        begins = dict.fromkeys(self.answers.offsets, room)
+        begins |= dict.fromkeys(("b", "unit", "left_out", "betas", "coldest"), doubles.data.ptr)
+        begins |= {"ends": wholes.data.ptr, "keys": keys.data.ptr}
+        # All at once: whatever numpy does for long arrays, it waits for the interpreter afterwards.
+        words = self.table.view(np.uint64).reshape(self.table.size, -1)
+        added = np.zeros(words.shape[1], np.uint64)
+        for name, begin in begins.items():
+            added[_FIELDS[name][1] // 8] = begin
+        words += added
         self.table["left_out"][self._nothing_left_out] = 0
-        for rows, matrix in zip(self.rows, matrices, strict=True):
-            self.table["G"][rows] = matrix
+        for name in ("record", "record_energy"):
+            self.table[name][self._no_record] = 0
+        self.table["G"] = np.repeat(np.array(matrices, np.uint64), self._counts)
+        return [doubles, wholes, keys]
 
 
 def _coldest(betas: NDArray[np.float64]) -> NDArray[np.float64]:
