@@ -144,6 +144,8 @@ def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numb
     if folds.size == 0:
         return [], table
     without = OneRowOut.of(problem, row[folds])
+    if problem.gram.dense:
+        _ = problem.gram.matrix  # formed here, where no device waits for it
     at = np.searchsorted(folds, table[:, 1])
     mine = (of_fold >= 0) & without.trusted[np.minimum(at, folds.size - 1)]
     alone, table, at = table[~mine], table[mine], at[mine]
