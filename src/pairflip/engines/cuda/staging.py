@@ -38,11 +38,12 @@ class Staging:
         *self._pieces, self._incoming = memory.reshape(_OUTGOING + 1, PIECE)
         self._sent = [cupy.cuda.Event(disable_timing=True) for _ in self._pieces]
         self._turn = self._filled = 0
-        self._lock = Lock()
+        # Two: one who fetches waits for the walks of the lane, and another who shares it may send meanwhile.
+        self._sending, self._fetching = Lock(), Lock()
 
     def send(self, parts: Sequence[NDArray[np.uint8]], there: Any) -> None:
         """Copy bytes, end to end, to the device; whoever calls may change them afterwards."""
-        with self._lock:
+        with self._sending:
             self._filled = begin = min(PIECE, -(-self._filled // _APART) * _APART)
             for part in parts:
                 while part.size:
@@ -81,7 +82,7 @@ class Staging:
                 at += part.size
             waiting.clear()
 
-        with self._lock:
+        with self._fetching:
             for first, array in into:
                 for at in range(0, array.size, most):
                     part = array[at : at + most]
