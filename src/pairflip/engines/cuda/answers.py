@@ -16,7 +16,7 @@ from pairflip.engines.together import ManyWalked, ManyWalks
 Numbers = NDArray[np.int64]
 
 
-class Answers:
+class GroupAnswers:
     """Room for the answers of all problems of a group.
 
     What is wanted lies in front, end to end, so that few transfers bring it, however many parts a group has: each of

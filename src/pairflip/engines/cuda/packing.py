@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.cuda.answers import Answers
+from pairflip.engines.cuda.answers import GroupAnswers
 from pairflip.engines.cuda.batch import WalkPart, cost, queue
 from pairflip.engines.cuda.device import WALK
 from pairflip.engines.cuda.staging import upload_joined
@@ -85,7 +85,7 @@ class Packed:
         Of each row.
     tasks : (chains, 2)
         As `queue` gives them.
-    answers : Answers
+    answers : GroupAnswers
         Where the answers go.
     rows : list of slice
         Which rows each part has.
@@ -110,7 +110,7 @@ class Packed:
         self.tasks = queue(each([cost(walks.forms.root, walks) for walks in self.walks]), chains)
         self._no_record = ~each([walks.record for walks in self.walks])
         courses = each([walks.course for walks in self.walks])
-        self.answers = Answers(chains, self.table["steps"].astype(np.int64), self.k, ~self._no_record, courses)
+        self.answers = GroupAnswers(chains, self.table["steps"].astype(np.int64), self.k, ~self._no_record, courses)
         for name, begin in self.answers.offsets.items():
             self.table[name] = begin
 
