@@ -6,10 +6,9 @@ Without any it tells of the classes as they are. Registers that do not fit (byte
 """
 
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks.gpu import leave_one_out
+from benchmarks.gpu import busy_share, leave_one_out
 from pairflip.engines import cuda
 from pairflip.engines.cuda import batch, device, launch
 
@@ -42,35 +41,21 @@ def _asked(lines):
 def _tell(k, one, walks, n_columns):
     import cupy
 
-    names, seconds, real = (cuda, launch), [], launch._walk
-    before = [module.size_class for module in names]
-
-    def timed(*arguments):
-        began = time.perf_counter()
-        real(*arguments)
-        seconds.append(time.perf_counter() - began)
-
     compiled, order = device.kernels(one, False), device.order_bytes(n_columns)
     shared = one.chains * (compiled.shared_bytes + order)
     compiled.allow(shared)
     fit = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(compiled.walk.kernel.ptr, 32 * one.chains, shared)
     flips = sum(plan.chains * int(plan.flips.sum()) for _, plan in walks)
-    kernels, whole = [], []
+    places, usual = (cuda, launch), batch.size_class
     try:
-        launch._walk = timed
-        for module in names:
-            module.size_class = lambda _: one
-        for _ in range(2):
-            seconds.clear()
-            began = time.perf_counter()
-            cuda.CudaEngine().walk(walks)
-            whole.append(time.perf_counter() - began)
-            kernels.append(sum(seconds))
+        for place in places:
+            place.size_class = lambda _: one
+        found = [busy_share(lambda: cuda.CudaEngine().walk(walks)) for _ in range(2)]
     finally:
-        launch._walk = real
-        for module, size_class in zip(names, before, strict=True):
-            module.size_class = size_class
+        for place in places:
+            place.size_class = usual
+    whole, kernels = min(seconds for seconds, _ in found), min(seconds * share for seconds, share in found)
     name = f"{one.tiles},{one.chains},{one.blocks},{one.near}"
-    told = f"{k:4d}  {name:12s}{flips / min(kernels):11.3e}{flips / min(whole):12.3e}{compiled.walk.num_regs:11d}"
+    told = f"{k:4d}  {name:12s}{flips / kernels:11.3e}{flips / whole:12.3e}{compiled.walk.num_regs:11d}"
     told += f"{compiled.walk.local_size_bytes:7d}{compiled.shared_bytes:8d}{one.chains * fit:12d}"
     print(told, flush=True)

@@ -127,3 +127,9 @@ def test_threads_wait_for_each_other(device):
     sums[1] -= np.arange(32).sum()
     expected = np.stack([np.repeat(sums, 32), np.full(64, 2), np.full(64, 7), np.full(64, 33)], axis=1)
     np.testing.assert_array_equal(out, np.stack([expected] * 2))
+
+
+def test_an_older_cupy_is_refused_in_one_sentence(device, monkeypatch):
+    assert real_device.why_unavailable() is None
+    monkeypatch.setattr(device, "__version__", "13.6.0")
+    assert "CuPy 14 or newer, and this is 13.6.0" in real_device.why_unavailable()

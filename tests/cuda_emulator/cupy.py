@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+__version__ = "14.0.0"
 COMPILER = shutil.which("g++")
 HEADER = Path(__file__).with_name("emulator.h")
 FOLDER = Path(tempfile.gettempdir()) / f"pairflip-cuda-emulator-{getattr(os, 'getuid', int)()}"

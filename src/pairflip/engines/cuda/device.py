@@ -38,6 +38,8 @@ def why_unavailable() -> str | None:
     try:
         import cupy
 
+        if int(cupy.__version__.split(".")[0]) < 14:  # streams have no priorities there
+            return f"the GPU engine needs CuPy 14 or newer, and this is {cupy.__version__}: pip install --upgrade it."
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy raises its own errors, and import errors of all kinds
         return f"CuPy finds no CUDA device: {' '.join(str(error).split())[:200]}"

@@ -80,7 +80,7 @@ struct Shared {
         };
         float2 gain[T][32];
     };
-    double x[K8], diagonal[K8];  // of P
+    double x[K8], diagonal[K8];  // coefficients, and the diagonal of P
     double column[32];         // of the eight columns, four numbers each: r (b_j at first), d_j, the left-out entry, s
     double unit[K8], left_out[K8];
     float lowest[K8], ceiling[K8];  // of the slots: Delta E, rounded down, and u, rounded up

@@ -1,0 +1,112 @@
+"""The CUDA sources agree with Python: layout of a table, tolerances, random numbers, energy and decision of a flip."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from pairflip.engines import base
+from pairflip.engines.cuda import device
+from pairflip.engines.cuda.device import SOURCES, WALK, source
+from pairflip.engines.numba.algebra import DELICATE
+from pairflip.least_squares import SINGULAR
+from pairflip.philox import chain_keys, flip_draws
+
+
+def test_table_of_walks_has_the_layout_of_the_kernel():
+    assert WALK.itemsize == 16 * 8 + 8 + 4 * 4
+    assert [WALK.fields[name][1] for name in ("G", "keys", "yy", "N", "steps")] == [0, 120, 128, 136, 144]
+    assert all(name.encode() in source().encode() for name in ("walk_chains", "flip_energies", "acceptance"))
+
+
+HOST = """
+#include "algebra.cuh"
+extern "C" void draws(u64 t, u32 key0, u32 key1, u32 k, u32 outside, u32 *flip, double *u) {
+    Block b = philox(t, 0u, key0, key1);
+    flip[0] = below(b.w0, k), flip[1] = below(b.w1, outside), *u = uniform(b.w2, b.w3);
+}
+extern "C" double delta(double x, double p, double r, double s, double w) {
+    return flip_energy(x, 1.0 / p, r, s, w).delta;
+}
+extern "C" int decide(double u, double z) { return accepts(u, z); }
+"""
+
+
+@pytest.fixture(scope="module")
+def algebra(tmp_path_factory):
+    """The kernel's scalar algebra, compiled by the host's compiler."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler on this machine")
+    folder = tmp_path_factory.mktemp("algebra")
+    (folder / "host.cpp").write_text(HOST)
+    include = ["-I", str(device.Path(device.__file__).parent)]
+    command = [
+        compiler,
+        "-O1",
+        "-w",
+        "-shared",
+        "-fPIC",
+        *include,
+        "-o",
+        str(folder / "host.so"),
+        str(folder / "host.cpp"),
+    ]
+    subprocess.run(command, check=True)
+    library = ctypes.CDLL(str(folder / "host.so"))
+    library.delta.restype = ctypes.c_double
+    library.delta.argtypes = [ctypes.c_double] * 5
+    library.decide.argtypes = [ctypes.c_double] * 2
+    return library
+
+
+def test_kernel_draws_the_addressed_numbers(algebra):
+    key = chain_keys(7, 5, 3, 0)[0]
+    for first in (0, 2**32 - 2):
+        slot, position, u = flip_draws(key, first, 4, 5, 271)
+        for q in range(4):
+            flip, number = (ctypes.c_uint32 * 2)(), ctypes.c_double()
+            address = ctypes.c_uint64(first + q), *(ctypes.c_uint32(int(word)) for word in key)
+            algebra.draws(*address, 5, 271, flip, ctypes.byref(number))
+            assert (flip[0], flip[1], number.value) == (slot[q], position[q], u[q])
+
+
+def test_kernel_decides_as_metropolis(algebra):
+    for z in (-1.0, 0.0, 1e-12, 0.3, 2.0, 36.7, 40.0, float("inf"), float("nan")):
+        for u in (2.0**-53, 1e-9, 0.1, 0.7408, 0.7409, 1.0):
+            expected = u <= np.exp(-max(z, 0.0)) if not np.isnan(z) else False
+            assert bool(algebra.decide(u, z)) == expected, (u, z)
+
+
+def test_kernel_energy_is_the_formula(algebra):
+    x, p, r, s, w = 0.7, 1.3, 0.2, 0.4, -0.3
+    expected = 0.5 * (x * x / p - (r + x * w / p) ** 2 / (s + w * w / p))
+    assert algebra.delta(x, p, r, s, w) == pytest.approx(expected, rel=1e-14)
+    assert algebra.delta(x, p, r, -w * w / p, w) == float("inf")
+
+
+def test_sources_are_shipped_beside_the_module():
+    assert all((device.Path(device.__file__).parent / name).is_file() for name in SOURCES)
+
+
+def written(name):
+    """The number that the CUDA sources give to a name, by #define or constexpr."""
+    found = re.findall(rf"(?:#define {name} |\b{name} = )([0-9.e+-]+)", source())
+    assert len(found) == 1, (name, found)
+    return float(found[0])
+
+
+@pytest.mark.parametrize("name", ["BETTER", "DRIFT", "EPSILON", "FROZEN", "INFLATION", "TIE"])
+def test_engines_share_their_tolerances(name):
+    assert written(name) == getattr(base, name)
+
+
+def test_engines_share_the_inflation_at_which_only_the_columns_decide():
+    assert written("DELICATE") == DELICATE
+
+
+def test_engines_share_the_limit_of_a_singular_support():
+    assert written("SINGULAR") == SINGULAR
