@@ -220,6 +220,9 @@ struct Chain : Inverse {
         d_w = __shfl_sync(WHOLE, d_w, lane & 28), d_u = __shfl_sync(WHOLE, d_u, lane & 28);
     }
 
+    // Lanes of the flips behind one that was passed over.
+    __device__ __forceinline__ static u32 lanes_behind(int chosen) { return ~((2u << (4 * chosen + 3)) - 1u); }
+
     // Looks at the next draws of the block, up to eight, and walks through them. Returns how many were dealt with.
     // `need` says whether P has to be computed anew, and `redo` for which flip.
     __device__ __forceinline__ int round(Need &need) {
@@ -260,7 +263,7 @@ struct Chain : Inverse {
             if (!sure) {  // rarely
                 int told = exactly(draw->u, numbers[2].x, numbers[3].x, numbers[2].y > edge_of(doubt()), shared->now);
                 if (!(told & 1)) {
-                    votes &= ~((2u << (4 * chosen + 3)) - 1u);
+                    votes &= lanes_behind(chosen);
                     continue;
                 }
                 sure = told & 2;
@@ -284,7 +287,7 @@ struct Chain : Inverse {
                     count = chosen;
                     break;
                 }
-                votes &= ~((2u << (4 * chosen + 3)) - 1u);
+                votes &= lanes_behind(chosen);
                 continue;
             }
             // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
