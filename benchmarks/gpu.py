@@ -89,7 +89,7 @@ def busy_share(run):
 
 def report_whole(counts=((100, 50), (200, 50), (400, 25))):
     """What surrounds the kernels: cross validation as in figure 3 of the paper, and one small table."""
-    print("whole runs, 16 threads judge: seconds, and the share of them with kernels under way")
+    print("whole runs, all threads: seconds, and the share of them with kernels under way")
     sets = [(draw_all(N, count, 0), sizes_of(PAPER.loo_rhos, N)) for N, count in counts]
     for (N, count), each in zip(counts, sets, strict=True):
         seconds, share = busy_share(lambda each=each: cross_validate_all([each], "cuda", -1))

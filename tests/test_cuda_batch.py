@@ -307,6 +307,28 @@ def test_every_piece_is_told_its_own_problem_and_its_answers_come_home(pretend_d
             assert (result.support == np.arange(plan.k)).all()
 
 
+def test_matrices_are_sent_together_and_kept_while_all_that_came_with_them_are_needed(pretend_device, monkeypatch):
+    data = [datasets.make_planted(N=n, seed=n) for n in (20, 25, 30, 35)]
+    problems = [SubsetProblem(each.X, each.y) for each in data]
+    grams, sent, upload = [problem.gram for problem in problems], [], device.upload_joined
+    monkeypatch.setattr(device, "upload_joined", lambda arrays: sent.append(len(arrays)) or upload(arrays))
+    matrices = Matrices()
+
+    def bring(*which, transfers):
+        asked = [grams[at] for at in which] + [problems[at].held_out([2]) for at in which]
+        sent.clear()
+        for gram, matrix in zip(asked, matrices.bring(asked), strict=True):
+            np.testing.assert_array_equal(matrix, root(gram).matrix)
+        assert sent == transfers
+
+    bring(0, 1, transfers=[2])
+    bring(0, 1, 2, transfers=[1])
+    bring(0, 1, 2, transfers=[])
+    bring(1, 2, 3, transfers=[2])  # 0 goes, and 1 shared its memory
+    several = problems[3].held_out([0, 1])
+    np.testing.assert_allclose(matrices.bring([several])[0], several.matrix, atol=1e-14)
+
+
 def test_courses_and_records_come_home_from_a_group_in_which_few_are_wanted(pretend_device):
     together, _ = join([walk for walk in make_walks(chains=3) if walk[1].k <= 8])
     together = [replace(each, course=at % 3 == 1, record=at % 4 == 2) for at, each in enumerate(together * 4)]

@@ -6,7 +6,7 @@ import pytest
 from cuda_emulator import device
 from pairflip import SubsetProblem, datasets, temper
 from pairflip.engines import WalkPlan
-from pairflip.engines.cuda import CudaEngine, packing
+from pairflip.engines.cuda import CudaEngine, packing, staging
 from pairflip.engines.cuda import device as real_device
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.together import Forms, ManyWalks
@@ -58,11 +58,11 @@ def test_what_groups_share_is_sent_once_and_changes_no_bit(device, monkeypatch, 
         walks.append(ManyWalks(forms, which, k, betas * k * np.ones((3, 1)) if own else betas, flips, keys))
     sent, upload = [], packing._Packer.upload
     monkeypatch.setattr(packing._Packer, "upload", lambda self: sent.append(self._dtype.name) or upload(self))
-    alone, together = {}, {}
+    alone, together, engine = {}, {}, CudaEngine()
     for k, each in enumerate(walks):
-        CudaEngine().walk_many([each], lambda _, walked, k=k: alone.update({k: walked}))
+        engine.walk_many(engine.get_walks_ready([each]), lambda _, walked, k=k: alone.update({k: walked}))
     assert sent.count("float64") == 2
-    CudaEngine().walk_many(walks, together.__setitem__)
+    engine.walk_many(engine.get_walks_ready(walks), together.__setitem__)
     assert sent.count("float64") == (4 if own else 3)
     for k in alone:
         for name in ("support", "best_support", "final_energy", "refreshes"):
@@ -133,3 +133,15 @@ def test_an_older_cupy_is_refused_in_one_sentence(device, monkeypatch):
     assert real_device.why_unavailable() is None
     monkeypatch.setattr(device, "__version__", "13.6.0")
     assert "CuPy 14 or newer, and this is 13.6.0" in real_device.why_unavailable()
+
+
+def test_whoever_comes_to_a_device_has_a_lane_that_nobody_else_uses(device):
+    def lanes(count):
+        if count == 0:
+            return [staging._here.staging]
+        with real_device.on_lane(0):
+            return [staging._here.staging, *lanes(count - 1)]
+
+    first, second, third, _ = lanes(3)
+    assert len({id(first), id(second), id(third)}) == 3
+    assert lanes(2)[:2] == [first, second]  # given back, and used again

@@ -168,6 +168,7 @@ class Failing(Batches):
 
     failures = (RuntimeError,)
     lanes = 2
+    get_walks_ready = staticmethod(list)
 
     def walk_many(self, together, ready, *, tick=None, lane=0):
         self.batches.append([each.k for each in together])
@@ -190,8 +191,31 @@ def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, mo
     assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
 
 
+class FailingEarly(Failing):
+    """A device that is lost while its second launch is prepared."""
+
+    prepared = 0
+
+    def get_walks_ready(self, together):
+        self.prepared += 1
+        if self.prepared > 1:
+            raise RuntimeError("gone")
+        return list(together)
+
+
+def test_where_the_device_is_lost_before_it_walks_the_cpu_does_the_rest(tables, monkeypatch):
+    monkeypatch.setattr(launches, "_LEAST_NS", 1e6)
+    problem, engine = SubsetProblem(tables[0].X, tables[0].y), FailingEarly()
+    curve = select_size(problem, [1, 3, 5], chains=3, engine=engine)
+    assert (engine.prepared, curve.notes[0][-18:]) == (2, "RuntimeError: gone")
+    on_cpu = select_size(problem, [1, 3, 5], chains=3, engine="numba")
+    assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
+
+
 class GivingUp(Batches):
     """A device that gives up every second chain."""
+
+    get_walks_ready = staticmethod(list)
 
     def walk_many(self, together, ready, *, tick=None, lane=0):
         for at, each in enumerate(together):

@@ -22,6 +22,11 @@ def local_threads(n_jobs: int | None) -> int:
     return max(1, int(cpu_count()) + 1 + int(n_jobs))
 
 
+def threads_beside_a_device(n_jobs: int | None) -> int:
+    """Threads for what a device has found: a third, since they keep the interpreter from those who feed it."""
+    return -(-local_threads(n_jobs) // 3)
+
+
 def workers(n_jobs: int | None) -> int:
     """How many tasks are worked on at a time: threads here, or those of a cluster."""
     from joblib import cpu_count, effective_n_jobs

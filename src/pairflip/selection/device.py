@@ -13,7 +13,7 @@ import numpy as np
 from pairflip.engines import Engine, Tick, WalkPlan, get_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note
-from pairflip.jobs import local_threads
+from pairflip.jobs import local_threads, threads_beside_a_device
 from pairflip.selection import fold_searches, launches
 from pairflip.selection.launches import run_seconds
 from pairflip.selection.many_folds import AnyOutcome
@@ -95,32 +95,36 @@ class _DeviceRun:
         self._failures: tuple[type[Exception], ...] = getattr(engine, "failures", ())
         self._lost: str | None = None
         self._events: SimpleQueue[tuple[str, int, Future[Any] | None]] = SimpleQueue()
+        self._lanes: SimpleQueue[int] = SimpleQueue()
         self._stop = False
         # The same steps, prepare, walk and judge, for annealing and for searches.
         self._way: Any = launches if jobs[0][0].selection.anneals else fold_searches
 
     def outcomes(self, tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
         """(job, outcomes) of all tasks; `tick` hears of flips, and like these from the thread that asks."""
-        lanes = list(range(getattr(self._engine, "lanes", 1)))
+        lanes = int(getattr(self._engine, "lanes", 1))
+        for lane in range(lanes):
+            self._lanes.put(lane)
         parts, more, walking, judging = self._way.launches(self._jobs), True, 0, 0
-        ahead, prepared = len(lanes), deque[Future[Any]]()
+        prepared = deque[Future[Any]]()
         with (
             ThreadPoolExecutor(1, thread_name_prefix="pairflip-ahead") as preparer,
-            ThreadPoolExecutor(len(lanes), thread_name_prefix="pairflip-lane") as walkers,
-            ThreadPoolExecutor(local_threads(self._n_jobs), thread_name_prefix="pairflip") as judges,
+            ThreadPoolExecutor(lanes, thread_name_prefix="pairflip-lane") as walkers,
+            ThreadPoolExecutor(local_threads(self._n_jobs), thread_name_prefix="pairflip") as searchers,
+            ThreadPoolExecutor(threads_beside_a_device(self._n_jobs), thread_name_prefix="pairflip-judge") as judges,
         ):
             try:
                 self._get_ready()
                 while more or prepared or walking or judging:
                     # What comes next is prepared while the device is busy: it does not wait for that.
-                    while more and len(prepared) < ahead + len(lanes):
+                    while more and len(prepared) < lanes:
                         batch = next(parts, None)
                         more = batch is not None
                         if batch is not None:
-                            prepared.append(preparer.submit(self._way.prepare, self._engine, self._jobs, batch))
-                    while prepared and lanes and judging < _AHEAD:
-                        lane = lanes.pop()
-                        self._follow("walked", lane, walkers.submit(self._walk, prepared.popleft(), lane, judges))
+                            prepared.append(preparer.submit(self._prepare, batch))
+                    # One more for each lane than can walk: a lane that is done goes on without waiting for this thread.
+                    while prepared and walking < 2 * lanes and judging < _AHEAD:
+                        self._follow("walked", 0, walkers.submit(self._walk, prepared.popleft(), searchers, judges))
                         walking += 1
                     if not (walking or judging):
                         continue
@@ -131,7 +135,6 @@ class _DeviceRun:
                         continue
                     assert future is not None
                     if what == "walked":
-                        lanes.append(number)
                         walking, judging = walking - 1, judging + future.result()
                     else:
                         judging -= 1
@@ -140,7 +143,7 @@ class _DeviceRun:
                 self._stop = True
                 for work, _ in self._jobs:
                     work.stop.wanted = True
-                for pool in (preparer, walkers, judges):
+                for pool in (preparer, walkers, searchers, judges):
                     pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -153,20 +156,45 @@ class _DeviceRun:
     def _follow(self, what: str, number: int, future: Future[Any]) -> None:
         future.add_done_callback(lambda done: self._events.put((what, number, done)))
 
-    def _walk(self, prepared: Future[Any], lane: int, judges: ThreadPoolExecutor) -> int:
-        """Walk one batch; returns how many answers were handed to the judges."""
-        planned, on_cpu = prepared.result()
+    def _prepare(self, batch: Any) -> tuple[Any, Any, Any]:
+        """What the device is asked, what it cannot hold, and what can be done before it walks."""
+        planned, on_cpu = self._way.prepare(self._engine, self._jobs, batch)
+        packed = None
+        if self._lost is None and planned:
+            try:
+                packed = self._way.pack(self._engine, self._jobs, planned)
+            except self._failures as error:
+                self._lost = failure_note(error)
+        return planned, on_cpu, packed
+
+    def _walk(self, prepared: Future[Any], searchers: ThreadPoolExecutor, judges: ThreadPoolExecutor) -> int:
+        """Walk one batch; returns how many answers were handed to the judges.
+
+        Parameters
+        ----------
+        prepared
+            As `_prepare` gives it.
+        searchers
+            Threads for what is walked here, without the interpreter: all there are.
+        judges
+            Threads for answers that are complete.
+        """
+        planned, on_cpu, packed = prepared.result()
         left = dict(enumerate(planned))
 
         def ready(at: int, walked: Any) -> None:
             each = left.pop(at)
-            self._follow("judged", each.job, judges.submit(self._way.judge, self._jobs[each.job][0], each, walked))
+            pool = judges if self._way.is_complete(walked) else searchers
+            self._follow("judged", each.job, pool.submit(self._way.judge, self._jobs[each.job][0], each, walked))
 
         if self._lost is None and planned:
+            lane = self._lanes.get()
             try:
-                self._way.walk(self._engine, self._jobs, planned, ready, self._heard, lane)
+                self._way.walk(self._engine, self._jobs, planned, packed, ready, self._heard, lane)
             except self._failures as error:
                 self._lost = failure_note(error)
+            finally:
+                self._lanes.put(lane)
         handed = len(planned) - len(left)
         for each in left.values():
             self._rescue(self._jobs[each.job][0], str(self._lost))
@@ -174,7 +202,7 @@ class _DeviceRun:
         for job, tasks in on_cpu:
             work = self._jobs[job][0]
             for some in batches(work, tasks, _CPU_NS):
-                self._follow("judged", job, judges.submit(run_batch, work, some, "numba"))
+                self._follow("judged", job, searchers.submit(run_batch, work, some, "numba"))
                 handed += 1
         return handed
 

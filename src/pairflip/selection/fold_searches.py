@@ -182,9 +182,29 @@ class Answers:
     parts: dict[Kind, list[tuple[int, ManyDescents, ManyFound]]] = field(default_factory=dict)
 
 
+First = list[ManyPaths | ManyPairs]
+
+
+def pack(engine: Any, jobs: Sequence[Job], planned: Sequence[PlannedSearch]) -> First:
+    """What is asked first: the paths, and pairs where all of them are looked at.
+
+    Parameters
+    ----------
+    engine, jobs, planned
+        As in `walk`.
+    """
+    first: First = []
+    for each in planned:
+        work, every_fold = jobs[each.job][0], np.arange(each.folds.size)
+        first.append(ManyPaths(each.forms, every_fold, max(work.sizes), effort_of(work, int(each.folds[0])).passes))
+        if _pairs_of(work, each):
+            first.append(ManyPairs(each.forms, every_fold))
+    return first
+
+
 def walk(
-    engine: Any, jobs: Sequence[Job], planned: Sequence[PlannedSearch], ready: Callable[[int, Answers], None],
-    tick: Tick, lane: int,
+    engine: Any, jobs: Sequence[Job], planned: Sequence[PlannedSearch], packed: First,
+    ready: Callable[[int, Answers], None], tick: Tick, lane: int,
 ) -> None:  # fmt: skip
     """Have the device search: paths and pairs first, then all chains.
 
@@ -196,6 +216,8 @@ def walk(
         All jobs.
     planned : sequence of PlannedSearch
         What is to be searched.
+    packed : list
+        As `pack` gives it.
     ready : callable
         Is given the number of each of them and what was found.
     tick : callable
@@ -208,13 +230,7 @@ def walk(
         tick(0)
 
     works = [jobs[each.job][0] for each in planned]
-    first: list[ManyPaths | ManyPairs] = []
-    for work, each in zip(works, planned, strict=True):
-        every_fold = np.arange(each.folds.size)
-        first.append(ManyPaths(each.forms, every_fold, max(work.sizes), effort_of(work, int(each.folds[0])).passes))
-        if _pairs_of(work, each):
-            first.append(ManyPairs(each.forms, every_fold))
-    told = iter(engine.search_many(first, tick=go_on, lane=lane))
+    told = iter(engine.search_many(packed, tick=go_on, lane=lane))
     answers = [
         _questions(work, each, next(told), next(told) if _pairs_of(work, each) else None)
         for work, each in zip(works, planned, strict=True)
@@ -263,6 +279,11 @@ def _questions(
             chains = np.ascontiguousarray(own[:, at_random:])
             questions.append((kind, ManyDescents(planned.forms, which, k, chains, descent), at_random))
     return answers, questions
+
+
+def is_complete(_: Answers) -> bool:
+    """Whether nothing is searched here any more: there may be pairs, and what the device gave up."""
+    return False
 
 
 @one_blas_thread()

@@ -200,9 +200,20 @@ def _one_by_one(engine: Any, job: int, work: Work, table: Numbers) -> tuple[list
     return planned, refused
 
 
+def pack(engine: Any, jobs: Sequence[Job], planned: Sequence[Planned]) -> Any:
+    """What an engine that walks all at once can do before it walks.
+
+    Parameters
+    ----------
+    engine, jobs, planned
+        As in `walk`.
+    """
+    return engine.get_walks_ready([each.walks for each in planned]) if hasattr(engine, "walk_many") else None
+
+
 def walk(
-    engine: Any, jobs: Sequence[Job], planned: Sequence[Planned], ready: Callable[[int, ManyWalked], None],
-    tick: Tick, lane: int,
+    engine: Any, jobs: Sequence[Job], planned: Sequence[Planned], packed: Any,
+    ready: Callable[[int, ManyWalked], None], tick: Tick, lane: int,
 ) -> None:  # fmt: skip
     """Have an engine walk, all at once if it can do that, else pair by pair.
 
@@ -214,6 +225,8 @@ def walk(
         All jobs.
     planned : sequence of Planned
         What is to be walked.
+    packed
+        As `pack` gives it.
     ready : callable
         Is given the number of each of them and where its chains went, as soon as that is known.
     tick : callable
@@ -221,13 +234,18 @@ def walk(
     lane : int
         Which of the engine's lanes is used.
     """
-    together = [each.walks for each in planned]
     if hasattr(engine, "walk_many"):
-        engine.walk_many(together, ready, tick=tick, lane=lane)
+        engine.walk_many(packed, ready, tick=tick, lane=lane)
         return
+    together = [each.walks for each in planned]
     results = iter(engine.walk([pair for walks in together for pair in walks.pairs()], tick=tick))
     for at, walks in enumerate(together):
         ready(at, ManyWalked.of([next(results) for _ in range(walks.which.size)]))
+
+
+def is_complete(walked: ManyWalked) -> bool:
+    """Whether the device gave up none of these chains."""
+    return not (walked.refreshes < 0).any()
 
 
 @one_blas_thread()
@@ -243,7 +261,7 @@ def judge(work: Work, planned: Planned, walked: ManyWalked) -> list[AnyOutcome]:
     walked : ManyWalked
         Where the chains went.
     """
-    if (walked.refreshes < 0).any():  # chains that the device gave up
+    if not is_complete(walked):
         walked = completed_many(get_engine("numba"), planned.walks, walked)
     if planned.task is not None and planned.gram is not None:
         view = fold_view(work, planned.task.fold, planned.gram)

@@ -14,7 +14,7 @@ from pairflip.selection.hands import Hands
 from pairflip.selection.journal import Found, Journal
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.progress import SelectionProgress, Show
-from pairflip.selection.tasks import Tasks, Work, identity, missing
+from pairflip.selection.tasks import ALL_ROWS, Tasks, Work, identity, missing
 
 Folder = str | os.PathLike[str]
 
@@ -33,6 +33,11 @@ class RunningJob:
     def left(self) -> int:
         """Chains that remain."""
         return self.tasks.chains
+
+    def has_final(self, size: int) -> bool:
+        """Whether all chains of the final fit of a size are there."""
+        known = sum(piece.n_chains for piece in self.found.pieces.get((size, ALL_ROWS), ()))
+        return known == self.work.chains_of(size, ALL_ROWS)
 
     def notes(self, hands: Hands) -> list[str]:
         """What a reader of the result should know about how it was computed."""
@@ -89,9 +94,11 @@ def walk_jobs(
     progress
         As in `select_size`.
     early : callable
-        Is told job and size where all folds of a size come at once, before the job is done.
+        Is told job and size where all folds of a size come at once, when its final fit is there, too, and before the
+        job is done.
     """
     left = [job.left for job in jobs]
+    all_folds: set[tuple[int, int]] = set()
     show = None
     if len(jobs) == 1:
         job = jobs[0]
@@ -101,8 +108,12 @@ def walk_jobs(
     for index, outcomes in hands.outcomes([(job.work, job.tasks) for job in jobs], None if show is None else show.tick):
         _take(jobs[index], outcomes)
         for outcome in outcomes:
+            size = outcome.size if isinstance(outcome, FoldsOutcome) else outcome.task.size
             if isinstance(outcome, FoldsOutcome) and outcome.covers(jobs[index].work):
-                early(index, outcome.size)
+                all_folds.add((index, size))
+            if (index, size) in all_folds and jobs[index].has_final(size):
+                all_folds.remove((index, size))
+                early(index, size)
         if show is not None:
             show.advance(outcomes)
         left[index] -= sum(outcome.n_chains for outcome in outcomes)

@@ -9,12 +9,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from threading import Semaphore
 from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
 from pairflip.engines import Engine, get_engine
-from pairflip.jobs import check_jobs, local_threads
+from pairflip.jobs import check_jobs, local_threads, threads_beside_a_device
 from pairflip.problem import SubsetProblem
 from pairflip.selection.assemble import assemble
 from pairflip.selection.curve import SizeCurve
@@ -284,24 +285,33 @@ def _each(
         hands = choose_hands([job.work for job in jobs if job.tasks], n_jobs)
 
         ahead: dict[int, list[Future[None]]] = defaultdict(list)
+        threads = local_threads(n_jobs)
+        few = threads_beside_a_device(n_jobs) if hands.n_jobs == 0 else threads
+        at_work = Semaphore(few)
 
         def look(index: int, size: int) -> None:
             if early is not None:
-                ahead[index].append(pool.submit(early, jobs[index], size))
+                ahead[index].append(pool.submit(look_early, early, index, size))
+
+        def look_early(early: Callable[[RunningJob, int], None], index: int, size: int) -> None:
+            with at_work:
+                early(jobs[index], size)
 
         def finished(index: int) -> tuple[int, Result]:
             for future in ahead.pop(index, ()):  # threads take up what was submitted first: these have begun
                 future.result()
-            result = finish(jobs[index], hands)
+            with at_work:
+                result = finish(jobs[index], hands)
             jobs[index].found.clear()
             return index, result
 
-        pool = stack.enter_context(ThreadPoolExecutor(local_threads(n_jobs), thread_name_prefix="pairflip"))
+        pool = stack.enter_context(ThreadPoolExecutor(threads, thread_name_prefix="pairflip"))
         waiting: list[Future[tuple[int, Result]]] = []
         waiting += [pool.submit(finished, index) for index, job in enumerate(jobs) if not job.tasks]
         for index in walk_jobs(stack, jobs, hands, progress, look):
             waiting.append(pool.submit(finished, index))
             while waiting and waiting[0].done():
                 yield waiting.pop(0).result()
+        at_work.release(threads)  # nobody feeds a device any more
         for future in waiting:
             yield future.result()

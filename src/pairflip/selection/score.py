@@ -44,6 +44,7 @@ class Scoring:
     def __init__(self, work: Work, found: Found) -> None:
         self._work, self._found = work, found
         self._residuals: dict[int, Floats] = {}
+        self._energies: dict[int, float] = {}
 
     @cached_property
     def _errors(self) -> HeldOutJudge:
@@ -51,7 +52,8 @@ class Scoring:
 
     @one_blas_thread()  # more would round differently
     def judge(self, size: int) -> None:
-        """Look at a size ahead of the others."""
+        """Look at a size, its folds and its final fit, ahead of the others."""
+        self._energies[size] = final_fit(self._work, self._found, size)[0].energy
         self._residuals[size] = of_size(self._work, self._found, self._errors, size).residuals
 
     @one_blas_thread()
@@ -64,7 +66,7 @@ class Scoring:
         residuals = np.stack([self._residuals[size] for size in work.sizes])
         weights = work.problem.sample_weight[folds.row]
         cv_error, _ = mean_and_error(self._errors.row_errors(residuals), weights, folds.unit)
-        energies = np.array([final_fit(work, found, size)[0].energy for size in work.sizes])
+        energies = np.array([self._energies[size] for size in work.sizes])
         course = anneal_curves(work, found)
         own = AnnealCurves(betas=course.betas[1:], energy=course.energy[1:], acceptance=course.acceptance[1:])
         return Scores(work.sizes, cv_error, energies, own)

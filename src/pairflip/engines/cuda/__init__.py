@@ -16,7 +16,6 @@ from pairflip.engines.cuda.batch import (
     WORTH_CHAINS,
     WORTH_SECONDS,
     cut,
-    group_bytes,
     refusal,
     size_class,
     worthwhile,
@@ -167,9 +166,21 @@ class CudaEngine:
                 results[pair] = walked.result(at)
         return results
 
+    def get_walks_ready(self, together: Sequence[ManyWalks]) -> HostWork:
+        """Walks for `walk_many`, cut to what the devices hold, the first of them packed: while others walk, say."""
+        free = min(self._on_each(free_bytes))
+        # Thousands of walks share few problems, sizes and schedules, and each distinct one is asked about once.
+        distinct = {(id(each.forms.root), each.k, id(each.flips)): each for each in together}
+        for each in distinct.values():
+            reason = refusal(each.forms.root, each.k, int(each.flips.max(initial=0)), free)
+            if reason is not None:
+                raise Refused(reason)
+        # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
+        return HostWork(together, cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES))
+
     def walk_many(
         self,
-        together: Sequence[ManyWalks],
+        together: HostWork,
         ready: Callable[[int, ManyWalked], None],
         *,
         tick: Tick | None = None,
@@ -180,35 +191,26 @@ class CudaEngine:
         Parameters
         ----------
         together
-            The walks.
+            The walks, as `get_walks_ready` gives them.
         ready
             Is given the number of each of them and its result, as soon as it is there.
         tick
             Hears of flips as they are done.
         lane
-            Which lane, from 0 to `lanes` - 1: a queue of one of the devices.
+            A number from 0 to `lanes` - 1, which says which of the devices it is.
         """
-        with on_lane(self._devices[lane % len(self._devices)], lane // len(self._devices)):
-            free = free_bytes()
-            # Thousands of walks share few problems, sizes and schedules, and each distinct one is asked about once.
-            distinct = {(id(each.forms.root), each.k, id(each.flips)): each for each in together}
-            for each in distinct.values():
-                reason = refusal(each.forms.root, each.k, int(each.flips.max(initial=0)), free)
-                if reason is not None:
-                    raise Refused(reason)
-            # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
-            groups = cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES)
-            reserve(max((group_bytes(together, group) for group in groups), default=0), free)
-            work, matrices = HostWork(together, groups, ready), Matrices()
-            with keep_what_is_sent():
-                try:
-                    while work.following:
-                        packed = work.take(_compiled_first(work.following))
-                        work.keep(packed, run_group(packed, matrices, tick, self._slice_ns, work.go_on))
-                except self.failures:
-                    work.hand_on()  # those before it were walked
-                    raise
-            work.hand_on()
+        together.hand_to(ready)
+        with on_lane(self._devices[lane % len(self._devices)]), keep_what_is_sent():
+            reserve(together.bytes, free_bytes())
+            matrices = Matrices()
+            try:
+                while together.following:
+                    packed = together.take(_compiled_first(together.following))
+                    together.keep(packed, run_group(packed, matrices, tick, self._slice_ns, together.go_on))
+            except self.failures:
+                together.hand_on()  # those before it were walked
+                raise
+            together.hand_on()
 
     def refuses_search(self, gram: Gram, largest: int) -> str | None:
         """Why the device cannot search supports of up to `largest` columns, in one sentence; None when it can."""
@@ -228,7 +230,7 @@ class CudaEngine:
         lane
             As in `walk_many`.
         """
-        with on_lane(self._devices[lane % len(self._devices)], lane // len(self._devices)):
+        with on_lane(self._devices[lane % len(self._devices)]):
             budget = self._memory if self._memory is not None else free_bytes() * 4 // 5 // LANES
             found = dict(run_searches(together, budget, tick, self._slice_ns))
         return [found[at] for at in range(len(together))]
@@ -255,6 +257,16 @@ class CudaEngine:
                 found[ladder] = told
         return cast(list[LadderResult], found)
 
+    def _on_each(self, ask: Callable[[], int]) -> list[int]:
+        """An answer of each device."""
+        import cupy
+
+        answers = []
+        for number in self._devices:
+            with cupy.cuda.Device(number):
+                answers.append(ask())
+        return answers
+
     def _divided(self, together: Sequence[ManyWalks], tick: Tick | None) -> list[ManyWalked]:
         """All walks, each device its share of the chains."""
         devices = len(self._devices)
@@ -268,7 +280,7 @@ class CudaEngine:
 
     def _on_one(self, together: Sequence[ManyWalks], tick: Tick | None, lane: int) -> list[ManyWalked]:
         found: dict[int, ManyWalked] = {}
-        self.walk_many(together, found.__setitem__, tick=tick, lane=lane)
+        self.walk_many(self.get_walks_ready(together), found.__setitem__, tick=tick, lane=lane)
         return [found[at] for at in range(len(together))]
 
 

@@ -88,6 +88,12 @@ class GroupAnswers:
         for name in ("energy", "final_energy", "record_energy", "accepted", "support", "best", "refreshes", "record"):
             dtype, first, begins = self._arrays[name]
             arrays[name] = told[first : first + dtype.itemsize * int(begins[-1])].view(dtype)
+        # Once for all parts, which share what is made here until the last of them is judged: for every long array
+        # numpy lets go of the interpreter, and has to get it back from those who judge.
+        for name in ("accepted", "support", "best", "refreshes"):
+            arrays[name] = arrays[name].astype(np.int64)
+        for name in ("energy", "final_energy"):
+            arrays[name] = arrays[name].copy()
 
         def of(name: str, own: slice, *shape: int) -> Any:
             begins = self._arrays[name][2]
@@ -95,16 +101,14 @@ class GroupAnswers:
 
         results = []
         for own, each in zip(rows, walks, strict=True):
-            # Copies, but of records: one part must not keep the answers of all.
-            support, best = (of(name, own, -1, each.k).astype(np.int64) for name in ("support", "best"))
+            support, best = (of(name, own, -1, each.k) for name in ("support", "best"))
             more: dict[str, Any] = {}
             if each.course:
-                more["energy"] = of("energy", own, -1, each.steps).copy()
-                more["accepted"] = of("accepted", own, -1, each.steps).astype(np.int64)
+                more["energy"] = of("energy", own, -1, each.steps)
+                more["accepted"] = of("accepted", own, -1, each.steps)
             if each.record:
                 more["record_energy"] = of("record_energy", own, -1, each.steps)
                 more["record"] = of("record", own, -1, each.steps, each.k)
                 more["record"].sort(axis=-1)
-            final, refreshes = of("final_energy", own, -1).copy(), of("refreshes", own, -1).astype(np.int64)
-            results.append(ManyWalked(support, best, final, refreshes, **more))
+            results.append(ManyWalked(support, best, of("final_energy", own, -1), of("refreshes", own, -1), **more))
         return results

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pairflip.engines.cuda.batch import LARGEST, NEAR_COLUMNS, SizeClass
-from pairflip.engines.cuda.staging import Staging, through, upload
+from pairflip.engines.cuda.staging import Staging, through, upload, upload_joined
 from pairflip.engines.together import root
 from pairflip.gram import Gram, HeldOutGram
 
@@ -139,26 +140,33 @@ def _kernels(size: SizeClass, far: bool) -> Kernels:
 
 
 _streams: dict[tuple[int, int], tuple[Any, Staging]] = {}
+_in_use: set[tuple[int, int]] = set()
 _opening = Lock()
 
 
 @contextmanager
-def on_lane(device: int, lane: int) -> Iterator[None]:
-    """Have everything that this thread asks of CuPy done on a device, in the queue of one of its lanes.
+def on_lane(device: int) -> Iterator[None]:
+    """Have everything that this thread asks of CuPy done on a device, in the queue of a lane that nobody else uses.
 
     Lanes live as long as the process: CuPy keeps the memory of each for its own later use. The first comes before the
-    second, which gets what the first leaves idle.
+    others, which get what it leaves idle.
     """
     import cupy
 
     with cupy.cuda.Device(device):
         with _opening:
+            lane = next(lane for lane in count() if (device, lane) not in _in_use)
             if (device, lane) not in _streams:
                 stream = cupy.cuda.Stream(non_blocking=True, priority=min(0, lane - 1))
                 _streams[device, lane] = stream, Staging()
             stream, staging = _streams[device, lane]
-        with stream, through(staging):
-            yield
+            _in_use.add((device, lane))
+        try:
+            with stream, through(staging):
+                yield
+        finally:
+            with _opening:
+                _in_use.remove((device, lane))
 
 
 def failures() -> tuple[type[Exception], ...]:
@@ -179,27 +187,51 @@ class Matrices:
 
     def __init__(self) -> None:
         self._held: dict[int, Any] = {}
+        self._sent_together: list[set[int]] = []
 
-    def keep_only(self, grams: list[Gram]) -> None:
-        """Let go of matrices that none of these problems needs."""
+    def keep_only(self, grams: Sequence[Gram]) -> None:
+        """Let go of matrices that none of these problems needs, and of those that share a piece of memory with them."""
         wanted = {id(root(gram)) for gram in grams}
-        self._held = {key: matrix for key, matrix in self._held.items() if key in wanted}
+        self._sent_together = [sent for sent in self._sent_together if sent <= wanted]
+        kept = set().union(*self._sent_together)
+        self._held = {key: matrix for key, matrix in self._held.items() if key in kept}
+
+    def bring(self, grams: Sequence[Gram]) -> list[Any]:
+        """G of each root and of no other problem; matrices that the host has are sent together."""
+        self.keep_only(grams)
+        owners = {id(root(gram)): root(gram) for gram in grams}
+        asked = [
+            owner
+            for key, owner in owners.items()
+            if key not in self._held and owner.dense and not isinstance(owner, HeldOutGram)
+        ]
+        if asked:
+            here = [owner.matrix.T if owner.matrix.flags.fnc else owner.matrix for owner in asked]
+            there, at = upload_joined(here), 0
+            for owner, matrix in zip(asked, here, strict=True):
+                self._held[id(owner)] = there[at : at + matrix.size].reshape(matrix.shape)
+                at += matrix.size
+            self._sent_together.append({id(owner) for owner in asked})
+        return [self.of(gram) for gram in grams]
 
     def of(self, gram: Gram) -> Any:
         """G of the root of this problem; that of a problem too large for the host's budget is formed on the device."""
         owner = root(gram)
         if id(owner) not in self._held:
-            if isinstance(owner, HeldOutGram):
-                rows, unit = upload(owner.left_out), upload(owner.unit)
-                # In place: how many folds the device holds at a time is a question of memory.
-                matrix = unit[:, None] * unit
-                matrix *= self.of(owner.base)
-                matrix -= rows.T @ rows
-                self._held[id(owner)] = matrix
-            elif owner.dense:
-                self._held[id(owner)] = upload(owner.matrix)
-            else:
-                # Without the ridge on its diagonal, which the kernel never reads: it is one.
-                columns = upload(owner.columns)
-                self._held[id(owner)] = columns @ columns.T
+            self._held[id(owner)] = self._form(owner)
+            self._sent_together.append({id(owner)})
         return self._held[id(owner)]
+
+    def _form(self, owner: Gram) -> Any:
+        if isinstance(owner, HeldOutGram):
+            rows, unit = upload(owner.left_out), upload(owner.unit)
+            # In place: how many folds the device holds at a time is a question of memory.
+            matrix = unit[:, None] * unit
+            matrix *= self.of(owner.base)
+            matrix -= rows.T @ rows
+            return matrix
+        if owner.dense:
+            return upload(owner.matrix)
+        # Without the ridge on its diagonal, which the kernel never reads: it is one.
+        columns = upload(owner.columns)
+        return columns @ columns.T

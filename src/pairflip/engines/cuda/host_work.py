@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.cuda.batch import WalkPart
+from pairflip.engines.cuda.batch import WalkPart, group_bytes
 from pairflip.engines.cuda.packing import Packed
 from pairflip.engines.together import ManyWalked, ManyWalks
 
 _AHEAD = 4
 """Groups that are packed while others walk: a few, for what is packed takes memory of the host."""
+_FIRST = 2
+"""Groups that are packed before the first one walks."""
 
 
 class HostWork:
@@ -28,22 +30,23 @@ class HostWork:
         All walks.
     groups
         Parts of them that are walked together.
-    ready
-        Is given the number of each walk and its result, once all its parts are there.
     """
 
-    def __init__(
-        self,
-        together: Sequence[ManyWalks],
-        groups: Sequence[list[WalkPart]],
-        ready: Callable[[int, ManyWalked], None],
-    ) -> None:
-        self._together, self._ready = together, ready
+    def __init__(self, together: Sequence[ManyWalks], groups: Sequence[list[WalkPart]]) -> None:
+        self.bytes = max((group_bytes(together, group) for group in groups), default=0)
+        self._together = together
+        self._ready: Callable[[int, ManyWalked], None] = _nobody
         self._left, self._packed = list(groups), dict[int, Packed]()
         self._open_parts = Counter(part.walks for group in groups for part in group)
         self._pieces: dict[int, list[tuple[WalkPart, ManyWalked]]] = defaultdict(list)
         self._walked: tuple[Packed, NDArray[np.uint8]] | None = None
-        for at, each in enumerate(together):
+        while len(self._packed) < min(_FIRST, len(self._left)):
+            self.go_on()
+
+    def hand_to(self, ready: Callable[[int, ManyWalked], None]) -> None:
+        """Give the number of each walk and its result, from now on, to somebody, once all its parts are there."""
+        self._ready = ready
+        for at, each in enumerate(self._together):
             if not self._open_parts[at]:
                 ready(at, ManyWalked.room(each))
 
@@ -84,6 +87,10 @@ class HostWork:
             self._open_parts[at] -= 1
             if not self._open_parts[at]:
                 self._ready(at, _whole(self._together[at], self._pieces.pop(at)))
+
+
+def _nobody(at: int, walked: ManyWalked) -> None:
+    raise AssertionError("walks have begun, and nobody waits for them")
 
 
 def _whole(walks: ManyWalks, pieces: list[tuple[WalkPart, ManyWalked]]) -> ManyWalked:

@@ -40,9 +40,9 @@ def run_group(
     import cupy
 
     roots = [walks.forms.root for walks in packed.walks]
-    matrices.keep_only(roots)
+    addresses = [matrix.data.ptr for matrix in matrices.bring(roots)]
     room = cupy.empty(packed.answers.size, np.uint8)
-    sent = packed.upload([matrices.of(gram).data.ptr for gram in roots], room.data.ptr)
+    sent = packed.upload(addresses, room.data.ptr)
     table = upload(packed.table.view(np.uint8))
     # After all uploads but small ones: this waits for multiprocessors that another lane fills, and they would with it.
     room.fill(0)

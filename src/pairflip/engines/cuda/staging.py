@@ -36,6 +36,7 @@ class Staging:
         except cupy.cuda.runtime.CUDARuntimeError:  # the system locks no more pages: ordinary ones are slower
             memory = np.empty(size, np.uint8)
         *self._pieces, self._incoming = memory.reshape(_OUTGOING + 1, PIECE)
+        self._views = [piece.data for piece in self._pieces]
         self._sent = [cupy.cuda.Event(disable_timing=True) for _ in self._pieces]
         self._turn = self._filled = 0
         # Two: one who fetches waits for the walks of the lane, and another who shares it may send meanwhile.
@@ -52,7 +53,8 @@ class Staging:
                         self._turn, self._filled, begin = (self._turn + 1) % _OUTGOING, 0, 0
                         self._sent[self._turn].synchronize()
                     size = min(part.size, PIECE - self._filled)
-                    self._pieces[self._turn][self._filled : self._filled + size] = part[:size]
+                    # Not by numpy, which would let go of the interpreter for each of hundreds of parts.
+                    self._views[self._turn][self._filled : self._filled + size] = part[:size].data
                     self._filled, part = self._filled + size, part[size:]
             self._send_piece(begin, there)
 

@@ -24,6 +24,7 @@ from pairflip.paper.reproduce.walks import MODEL, SCHEDULE, PlantedProblem, draw
 from pairflip.search.annealing import anneal
 
 Rows = Sequence[dict[str, Any]]
+KINDS = "svg", "png"
 
 
 class Ahead:
@@ -32,7 +33,7 @@ class Ahead:
     def __init__(self, processes: int) -> None:
         self._pool: Any = None
         self._theory: list[tuple[tuple[PlantedProblem, ...], Callable[[], SolvedTheory]]] = []
-        self._figures: dict[str, Callable[[], dict[str, bytes]]] = {}
+        self._figures: dict[tuple[str, str], Callable[[], bytes]] = {}
         if processes:
             from joblib.externals.loky import ProcessPoolExecutor
 
@@ -105,37 +106,38 @@ class Ahead:
         Parameters
         ----------
         part, rows, theory
-            As in `images`.
+            As in `image`.
         """
-        if self._pool is not None and part not in self._figures:
-            self._figures[part] = self.call(images, part, rows, theory)
+        for kind in KINDS:
+            if self._pool is not None and (part, kind) not in self._figures:
+                self._figures[part, kind] = self.call(image, part, kind, rows, theory)
 
-    def figures(self) -> dict[str, dict[str, bytes]]:
+    def figures(self) -> dict[tuple[str, str], bytes]:
         """All figures that were drawn; none where there are no other processes."""
-        return {part: drawn() for part, drawn in self._figures.items()}
+        return {what: drawn() for what, drawn in self._figures.items()}
 
 
-def images(part: str, rows: Rows, theory: Rows) -> dict[str, bytes]:
-    """A figure as SVG and PNG: `drawing.images`, which is loaded where figures are drawn, and not before.
+def image(part: str, kind: str, rows: Rows, theory: Rows) -> bytes:
+    """A figure: `drawing.image`, which is loaded where figures are drawn, and not before.
 
     Parameters
     ----------
-    part, rows, theory
+    part, kind, rows, theory
         As there.
     """
     from pairflip.paper.reproduce import drawing
 
-    return drawing.images(part, rows, theory)
+    return drawing.image(part, kind, rows, theory)
 
 
 def _step_back() -> None:
     """Leave the processor to whoever feeds the device, and one thread to BLAS; load what draws the figures."""
+    if hasattr(os, "nice"):
+        os.nice(10)
     from threadpoolctl import threadpool_limits
 
     from pairflip.paper.reproduce import drawing  # noqa: F401
 
-    if hasattr(os, "nice"):
-        os.nice(10)
     threadpool_limits(1)
 
 

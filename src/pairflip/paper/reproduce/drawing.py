@@ -22,24 +22,21 @@ _KINDS: dict[str, dict[str, Any]] = {
 _SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none"}
 
 
-def images(part: str, rows: Rows, theory: Rows) -> dict[str, bytes]:
-    """The figure of a part as SVG and PNG, by these names; the same points give the same bytes.
+def image(part: str, kind: str, rows: Rows, theory: Rows) -> bytes:
+    """The figure of a part as "svg" or "png"; the same points give the same bytes.
 
     Parameters
     ----------
-    part : str
-        Which figure.
+    part, kind : str
+        Which figure, and how.
     rows, theory
         The rows of its CSV file, and those of theory.csv where there are any.
     """
     figure = _BESIDE_THEORY[part](rows, theory) if part in _BESIDE_THEORY else _ALONE[part](rows)
-    found = {}
-    for kind, options in _KINDS.items():
-        buffer = io.BytesIO()
-        with matplotlib.rc_context(_SAME_BYTES):
-            figure.savefig(buffer, format=kind, **options)
-        found[kind] = buffer.getvalue()
-    return found
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(_SAME_BYTES):
+        figure.savefig(buffer, format=kind, **_KINDS[kind])
+    return buffer.getvalue()
 
 
 def _axes(width: float = 6.4, height: float = 4.4) -> tuple[Figure, Axes]:

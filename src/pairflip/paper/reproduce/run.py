@@ -11,14 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pairflip
 from pairflip.engines import get_engine
 from pairflip.engines.cuda import why_unavailable
 from pairflip.jobs import local_threads
 from pairflip.paper.reproduce import fig1, fig2, fig3, section3, supernova, typical
-from pairflip.paper.reproduce.ahead import Ahead, Rows, images
+from pairflip.paper.reproduce.ahead import KINDS, Ahead, Rows, image
 from pairflip.paper.reproduce.levels import points_of
 from pairflip.paper.reproduce.parts import TABLES
 from pairflip.paper.reproduce.scales import (
@@ -33,7 +33,10 @@ from pairflip.paper.reproduce.scales import (
 )
 from pairflip.paper.reproduce.verdict import Claim
 from pairflip.paper.reproduce.walks import MODEL, Drawn, Walks, cross_validate_all, draw_all, walk
+from pairflip.problem import SubsetProblem
 
+_LATER = 1.0
+"""Seconds after which a device has got its first walks."""
 _FIGURES = ("fig1", "fig2", "fig3", "section3", "table1")
 
 
@@ -67,11 +70,11 @@ class Settings:
 class Reproduction:
     """What a run found: rows of the CSV files, claims, what was left out, seconds of each stage and of all of them.
 
-    `figures` are those that other processes have drawn, see `images`.
+    `figures` are those that other processes have drawn, by part and kind, see `image`.
     """
 
     tables: dict[str, Rows] = field(default_factory=dict)
-    figures: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    figures: dict[tuple[str, str], bytes] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -118,17 +121,16 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
     if device and "fig3" in wanted:
         get_ready(get_engine("cuda"), settings.scale)
     with Ahead(local_threads(settings.n_jobs) if device else 0) as ahead, ThreadPoolExecutor(2) as beside:
-        reading = None
-        if wanted & set(TABLES) and settings.data is not None:
-            reading = beside.submit(supernova.read_problem, settings.data)
         drawn = _drawn(settings) if "fig3" in wanted else []
-        problem = None if reading is None else reading.result()
-        say(f"scale {settings.scale.name}: {cost(settings, problem)}")
-        asked = beside.submit(_ask, ahead, settings, wanted, drawn)
+        wait = _LATER if device and drawn else 0.0
+        asked = beside.submit(_ask, wait, ahead, settings, wanted, drawn, say)
+        if not wait:
+            asked.result()
         tables: list[Future[list[supernova.Runs]]] = []
 
         def begin_tables() -> None:
             """The tables beside the rest, where the processor has little else to do."""
+            problem = asked.result().problem  # a table that cannot be read ends the run here
             if problem is not None and device and not tables:
                 tables.append(beside.submit(_supernova, settings, problem, say))
 
@@ -137,9 +139,9 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
             # Not before the device has something to do: threads of one interpreter wait for each other.
             validated = _stage(outcome, "cross_validation", _validated, settings, drawn, begin_tables, say)
         begin_tables()
+        problem = asked.result().problem
         if wanted & {"fig1", "fig2"}:
             annealed = _stage(outcome, "annealing", _annealed, settings, validated, say)
-        section = asked.result()
         _stage(outcome, "theory_of_problems", ahead.know_theory)
         if wanted & {"fig2", "fig3"}:
             outcome.tables["theory"] = _stage(outcome, "theory", typical.table, MODEL.alpha)
@@ -155,18 +157,29 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
             found = tables[0].result if tables else lambda: _supernova(settings, problem, say)
             _tables(outcome, _stage(outcome, "supernova", found), wanted)
         if "section3" in wanted:
-            _section3(outcome, _stage(outcome, "section3", section))
+            _section3(outcome, _stage(outcome, "section3", asked.result().section3))
         _draw(outcome, ahead)
         outcome.figures = _stage(outcome, "figures", ahead.figures)
     outcome.wall = time.perf_counter() - began
     return outcome
 
 
-def _ask(ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Drawn]) -> Callable[[], Any]:
-    """Have other processes do what does not need the walks; what is returned gives the result of section III.
+class _Asked(NamedTuple):
+    """The supernova table, where it is wanted, and what gives the result of section III."""
+
+    problem: SubsetProblem | None
+    section3: Callable[[], Any]
+
+
+def _ask(
+    wait: float, ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Drawn], say: Callable[[str], None]
+) -> _Asked:
+    """Read the supernova table, say what the run will cost, and have other processes do what does not need the walks.
 
     Parameters
     ----------
+    wait : float
+        Seconds to wait before: pandas, and sixteen processes, keep the interpreter from whoever feeds a device.
     ahead : Ahead
         The other processes.
     settings : Settings
@@ -175,7 +188,14 @@ def _ask(ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Dra
         Parts.
     drawn : sequence of Drawn
         The problems of figure 3.
+    say : callable
+        As in `reproduce`.
     """
+    time.sleep(wait)
+    problem = None
+    if wanted & set(TABLES) and settings.data is not None:
+        problem = supernova.read_problem(settings.data)
+    say(f"scale {settings.scale.name}: {cost(settings, problem)}")
     ahead.compile()
     how = settings.scale, settings.seed, settings.engine, settings.n_jobs
     section = ahead.call(section3.collect, *how) if "section3" in wanted else lambda: None
@@ -183,7 +203,7 @@ def _ask(ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Dra
         ahead.solve_theory(problems, sizes, sizes_of(SHOWN, problems[0].drawn.x0.size) if "fig1" in wanted else [])
     if drawn:
         ahead.solve_curves()
-    return section
+    return _Asked(problem, section)
 
 
 def _draw(outcome: Reproduction, ahead: Ahead) -> None:
@@ -306,9 +326,9 @@ def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> No
     for part, rows in outcome.tables.items():
         write_csv(rows, folder / f"{part}.csv")
         if part in _FIGURES:
-            drawn = outcome.figures.get(part) or images(part, rows, outcome.tables.get("theory", ()))
-            for kind, image in drawn.items():
-                (folder / f"{part}.{kind}").write_bytes(image)
+            for kind in KINDS:
+                drawn = outcome.figures.get((part, kind)) or image(part, kind, rows, outcome.tables.get("theory", ()))
+                (folder / f"{part}.{kind}").write_bytes(drawn)
     engine = settings.engine if isinstance(settings.engine, str) else settings.engine.name
     asked = {"scale": settings.scale.name, "seed": settings.seed, "parts": list(settings.parts)}
     _write_json({**asked, **outcome.verdict}, folder / "verdict.json")

@@ -28,6 +28,8 @@ MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
 
 SCHEDULE = Schedule.paper()
 Say = Callable[[str], None]
+_SOONER = 0.8
+"""Small problems are all begun when this part of the large ones is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +223,15 @@ def cross_validate_all(
     found = [_Scored(problems, sizes, say) for problems, sizes in sets]
     asked, places = [], []
     folders: list[Path | None] = []
-    # By turns: a device is busy for long with a large one, and judges with the many chains of small ones.
-    turns = sorted((index, number) for number, own in enumerate(found) for index in range(len(own.problems)))
-    for index, number in turns:
+    # By turns: a device is busy for long with a large one, and judges with the many chains of small ones; these sooner,
+    # so that the judges have little left to do when the device is done.
+    largest = max((each.N for each in found), default=0)
+    turns = [
+        (index / len(each.problems) * (1.0 if largest == each.N else _SOONER), number, index)
+        for number, each in enumerate(found)
+        for index in range(len(each.problems))
+    ]
+    for _, number, index in sorted(turns):
         each = found[number]
         sample = each.problems[index]
         how = {"cv": "loo", "schedule": SCHEDULE, "chains": 1, "seed": sample.seed, "polish": False}

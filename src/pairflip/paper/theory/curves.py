@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from pairflip.paper.theory.averages import Floats
 from pairflip.paper.theory.lines import at_point, zero_entropy_point
@@ -247,6 +246,8 @@ def optimal_rho(model: Planted, at: Literal["inf", "at"] = "inf") -> OptimalRho:
         nothing = State(math.nan, math.nan, model, note="no size has a solution here")
         return OptimalRho(at, math.nan, math.nan, nothing, False, nothing.note)
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    from scipy.optimize import minimize_scalar  # which takes a third of a second to load
+
     answer = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-7, "maxiter": 60})
     rho = float(answer.x)
     # Half a step away on both sides there must be solutions, and worse ones: else the range ended, not the error.

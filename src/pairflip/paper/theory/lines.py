@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
 from pairflip.paper.theory.averages import Floats
 from pairflip.paper.theory.chart import Line, SolutionChart, draw_chart
 from pairflip.paper.theory.equations import Points, at_temperature, onto_curve, points, residuals
+from pairflip.paper.theory.ground import root_between
 from pairflip.paper.theory.model import Planted, check_model, check_rho
 from pairflip.paper.theory.solve import exact_fit, solve_many
 from pairflip.paper.theory.state import FORMAL, State, observe
@@ -150,7 +150,7 @@ def _before_zero_energy(kind: Kind, chart: SolutionChart, pair: Points, hottest:
     low, high = math.log(1e-290), math.log(hottest)
     if not (margin(low) <= 0 < margin(high)):
         return None
-    log_t = float(brentq(margin, low, high, xtol=1e-13, rtol=1e-13, maxiter=200))
+    log_t = root_between(margin, low, high, xtol=1e-13, rtol=1e-13, maxiter=200)
     return place(log_t), math.exp(log_t)
 
 
@@ -169,7 +169,7 @@ def _at_crossing(kind: Kind, chart: SolutionChart, pair: Points) -> LinePoint:
         a = np.maximum(model.alpha - rho - residuals(rho, model, at).d, 1e-300)
         return float(_margin(kind, chart, at, a)[0])
 
-    at = place(float(brentq(margin, 0.0, 1.0, xtol=1e-13, rtol=1e-13, maxiter=200)))
+    at = place(root_between(margin, 0.0, 1.0, xtol=1e-13, rtol=1e-13, maxiter=200))
     a = model.alpha - rho - residuals(rho, model, at).d
     return _described(kind, chart, at, float((a * model.var_x * np.exp(-at.U - at.G))[0]))
 
