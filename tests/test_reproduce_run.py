@@ -10,6 +10,7 @@ import pytest
 from _cli import invoke, plain, run, write_csv
 from pairflip.paper.reproduce import PARTS, SCALES, RunScale, Settings, reproduce
 from pairflip.paper.reproduce import run as running
+from pairflip.paper.reproduce.ahead import Ahead
 from pairflip.paper.reproduce.parts import FILES, TARGET
 from pairflip.paper.reproduce.supernova import Runs, read_problem
 from pairflip.paper.reproduce.walks import cross_validate, walk
@@ -166,6 +167,32 @@ def test_without_data_tables_are_left_out(settings):
     assert set(found.skipped) == {"table1", "table2"}
     assert any("--data" in line for line in said)
     assert any("flips" in line for line in said)
+
+
+@pytest.fixture
+def as_with_a_device(monkeypatch):
+    """The order of things where a device walks; nothing is asked of it here, nor of other processes."""
+    pretended = {
+        "_on_device": lambda _: True,
+        "get_engine": lambda name: name,
+        "get_ready": lambda *_: None,
+        "Ahead": lambda _: Ahead(0),
+        "_LATER": 0.01,
+    }
+    for name, value in pretended.items():
+        monkeypatch.setattr(running, name, value)
+
+
+def test_beside_a_device_the_same_is_found(settings, outcome, as_with_a_device):
+    said = []
+    assert reproduce(settings, said.append).tables == outcome.tables
+    assert sum(sentence.startswith("scale micro: ") for sentence in said) == 1
+
+
+def test_beside_a_device_a_table_that_cannot_be_read_ends_the_run(settings, as_with_a_device, tmp_path):
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=f"'{TARGET}' is not a column"):
+        reproduce(replace(settings, data=tmp_path / "table.csv"))
 
 
 def test_seed_dependence_is_read_off_the_errors(data):
