@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from subprocess import Popen
 from threading import Lock
 from typing import Any, Literal
 
@@ -356,12 +357,16 @@ def table_nanoseconds(gram: Gram, k: int) -> float:
     return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
 
 
+elsewhere: list[Popen[bytes]] = []
+"""Processes that compile kernels for this one, which waits for them where it needs one."""
 _announced: set[str] = set()
 _announcing = Lock()
 
 
 def _announce_compilation(kernel: Any) -> None:
-    """Say on standard error, once, why the first fit after an installation takes long."""
+    """Say on standard error, once, why the first fit after an installation takes long; wait where others compile."""
+    for process in elsewhere:
+        process.wait()
     name = f"{kernel.__module__.rsplit('.', 1)[1]}.{kernel.__name__}"
     with _announcing:
         if name in _announced:

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.losses.held_out import without_one_row
 from pairflip.paper.reproduce import own, typical
 from pairflip.paper.reproduce.fig1 import warm_steps
 from pairflip.paper.reproduce.own import Factors, Truth
 from pairflip.paper.reproduce.typical import Levels
-from pairflip.paper.reproduce.walks import MODEL, SCHEDULE, PlantedProblem, draw
-from pairflip.search.annealing import anneal
+from pairflip.paper.reproduce.walks import MODEL, SCHEDULE, PlantedProblem
 
 Rows = Sequence[dict[str, Any]]
 KINDS = "svg", "png"
@@ -59,11 +57,6 @@ class Ahead:
                 return function(*arguments)
 
         return result
-
-    def compile(self) -> None:
-        """Have compiled, after an installation, what judges a device's answers here: compiled code is kept on disk."""
-        if self._pool is not None:
-            self.call(compile_judges)
 
     def solve_theory(self, problems: Sequence[PlantedProblem], sizes: Sequence[int], shown: Sequence[int]) -> None:
         """Have the theory of some problems solved.
@@ -139,13 +132,6 @@ def _step_back() -> None:
     from pairflip.paper.reproduce import drawing  # noqa: F401
 
     threadpool_limits(1)
-
-
-def compile_judges() -> None:
-    """Weigh a support without a row, and walk a chain, as is done with a device's answers and with what it gives up."""
-    problem = draw(20, 0, 0).problem
-    without_one_row(problem, np.array([[0, 1]]), np.array([0]))
-    anneal(problem, 2, SCHEDULE, chains=1, engine="numba", polish=False)
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ class _Asked(NamedTuple):
 def _ask(
     wait: float, ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Drawn], say: Callable[[str], None]
 ) -> _Asked:
-    """Read the supernova table, say what the run will cost, and have other processes do what does not need the walks.
+    """Have other processes do what does not need the walks, read the supernova table, and say what the run will cost.
 
     Parameters
     ----------
@@ -192,17 +192,16 @@ def _ask(
         As in `reproduce`.
     """
     time.sleep(wait)
-    problem = None
-    if wanted & set(TABLES) and settings.data is not None:
-        problem = supernova.read_problem(settings.data)
-    say(f"scale {settings.scale.name}: {cost(settings, problem)}")
-    ahead.compile()
     how = settings.scale, settings.seed, settings.engine, settings.n_jobs
     section = ahead.call(section3.collect, *how) if "section3" in wanted else lambda: None
     for problems, sizes in drawn:
         ahead.solve_theory(problems, sizes, sizes_of(SHOWN, problems[0].drawn.x0.size) if "fig1" in wanted else [])
     if drawn:
         ahead.solve_curves()
+    problem = None
+    if wanted & set(TABLES) and settings.data is not None:
+        problem = supernova.read_problem(settings.data)
+    say(f"scale {settings.scale.name}: {cost(settings, problem)}")
     return _Asked(problem, section)
 
 

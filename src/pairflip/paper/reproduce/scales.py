@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pairflip.paper.reproduce import compiling
 from pairflip.search.schedule import Schedule
 
 SHOWN = (0.05, 0.1, 0.15)
@@ -73,7 +74,8 @@ def sizes_of(rhos: tuple[float, ...], N: int) -> list[int]:
 
 
 def get_ready(engine: Any, scale: RunScale) -> None:
-    """Have a device's kernels for figure 3 compiled, or loaded, in threads of their own."""
+    """Have a device's kernels for figure 3 compiled, or loaded, in threads of their own, and what judges beside it."""
+    compiling.begin()
     engine.get_ready([(k, N) for N, _ in scale.crossvalidated for k in sizes_of(scale.loo_rhos, N)])
 
 
