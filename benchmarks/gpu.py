@@ -63,8 +63,8 @@ def report():
     report_whole()
 
 
-def busy_share(run):
-    """Seconds of a run, and the part of them in which at least one kernel of chains was under way."""
+def kernel_spans(run, about=lambda: None):
+    """(what `about` says in its thread, begin, end) of all kernels of chains in a run."""
     spans, walk = [], launch._walk
 
     def timed(*arguments):
@@ -72,17 +72,23 @@ def busy_share(run):
         try:
             return walk(*arguments)
         finally:
-            spans.append((began, time.perf_counter()))
+            spans.append((about(), began, time.perf_counter()))
 
     launch._walk = timed
     try:
-        began = time.perf_counter()
         run()
-        seconds = time.perf_counter() - began
     finally:
         launch._walk = walk
+    return spans
+
+
+def busy_share(run):
+    """Seconds of a run, and the part of them in which at least one kernel of chains was under way."""
+    began = time.perf_counter()
+    spans = kernel_spans(run)
+    seconds = time.perf_counter() - began
     under_way, end = 0.0, 0.0
-    for first, last in sorted(spans):
+    for first, last in sorted(span[1:] for span in spans):
         under_way, end = under_way + max(0.0, last - max(first, end)), max(end, last)
     return seconds, under_way / seconds
 
