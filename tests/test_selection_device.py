@@ -8,6 +8,7 @@ from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
 from pairflip.engines.together import ManyWalked
 from pairflip.search.annealing import ON_THE_CPU, anneal
+from pairflip.jobs import threads_beside_a_device
 from pairflip.selection import launches, score_many, select_many
 
 SHORT = Schedule.geometric(1.0, 1e3, steps=5, sweeps=2, unit="greedy")
@@ -189,6 +190,11 @@ def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, mo
     assert curve.notes == (said,)
     on_cpu = select_size(problem, [1, 3, 5], cv, chains=3, engine="numba")
     assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
+
+
+@pytest.mark.parametrize(("n_jobs", "problems", "threads"), [(16, 1, 16), (16, 2, 6), (2, 300, 1), (None, 300, 1)])
+def test_few_threads_judge_while_a_device_is_fed(n_jobs, problems, threads):
+    assert threads_beside_a_device(n_jobs, problems) == threads
 
 
 class FailingEarly(Failing):

@@ -107,11 +107,12 @@ class _DeviceRun:
             self._lanes.put(lane)
         parts, more, walking, judging = self._way.launches(self._jobs), True, 0, 0
         prepared = deque[Future[Any]]()
+        threads, few = local_threads(self._n_jobs), threads_beside_a_device(self._n_jobs, len(self._jobs))
         with (
             ThreadPoolExecutor(1, thread_name_prefix="pairflip-ahead") as preparer,
             ThreadPoolExecutor(lanes, thread_name_prefix="pairflip-lane") as walkers,
-            ThreadPoolExecutor(local_threads(self._n_jobs), thread_name_prefix="pairflip") as searchers,
-            ThreadPoolExecutor(threads_beside_a_device(self._n_jobs), thread_name_prefix="pairflip-judge") as judges,
+            ThreadPoolExecutor(threads, thread_name_prefix="pairflip") as searchers,
+            ThreadPoolExecutor(few, thread_name_prefix="pairflip-judge") as judges,
         ):
             try:
                 self._get_ready()

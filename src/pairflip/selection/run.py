@@ -286,8 +286,7 @@ def _each(
 
         ahead: dict[int, list[Future[None]]] = defaultdict(list)
         threads = local_threads(n_jobs)
-        few = threads_beside_a_device(n_jobs) if hands.n_jobs == 0 else threads
-        at_work = Semaphore(few)
+        at_work = Semaphore(threads_beside_a_device(n_jobs, len(works)) if hands.n_jobs == 0 else threads)
 
         def look(index: int, size: int) -> None:
             if early is not None:

@@ -176,7 +176,8 @@ class CudaEngine:
             if reason is not None:
                 raise Refused(reason)
         # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
-        return HostWork(together, cut(together, self._memory if self._memory is not None else free * 4 // 5 // LANES))
+        budget = self._memory if self._memory is not None else free * 4 // 5 // LANES
+        return HostWork(together, cut(together, budget), free)
 
     def walk_many(
         self,
@@ -201,7 +202,7 @@ class CudaEngine:
         """
         together.hand_to(ready)
         with on_lane(self._devices[lane % len(self._devices)]), keep_what_is_sent():
-            reserve(together.bytes, free_bytes())
+            reserve(together.needed, together.free)
             matrices = Matrices()
             try:
                 while together.following:

@@ -30,10 +30,19 @@ class HostWork:
         All walks.
     groups
         Parts of them that are walked together.
+    free
+        Bytes of device memory that can be had.
+
+    Attributes
+    ----------
+    needed
+        Bytes of device memory that the largest group takes.
+    free
+        As given.
     """
 
-    def __init__(self, together: Sequence[ManyWalks], groups: Sequence[list[WalkPart]]) -> None:
-        self.bytes = max((group_bytes(together, group) for group in groups), default=0)
+    def __init__(self, together: Sequence[ManyWalks], groups: Sequence[list[WalkPart]], free: int) -> None:
+        self.needed, self.free = max((group_bytes(together, group) for group in groups), default=0), free
         self._together = together
         self._ready: Callable[[int, ManyWalked], None] = _nobody
         self._left, self._packed = list(groups), dict[int, Packed]()
