@@ -7,8 +7,8 @@ from _curves_equal import assert_same_curve
 from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
 from pairflip.engines.together import ManyWalked
-from pairflip.search.annealing import ON_THE_CPU, anneal
 from pairflip.jobs import threads_beside_a_device
+from pairflip.search.annealing import ON_THE_CPU, anneal
 from pairflip.selection import launches, score_many, select_many
 
 SHORT = Schedule.geometric(1.0, 1e3, steps=5, sweeps=2, unit="greedy")

@@ -15,8 +15,9 @@ _begun: list[subprocess.Popen[bytes]] = []
 
 def begin() -> None:
     """Have everything compiled, unless that was begun."""
-    if _begun:
+    if _begun or not sys.executable:
         return
+    atexit.register(end)
     nowhere = subprocess.DEVNULL
     for what in ("weighing", "walking"):
         command = [sys.executable, "-m", __name__, what]
@@ -24,7 +25,6 @@ def begin() -> None:
             _begun.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
         except OSError:  # no more processes, perhaps: it is compiled here then
             return
-    atexit.register(end)
     from pairflip.engines.numba import elsewhere
 
     elsewhere.append(_begun[-1])
