@@ -167,8 +167,8 @@ class CudaEngine:
         return results
 
     def get_walks_ready(self, together: Sequence[ManyWalks]) -> HostWork:
-        """Walks for `walk_many`, cut to what the devices hold, the first of them packed: while others walk, say."""
-        free = min(self._on_each(free_bytes))
+        """Walks that are whole arrays already, for `walk_many`: cut to what each device holds, the first packed."""
+        free = self._free_on_each()
         # Thousands of walks share few problems, sizes and schedules, and each distinct one is asked about once.
         distinct = {(id(each.forms.root), each.k, id(each.flips)): each for each in together}
         for each in distinct.values():
@@ -181,18 +181,18 @@ class CudaEngine:
 
     def walk_many(
         self,
-        together: HostWork,
+        work: HostWork,
         ready: Callable[[int, ManyWalked], None],
         *,
         tick: Tick | None = None,
         lane: int = 0,
     ) -> None:
-        """The same for walks that are whole arrays already, on one lane; several threads may do so at a time.
+        """Walk what `get_walks_ready` gave, on one lane; several threads may do so at a time.
 
         Parameters
         ----------
-        together
-            The walks, as `get_walks_ready` gives them.
+        work
+            The walks.
         ready
             Is given the number of each of them and its result, as soon as it is there.
         tick
@@ -200,18 +200,18 @@ class CudaEngine:
         lane
             A number from 0 to `lanes` - 1, which says which of the devices it is.
         """
-        together.hand_to(ready)
+        work.hand_to(ready)
         with on_lane(self._devices[lane % len(self._devices)]), keep_what_is_sent():
-            reserve(together.needed, together.free)
+            reserve(work.needed, work.free)
             matrices = Matrices()
             try:
-                while together.following:
-                    packed = together.take(_compiled_first(together.following))
-                    together.keep(packed, run_group(packed, matrices, tick, self._slice_ns, together.go_on))
+                while work.following:
+                    packed = work.take(_compiled_first(work.following))
+                    work.keep(packed, run_group(packed, matrices, tick, self._slice_ns, work.go_on))
             except self.failures:
-                together.hand_on()  # those before it were walked
+                work.hand_on()  # those before it were walked
                 raise
-            together.hand_on()
+            work.hand_on()
 
     def refuses_search(self, gram: Gram, largest: int) -> str | None:
         """Why the device cannot search supports of up to `largest` columns, in one sentence; None when it can."""
@@ -258,15 +258,15 @@ class CudaEngine:
                 found[ladder] = told
         return cast(list[LadderResult], found)
 
-    def _on_each(self, ask: Callable[[], int]) -> list[int]:
-        """An answer of each device."""
+    def _free_on_each(self) -> int:
+        """Bytes of memory that can be had on every device."""
         import cupy
 
-        answers = []
+        free = []
         for number in self._devices:
             with cupy.cuda.Device(number):
-                answers.append(ask())
-        return answers
+                free.append(free_bytes())
+        return min(free)
 
     def _divided(self, together: Sequence[ManyWalks], tick: Tick | None) -> list[ManyWalked]:
         """All walks, each device its share of the chains."""

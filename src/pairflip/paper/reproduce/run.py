@@ -124,7 +124,7 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
         drawn = _drawn(settings) if "fig3" in wanted else []
         wait = _LATER if device and drawn else 0.0
         asked = beside.submit(_ask, wait, ahead, settings, wanted, drawn, say)
-        if not wait:
+        if not wait:  # one thing after the other
             asked.result()
         tables: list[Future[list[supernova.Runs]]] = []
 
