@@ -183,9 +183,15 @@ struct Course : Chain {
         __syncwarp();
     }
 
-    __device__ __forceinline__ bool late() {
+    // Whether the time of this launch is up: for all chains when it is for the first. Blocks that had to wait for room
+    // would prolong it, while what the first ones leave lies idle.
+    __device__ __forceinline__ bool late(int *over, int launch) {
         __syncwarp();
-        if (lane == 0) shared->stop = nanoseconds() > shared->deadline;
+        if (lane == 0) {
+            bool own = nanoseconds() > shared->deadline;
+            shared->stop = own || *(volatile int *)over == launch;
+            if (own) *(volatile int *)over = launch;
+        }
         __syncwarp();
         return shared->stop;
     }

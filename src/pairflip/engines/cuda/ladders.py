@@ -110,9 +110,10 @@ def _walker(table: Any, k: int, n_columns: int, walkers: int) -> Any:
     far = cupy.zeros(0 if order else blocks * size.chains * 65536, np.uint16)
     tasks = cupy.asarray(np.stack([np.arange(walkers), np.zeros(walkers)], axis=1).astype(np.int32))
     following, done, rank = cupy.zeros(1, np.int32), cupy.zeros(2, np.uint64), cupy.full(1, NO_RANK, np.int32)
+    over, launch = cupy.zeros(1, np.int32), np.int32(1)  # the time is never up
     arguments = (
         table, tasks, np.int32(walkers), following, done, rank, slots, np.int64(slot_bytes), np.int32(order), far,
-        np.int64(_NO_HURRY),
+        np.int64(_NO_HURRY), over, launch,
     )  # fmt: skip
 
     def walk(wait: bool) -> None:

@@ -78,23 +78,24 @@ def _walk(
     blocks = min(max(1, fit) * processors, -(-len(tasks) // size.chains))
     slot_bytes = 8 * size.largest**2 + compiled.shared_bytes + order
     queued = upload(tasks)
-    # `following`, `rank` and the two numbers of `done`: one transfer tells how far the walks are.
-    state = upload(np.array([0, NO_RANK, 0, 0, 0, 0], np.int32))
-    following, rank, done = state[:1], state[1:2], state[2:]
+    # `following`, `rank`, the two numbers of `done`, and `over`: one transfer tells how far the walks are.
+    state = upload(np.array([0, NO_RANK, 0, 0, 0, 0, 0], np.int32))
+    following, rank, done, over = state[:1], state[1:2], state[2:6], state[6:]
     # Zero: no slot holds a chain that was put away.
     slots = cupy.zeros(blocks * size.chains * slot_bytes, np.uint8)
     far = cupy.zeros(0 if order else blocks * size.chains * 65536, np.uint16)
     arguments = (
         table, queued, np.int32(len(tasks)), following, done, rank, slots, np.int64(slot_bytes), np.int32(order),
-        far, np.int64(slice_ns),
+        far, np.int64(slice_ns), over,
     )  # fmt: skip
-    heard = finished = 0
+    heard = finished = launch = 0
     while finished < len(tasks):
-        compiled.walk((blocks,), (threads,), arguments, shared_mem=shared)
+        launch += 1
+        compiled.walk((blocks,), (threads,), (*arguments, np.int32(launch)), shared_mem=shared)
         meanwhile()
         # This waits for the launch; between two of them progress is shown and Ctrl-C is heard.
         told = download(state)
-        flips, finished = (int(number) for number in told[2:].view(np.uint64))
+        flips, finished = (int(number) for number in told[2:6].view(np.uint64))
         found = int(told[1])
         if found != NO_RANK:
             # Problem and number of columns in one word, so that one atomic minimum keeps both (k is at most 128).

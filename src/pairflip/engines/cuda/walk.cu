@@ -3,9 +3,10 @@
 extern __shared__ __align__(16) unsigned char pool[];
 
 // Walks tasks from the queue until it is empty or the time is up; what is unfinished then is put away in its slot.
+// `over` is the number of the last launch whose time was up.
 extern "C" __global__ void __launch_bounds__(32 * CPB, MINBLOCKS)
 walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *done, int *rank_found, char *slots,
-            long long slot_bytes, int order_bytes, u16 *far_orders, long long slice_ns) {
+            long long slot_bytes, int order_bytes, u16 *far_orders, long long slice_ns, int *over, int launch) {
     Course chain;
     int slot = blockIdx.x * CPB + threadIdx.x / 32;
     char *home = slots + slot * slot_bytes;
@@ -75,7 +76,7 @@ walk_chains(const Walk *walks, const Task *tasks, int n_tasks, int *next, u64 *d
                 continue;
             }
             // Now and then: asking for the time takes long.
-            if ((shared->walk.pauses && shared->clock.step != before) || ((++ticks & 127) == 0 && chain.late())) {
+            if ((shared->walk.pauses && shared->clock.step != before) || ((++ticks & 127) == 0 && chain.late(over, launch))) {
                 chain.save(home, bytes);
                 return;
             }
