@@ -20,17 +20,17 @@ from pairflip.engines.numba.compile import entry
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 
-_BUDGET_NS = 2e8
+_OPERATIONS = 2e8
 
 
 def improve(gram: Gram, supports: NDArray[np.int64], energies: Floats) -> tuple[NDArray[np.int64], float] | None:
     """The best support that double flips reach from the lowest of `supports` (candidate positions), if better.
 
-    As many supports are tried as take about a fifth of a second, by a count of operations; None where not even
-    one is affordable, or where nothing better is found.
+    As many supports are tried as a count of operations affords (some hundredths of a second); None where not even one
+    is affordable, or where nothing better is found.
     """
     k = supports.shape[1]
-    affordable = int(_BUDGET_NS / (gram.n_columns**2 * k * k / 2.0)) if gram.dense and k >= 2 else 0
+    affordable = int(_OPERATIONS / (gram.n_columns**2 * k * k / 2.0)) if gram.dense and k >= 2 else 0
     if not affordable or gram.n_columns < k + 2:
         return None
     _, first = np.unique(supports, axis=0, return_index=True)
@@ -67,33 +67,48 @@ def best_double_flip(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64
 def _search(G, rows, P, x, W, r, s, outside):  # type: ignore[no-untyped-def]
     """Slots (a, b) and places outside (i, j) of the double flip with the lowest energy."""
     k, n = rows.shape
-    R_i, gain = np.empty(n), np.empty(n)
+    pairs = k * (k - 1) // 2
+    slots, Q, y = np.empty((pairs, 2), np.int64), np.empty((pairs, 3)), np.empty((pairs, 2))
+    # What the other columns have when the two are gone: r' and the diagonal of R'.
+    r_without, s_without = np.empty((pairs, n)), np.empty((pairs, n))
+    p = 0
+    for a in range(k):
+        for b in range(a + 1, k):
+            determinant = P[a, a] * P[b, b] - P[a, b] * P[a, b]
+            q_aa, q_bb, q_ab = P[b, b] / determinant, P[a, a] / determinant, -P[a, b] / determinant
+            y_a, y_b = q_aa * x[a] + q_ab * x[b], q_ab * x[a] + q_bb * x[b]
+            slots[p, 0], slots[p, 1], y[p, 0], y[p, 1] = a, b, y_a, y_b
+            Q[p, 0], Q[p, 1], Q[p, 2] = q_aa, q_ab, q_bb
+            for j in range(n):
+                w_a, w_b = W[a, j], W[b, j]
+                r_without[p, j] = r[j] + y_a * w_a + y_b * w_b
+                s_without[p, j] = s[j] + q_aa * w_a * w_a + 2.0 * q_ab * w_a * w_b + q_bb * w_b * w_b
+            p += 1
     best, found = -np.inf, (0, 1, 0, 1)
     for i in range(n - 1):
-        for j in range(i + 1, n):
-            R_i[j] = G[outside[i], outside[j]]
+        R_i = G[outside[i]][outside[i + 1 :]]
         for m in range(k):
-            w = W[m, i]
-            for j in range(i + 1, n):
-                R_i[j] -= w * rows[m, j]
-        for a in range(k):
-            for b in range(a + 1, k):
-                determinant = P[a, a] * P[b, b] - P[a, b] * P[a, b]
-                q_aa, q_bb, q_ab = P[b, b] / determinant, P[a, a] / determinant, -P[a, b] / determinant
-                y_a, y_b = q_aa * x[a] + q_ab * x[b], q_ab * x[a] + q_bb * x[b]
-                u, v = q_aa * W[a, i] + q_ab * W[b, i], q_ab * W[a, i] + q_bb * W[b, i]
-                s_i = s[i] + u * W[a, i] + v * W[b, i]
-                if s_i <= SINGULAR:
-                    continue
-                r_i = r[i] + y_a * W[a, i] + y_b * W[b, i]
-                own = r_i * r_i / s_i - (y_a * x[a] + y_b * x[b])
-                for j in range(i + 1, n):
-                    w_a, w_b = W[a, j], W[b, j]
-                    shared = R_i[j] + u * w_a + v * w_b
-                    s_j = s[j] + q_aa * w_a * w_a + 2.0 * q_ab * w_a * w_b + q_bb * w_b * w_b - shared * shared / s_i
-                    r_j = r[j] + y_a * w_a + y_b * w_b - shared * r_i / s_i
-                    gain[j] = r_j * r_j / max(s_j, SINGULAR) if s_j > SINGULAR else 0.0
-                for j in range(i + 1, n):
-                    if own + gain[j] > best:
-                        best, found = own + gain[j], (a, b, i, j)
+            R_i -= W[m, i] * rows[m, i + 1 :]
+        for p in range(pairs):
+            r_i, s_i = r_without[p, i], s_without[p, i]
+            if s_i <= SINGULAR:
+                continue
+            a, b = slots[p]
+            u, v = Q[p, 0] * W[a, i] + Q[p, 1] * W[b, i], Q[p, 1] * W[a, i] + Q[p, 2] * W[b, i]
+            own = r_i * r_i / s_i - (y[p, 0] * x[a] + y[p, 1] * x[b])
+            each, slope, bar = 1.0 / s_i, r_i / s_i, best - own
+            W_a, W_b, r_j, s_j = W[a, i + 1 :], W[b, i + 1 :], r_without[p, i + 1 :], s_without[p, i + 1 :]
+            # Is any column better than the best so far? Without a division, and so for several columns at a time.
+            better = 0
+            for j in range(R_i.size):
+                shared = R_i[j] + u * W_a[j] + v * W_b[j]
+                left, rest = s_j[j] - each * shared * shared, r_j[j] - slope * shared
+                better += (rest * rest > bar * left) & (left > SINGULAR)
+            if not better:
+                continue
+            for j in range(R_i.size):
+                shared = R_i[j] + u * W_a[j] + v * W_b[j]
+                left, rest = s_j[j] - each * shared * shared, r_j[j] - slope * shared
+                if left > SINGULAR and own + rest * rest / left > best:
+                    best, found = own + rest * rest / left, (a, b, i, i + 1 + j)
     return found

@@ -92,8 +92,10 @@ class GroupAnswers:
         # numpy lets go of the interpreter, and has to get it back from those who judge.
         for name in ("accepted", "support", "best", "refreshes"):
             arrays[name] = arrays[name].astype(np.int64)
+        # Energies as they lie, unless they are few: whoever keeps them would keep all that was fetched.
         for name in ("energy", "final_energy"):
-            arrays[name] = arrays[name].copy()
+            if 2 * arrays["energy"].nbytes < told.nbytes:
+                arrays[name] = arrays[name].copy()
 
         def of(name: str, own: slice, *shape: int) -> Any:
             begins = self._arrays[name][2]
