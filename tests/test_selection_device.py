@@ -123,7 +123,7 @@ def test_scores_are_those_of_the_curves(tables, engine):
     for index, (problem, selection) in enumerate(zip(problems, asked, strict=True)):
         curve, scores = select_size(problem, selection, engine="numba"), found[index]
         assert scores.sizes == tuple(curve.sizes[1:].tolist())
-        assert scores.cv_error.tobytes() == curve.cv_error[1:].tobytes()
+        np.testing.assert_allclose(scores.cv_error, curve.cv_error[1:], rtol=1e-12)  # not by a QR of each fold
         assert scores.energies.tobytes() == curve.energies[1:].tobytes()
         assert scores.annealing.energy.tobytes() == curve.annealing.energy[1:].tobytes()
 

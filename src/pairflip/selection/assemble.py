@@ -84,7 +84,8 @@ def assemble(
     with ThreadPoolExecutor(threads) as pool:
         # Large sizes take longest and come first; with several threads, proofs of small ones are sought here meanwhile.
         finally_fitted = [pool.submit(final_fit, work, found, size) for size in reversed(work.sizes)][::-1]
-        scored = [pool.submit(of_size, work, found, errors, size) for size in reversed(work.sizes)][::-1]
+        quick = not work.selection.anneals
+        scored = [pool.submit(of_size, work, found, errors, size, quick=quick) for size in reversed(work.sizes)][::-1]
         if threads == 1:
             wait(scored)
         fitted = [(problem.fit([]), 1.0)]
@@ -171,7 +172,7 @@ def assemble(
         groups=None if units is None else dict(units.groups),
         surface=surface_of(work, found.along) if work.selection.surface else None,
     )  # fmt: skip
-    return with_fold_fits(curve, errors, quick=not work.selection.anneals)
+    return with_fold_fits(curve, errors, quick=quick)
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class _Folds:
     agreement: float
 
 
-def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
+def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int, *, quick: bool) -> _Folds:
     """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals.
 
     Parameters
@@ -196,10 +197,12 @@ def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds
         Knows table and folds.
     size : int
         Number of columns.
+    quick : bool
+        As in `HeldOutErrors.judged`.
     """
     folds = np.arange(len(work.folds))
     supports, _ = found.cells(size, folds.tolist(), work.chains)
-    by_chain, energies = errors.judged(supports, quick=not work.selection.anneals)  # those found are of the Gram matrix
+    by_chain, energies = errors.judged(supports, quick=quick)  # those found are of the Gram matrix
     best = first_bests(energies, errors.yy)
     chosen, low = supports[folds, best], energies[folds, best]
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)

@@ -143,7 +143,7 @@ def score_many(
     n_jobs: int | None = None,
     journals: Sequence[Folder | None] | None = None,
 ) -> Iterator[tuple[int, Scores]]:
-    """(problem, scores) for every problem as it is finished: errors and energies of `select_size`, and nothing else.
+    """(problem, scores) for every problem as it is finished: errors (to ten digits) and energies of `select_size`.
 
     Parameters
     ----------
