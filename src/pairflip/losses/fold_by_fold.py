@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats
 
 
@@ -44,9 +45,9 @@ class FoldByFold(ABC):
         folds, chains, _ = supports.shape
         residuals, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
         for fold in range(folds):
-            distinct, which = np.unique(supports[fold], axis=0, return_inverse=True)
+            distinct, _, which, _ = distinct_supports(supports[fold])
             for u, support in enumerate(distinct):
-                own = which.reshape(-1) == u
+                own = which == u
                 residuals[own, self._places[fold]], energies[fold, own] = self._judge(fold, support)
         return residuals, energies
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis
 from pairflip.losses.stacked_fits import coefficients_without_one
 from pairflip.projection import powers_of_two, take_out
@@ -115,8 +116,8 @@ def fold_coefficients(problem: SubsetProblem, folds: Folds, supports: NDArray[np
     n, k, forced = len(folds), supports.shape[1], problem.always.size
     coefs, intercepts = np.empty((n, forced + k)), np.empty(n)
     safe = _target_remains(problem, folds)
-    distinct, inverse = np.unique(supports, axis=0, return_inverse=True)
-    which, finished = inverse.reshape(-1), np.zeros(n, dtype=bool)
+    distinct, _, which, _ = distinct_supports(supports)
+    finished = np.zeros(n, dtype=bool)
     if all(rows.size == 1 for rows in folds.left_out):
         row = np.concatenate(folds.left_out)
         for some, x, constant in coefficients_without_one(problem, distinct, which, row, safe=safe, unseen=UNSEEN):

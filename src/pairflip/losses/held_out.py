@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.gram import HeldOutGram
 from pairflip.least_squares import Floats
 from pairflip.losses.fold_fits import UNSEEN, FoldCoefficients, fold_coefficients, solve_without
@@ -75,9 +76,8 @@ class HeldOutErrors:
         if quick and self._single and self._problem.gram.dense:
             done = self._by_gram(supports, result, energies)
         if not done.all():
-            distinct, inverse = np.unique(supports[~done], axis=0, return_inverse=True)
             which = np.full((folds, chains), -1)
-            which[~done] = inverse.reshape(-1)
+            distinct, _, which[~done], _ = distinct_supports(supports[~done])
             (self._single_rows if self._single else self._blocks)(distinct, which, result, energies)
         return result / self._root[self._folds.row], energies
 

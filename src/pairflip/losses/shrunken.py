@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.losses.base import HeldOutJudge
@@ -157,10 +158,10 @@ class ShrunkenErrors(HeldOutErrors):
         residuals, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
         for fold in range(folds):
             left_out, predicted = self._folds.left_out[fold], self._folds.rows[fold]
-            distinct, which = np.unique(supports[fold], axis=0, return_inverse=True)
+            distinct, _, which, _ = distinct_supports(supports[fold])
             for u, support in enumerate(distinct):
                 found = solve_without(self._problem, support, left_out)
-                own = which.reshape(-1) == u
+                own = which == u
                 residuals[own, self._places[fold]] = found.table[predicted, -1] - found.table[predicted, :-1] @ found.x
                 energies[fold, own] = found.energy
         return residuals / self._root[self._folds.row], energies

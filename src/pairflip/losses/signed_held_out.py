@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats
 from pairflip.losses.fold_fits import FoldCoefficients, fold_coefficients
 from pairflip.losses.held_out import HeldOutErrors
@@ -110,7 +111,7 @@ class HeldOutSigned:
         """Which columns (C, k) carry the fits of some supports on the training rows of a fold."""
         form = self._problem.held_out(self._folds.left_out[fold])
         assert isinstance(form, SignedForm)
-        distinct, which = np.unique(supports, axis=0, return_inverse=True)
+        distinct, _, which, _ = distinct_supports(supports)
         found = np.zeros(distinct.shape, dtype=bool)
         for u, support in enumerate(distinct):
             there = np.isin(support, form.candidates)  # a column that is constant there carries nothing
@@ -118,4 +119,4 @@ class HeldOutSigned:
             columns = np.vstack([form.columns_of(at).T, np.diag(np.sqrt(form.penalty[at]))])
             target = np.concatenate([form.target, np.zeros(at.size)])
             found[u, there] = carrying_columns(columns, target, form.signs[at])
-        return found[which.reshape(-1)]
+        return found[which]

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 
@@ -56,11 +57,10 @@ def weigh(
         Whether coefficients are wanted.
     """
     places = np.ascontiguousarray(supports)
-    keys = [row.tobytes() for row in places]
-    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-    table = np.empty((len(keys), 4))
+    order = np.argsort(distinct_supports(places).which, kind="stable")
+    table = np.empty((len(places), 4))
     which = np.empty(0, dtype=np.int64) if rows is None else np.ascontiguousarray(rows)
-    solved = np.empty((len(keys) if solve else 0, 2, places.shape[1]))
+    solved = np.empty((len(places) if solve else 0, 2, places.shape[1]))
     _weigh(gram.matrix, gram.b, gram.columns, places, order, which, table, solved)
     return Weights(gram, table, solved)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.engines.base import is_lower
 from pairflip.engines.numba.compile import entry
 from pairflip.gram import Gram
@@ -33,7 +34,7 @@ def improve(gram: Gram, supports: NDArray[np.int64], energies: Floats) -> tuple[
     affordable = int(_OPERATIONS / (gram.n_columns**2 * k * k / 2.0)) if gram.dense and k >= 2 else 0
     if not affordable or gram.n_columns < k + 2:
         return None
-    _, first = np.unique(supports, axis=0, return_index=True)
+    first = distinct_supports(supports).first
     lowest = first[np.argsort(energies[first], kind="stable")][: min(affordable, 32)]
     best, best_energy = supports[lowest[0]], float(energies[lowest[0]])
     start_energy = best_energy

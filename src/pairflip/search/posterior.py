@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
@@ -193,7 +194,7 @@ def _by_walks(
         np.stack([each[name] for each in found]) for name in ("records", "energies", "accepted")
     )
     records.sort(axis=2)
-    flat, counts = np.unique(records.reshape(chains * sweeps, largest), axis=0, return_counts=True)
+    flat, _, _, counts = distinct_supports(records.reshape(chains * sweeps, largest))
     order = np.argsort(-counts, kind="stable")
     share = counts[order] / counts.sum()
     supports = [each[each >= 0].astype(np.int64) for each in flat[order]]

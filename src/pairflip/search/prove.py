@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.engines import RankTooSmall, get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
@@ -263,7 +264,7 @@ def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: in
 def _judged(gram: Gram, found: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
     """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
     found = _without_too_many_equals(found, wanted, gram.yy)
-    supports = np.unique(np.vstack([found.supports, first[None]]), axis=0)
+    supports = distinct_supports(np.vstack([found.supports, first[None]])).supports
     energies = np.array([gram.energy(support) for support in supports])
     supports, energies = supports[np.isfinite(energies)], energies[np.isfinite(energies)]
     order = np.argsort(energies, kind="stable")

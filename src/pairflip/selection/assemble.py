@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairflip
+from pairflip.distinct import distinct_supports
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
@@ -284,9 +284,8 @@ def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list
 def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
     every = found.cells(size, range(len(work.folds)), work.chains)[0].reshape(-1, size)
-    times = Counter(row.tobytes() for row in every.astype(">i8"))  # bytes in the order of the numbers
-    often = sorted(times, key=lambda row: (-times[row], row))[: _POOL if work.selection.anneals else _FEW]
-    pool = np.frombuffer(b"".join(often), ">i8").reshape(-1, size).astype(np.int64)
+    different, _, _, times = distinct_supports(every)
+    pool = different[np.argsort(-times, kind="stable")[: _POOL if work.selection.anneals else _FEW]]
     quadratic = work.problem.loss.quadratic
     if quadratic and not work.selection.anneals and work.problem.gram.dense:
         pool = pool[_may_be_lowest(work.problem.gram, work.problem.gram.positions(pool))]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.engines import Tick, WalkPlan, get_engine
 from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
@@ -294,8 +295,7 @@ def _inside(work: Work, supports: Numbers, row: Numbers) -> Floats:
         energies, known = found.energy, found.safe
     rest = np.flatnonzero(~known)
     if rest.size:
-        distinct, which = np.unique(supports[rest], axis=0, return_inverse=True)
-        which = which.reshape(-1)
+        distinct, _, which, _ = distinct_supports(supports[rest])
         for chunk, left, e, energy in loo_stack(problem, distinct):
             here = np.flatnonzero((which >= chunk.start) & (which < chunk.stop))
             u, m = which[here] - chunk.start, row[rest[here]]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.engines.cuda.device import free_bytes, why_unavailable
 from pairflip.engines.cuda.launch import SLICE_NS
 from pairflip.gram import Gram
@@ -254,7 +255,7 @@ class Enumeration:
             parents = np.vstack([parents, unrank(self._parents - 1 - too_much, self._table)])
         elif too_much.size:  # the nodes of a stripe
             nodes = np.vstack([nodes, *(self._nodes_of(item) for item in too_much.tolist())])
-        return Passed(supports, np.unique(parents, axis=0) if parents.shape[1] else parents, nodes)
+        return Passed(supports, distinct_supports(parents).supports if parents.shape[1] else parents, nodes)
 
     def _nodes_of(self, item: int) -> Columns:
         """All nodes (m, k - 2) of an item."""
