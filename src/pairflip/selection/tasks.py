@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -137,7 +138,7 @@ class Work:
             **loss_settings(problem),
         }
 
-    @property
+    @cached_property
     def flips(self) -> NDArray[np.int64]:
         """Attempted flips (steps,) of a chain on all rows."""
         return self.schedule.flips(self.problem.gram.n_columns)
@@ -306,7 +307,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         engine, notes = "numba", () if device is not None else (ON_THE_CPU,)
     folds = as_folds(selection.cv, problem, groups)
     check_learnable(problem, folds)
-    wanted = check_sizes(problem, selection.sizes, min(problem.rows_present - f.size for f in folds.left_out))
+    wanted = check_sizes(problem, selection.sizes, problem.rows_present - max(f.size for f in folds.left_out))
     gram = problem.gram
     flips = int(selection.plan.flips(gram.n_columns).sum())
     if not selection.anneals:
