@@ -6,8 +6,9 @@ import pytest
 from cuda_emulator import device
 from pairflip import SubsetProblem, datasets, temper
 from pairflip.engines import WalkPlan
-from pairflip.engines.cuda import CudaEngine, packing, staging
+from pairflip.engines.cuda import CudaEngine, launch, packing, staging
 from pairflip.engines.cuda import device as real_device
+from pairflip.engines.cuda.host_work import HostWork
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.together import Forms, ManyWalks
 from pairflip.losses.one_row_out import OneRowOut
@@ -44,6 +45,27 @@ def some_walks():
 def test_what_is_put_away_between_launches_changes_no_bit(device):
     pairs = some_walks()
     assert same(*(CudaEngine(slice_ns=ns).walk(pairs) for ns in (10**9, 10**6)))
+
+
+def test_the_time_of_a_launch_is_up_for_all_chains_when_it_is_for_one(device, monkeypatch):
+    """Blocks that began late do not prolong it: here the first launch is over before any of them looks at the clock."""
+    program, go_on, upload, calls = real_device.source(), HostWork.go_on, launch.upload, []
+    assert program.count("(++ticks & 127)") == 1
+    monkeypatch.setattr(real_device, "_compiled", {})
+    monkeypatch.setattr(real_device, "source", lambda: program.replace("(++ticks & 127)", "(++ticks & 0)"))
+    monkeypatch.setattr(HostWork, "go_on", lambda self: calls.append(None) or go_on(self))
+    pairs, found, launches = some_walks(), [], []
+    for over in (0, 1):
+
+        def told(array, over=over):
+            return upload(np.append(array[:-1], np.int32(over)) if array.shape == (7,) else array)
+
+        monkeypatch.setattr(launch, "upload", told)
+        calls.clear()
+        found.append(CudaEngine().walk(pairs))
+        launches.append(len(calls))
+    assert launches[1] == launches[0] + 1
+    assert same(*found)
 
 
 @pytest.mark.parametrize("own", [False, True])
