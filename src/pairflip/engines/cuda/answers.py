@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from pairflip.engines.together import ManyWalked, ManyWalks
 
 Numbers = NDArray[np.int64]
+_WIDENED = "accepted", "support", "best", "refreshes"
+"""Whole numbers that are wider here than on the device."""
 
 
 class GroupAnswers:
@@ -42,6 +44,7 @@ class GroupAnswers:
     ) -> None:
         self.size = 0
         self._arrays: dict[str, tuple[np.dtype[Any], int, Numbers]] = {}
+        self._wide: dict[str, Numbers] = {}
         by_step, kept = chains * steps, chains * steps * records
         # Doubles first: each begins at a multiple of its size.
         double, whole = np.dtype(np.float64), np.dtype(np.int32)
@@ -74,13 +77,21 @@ class GroupAnswers:
         self.size += dtype.itemsize * int(begins[-1])
         return np.asarray(first + dtype.itemsize * begins[:-1])
 
+    def room(self) -> NDArray[np.uint8]:
+        """Memory for what is fetched; that for whole numbers is kept until `split` widens them.
+
+        Every page of it is written here, during a launch: the first time, that takes longer than the transfer.
+        """
+        self._wide = {name: np.full(self._arrays[name][2][-1], 0, np.int64) for name in _WIDENED}
+        return np.full(self.wanted, 0, np.uint8)
+
     def split(self, told: NDArray[np.uint8], rows: Sequence[slice], walks: Sequence[ManyWalks]) -> list[ManyWalked]:
         """The answers of each part, problems by chains.
 
         Parameters
         ----------
         told : (wanted,)
-            What was fetched.
+            What was fetched, in the memory that `room` gave.
         rows, walks
             Which problems each part has, and what it was.
         """
@@ -90,8 +101,10 @@ class GroupAnswers:
             arrays[name] = told[first : first + dtype.itemsize * int(begins[-1])].view(dtype)
         # Once for all parts, which share what is made here until the last of them is judged: for every long array
         # numpy lets go of the interpreter, and has to get it back from those who judge.
-        for name in ("accepted", "support", "best", "refreshes"):
-            arrays[name] = arrays[name].astype(np.int64)
+        for name in _WIDENED:
+            wide = self._wide.pop(name)
+            wide[...] = arrays[name]
+            arrays[name] = wide
         # Energies as they lie, unless they are few: whoever keeps them would keep all that was fetched.
         for name in ("energy", "final_energy"):
             if 2 * arrays["energy"].nbytes < told.nbytes:

@@ -50,8 +50,7 @@ def run_group(
 
     def host_work() -> None:
         if not told:
-            # New memory costs more when it is written for the first time, page by page, than the transfer does.
-            told.append(np.full(packed.answers.wanted, 0, np.uint8))
+            told.append(packed.answers.room())
         meanwhile()
 
     _walk(table, packed.tasks, int(packed.k.max()), int(packed.table["N"].max()), packed.k, tick, slice_ns, host_work)
