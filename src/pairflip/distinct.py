@@ -34,7 +34,7 @@ class Distinct(NamedTuple):
 
 
 def distinct_supports(supports: Numbers) -> Distinct:
-    """The different ones of supports (n, k), numbers from -1 on: `numpy.unique` along the first axis, ten times faster.
+    """The different ones of supports (n, k), numbers from -1 on: `numpy.unique` along the first axis, but faster.
 
     As many columns as fit are the digits of one whole number, so that few of these tell a support.
     """
@@ -51,10 +51,9 @@ def distinct_supports(supports: Numbers) -> Distinct:
 
 
 def _words(supports: Numbers) -> Numbers:
-    """Whole numbers (W, n) that stand for the columns, those of the first ones first."""
-    (n, k), base = supports.shape, int(supports.max(initial=0)) + 2
+    r"""Whole numbers (W, n): d columns of a support are the digits of :math:`\sum_{m=1}^d (j_m + 1) b^{d - m}`."""
+    base = int(supports.max(initial=0)) + 2
     digits = max(1, int(_BITS / np.log2(base)))
-    words = -(-k // digits)
-    padded = np.zeros((n, words * digits), dtype=np.int64)
-    padded[:, :k] = supports + 1  # digits from 0 on
-    return np.asarray((padded.reshape(n, words, digits) @ base ** np.arange(digits - 1, -1, -1)).T)
+    parts = [supports[:, first : first + digits] for first in range(0, supports.shape[1], digits)]
+    words = [(part + 1) @ base ** np.arange(part.shape[1] - 1, -1, -1) for part in parts]
+    return np.array(words, dtype=np.int64).reshape(len(parts), len(supports))

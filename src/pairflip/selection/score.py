@@ -34,7 +34,7 @@ class Scoring:
     """The numbers of `assemble` that do not need a curve.
 
     Held-out errors are told by the Gram matrix where columns are far from dependent, to ten digits at least: a QR for
-    each fold and size takes the threads beside a device longer than the device walks. All else has the same bits.
+    each fold and size would be most of what is done beside a device. All else has the same bits.
 
     Parameters
     ----------

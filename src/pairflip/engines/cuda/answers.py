@@ -105,10 +105,9 @@ class GroupAnswers:
             wide = self._wide.pop(name)
             wide[...] = arrays[name]
             arrays[name] = wide
-        # Energies as they lie, unless they are few: whoever keeps them would keep all that was fetched.
-        for name in ("energy", "final_energy"):
-            if 2 * arrays["energy"].nbytes < told.nbytes:
-                arrays[name] = arrays[name].copy()
+        if 2 * arrays["energy"].nbytes < told.nbytes:  # else as they lie
+            # Whoever keeps a few energies would keep all that was fetched.
+            arrays |= {name: arrays[name].copy() for name in ("energy", "final_energy")}
 
         def of(name: str, own: slice, *shape: int) -> Any:
             begins = self._arrays[name][2]

@@ -12,7 +12,19 @@ from pairflip.least_squares import SINGULAR
 
 @entry
 def find_double_flip(G, rows, P, x, W, r, s, outside):
-    """Slots (a, b) and places outside (i, j) of the double flip with the lowest energy."""
+    """Slots (a, b) and places outside (i, j) of the double flip with the lowest energy.
+
+    Parameters
+    ----------
+    G : (N, N)
+        The Gram matrix.
+    rows, P, x : (k, n), (k, k), (k,)
+        Its rows of the support at the columns outside, the inverse of its block, and the coefficients.
+    W, r, s : (k, n), (n,), (n,)
+        As in the flip algebra, of the columns outside.
+    outside : (n,)
+        Their positions.
+    """
     k, n = rows.shape
     pairs = k * (k - 1) // 2
     slots, Q, y = np.empty((pairs, 2), np.int64), np.empty((pairs, 3)), np.empty((pairs, 2))
