@@ -165,7 +165,7 @@ def test_what_a_device_does_not_do_is_searched_here(at_once, monkeypatch, cv, pr
     asked = dict(sizes=[1, 2, 4, 5], cv=cv, seed=1, prove=prove)
     curve = select_size(problem, **asked, engine=engine)
     assert engine.asked > 2
-    said = ("walked on the CPU from the failure of the device on: RuntimeError: the device is gone",)
+    said = ("the device failed, and the CPU did the rest: RuntimeError: the device is gone",)
     assert (curve.engine, curve.notes) == ("pretended", said if what.get("fails") else ())
     assert_same_curve(curve, select_size(problem, **asked), but=("seconds", "engine", "notes"))
 

@@ -186,7 +186,7 @@ def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, mo
     problem, engine = SubsetProblem(tables[0].X, tables[0].y), Failing()
     curve = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
     assert len(engine.batches) > 1
-    said = "walked on the CPU from the failure of the device on: RuntimeError: out of memory: 12 bytes were wanted"
+    said = "the device failed, and the CPU did the rest: RuntimeError: out of memory: 12 bytes were wanted"
     assert curve.notes == (said,)
     on_cpu = select_size(problem, [1, 3, 5], cv, chains=3, engine="numba")
     assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
@@ -267,5 +267,5 @@ def test_auto_is_a_device_where_it_pays_and_chains_are_rescued_from_it(tables, m
     monkeypatch.setattr("pairflip.engines.cuda.batch.WORTH_SECONDS", 1e-5)
     rescued = anneal(problem, 3, **plain)
     assert rescued.engine == "batches"
-    assert rescued.note == "walked on the CPU from the failure of the device on: RuntimeError: the device is gone"
+    assert rescued.note == "the device failed, and the CPU did the rest: RuntimeError: the device is gone"
     assert np.array_equal(rescued.supports, on_cpu.supports)

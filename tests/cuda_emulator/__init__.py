@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pairflip.engines.cuda import device as real_device
-from pairflip.engines.cuda import searches
+from pairflip.engines.cuda import enumeration, searches
 
 __all__ = ["device"]
 
@@ -28,6 +28,8 @@ def device(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", pretended)
     for kept in ("_compiled", "_streams"):
         monkeypatch.setattr(real_device, kept, {})
-    searches.kernel_of.cache_clear()
+    for compiled in (searches.kernel_of, enumeration._kernel):
+        compiled.cache_clear()
     yield pretended
-    searches.kernel_of.cache_clear()
+    for compiled in (searches.kernel_of, enumeration._kernel):
+        compiled.cache_clear()

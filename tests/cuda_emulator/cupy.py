@@ -31,16 +31,38 @@ MACHINE = {
 }
 
 
+class Failure(RuntimeError):
+    """What a device would raise."""
+
+
+class Health:
+    """Whether the device still answers: calls of it that were made, and how many there are before it is gone."""
+
+    calls, last = 0, float("inf")
+
+    def answer(self, found=None):
+        """Whatever was asked for, or the error of a device that is gone: every call fails from then on."""
+        self.calls += 1
+        if self.calls > self.last:
+            raise Failure("the device\nis gone")
+        return found
+
+
+health = Health()
+
+
 class ndarray(np.ndarray):
     """An array "on the device"."""
 
     def get(self, out=None):
+        health.answer()
         if out is None:
             return np.array(self)
         out[...] = self
         return out
 
     def set(self, array):
+        health.answer()
         assert self.flags.c_contiguous
         assert self.dtype == array.dtype
         self[...] = array
@@ -51,14 +73,17 @@ class ndarray(np.ndarray):
 
 
 def asarray(array, *how):
+    health.answer()
     return np.array(array, *how).view(ndarray)
 
 
 def zeros(shape, dtype=np.float64):
+    health.answer()
     return np.zeros(shape, dtype).view(ndarray)
 
 
 def empty(shape, dtype=np.float64):
+    health.answer()
     memory = np.empty(shape, dtype)
     memory.view(np.uint8).fill(0xA5)  # what nobody wrote is not to be trusted
     return memory.view(ndarray)
@@ -85,6 +110,7 @@ class Kernel:
         self.kernel = SimpleNamespace(ptr=0)
 
     def __call__(self, grid, block, arguments, shared_mem=0):
+        health.answer()
         assert shared_mem <= 1 << 18
         kept = [_argument(each) for each in arguments]
         pointers = (ctypes.c_void_p * len(kept))(*(ctypes.cast(ctypes.byref(each), ctypes.c_void_p) for each in kept))
@@ -137,28 +163,28 @@ class Device:
         assert number == 0
 
     def __enter__(self):
-        return self
+        return health.answer(self)
 
     def __exit__(self, *error):
         return None
 
 
-class Failure(Exception):
-    """What a device would raise."""
-
-
 cuda = SimpleNamespace(
     Device=Device,
-    Stream=lambda **how: _Stream(),
+    Stream=lambda **how: health.answer(_Stream()),
     Event=lambda **how: SimpleNamespace(record=lambda: None, synchronize=lambda: None),
-    alloc=lambda size: None,
+    alloc=lambda size: health.answer(),
     alloc_pinned_memory=bytearray,
     runtime=SimpleNamespace(
-        getDeviceCount=lambda: 1, memGetInfo=lambda: (1 << 32, 1 << 32), CUDARuntimeError=Failure,
-        getDeviceProperties=lambda number: {"name": b"emulator"},
+        getDeviceCount=lambda: health.answer(1), memGetInfo=lambda: health.answer((1 << 32, 1 << 32)),
+        getDeviceProperties=lambda number: health.answer({"name": b"emulator"}), CUDARuntimeError=Failure,
     ),
-    driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *kernel: 2, CUDADriverError=Failure),
+    driver=SimpleNamespace(
+        occupancyMaxActiveBlocksPerMultiprocessor=lambda *kernel: health.answer(2), CUDADriverError=Failure
+    ),
     memory=SimpleNamespace(OutOfMemoryError=MemoryError),
+    nvrtc=SimpleNamespace(getVersion=lambda: (13, 0), NVRTCError=Failure),
+    compiler=SimpleNamespace(CompileException=Failure),
 )  # fmt: skip
 
 

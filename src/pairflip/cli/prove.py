@@ -155,5 +155,5 @@ def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
     if counts := count_words(proof):
         typer.echo(counts)
     typer.echo(proof_sentence(shown, budget))
-    if proof.note and proof.optimal:
+    if proof.note not in ("", "interrupted", "not enough time"):  # these are in the sentence already
         typer.echo(f"Note: {proof.note}.")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.text import one_line
 
 Tick = Callable[[int], None]
 """Called now and then, perhaps from several threads, with the number of flips done since its last call."""
@@ -258,6 +259,11 @@ class Refused(ValueError):
 
     def __reduce__(self) -> tuple[type[Refused], tuple[str]]:
         return Refused, (self.reason,)
+
+
+def failure_words(error: BaseException) -> str:
+    """What went wrong on a device, in one short line."""
+    return f"{type(error).__name__}: {one_line(str(error))[:200]}"
 
 
 class RankTooSmall(ValueError):

@@ -1,10 +1,14 @@
-"""Which engine "auto" is for some chains, and what is done where a device fails while it walks them."""
+"""Which engine "auto" is for some chains, and what is done where a device fails."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from pairflip.engines import Engine, Pair, Tick, WalkResult, get_engine
+from pairflip.engines import Engine, Pair, get_engine
+from pairflip.engines.base import failure_words
+
+Found = TypeVar("Found")
 
 
 def engine_for(engine: str | Engine, pairs: Sequence[Pair]) -> Engine:
@@ -30,26 +34,27 @@ def auto_rule() -> str:
     )
 
 
-def walk_or_rescue(
-    engine: Engine, pairs: Sequence[Pair], *, n_jobs: int, tick: Tick | None
-) -> tuple[list[WalkResult], str | None]:
-    """What the engine walks, or the CPU where a device fails; then also a sentence that says so.
+def or_rescue(engine: Engine, ask: Callable[[Any], Found]) -> tuple[Found, str | None]:
+    """What an engine answers, or the CPU where a device fails; then also a sentence that says so.
 
     Parameters
     ----------
     engine : Engine
-        What walks.
-    pairs, n_jobs, tick
-        As in `Engine.walk`.
+        What is asked first.
+    ask : callable
+        Asks the engine that it is given.
     """
-    failures: tuple[type[Exception], ...] = getattr(engine, "failures", ())
     try:
-        return engine.walk(pairs, n_jobs=n_jobs, tick=tick), None
-    except failures as error:
-        return get_engine("numba").walk(pairs, n_jobs=n_jobs, tick=tick), failure_note(error)
+        return ask(engine), None
+    except failures_of(engine) as error:
+        return ask(get_engine("numba")), failure_note(error)
+
+
+def failures_of(engine: Engine) -> tuple[type[Exception], ...]:
+    """What an engine raises where its device fails; nothing, if it has none."""
+    return tuple(getattr(engine, "failures", ()))
 
 
 def failure_note(error: BaseException) -> str:
     """What a reader of the result is told of a device that failed."""
-    words = " ".join(str(error).split())[:200]
-    return f"walked on the CPU from the failure of the device on: {type(error).__name__}: {words}"
+    return f"the device failed, and the CPU did the rest: {failure_words(error)}"

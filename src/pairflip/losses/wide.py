@@ -63,9 +63,12 @@ class WideGram(Gram):
         The powers of two that forced columns of the table were divided by.
     multiplier : callable or None
         Multiplies vectors (p, M) by the whole table, instead of a loop over its blocks: a device that holds a copy.
+    multiplier_failed : Exception or None
+        Why it does so no longer.
     """
 
     multiplier: Callable[[Floats], Floats] | None = None
+    multiplier_failed: Exception | None = None
 
     def __init__(
         self,
@@ -220,8 +223,8 @@ class WideGram(Gram):
             return None
         try:
             return self.multiplier(weighted)
-        except Exception:  # whatever it is, the table is here, too
-            self.multiplier = None
+        except Exception as error:  # whatever it is, the table is here, too
+            self.multiplier, self.multiplier_failed = None, error
             return None
 
     def row(self, j: int) -> Floats:

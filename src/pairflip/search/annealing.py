@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
-from pairflip.engines.choice import engine_for, walk_or_rescue
+from pairflip.engines.choice import engine_for, failure_note, or_rescue
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.losses.loo import LooGram
@@ -145,7 +145,8 @@ def anneal(
     if reason is not None:
         raise Refused(reason)
     with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
-        (walked,), failed = walk_or_rescue(walker, [(gram, plan)], n_jobs=local_threads(n_jobs), tick=tick)
+        threads = local_threads(n_jobs)
+        (walked,), failed = or_rescue(walker, lambda who: who.walk([(gram, plan)], n_jobs=threads, tick=tick))
     supports, energies = settle(gram, walked)
     first = first_best(energies, gram.yy)
     found = supports[first]
@@ -227,6 +228,8 @@ def _search(
 
     def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
+        failed = getattr(gram, "multiplier_failed", None)
+        notes += [] if failed is None else [failure_note(failed)]
         agree, of = found.agree
         quadratic = problem.loss.quadratic  # what follows is for squared error of one target
         if polish and quadratic and not note and agree < of:

@@ -73,6 +73,8 @@ class Question:
         "auto", "numba" or "cuda": what enumerates.
     interrupted
         Set when Ctrl-C ended the work.
+    failed
+        What a device raised that failed in the middle, if one did.
     """
 
     gram: Gram
@@ -86,6 +88,7 @@ class Question:
     most: float = np.inf
     engine: str = "auto"
     interrupted: bool = False
+    failed: Exception | None = None
 
     @property
     def simple(self) -> bool:

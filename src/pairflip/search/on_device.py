@@ -30,16 +30,20 @@ def device_seconds(n: int, k: int) -> float:
 
 
 def enumerate_on_device(asked: Question) -> Lowest | None:
-    """All supports, from the largest first column down; None if there is no device that can do it."""
+    """All supports, from the largest first column down; None if there is no device that can do it.
+
+    Where the device fails in the middle, `asked` says so, and what was found until then is not complete.
+    """
     if not can_enumerate(asked):
         return None
+    from pairflip.engines.cuda.device import failures
     from pairflip.engines.cuda.enumeration import Enumeration
 
     gram, k, n = asked.gram, asked.k, asked.gram.n_columns
     with one_blas_thread():
-        room = Rooms(asked)
-        device, left, told = Enumeration(gram, k, room.rounding), n, 0
+        room, left, told = Rooms(asked), n, 0
     try:
+        device = Enumeration(gram, k, room.rounding)
         while left and time.perf_counter() <= asked.until:
             if not _looked_at(asked, room, device.step(room.tighten())):
                 break
@@ -49,6 +53,8 @@ def enumerate_on_device(asked: Question) -> Lowest | None:
                 told = int(1000 * device.share)
     except KeyboardInterrupt:
         asked.interrupted = True
+    except failures() as error:
+        asked.failed = error
     return room.gathered(comb(n, k) - comb(left, k), left == 0, whole_bound(gram, left) if left else 0.0)
 
 

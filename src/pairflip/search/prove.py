@@ -15,6 +15,7 @@ from pairflip.distinct import distinct_supports
 from pairflip.engines import RankTooSmall, get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.choice import failure_note
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
@@ -132,7 +133,10 @@ def prove(
     if problem.limits.ruled and found.complete:
         only = f"this is about sets that keep the limits ({', '.join(problem.limits.asked)}); others were not looked at"
         note = f"{only}; {note}" if note else only
-    return as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
+    proof = as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
+    if asked.failed is None or asked.interrupted:
+        return proof
+    return replace(proof, note="; ".join(filter(None, [failure_note(asked.failed), proof.note])))
 
 
 def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float = BUDGET) -> NDArray[np.int64]:
@@ -217,7 +221,12 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
             return tree.gathered(), "ridge bound"
     if affordable:
         device = enumerate_on_device(asked) if on_device else None
-        found, method = (device, ON_DEVICE) if device is not None else (enumerate_supports(asked), "enumeration")
+        if device is not None and asked.failed is None:
+            found, method = device, ON_DEVICE
+        else:
+            found, method = enumerate_supports(asked), "enumeration"
+        if device is not None and asked.failed is not None and not found.complete:
+            found = _joined(found, device)
         return (found if found.complete or tree is None else _joined(found, tree.gathered())), method
     nothing = np.zeros((0, k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64)
     return Lowest(*nothing, complete=False), "none"
@@ -231,7 +240,7 @@ def _joined(found: Lowest, other: Lowest) -> Lowest:
 
 def _device_pays(asked: Question, seconds: float) -> bool:
     """Whether to enumerate on a device what would take so many seconds here."""
-    if asked.engine == "numba" or (asked.engine == "auto" and seconds < WORTH_SECONDS):
+    if asked.engine == "numba" or (asked.engine == "auto" and seconds < WORTH_SECONDS) or asked.failed is not None:
         return False
     faster = asked.engine == "cuda" or device_seconds(asked.gram.n_columns, asked.k) < seconds
     return faster and can_enumerate(asked) and not isinstance(asked.gram, SeveralForm)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.choice import or_rescue
 from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
@@ -33,6 +34,7 @@ APART = 1.1
 """Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""
 _MOST_PLACES = 60
 _PILOT_ROUNDS = 400
+_Walked = TypeVar("_Walked")
 
 
 @runtime_checkable
@@ -102,8 +104,10 @@ def sample(
         keys = chain_keys(seed, k, None, np.array(which))
         return WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
 
+    rescued: list[str] = []
+
     def walk(which: Sequence[int]) -> list[Chain]:
-        (walked,) = walker.walk([(gram, plan(which))], n_jobs=threads)
+        (walked,) = _rescuing(walker, lambda who: who.walk([(gram, plan(which))], n_jobs=threads), rescued)
         assert walked.record is not None
         assert walked.record_energy is not None
         accepted = walked.accepted[:, 1:].sum(axis=1, keepdims=True).astype(np.int64)
@@ -120,7 +124,7 @@ def sample(
         seed=seed, engine=walker.name,
     )  # fmt: skip
     found, note = walk_kept(numbers, walk, settings, journal, len(numbers) if walker.prefers_many else threads)
-    return _samples(problem, settings, numbers, found, draws * thin * n, note, began)
+    return _samples(problem, settings, numbers, found, draws * thin * n, [*rescued, note], began)
 
 
 def temper(
@@ -185,8 +189,12 @@ def temper(
         ladder = _read_betas(betas)
     skipped, draws = -(-before // every), max(1, sweeps // every)
     rounds = skipped + draws
+    rescued: list[str] = []
 
     def walk(which: Sequence[int]) -> list[Chain]:
+        found = _rescuing(
+            walker, lambda who: _ladders(who, gram, k, ladder, rounds, every * n, which, seed, threads), rescued
+        )
         return [
             {
                 "supports": each.supports[:, skipped:],
@@ -196,7 +204,7 @@ def temper(
                 "tried": each.tried,
                 "trips": np.array([each.trips]),
             }
-            for each in _ladders(walker, gram, k, ladder, rounds, every * n, which, seed, threads)
+            for each in found
         ]
 
     settings = chain_settings(
@@ -204,12 +212,19 @@ def temper(
         thin=int(every), seed=seed, engine=walker.name,
     )  # fmt: skip
     found, note = walk_kept(numbers, walk, settings, journal, len(numbers) if walker.prefers_many else threads)
-    return _samples(problem, settings, numbers, found, rounds * every * n, note, began)
+    return _samples(problem, settings, numbers, found, rounds * every * n, [*rescued, note], began)
+
+
+def _rescuing(walker: Engine, ask: Callable[[Any], list[_Walked]], rescued: list[str]) -> list[_Walked]:
+    """What the engine answers, or the CPU where a device fails, which `rescued` is told: the chains are the same."""
+    found, failed = or_rescue(walker, ask)
+    rescued += [] if failed is None else [failed]
+    return found
 
 
 def _samples(
     problem: SubsetProblem, settings: dict[str, Any], numbers: Sequence[int], found: Sequence[Chain], flips: int,
-    note: str, began: float,
+    notes: Sequence[str], began: float,
 ) -> Samples:  # fmt: skip
     """The record of these chains; those of one temperature have no exchanges."""
     nothing = np.zeros(0, np.int64)
@@ -227,7 +242,7 @@ def _samples(
         names=problem.names,
         seconds=time.perf_counter() - began,
         settings=settings,
-        note=note,
+        note="; ".join(dict.fromkeys(filter(None, notes))),
         **{name: settings[name] for name in ("k", "sweeps", "burn_in", "thin", "engine", "seed")},
     )
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
-
-from pairflip.engines import Engine, Tick, WalkPlan, get_engine
+from pairflip.engines import Engine, Refused, Tick, get_engine
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.choice import failure_note
+from pairflip.engines.choice import failure_note, failures_of
 from pairflip.jobs import local_threads, threads_beside_a_device
 from pairflip.selection import fold_searches, launches
 from pairflip.selection.launches import run_seconds
@@ -60,26 +59,27 @@ class Device:
         self.name: str = engine.name
         self._engine, self._judges = engine, judges
         self._rescued: dict[int, str] = {}
+        self._refused: dict[int, dict[int, str]] = {}
 
     def notes(self, work: Work) -> list[str]:
         """Sizes that the device cannot hold, and what it failed to do."""
-        failed = self._rescued.get(id(work))
-        if not work.selection.anneals:
-            return [] if failed is None else [failed]
-        reasons: dict[str, list[int]] = defaultdict(list)
-        gram = work.problem.gram
-        for size in work.sizes:
-            no_chains = WalkPlan(size, np.zeros(0), work.flips, np.zeros((0, 2), np.uint32))
-            reason = self._engine.refuses(gram, no_chains) if size < gram.n_columns else None
-            if reason is not None:
+        failed, reasons = self._rescued.get(id(work)), defaultdict[str, list[int]](list)
+        if work.selection.anneals and (failed is None or id(work) in self._refused):
+            for size, reason in self._refusals(work).items():
                 reasons[reason.rstrip(".")].append(size)
         held = [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
         return held if failed is None else [*held, failed]
 
+    def _refusals(self, work: Work) -> dict[int, str]:
+        """Why the device does not hold some sizes, asked once: it may be gone later."""
+        if id(work) not in self._refused:
+            self._refused[id(work)] = launches.refusals(self._engine, work)
+        return self._refused[id(work)]
+
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
         """The jobs together, judged by threads while the device walks on."""
         with one_blas_thread():  # once for all that is judged: each asks for it, too, which then takes no time
-            yield from _DeviceRun(self._engine, jobs, self._judges, self._rescue).outcomes(tick)
+            yield from _DeviceRun(self._engine, jobs, self._judges, self._rescue, self._refusals).outcomes(tick)
 
     def _rescue(self, work: Work, reason: str) -> None:
         self._rescued[id(work)] = reason
@@ -89,10 +89,10 @@ class _DeviceRun:
     """Jobs on their way: a thread prepares, and each lane of the engine has one that walks and asks the judges."""
 
     def __init__(
-        self, engine: Any, jobs: Sequence[Job], n_jobs: int | None, rescue: Callable[[Work, str], None]
-    ) -> None:
-        self._engine, self._jobs, self._n_jobs, self._rescue = engine, jobs, n_jobs, rescue
-        self._failures: tuple[type[Exception], ...] = getattr(engine, "failures", ())
+        self, engine: Any, jobs: Sequence[Job], n_jobs: int | None,
+        rescue: Callable[[Work, str], None], refused: Callable[[Work], dict[int, str]],
+    ) -> None:  # fmt: skip
+        self._engine, self._jobs, self._n_jobs, self._rescue, self._refused = engine, jobs, n_jobs, rescue, refused
         self._lost: str | None = None
         self._events: SimpleQueue[tuple[str, int, Future[Any] | None]] = SimpleQueue()
         self._lanes: SimpleQueue[int] = SimpleQueue()
@@ -152,20 +152,34 @@ class _DeviceRun:
         """Have the engine prepare for all sizes while the first walks are prepared."""
         if hasattr(self._engine, "get_ready") and self._way is launches:
             sizes = {(size, work.problem.gram.n_columns) for work, _ in self._jobs for size in work.sizes}
-            self._engine.get_ready(sorted(sizes))
+            with self._minding_failures():
+                self._engine.get_ready(sorted(sizes))
+
+    @contextmanager
+    def _minding_failures(self) -> Iterator[None]:
+        """Have the device that fails be lost, not the run."""
+        try:
+            yield
+        except Exception as error:
+            # It was asked whether it holds the work; to be refused now, another program must have taken its memory.
+            if not isinstance(error, (*failures_of(self._engine), Refused)):
+                raise
+            self._lost = failure_note(error)
 
     def _follow(self, what: str, number: int, future: Future[Any]) -> None:
         future.add_done_callback(lambda done: self._events.put((what, number, done)))
 
     def _prepare(self, batch: Any) -> tuple[Any, Any, Any]:
         """What the device is asked, what it cannot hold, and what can be done before it walks."""
-        planned, on_cpu = self._way.prepare(self._engine, self._jobs, batch)
+        if self._lost is not None:
+            for job, _ in batch:
+                self._rescue(self._jobs[job][0], self._lost)
+            return [], [(job, launches.tasks_of(table)) for job, table in batch], None
+        planned, on_cpu = self._way.prepare(self._engine, self._jobs, batch, self._refused)
         packed = None
-        if self._lost is None and planned:
-            try:
+        if planned:
+            with self._minding_failures():
                 packed = self._way.pack(self._engine, self._jobs, planned)
-            except self._failures as error:
-                self._lost = failure_note(error)
         return planned, on_cpu, packed
 
     def _walk(self, prepared: Future[Any], searchers: ThreadPoolExecutor, judges: ThreadPoolExecutor) -> int:
@@ -191,9 +205,8 @@ class _DeviceRun:
         if self._lost is None and planned:
             lane = self._lanes.get()
             try:
-                self._way.walk(self._engine, self._jobs, planned, packed, ready, self._heard, lane)
-            except self._failures as error:
-                self._lost = failure_note(error)
+                with self._minding_failures():
+                    self._way.walk(self._engine, self._jobs, planned, packed, ready, self._heard, lane)
             finally:
                 self._lanes.put(lane)
         handed = len(planned) - len(left)

@@ -96,7 +96,20 @@ class Planned:
         return [Task(self.walks.k, fold, self.first, last) for fold in self.folds.tolist()]
 
 
-def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[Planned], list[tuple[int, list[Task]]]]:
+def refusals(engine: Any, work: Work) -> dict[int, str]:
+    """Why a device cannot hold chains of a size, for each size of which that is so."""
+    gram, reasons = work.problem.gram, dict[int, str]()
+    for size in work.sizes:
+        no_chains = WalkPlan(size, np.zeros(0), work.flips, np.zeros((0, 2), np.uint32))
+        reason = engine.refuses(gram, no_chains) if size < gram.n_columns else None
+        if reason is not None:
+            reasons[size] = str(reason)
+    return reasons
+
+
+def prepare(
+    engine: Any, jobs: Sequence[Job], batch: Batch, refused: Callable[[Work], dict[int, str]]
+) -> tuple[list[Planned], list[tuple[int, list[Task]]]]:
     """What the device is asked, and the tasks of each job that it cannot hold.
 
     Parameters
@@ -107,26 +120,22 @@ def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[Planne
         All jobs.
     batch : Batch
         The tasks that are walked together.
+    refused : callable
+        Why the device does not walk chains of some sizes of a job (see `refusals`).
     """
     planned: list[Planned] = []
     on_cpu: dict[int, list[Task]] = defaultdict(list)
     for job, table in batch:
         work = jobs[job][0]
-        held = {size for size in work.sizes if _holds(engine, work, size)}
-        too_large = ~np.isin(table[:, 0], list(held))
+        # All columns together are one support, and no walk.
+        too_large = np.isin(table[:, 0], list(refused(work))) | (table[:, 0] >= work.problem.gram.n_columns)
         on_cpu[job] += tasks_of(table[too_large])
         mine, alone = _together(job, work, table[~too_large])
         planned += mine
-        mine, refused = _one_by_one(engine, job, work, alone)
+        mine, others = _one_by_one(engine, job, work, alone)
         planned += mine
-        on_cpu[job] += refused
+        on_cpu[job] += others
     return planned, [(job, tasks) for job, tasks in on_cpu.items() if tasks]
-
-
-def _holds(engine: Any, work: Work, size: int) -> bool:
-    gram = work.problem.gram
-    no_chains = WalkPlan(size, np.zeros(0), work.flips, np.zeros((0, 2), np.uint32))
-    return bool(size < gram.n_columns and engine.refuses(gram, no_chains) is None)
 
 
 def tasks_of(table: Numbers) -> list[Task]:

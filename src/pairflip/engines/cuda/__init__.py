@@ -27,6 +27,7 @@ from pairflip.engines.cuda.device import (
     device_name,
     failures,
     free_bytes,
+    gone_is_refused,
     kernels,
     on_lane,
     order_bytes,
@@ -106,6 +107,7 @@ class CudaEngine:
         """What is raised where a device fails."""
         return failures()
 
+    @gone_is_refused
     def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
         """Objectives other than the energy, and what its kernels or its free memory cannot hold."""
         if plan.descent is not None:
@@ -118,7 +120,7 @@ class CudaEngine:
 
     def lend_rows(self, gram: Gram) -> bool:
         """Have rows of the matrix of a wide problem computed on the device, for descents on the CPU."""
-        return lend_rows(gram, free_bytes())
+        return lend_rows(gram)
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
@@ -213,6 +215,7 @@ class CudaEngine:
                 raise
             work.hand_on()
 
+    @gone_is_refused
     def refuses_search(self, gram: Gram, largest: int) -> str | None:
         """Why the device cannot search supports of up to `largest` columns, in one sentence; None when it can."""
         return search_refusal(gram, largest, free_bytes())

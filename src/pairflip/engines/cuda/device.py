@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
+from pairflip.engines.base import failure_words
 from pairflip.engines.cuda.batch import LARGEST, NEAR_COLUMNS, SizeClass
 from pairflip.engines.cuda.staging import Staging, through, upload, upload_joined
 from pairflip.engines.together import root
@@ -30,6 +32,7 @@ WALK = np.dtype(
     + [(name, np.int32) for name in ("N", "k", "steps", "pauses")]
 )
 """`struct Walk` of the kernel."""
+_Given = ParamSpec("_Given")
 
 
 def why_unavailable() -> str | None:
@@ -43,8 +46,14 @@ def why_unavailable() -> str | None:
             return f"the GPU engine needs CuPy 14 or newer, and this is {cupy.__version__}: pip install --upgrade it."
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy raises its own errors, and import errors of all kinds
-        return f"CuPy finds no CUDA device: {' '.join(str(error).split())[:200]}"
-    return None if count else "CuPy finds no CUDA device."
+        return f"CuPy finds no CUDA device: {failure_words(error)}"
+    if not count:
+        return "CuPy finds no CUDA device."
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # a driver alone is enough to find a device, and not to compile for it
+        return f'CuPy finds no NVRTC, which compiles kernels: pip install "pairflip[gpu]" ({failure_words(error)}).'
+    return None
 
 
 def device_count() -> int:
@@ -170,11 +179,27 @@ def on_lane(device: int) -> Iterator[None]:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """What CuPy raises where a device runs out of memory, fails or is gone."""
+    """What CuPy raises where a device runs out of memory, fails or is gone, or where a part of CUDA is missing."""
     import cupy
 
-    driver, runtime = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
-    return (cupy.cuda.memory.OutOfMemoryError, driver, runtime)
+    driver, runtime, nvrtc = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.nvrtc
+    compiling = nvrtc.NVRTCError, cupy.cuda.compiler.CompileException
+    # Named by a module that CuPy loads when a product is asked for: it has raised nothing before.
+    products = [sys.modules[name].CUBLASError for name in ("cupy_backends.cuda.libs.cublas",) if name in sys.modules]
+    return (cupy.cuda.memory.OutOfMemoryError, driver, runtime, *compiling, *products, ImportError)
+
+
+def gone_is_refused(ask: Callable[_Given, str | None]) -> Callable[_Given, str | None]:
+    """Have a function that says why a device cannot do something say so, too, where the device does not answer."""
+
+    @wraps(ask)
+    def asked(*given: _Given.args, **named: _Given.kwargs) -> str | None:
+        try:
+            return ask(*given, **named)
+        except failures() as error:
+            return f"the device does not answer: {failure_words(error)}."
+
+    return asked
 
 
 def order_bytes(n_columns: int) -> int:

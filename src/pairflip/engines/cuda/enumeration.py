@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.distinct import distinct_supports
-from pairflip.engines.cuda.device import free_bytes, why_unavailable
+from pairflip.engines.cuda.device import free_bytes, gone_is_refused, why_unavailable
 from pairflip.engines.cuda.launch import SLICE_NS
 from pairflip.gram import Gram
 
@@ -72,6 +72,7 @@ class Shape:
         return self.padded * (k - 1 + 8 * self.nodes)
 
 
+@gone_is_refused
 def refusal(gram: Gram, k: int) -> str | None:
     """Why supports of k columns are not enumerated on a device; None if they can be."""
     reason = why_unavailable()

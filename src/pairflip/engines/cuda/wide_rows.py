@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.blocks import column_blocks
+from pairflip.engines.cuda.device import failures, free_bytes
 from pairflip.least_squares import Floats
 from pairflip.losses.wide import WideGram
 
@@ -39,18 +40,17 @@ class DeviceTable:
             return np.asarray((cupy.asarray(vectors) @ self._copy).get())
 
 
-def lend_rows(gram: Any, free: int) -> bool:
+def lend_rows(gram: Any) -> bool:
     """Have the rows of a wide problem's matrix computed on the device; False where that cannot be done.
 
-    Parameters
-    ----------
-    gram
-        The problem; those with a matrix of their own need no help.
-    free
-        Bytes of device memory that can be had.
+    Problems with a matrix of their own need no help. Where the device fails, the problem says so.
     """
-    if not isinstance(gram, WideGram) or 8 * gram.table.size > free // 2:
+    if not isinstance(gram, WideGram):
         return False
-    if gram.multiplier is None:
-        gram.multiplier = DeviceTable(gram.table)
-    return True
+    gram.multiplier_failed = None
+    try:
+        if gram.multiplier is None and 8 * gram.table.size <= free_bytes() // 2:
+            gram.multiplier = DeviceTable(gram.table)
+    except failures() as error:
+        gram.multiplier_failed = error
+    return gram.multiplier is not None

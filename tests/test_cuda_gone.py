@@ -1,0 +1,242 @@
+"""A device that is gone in the middle: whatever was asked of it, the CPU does the rest, and the result says so.
+
+The emulator's device answers a number of calls (transfers, allocations, launches, questions about memory) and none
+after that, as a real one does once a kernel has broken its context.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from _curves_equal import assert_same_curve
+from cuda_emulator import device
+from pairflip import Schedule, SubsetProblem, anneal, datasets, prove, sample, select_size, temper
+from pairflip.engines import Refused, get_engine
+from pairflip.engines.cuda import why_unavailable
+from pairflip.selection import fold_searches, launches, score_many
+from pairflip.selection.settings import Selection
+
+__all__ = ["device"]
+
+SAID = "the device failed, and the CPU did the rest: Failure: the device is gone"
+SHORT = Schedule.geometric(1.0, 1e3, steps=3, sweeps=1, unit="greedy")
+PARTS = (0.0, 0.2, 0.5, 0.7, 0.9)
+"""How much of all calls a device answers before it is gone."""
+
+
+@pytest.fixture
+def problem():
+    data = datasets.make_planted(N=24, alpha=0.6, seed=0)
+    return SubsetProblem(data.X, data.y)
+
+
+def gone_at_many_moments(device, ask, calls_before=0):
+    """What is found where the device is gone after a part of its calls (and those before), for several parts."""
+    ask()  # compiles
+    device.health.calls = 0
+    ask()
+    whole = device.health.calls - calls_before
+    assert whole > 10
+    for part in PARTS:
+        device.health.calls, device.health.last = 0, calls_before + int(part * whole)
+        found = ask()
+        assert device.health.calls > device.health.last
+        device.health.last = float("inf")
+        yield found
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_annealed_folds(device, problem, monkeypatch, cv):
+    monkeypatch.setattr(launches, "_FIRST_NS", 1e5)
+    monkeypatch.setattr(launches, "_LEAST_NS", 1e5)
+    asked = dict(sizes=[1, 3], cv=cv, schedule=SHORT, chains=2, polish=False)
+    expected = select_size(problem, **asked, engine="numba")
+    engine = get_engine("cuda")
+    for curve in gone_at_many_moments(device, lambda: select_size(problem, **asked, engine=engine, n_jobs=2)):
+        assert any(SAID in note or "the device does not answer" in note for note in curve.notes)
+        assert_same_curve(curve, expected, but=("seconds", "engine", "energy_per_row", "annealing", "notes"))
+        np.testing.assert_allclose(curve.annealing.energy, expected.annealing.energy, rtol=1e-10)
+
+
+def test_scores_of_many_problems(device, problem, monkeypatch):
+    monkeypatch.setattr(launches, "_FIRST_NS", 1e5)
+    monkeypatch.setattr(launches, "_LEAST_NS", 1e5)
+    selection = Selection(sizes=(2, 4), schedule=SHORT, chains=1, polish=False)
+    pairs = [(problem, selection)] * 3
+    expected = dict(score_many(pairs, engine="numba"))
+    engine = get_engine("cuda")
+    for found in gone_at_many_moments(device, lambda: dict(score_many(pairs, engine=engine, n_jobs=2))):
+        for index, scores in found.items():
+            np.testing.assert_allclose(scores.cv_error, expected[index].cv_error, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cv", ["loo", 3])
+def test_searched_folds(device, problem, monkeypatch, cv):
+    monkeypatch.setattr("pairflip.engines.cuda.WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(fold_searches, "_FOLDS", 4)
+    asked = dict(sizes=[1, 2, 4], cv=cv, effort="quick")
+    expected = select_size(problem, **asked, engine="numba")
+    engine = get_engine("cuda")
+    for curve in gone_at_many_moments(device, lambda: select_size(problem, **asked, engine=engine, n_jobs=2)):
+        assert any("gone" in note for note in curve.notes)
+        assert_same_curve(curve, expected, but=("seconds", "engine", "notes"))
+
+
+def unless_refused(ask):
+    """None where it is refused in one sentence: that is right for a device that is gone before it is asked to walk."""
+
+    def asked():
+        try:
+            return ask()
+        except Refused as refused:
+            if "the device does not answer: Failure: the device is gone." in str(refused):
+                return None
+            raise
+
+    return asked
+
+
+def test_annealing(device, problem):
+    asked, engine = dict(k=3, schedule=SHORT, chains=6, seed=1), get_engine("cuda")
+    expected = anneal(problem, **asked, engine="numba")
+    ask = unless_refused(lambda: anneal(problem, **asked, engine=engine))
+    for part, trace in zip(PARTS, gone_at_many_moments(device, ask), strict=True):
+        if trace is None:
+            assert part == 0.0
+            continue
+        assert trace.note == SAID
+        np.testing.assert_array_equal(trace.supports, expected.supports)
+
+
+@pytest.mark.parametrize("way", [sample, temper])
+def test_sampling(device, problem, way):
+    asked = dict(k=3, sweeps=20, chains=3, seed=1) | ({"betas": [1.0, 8.0]} if way is temper else {})
+    expected, engine = way(problem, **asked, engine="numba"), get_engine("cuda")
+    ask = unless_refused(lambda: way(problem, **asked, engine=engine))
+    for part, draws in zip(PARTS, gone_at_many_moments(device, ask), strict=True):
+        if draws is None:
+            assert part == 0.0
+            continue
+        assert draws.note == SAID
+        np.testing.assert_array_equal(draws.supports, expected.supports)
+
+
+def test_a_proof(device):
+    data = datasets.make_planted(N=16, alpha=1.5, seed=3)
+    problem = SubsetProblem(data.X, data.y)
+    asked = dict(k=4, n_best=5, within=(0.05, 0.5))
+    expected = prove(problem, **asked, engine="numba")
+    device.health.calls = 0
+    get_engine("cuda")  # a device that is gone before that is refused
+    before = device.health.calls + 4  # it is asked twice whether it is there and what is free: else it is not used
+    for proof in gone_at_many_moments(device, lambda: prove(problem, **asked, engine="cuda"), before):
+        assert proof.optimal
+        assert (proof.method, proof.note) == ("enumeration", SAID)
+        np.testing.assert_array_equal(proof.supports, expected.supports)
+        np.testing.assert_array_equal(proof.counts, expected.counts)
+
+
+def test_inner_products_of_a_wide_table(device):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 1500))
+    y = X[:, :3].sum(axis=1) + 0.1 * rng.normal(size=30)
+    expected, engine = anneal(SubsetProblem(X, y, memory_budget=0), 3, effort="quick"), get_engine("cuda")
+
+    def ask():
+        return anneal(SubsetProblem(X, y, memory_budget=0), 3, effort="quick", engine=engine)
+
+    for trace in gone_at_many_moments(device, ask):
+        assert SAID in trace.note
+        np.testing.assert_array_equal(trace.supports, expected.supports)
+
+
+def test_a_device_for_which_nothing_can_be_compiled_is_not_used(device, problem, monkeypatch):
+    """As where there is a driver, and no toolkit."""
+
+    def missing():
+        raise RuntimeError("Failure finding libnvrtc.so.13:\n no such file")
+
+    monkeypatch.setattr(device.cuda.nvrtc, "getVersion", missing)
+    assert why_unavailable() == (
+        'CuPy finds no NVRTC, which compiles kernels: pip install "pairflip[gpu]" '
+        "(RuntimeError: Failure finding libnvrtc.so.13: no such file)."
+    )
+    assert get_engine("auto").name == "numba"
+    with pytest.raises(ValueError, match=r'^engine="cuda" cannot be used here: CuPy finds no NVRTC'):
+        select_size(problem, [1], engine="cuda")
+
+
+def test_kernels_that_do_not_compile_leave_the_work_to_the_cpu(device, problem, monkeypatch):
+    def fails(code, options):
+        raise device.cuda.compiler.CompileException("error: identifier is undefined")
+
+    monkeypatch.setattr(device, "RawModule", fails)
+    curve = select_size(problem, [1, 3], 4, schedule=SHORT, chains=2, engine="cuda")
+    assert curve.notes == ("the device failed, and the CPU did the rest: Failure: error: identifier is undefined",)
+
+
+BROKEN = """
+import sys, threading, time
+import cupy, numpy as np
+from pairflip import SubsetProblem, anneal, datasets, prove, sample, select_size, temper
+from pairflip.engines.cuda import free_bytes
+
+what, after = sys.argv[1], float(sys.argv[2])
+stop = cupy.RawKernel('extern "C" __global__ void stop() { asm("trap;"); }', "stop")
+stop.compile()
+data = datasets.make_planted(N=400, alpha=0.5, seed=0)
+planted = SubsetProblem(data.X, data.y, center=None)
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 1500))
+searched = SubsetProblem(X, X[:, :8].sum(axis=1) + rng.normal(size=300))
+small = SubsetProblem(X[:, :150], searched.y)
+W = rng.normal(size=(100, 600000)).astype(np.float32)
+wide = SubsetProblem(W, W[:, :6].sum(axis=1) + rng.normal(size=100), memory_budget=2**28)
+ASK = {
+    "annealed": lambda engine: select_size(planted, [8, 24], schedule="paper", chains=8, engine=engine, n_jobs=-1),
+    "searched": lambda engine: select_size(searched, range(1, 13), "loo", engine=engine, n_jobs=-1),
+    "anneal": lambda engine: anneal(planted, 24, schedule="paper", chains=2000, engine=engine, n_jobs=-1),
+    "sample": lambda engine: sample(planted, 20, sweeps=400, chains=1000, engine=engine, n_jobs=-1),
+    "temper": lambda engine: temper(planted, 20, [1, 2, 4, 8], sweeps=400, chains=200, engine=engine, n_jobs=-1),
+    "prove": lambda engine: prove(small, 5, budget=600, engine=engine, n_jobs=-1),
+    "wide": lambda engine: anneal(wide, 6, engine=engine, n_jobs=-1),
+}
+ask = ASK[what]
+if what != "wide":
+    ask("cuda")  # compiles
+began = time.perf_counter()
+whole = ask("cuda")
+seconds = time.perf_counter() - began
+timer = threading.Timer(after * seconds, lambda: stop((1,), (1,), ()))
+timer.start()
+began = time.perf_counter()
+found = ask("cuda")
+timer.join()
+print(what, f"whole {seconds:.2f} s, broken at {after * seconds:.2f} s, done at {time.perf_counter() - began:.2f} s")
+print(getattr(found, "notes", None) or found.note)
+try:
+    free_bytes()
+    print("the device still answers")
+except Exception:
+    pass
+for name in ("cv_error", "supports", "energies", "counts"):
+    if hasattr(whole, name):
+        one, other = getattr(whole, name), getattr(found, name)
+        same = [np.allclose(a, b, rtol=1e-9) for a, b in zip(one, other, strict=True)]
+        print(name, "same" if all(same) else "DIFFERENT")
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("what", ["annealed", "searched", "anneal", "sample", "temper", "prove", "wide"])
+def test_a_real_device_that_is_broken_in_the_middle(what):
+    """A kernel that stops itself breaks the context of its process: every later call of CUDA fails."""
+    done = subprocess.run([sys.executable, "-c", BROKEN, what, "0.5"], capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr[-2000:])
+    assert done.returncode == 0
+    assert "the device failed, and the CPU did the rest: CUDA" in done.stdout
+    assert "same" in done.stdout
+    assert "DIFFERENT" not in done.stdout
+    assert "the device still answers" not in done.stdout
