@@ -2,12 +2,13 @@
 
 import inspect
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from pairflip.cli import app
 from pairflip.cli.signature import Without, expanded
 
 
@@ -51,3 +52,18 @@ def test_leaving_out_what_is_not_there_is_refused():
 
     with pytest.raises(TypeError, match="Fruit has no option 'color' to leave out"):
         expanded(look)
+
+
+def test_an_option_whose_placeholder_is_its_name_in_capitals_is_named():
+    """Typer 0.27 takes the placeholder for the name where none is given: there was no --sizes, but --SIZES."""
+    options = [
+        (command.callback.__name__, name, each)
+        for command in app.registered_commands
+        for name, parameter in inspect.signature(command.callback).parameters.items()
+        for each in get_args(parameter.annotation)
+        if isinstance(each, typer.models.OptionInfo)
+    ]
+    assert {"sizes", "cv"} <= {name for command, name, _ in options if command == "select"}
+    # In an annotation the first name stands where a default would.
+    unnamed = [each for each in options if not (each[2].param_decls or str(each[2].default).startswith("-"))]
+    assert [(command, name) for command, name, each in unnamed if each.metavar == name.upper()] == []

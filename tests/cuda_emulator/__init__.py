@@ -26,10 +26,11 @@ def device(monkeypatch):
     pretended = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pretended)
     monkeypatch.setitem(sys.modules, "cupy", pretended)
-    for kept in ("_compiled", "_streams"):
-        monkeypatch.setattr(real_device, kept, {})
-    for compiled in (searches.kernel_of, enumeration._kernel):
-        compiled.cache_clear()
+    for name in ("_compiled", "_streams"):
+        monkeypatch.setattr(real_device, name, {})
+    kept = searches.kernel_of, enumeration._kernel, real_device.device_count
+    for each in kept:
+        each.cache_clear()
     yield pretended
-    for compiled in (searches.kernel_of, enumeration._kernel):
-        compiled.cache_clear()
+    for each in kept:
+        each.cache_clear()

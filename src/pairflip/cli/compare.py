@@ -36,8 +36,8 @@ Out = Annotated[
 ]
 Cv = Annotated[
     str,
-    typer.Option(metavar="CV", help="10: ten folds; 5x10: ten folds, five times; loo: leave one row out; blocks:5: "
-                 "five blocks of neighbouring rows, for tables in the order of time."),
+    typer.Option("--cv", metavar="CV", help="10: ten folds; 5x10: ten folds, five times; loo: leave one row out; "
+                 "blocks:5: five blocks of neighbouring rows, for tables in the order of time."),
 ]  # fmt: skip
 
 

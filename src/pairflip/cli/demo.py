@@ -12,7 +12,7 @@ from pairflip.cli.errors import plain_errors, typed
 from pairflip.cli.result_files import finish
 
 FOLDER = Path("pairflip-demo")
-Sizes = Annotated[str, typer.Option(metavar="SIZES", help="Numbers of columns to try: 1-12, or 1,2,5.")]
+Sizes = Annotated[str, typer.Option("--sizes", metavar="SIZES", help="Numbers of columns to try: 1-12, or 1,2,5.")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Result folder; an older result is replaced.")]
 
 

@@ -89,7 +89,12 @@ Ridge = Annotated[float | None, in_model(help="Penalty on the squares of the coe
 K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Sizes = Annotated[
     str | None,
-    in_search(metavar="SIZES", help="Numbers of columns to try: 1-10, or 1,2,5, or both: 1-5,8.", show_default="1-10"),
+    in_search(
+        "--sizes",
+        metavar="SIZES",
+        help="Numbers of columns to try: 1-10, or 1,2,5, or both: 1-5,8.",
+        show_default="1-10",
+    ),
 ]
 Seed = Annotated[int, in_search(help="Same seed, same result.", min=0)]
 Jobs = Annotated[int, in_search(help="Threads; -1 means all cores.")]

@@ -36,7 +36,7 @@ Prior = Annotated[
 ]  # fmt: skip
 Variance = Annotated[float | None, typer.Option(help="Variance of the noise, if it is known.")]
 Sizes = Annotated[
-    str | None, typer.Option(metavar="SIZES", help="Possible numbers of columns: 0-10.", show_default="all")
+    str | None, typer.Option("--sizes", metavar="SIZES", help="Possible numbers of columns: 0-10.", show_default="all")
 ]
 Sweeps = Annotated[int, typer.Option(min=20, help="Length of a walk among models, if there are too many to visit all.")]
 Chains = Annotated[int, typer.Option(min=1, help="Number of such walks.")]

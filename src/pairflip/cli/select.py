@@ -45,8 +45,8 @@ RidgeOrAuto = Annotated[
 ]  # fmt: skip
 Cv = Annotated[
     str,
-    in_search(metavar="CV", help="5x10: ten folds, five times; loo: leave one row out; 10: ten folds; blocks:5: five "
-              "blocks of neighbouring rows, for tables in the order of time."),
+    in_search("--cv", metavar="CV", help="5x10: ten folds, five times; loo: leave one row out; 10: ten folds; "
+              "blocks:5: five blocks of neighbouring rows, for tables in the order of time."),
 ]  # fmt: skip
 StabilityPairs = Annotated[
     int,

@@ -44,7 +44,7 @@ def why_unavailable() -> str | None:
 
         if int(cupy.__version__.split(".")[0]) < 14:  # streams have no priorities there
             return f"the GPU engine needs CuPy 14 or newer, and this is {cupy.__version__}: pip install --upgrade it."
-        count = cupy.cuda.runtime.getDeviceCount()
+        count = device_count()
     except Exception as error:  # CuPy raises its own errors, and import errors of all kinds
         return f"CuPy finds no CUDA device: {failure_words(error)}"
     if not count:
@@ -56,8 +56,9 @@ def why_unavailable() -> str | None:
     return None
 
 
+@cache
 def device_count() -> int:
-    """How many devices there are."""
+    """How many devices there are, asked once: where one is gone later, the CPU does what its engine was asked for."""
     import cupy
 
     return int(cupy.cuda.runtime.getDeviceCount())
