@@ -172,6 +172,32 @@ def test_kernels_that_do_not_compile_leave_the_work_to_the_cpu(device, problem, 
     assert curve.notes == ("the device failed, and the CPU did the rest: Failure: error: identifier is undefined",)
 
 
+FREED = """
+import sys
+import pairflip
+from pairflip.__main__ import main
+
+class Gone(Exception):
+    pass
+
+class Memory:
+    def __del__(self, error=Gone):
+        raise error("it cannot be freed")
+
+Gone.__module__ = sys.argv.pop(1)
+pairflip.memory = Memory()  # until modules are given up
+main()
+"""
+
+
+@pytest.mark.parametrize(("module", "quiet"), [("cupy_backends.cuda.api.driver", True), ("another", False)])
+def test_the_command_says_nothing_of_memory_that_cannot_be_freed_when_it_ends(module, quiet):
+    ask = [sys.executable, "-c", FREED, module, "--version"]
+    done = subprocess.run(ask, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("pairflip ")
+    assert ("it cannot be freed" in done.stderr) != quiet
+
+
 BROKEN = """
 import sys, threading, time
 import cupy, numpy as np

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from pairflip.interrupt import leave
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 
 def main() -> None:
@@ -17,21 +21,33 @@ def main() -> None:
         from pairflip.cli import app
     except KeyboardInterrupt:
         leave()
-    sys.unraisablehook = _unraisable
     try:
         app(prog_name="pairflip")
     finally:
         if signal.getsignal(signal.SIGINT) is leave:  # its words are not true any more
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _keep_quiet_about_a_device_that_is_gone()  # not before: Typer has a hook of its own
 
 
-def _unraisable(what: sys.UnraisableHookArgs) -> None:
-    """Show what an object could not raise when it was freed, but for memory of a device that is gone.
+def _keep_quiet_about_a_device_that_is_gone() -> None:
+    """Have CuPy show no traceback for every piece of memory that it cannot free: the result said once what happened.
 
-    There is a traceback for every piece of it, and the result has said once what happened.
+    It does so when the interpreter ends, where hooks can count on nothing but what they hold themselves.
     """
-    if what.exc_type.__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
-        sys.__unraisablehook__(what)
+    show, show_error = sys.unraisablehook, sys.excepthook
+
+    def is_of_cupy(kind: type[BaseException]) -> bool:
+        return kind.__module__.startswith("cupy")
+
+    def unraisable(what: sys.UnraisableHookArgs) -> None:
+        if not is_of_cupy(what.exc_type):
+            show(what)
+
+    def error(kind: type[BaseException], value: BaseException, where: TracebackType | None) -> None:
+        if not is_of_cupy(kind):
+            show_error(kind, value, where)
+
+    sys.unraisablehook, sys.excepthook = unraisable, error
 
 
 if __name__ == "__main__":
