@@ -38,7 +38,7 @@ _Given = ParamSpec("_Given")
 def why_unavailable() -> str | None:
     """Why there is no device to use, in one sentence; None when there is one."""
     if find_spec("cupy") is None:
-        return 'the GPU engine needs CuPy: pip install "pairflip[gpu]" (cupy-cuda12x with a CUDA 12 driver).'
+        return 'the GPU engine needs CuPy: pip install "pairflip[gpu]" (cupy-cuda12x[ctk] with a CUDA 12 driver).'
     try:
         import cupy
 
