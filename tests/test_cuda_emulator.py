@@ -13,7 +13,7 @@ from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.together import Forms, ManyWalks
 from pairflip.losses.one_row_out import OneRowOut
 from pairflip.philox import chain_keys
-from test_engine_cuda import same
+from test_engine_cuda import SMALL, compare, real_walks, same
 
 __all__ = ["device"]
 
@@ -33,6 +33,14 @@ def test_chains_are_those_of_the_compiled_engine(device, k):
         for name in ("support", "best_support", "accepted", "record"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
         np.testing.assert_allclose(found.energy, expected.energy, rtol=1e-10)
+
+
+@pytest.mark.parametrize("table", SMALL)
+def test_chains_on_small_real_tables_are_those_of_the_cpu_or_given_up(device, shared_data, table):
+    chains, left, differ, _, of_yy = compare(real_walks(shared_data, table, chains=2))
+    assert (chains >= 12, differ) == (True, 0)
+    assert left < chains
+    assert of_yy < np.finfo(float).eps * 1e5
 
 
 def some_walks():
