@@ -95,29 +95,23 @@ def unless_refused(ask):
     return asked
 
 
-def test_annealing(device, problem):
-    asked = dict(k=3, schedule=SHORT, chains=6, seed=1)
-    expected = anneal(problem, **asked, engine="numba")
-    ask = unless_refused(lambda: anneal(problem, **asked, engine="cuda"))
-    for part, trace in zip(PARTS, gone_at_many_moments(device, ask), strict=True):
-        if trace is None:
+@pytest.mark.parametrize(
+    ("way", "asked"),
+    [
+        (anneal, {"schedule": SHORT, "chains": 6}),
+        (sample, {"sweeps": 20, "chains": 3}),
+        (temper, {"sweeps": 20, "chains": 3, "betas": [1.0, 8.0]}),
+    ],
+)
+def test_annealing_and_sampling(device, problem, way, asked):
+    expected = way(problem, 3, **asked, engine="numba")
+    ask = unless_refused(lambda: way(problem, 3, **asked, engine="cuda"))
+    for part, found in zip(PARTS, gone_at_many_moments(device, ask), strict=True):
+        if found is None:
             assert part == 0.0
             continue
-        assert trace.note == SAID
-        np.testing.assert_array_equal(trace.supports, expected.supports)
-
-
-@pytest.mark.parametrize("way", [sample, temper])
-def test_sampling(device, problem, way):
-    asked = dict(k=3, sweeps=20, chains=3, seed=1) | ({"betas": [1.0, 8.0]} if way is temper else {})
-    expected = way(problem, **asked, engine="numba")
-    ask = unless_refused(lambda: way(problem, **asked, engine="cuda"))
-    for part, draws in zip(PARTS, gone_at_many_moments(device, ask), strict=True):
-        if draws is None:
-            assert part == 0.0
-            continue
-        assert draws.note == SAID
-        np.testing.assert_array_equal(draws.supports, expected.supports)
+        assert found.note == SAID
+        np.testing.assert_array_equal(found.supports, expected.supports)
 
 
 def test_a_proof(device):
