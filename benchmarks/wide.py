@@ -1,6 +1,7 @@
 """Wide tables: seconds and memory of a path and of kicks where the table is far too wide for a matrix of all columns.
 
-Each table is measured in a process of its own, on one core, since peak memory never falls again.
+Each table is measured in a process of its own, on one core, since peak memory never falls again; with a device
+(`python -m benchmarks gpu-wide`) it is seconds alone, on all cores.
 """
 
 import json

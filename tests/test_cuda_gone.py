@@ -13,8 +13,10 @@ import pytest
 from _curves_equal import assert_same_curve
 from cuda_emulator import device
 from pairflip import Schedule, SubsetProblem, anneal, datasets, prove, sample, select_size, temper
+from pairflip.cli.prove import _show
 from pairflip.engines import Refused, get_engine
 from pairflip.engines.cuda import why_unavailable
+from pairflip.search.exhaustive import Lowest
 from pairflip.selection import fold_searches, launches, score_many
 from pairflip.selection.settings import Selection
 
@@ -125,6 +127,22 @@ def test_a_proof(device):
         assert (proof.method, proof.note) == ("enumeration", SAID)
         np.testing.assert_array_equal(proof.supports, expected.supports)
         np.testing.assert_array_equal(proof.counts, expected.counts)
+
+
+def test_a_proof_for_which_the_cpu_has_no_time_keeps_the_bound_of_the_device(device, monkeypatch, capsys):
+    data = datasets.make_planted(N=16, alpha=1.5, seed=3)
+    problem = SubsetProblem(data.X, data.y)
+    best = prove(problem, 4, engine="numba").energy
+    nothing = Lowest(np.zeros((0, 4), np.int64), np.zeros(0), np.zeros(0, np.int64), complete=False)
+    monkeypatch.setattr("pairflip.search.prove.enumerate_supports", lambda asked: nothing)
+    prove(problem, 4, engine="cuda")  # compiles
+    device.health.calls, device.health.last = 0, 6
+    proof = prove(problem, 4, engine="cuda")
+    assert (proof.optimal, proof.energy, proof.note) == (False, pytest.approx(best), f"{SAID}; not enough time")
+    assert 0.0 < proof.lower_bound < best
+    assert proof.lower_bound == pytest.approx(problem.gram.energy(np.arange(16)))  # with all columns together
+    _show(proof, 60.0, as_json=False)
+    assert f"Note: {SAID}; not enough time." in capsys.readouterr().out
 
 
 def test_inner_products_of_a_wide_table(device):

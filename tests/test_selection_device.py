@@ -5,7 +5,7 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
-from pairflip.engines import get_engine
+from pairflip.engines import Refused, get_engine
 from pairflip.engines.together import ManyWalked
 from pairflip.jobs import threads_beside_a_device
 from pairflip.search.annealing import ON_THE_CPU, anneal
@@ -198,22 +198,26 @@ def test_few_threads_judge_while_a_device_is_fed(n_jobs, problems, threads):
 
 
 class FailingEarly(Failing):
-    """A device that is lost while its second launch is prepared."""
+    """A device that is lost, or has no more room, while its second launch is prepared."""
 
-    prepared = 0
+    def __init__(self, error):
+        super().__init__()
+        self.error, self.prepared = error, 0
 
     def get_walks_ready(self, together):
         self.prepared += 1
         if self.prepared > 1:
-            raise RuntimeError("gone")
+            raise self.error
         return list(together)
 
 
-def test_where_the_device_is_lost_before_it_walks_the_cpu_does_the_rest(tables, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError("gone"), Refused("another program took its memory.")], ids=str)
+def test_where_the_device_is_lost_before_it_walks_the_cpu_does_the_rest(tables, monkeypatch, error):
     monkeypatch.setattr(launches, "_LEAST_NS", 1e6)
-    problem, engine = SubsetProblem(tables[0].X, tables[0].y), FailingEarly()
+    problem, engine = SubsetProblem(tables[0].X, tables[0].y), FailingEarly(error)
     curve = select_size(problem, [1, 3, 5], chains=3, engine=engine)
-    assert (engine.prepared, curve.notes[0][-18:]) == (2, "RuntimeError: gone")
+    said = f"the device failed, and the CPU did the rest: {type(error).__name__}: {error}"
+    assert (engine.prepared, curve.notes) == (2, (said,))
     on_cpu = select_size(problem, [1, 3, 5], chains=3, engine="numba")
     assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
 

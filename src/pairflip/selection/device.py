@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
+
 from pairflip.engines import Engine, Refused, Tick, get_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note, failures_of
@@ -64,16 +66,16 @@ class Device:
     def notes(self, work: Work) -> list[str]:
         """Sizes that the device cannot hold, and what it failed to do."""
         failed, reasons = self._rescued.get(id(work)), defaultdict[str, list[int]](list)
-        if work.selection.anneals and (failed is None or id(work) in self._refused):
+        if failed is None or id(work) in self._refused:
             for size, reason in self._refusals(work).items():
                 reasons[reason.rstrip(".")].append(size)
         held = [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
         return held if failed is None else [*held, failed]
 
     def _refusals(self, work: Work) -> dict[int, str]:
-        """Why the device does not hold some sizes, asked once: it may be gone later."""
+        """Why the device does not hold some sizes, asked once: it may be gone later. It searches all sizes or none."""
         if id(work) not in self._refused:
-            self._refused[id(work)] = launches.refusals(self._engine, work)
+            self._refused[id(work)] = launches.refusals(self._engine, work) if work.selection.anneals else {}
         return self._refused[id(work)]
 
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
@@ -175,8 +177,14 @@ class _DeviceRun:
             for job, _ in batch:
                 self._rescue(self._jobs[job][0], self._lost)
             return [], [(job, launches.tasks_of(table)) for job, table in batch], None
-        planned, on_cpu = self._way.prepare(self._engine, self._jobs, batch, self._refused)
-        packed = None
+        held, too_large = [], []
+        for job, table in batch:
+            refused = np.isin(table[:, 0], list(self._refused(self._jobs[job][0])))
+            held.append((job, table[~refused]))
+            if refused.any():
+                too_large.append((job, launches.tasks_of(table[refused])))
+        planned, on_cpu = self._way.prepare(self._engine, self._jobs, held)
+        on_cpu, packed = on_cpu + too_large, None
         if planned:
             with self._minding_failures():
                 packed = self._way.pack(self._engine, self._jobs, planned)

@@ -103,9 +103,7 @@ class PlannedSearch:
     stacked: bool
 
 
-def prepare(
-    engine: Any, jobs: Sequence[Job], batch: Batch, refused: Callable[[Work], dict[int, str]]
-) -> tuple[list[PlannedSearch], list[tuple[int, list[Task]]]]:
+def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[PlannedSearch], list[tuple[int, list[Task]]]]:
     """What the device is asked, and the tasks of each job that are solved here.
 
     Parameters
@@ -116,8 +114,6 @@ def prepare(
         All jobs.
     batch : Batch
         The tasks that are searched together.
-    refused : callable
-        Not asked: a device searches all sizes of a job or none, which was settled before (see `why_not`).
     """
     planned, here = [], []
     for job, table in batch:

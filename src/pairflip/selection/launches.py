@@ -107,10 +107,8 @@ def refusals(engine: Any, work: Work) -> dict[int, str]:
     return reasons
 
 
-def prepare(
-    engine: Any, jobs: Sequence[Job], batch: Batch, refused: Callable[[Work], dict[int, str]]
-) -> tuple[list[Planned], list[tuple[int, list[Task]]]]:
-    """What the device is asked, and the tasks of each job that it cannot hold.
+def prepare(engine: Any, jobs: Sequence[Job], batch: Batch) -> tuple[list[Planned], list[tuple[int, list[Task]]]]:
+    """What the device is asked, and the tasks of each job that it cannot do.
 
     Parameters
     ----------
@@ -119,18 +117,15 @@ def prepare(
     jobs : sequence of (Work, tasks)
         All jobs.
     batch : Batch
-        The tasks that are walked together.
-    refused : callable
-        Why the device does not walk chains of some sizes of a job (see `refusals`).
+        The tasks that are walked together, of sizes that it can hold.
     """
     planned: list[Planned] = []
     on_cpu: dict[int, list[Task]] = defaultdict(list)
     for job, table in batch:
         work = jobs[job][0]
-        # All columns together are one support, and no walk.
-        too_large = np.isin(table[:, 0], list(refused(work))) | (table[:, 0] >= work.problem.gram.n_columns)
-        on_cpu[job] += tasks_of(table[too_large])
-        mine, alone = _together(job, work, table[~too_large])
+        everything = table[:, 0] >= work.problem.gram.n_columns  # all columns are one support, and no walk
+        on_cpu[job] += tasks_of(table[everything])
+        mine, alone = _together(job, work, table[~everything])
         planned += mine
         mine, others = _one_by_one(engine, job, work, alone)
         planned += mine
