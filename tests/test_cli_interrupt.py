@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -172,6 +173,34 @@ def test_an_error_that_ctrl_c_causes_is_still_ctrl_c(capfd):
     assert caught.value.exit_code == 130
     assert capfd.readouterr().err == "pairflip: interrupted; nothing was kept and nothing was written.\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class Freed:
+    """Ctrl-C while it is being freed, where Python drops every exception; loading modules frees objects, too."""
+
+    def __del__(self):
+        press()
+
+
+def test_a_ctrl_c_that_python_drops_is_raised_again(capfd):
+    def work():
+        Freed()
+        threading.Event().wait(20)
+
+    hook, began = sys.unraisablehook, time.monotonic()
+    with pytest.raises(typer.Exit) as caught, plain_errors():
+        work()
+    assert caught.value.exit_code == 130
+    assert time.monotonic() - began < 10
+    assert capfd.readouterr().err == "pairflip: interrupted; nothing was kept and nothing was written.\n"
+    assert sys.unraisablehook is hook
+
+
+def test_one_that_it_drops_at_the_end_of_the_work_comes_too_late(capfd):
+    with plain_errors():
+        Freed()
+    time.sleep(0.1)  # it would be raised here
+    assert capfd.readouterr().err == ""
 
 
 def test_a_second_ctrl_c_does_not_wait(capfd, monkeypatch):

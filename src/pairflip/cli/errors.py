@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import shlex
@@ -76,25 +77,54 @@ def _verdict(error: Exception) -> tuple[int, str]:
 
 @contextmanager
 def _interrupts(sentence: Callable[[], str]) -> Iterator[list[int]]:
-    """Ctrl-C raises KeyboardInterrupt, and is noted in the list; a second one ends the process at once."""
+    """Ctrl-C raises KeyboardInterrupt, and is noted in the list; a second one ends the process at once.
+
+    Python drops an exception that is raised while an object is being freed, or while a module's lock is: such a
+    KeyboardInterrupt is raised again a moment later.
+    """
     pressed: list[int] = []
+    again: list[threading.Timer] = []
+    show = sys.unraisablehook
 
     def press(number: int, _: Any) -> None:
-        pressed.append(number)
+        if again:
+            again.clear()
+        else:
+            pressed.append(number)
         if len(pressed) > 1:
             say(sentence())
             os._exit(CODE)
         raise KeyboardInterrupt
+
+    def dropped(what: sys.UnraisableHookArgs) -> None:
+        if issubclass(what.exc_type, KeyboardInterrupt) and pressed:
+            again[:] = [threading.Timer(0.01, _press_again)]
+            again[0].daemon = True
+            again[0].start()
+        else:
+            show(what)
 
     before = signal.getsignal(signal.SIGINT)
     if before is None or before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield pressed
         return
     signal.signal(signal.SIGINT, press)
+    sys.unraisablehook = dropped
     try:
         yield pressed
     finally:
+        for timer in again:  # the work ended before
+            timer.cancel()
+        sys.unraisablehook = show
         signal.signal(signal.SIGINT, before)
+
+
+def _press_again() -> None:
+    """Send the signal of Ctrl-C to the main thread, from another one."""
+    if hasattr(signal, "pthread_kill"):  # it also ends a wait of the main thread
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 @contextmanager
