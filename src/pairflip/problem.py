@@ -152,6 +152,7 @@ class SubsetProblem:
         if offset is not None and loss != "poisson":
             raise ValueError(f"offset is given with loss={loss!r}; expected it with loss='poisson' only.")
         self.loss = LOSSES[loss]
+        self.ridge_given = ridge is not None
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
         self.target_names: list[str] = []

@@ -96,7 +96,7 @@ Sizes = Annotated[
         show_default="1-10",
     ),
 ]
-Seed = Annotated[int, in_search(help="Same seed, same result.", min=0)]
+Seed = Annotated[int, in_search(help="What folds and searches are drawn from: same seed, same result.", min=0)]
 Jobs = Annotated[int, in_search(help="Threads; -1 means all cores.")]
 EngineName = Annotated[str, in_search("--engine", metavar="NAME", help="auto, numba, cuda or reference.")]
 JournalFolder = Annotated[

@@ -204,12 +204,12 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
     always : names or indices of columns
         Columns that are in the model whatever is chosen; they are not counted in the size.
     ridge : float, "auto" or list of float
-        A number above 0: penalty on the squares of standardized coefficients, for each row. ``"auto"`` or a list: added
-        to it, chosen together with the size; worth its time where classes are separated (few rows, many columns).
+        ``"auto"`` or a list: penalties on the squares of standardized coefficients, for each row; one is chosen
+        together with the size. A number above 0: that penalty, in a third of the time.
     class_weight : dict, "balanced" or None
         Weights of the rows of each class, in training and in held-out errors.
     random_state : int, RandomState or None
-        Seed; an int gives the same result every time, for any number of workers.
+        Seed of folds and searches; an int gives the same result every time, for any number of workers.
     n_jobs : int or None
         Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores.
     engine : {"auto", "numba"}
@@ -250,7 +250,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
         stability: int = 0,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
-        ridge: float | Literal["auto"] | Iterable[float] = RIDGE,
+        ridge: float | Literal["auto"] | Iterable[float] = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,

@@ -72,7 +72,7 @@ class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
     positive : True, signs of all columns, dict of signs by column, or None
         Signs that coefficients must have.
     random_state : int, RandomState or None
-        Seed; an int gives the same result every time, for any number of workers.
+        Seed of folds and searches; an int gives the same result every time, for any number of workers.
     n_jobs : int or None
         Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores.
     engine : {"auto", "numba", "cuda", "reference"}

@@ -18,7 +18,10 @@ from pairflip.gram import Gram
 from pairflip.least_squares import Floats, orthonormal_basis
 from pairflip.losses.likelihood import POISSON
 from pairflip.losses.newton import Rows, Workspace, fit_rows, workspace
+from pairflip.losses.shrunken import ShrunkenGram
 from pairflip.projection import CONSTANT, powers_of_two, project
+
+_SMALL = 1e-3  # a ridge, relative to the Hessian, that makes no difference to the working problem
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,7 @@ class LikelihoodForm(Gram):
 
     @cached_property
     def working(self) -> Gram:
-        """The quadratic form of the Newton step from the model without chosen columns."""
+        """The quadratic form of the Newton step from the model without chosen columns, with the ridge unless small."""
         eta = self.rows.offset + self._null @ self.forced
         mean = np.exp(np.minimum(eta, 700.0)) if self.rows.family == POISSON else 1.0 / (1.0 + np.exp(-eta))
         slope = mean if self.rows.family == POISSON else mean * (1.0 - mean)
@@ -208,7 +211,9 @@ class LikelihoodForm(Gram):
             self._X, (self.y - mean) / slope, self.w * slope, always=self.always, ridge=0.0, intercept=self.intercept,
             means=None if self.intercept else (np.zeros(self._X.shape[1]), 0.0),
         )  # fmt: skip
-        return _on(found.columns, found.target, found.candidates, self.candidates, self.dense)
+        plain = _on(found.columns, found.target, found.candidates, self.candidates, self.dense)
+        relative = self.penalty_weight / float(self.w @ slope)
+        return ShrunkenGram(plain, relative) if relative > _SMALL else plain
 
     @property
     def columns(self) -> Floats:  # type: ignore[override]
@@ -227,7 +232,7 @@ class LikelihoodForm(Gram):
 
     @property
     def penalty(self) -> Floats:  # type: ignore[override]
-        """The working problem has no ridge."""
+        """Share of the ridge in the unit norms of the working problem."""
         return self.working.penalty
 
     @property

@@ -31,6 +31,7 @@ from pairflip.present.surface import surface_words
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import TargetErrors
 from pairflip.selection.verdict import (
+    CHANCE,
     CLEAR,
     HeldOut,
     baseline,
@@ -38,6 +39,7 @@ from pairflip.selection.verdict import (
     held_out,
     predicts,
     recommended_size,
+    sizes_by_repetition,
 )
 from pairflip.text import clean, explained, number, percent, plural, r2_text, shorten
 
@@ -91,6 +93,7 @@ class Answer:
             **_errors(curve, self.size, now),
             "p_value": curve.facts.get("p_value"),
             "outer": _outer_errors(curve),
+            "sizes_by_repetition": sizes_by_repetition(curve),
             "corrected": None if curve.chosen is None else curve.chosen.to_json(),
             **({"rmse_without_columns": _without_columns(curve)} if curve.loss.squared else {}),
             "headline": plain(self.headline),
@@ -164,7 +167,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     headline = [(f"Keep {kept(curve, size)}{_besides(curve)}", False), *_forced(curve), (": ", False)]
     headline += [*_names(curve, size), (".", False)]
     details: list[Piece] = [*_limits(curve), (_how_well(curve, size), False), *_by_target(curve, size)]
-    details += _outer_words(curve)
+    details += [(_repetition_words(curve), False), *_outer_words(curve)]
     if other is not None:
         details += _other(curve, size, other)
     for words in filter(None, (shrinkage_words(curve), surface_words(curve))):
@@ -229,12 +232,8 @@ def _how_well(curve: SizeCurve, size: int) -> str:
             f"{_of_target(curve)}: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is "
             f"somewhat too good, because the number of {what_is_counted(curve)}s was chosen by it."
         )
-    r2, rmse = chosen.r2, [number(value, 3) for value in chosen.rmse]
-    low = max(r2[1], min(0.0, r2[0]))  # what is below 0 is as good as the mean, unless all of it is
-    shares = [percent(part) for part in (r2[0], low, r2[2])]
-    within = f" ({shares[1]} to {shares[2]})" if len(set(shares)) > 1 else ""
-    about = f"more than {shares[0][1:]}" if shares[0].startswith(">") else f"about {shares[0]}"
-    share = f"{about} of the variance {_of_target(curve)}{within}"
+    rmse = [number(value, 3) for value in chosen.rmse]
+    share = class_words.share_words(chosen.r2, f"of the variance {_of_target(curve)}")
     what = f"number of {what_is_counted(curve)}s" + (" and the ridge" if curve.ridge_predictions is not None else "")
     return (
         f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"
@@ -267,6 +266,18 @@ def _scaled(curve: SizeCurve) -> bool:
 
 def _of_target(curve: SizeCurve) -> str:
     return "of the target" if curve.targets is None else "of the targets"
+
+
+def _repetition_words(curve: SizeCurve) -> str:
+    """How stable the number of columns is: what each repetition of the folds would have chosen."""
+    sizes, unit = sizes_by_repetition(curve), what_is_counted(curve)
+    if not sizes:
+        return ""
+    if len(set(sizes)) == 1:
+        have = "has" if sizes[0] == 1 else "have"
+        return f" In each of {len(sizes)} repetitions of the folds, {plural(sizes[0], unit)} {have} the lowest error."
+    *others, last = (str(size) for size in sorted(sizes))
+    return f" In {len(sizes)} repetitions of the folds, {', '.join(others)} and {last} {unit}s have the lowest error."
 
 
 def _outer_words(curve: SizeCurve) -> list[Piece]:
@@ -303,7 +314,9 @@ def _chance(curve: SizeCurve, best: int) -> str:
         return ""
     if gain <= CLEAR * error:
         return f", a difference of {gain / error:.1f} standard errors"
-    return f"; but of shuffled targets, {percent(curve.facts.get('p_value', 1.0))} are fitted as well"
+    if curve.facts.get("p_value", 0.0) > CHANCE:
+        return f"; but of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
+    return ", and not lower once it is corrected for the choice of the size"
 
 
 def _against_nothing(curve: SizeCurve) -> str:

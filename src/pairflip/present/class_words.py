@@ -28,12 +28,21 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
     share = f"{percent(held_out(curve, size).r2)} of the deviance on rows that were held out"
     allowed = " That is somewhat too good, because the number of columns was chosen by it."
     if chosen is not None:
-        middle, low, high = chosen.r2
-        low = max(low, min(0.0, middle))
-        share = f"about {percent(middle)} of the deviance on new rows ({percent(low)} to {percent(high)})"
+        share = share_words(chosen.r2, "of the deviance on new rows")
         what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
         allowed = f" The deviance allows for the {what} having been chosen, with a {percent(chosen.level)} interval."
     return f"{_told(curve, at)} On the whole, {explains} {share}.{allowed}"
+
+
+def share_words(shares: tuple[float, float, float], of: str) -> str:
+    """``about 36 % of the variance (12 % to 57 %)``: what is explained, and its interval as computed.
+
+    An interval that reaches below zero begins with "worse than the mean".
+    """
+    middle, low, high = (percent(share) for share in shares)
+    about = f"more than {middle[1:]}" if middle.startswith(">") else f"about {middle}"
+    within = f"{low} to {high}" if shares[1] >= 0 else f"between worse than the mean and {high}"
+    return f"{about} {of}" + (f" ({within})" if len({middle, low, high}) > 1 else "")
 
 
 def _told(curve: SizeCurve, at: int) -> str:
@@ -49,9 +58,14 @@ def _told(curve: SizeCurve, at: int) -> str:
     beside = f"{percent(classes.majority)} if all are called {common!r}"
     if curve.always.size:
         beside = f"{percent(float(classes.misclassified[curve.at(0)]))} with the {baseline(curve)}, {beside}"
+    area = f"AUC is {classes.auc[at]:.2f} (0.5 is chance)"
+    chosen = curve.chosen
+    if chosen is not None and chosen.auc is not None and chosen.size == curve.sizes[at]:
+        middle, low, high = (f"{value:.2f}" for value in chosen.auc)
+        area = f"AUC on new rows is about {middle} ({low} to {high}; 0.5 is chance)"
     return (
         f"On rows that were held out, {percent(float(classes.misclassified[at]))} are put into the wrong class "
-        f"({beside}), and AUC is {classes.auc[at]:.2f} (0.5 is chance)."
+        f"({beside}); {area}."
     )
 
 
@@ -64,18 +78,19 @@ def short(curve: SizeCurve, size: int) -> str:
 
 
 def separated(curve: SizeCurve, size: int) -> list[str]:
-    """The doubt where columns separate the classes completely; without a size, where any number of them does."""
+    """The doubt where the fitted columns separate the classes completely, in the whole table or in folds."""
     apart = curve.facts.get("separated", [])
-    if not apart or curve.ridge_surface is not None:
-        return []
-    if not size:
+    if not size and apart and curve.ridge_surface is None:
         return [
             f"From {plural(min(apart), 'column')} on, the classes of this table are separated completely, so that "
             f"predicted probabilities are too sure and the log loss of held-out rows is high: {_CHOOSE}."
         ]
-    if size not in apart:
+    folds = curve.facts.get("separated_folds", {}).get(str(size), 0)
+    if not size or not (size in apart or folds):
         return []
+    where = "this table" if size in apart else f"the training rows of {folds} of {plural(curve.n_folds, 'fold')}"
+    more = f"; {_CHOOSE}" if curve.ridge_surface is None else ""
     return [
-        "The columns separate the classes of this table completely: only the ridge keeps the coefficients finite, so "
-        f"do not read their sizes or standard errors, and expect some rows of a new table to be wrong; {_CHOOSE}."
+        f"The columns separate the classes of {where} completely: only the ridge keeps the coefficients finite, so "
+        f"do not read their sizes or standard errors, and expect some rows of a new table to be wrong{more}."
     ]

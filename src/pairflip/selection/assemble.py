@@ -31,7 +31,7 @@ from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.facts import error_of_the_mean, shuffled_targets, table_facts
+from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits
 from pairflip.selection.records import AnnealCurves, Proved, StandIns
@@ -172,7 +172,10 @@ def assemble(
         groups=None if units is None else dict(units.groups),
         surface=surface_of(work, found.along) if work.selection.surface else None,
     )  # fmt: skip
-    return with_fold_fits(curve, errors, quick=quick)
+    curve = with_fold_fits(curve, errors, quick=quick)
+    if problem.classes is not None:
+        facts["separated_folds"] = separated_folds(curve, problem, folds)
+    return curve
 
 
 @dataclass(frozen=True)

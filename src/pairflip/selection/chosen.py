@@ -7,7 +7,10 @@ the error of that size on the rows that were not drawn (Tsamardinos, Greasidou &
 
 The spread of these errors is the basis of the interval. It is taken on a logarithmic scale, because errors are
 positive, and widened by :math:`1 + c / U` for U rows: with few rows the spread is itself too small more often than too
-large. The constant c was chosen by simulation (docs/decisions/029-the-error-of-what-was-chosen.md).
+large. Large errors are rare, so a sample that lacks them is more likely than one that has too many: the upper end is
+wider, by :math:`1 + a\, g` with :math:`g = \mathrm{skewness} / \sqrt U` of the rows' errors (0 to 1), and the lower
+end is nearer. For :math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on the
+logarithmic scale. The constants were chosen by simulation (docs/decisions/029-the-error-of-what-was-chosen.md).
 """
 
 from __future__ import annotations
@@ -17,19 +20,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 
 from pairflip.least_squares import Floats
+from pairflip.selection.class_errors import auc
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.verdict import choose, recommended_size, single_rows, variance_of_target
+from pairflip.selection.verdict import choose, chosen_size, single_rows, variance_of_target
 
 LEVEL = 0.9
 DRAWS = 1000
 WIDER = 18.0
 """The interval is widened by 1 + WIDER / U for U independent rows."""
+UPWARD, DOWNWARD = 2.0, 0.7
+"""The upper end of the error is wider by 1 + UPWARD g (see above), the lower one is nearer by DOWNWARD."""
 FEWEST = 10
 """Independent rows (or blocks of rows) below which nothing is said."""
 _TOGETHER = 2**22  # numbers of a draw that are in memory at a time
+_AUC_DRAWS = 200
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,10 @@ class ChosenError:
         Nominal probability of the interval.
     squares : bool
         Whether errors are squared errors.
+    factor : float
+        How many times larger or smaller the error over the variance may be: the interval of `r2`.
+    auc : (float, float, float) or None
+        For two classes, the area under the ROC curve on new rows, and the ends of its interval.
     """
 
     size: int
@@ -61,6 +72,8 @@ class ChosenError:
     variance: float
     level: float = LEVEL
     squares: bool = True
+    factor: float = 1.0
+    auc: tuple[float, float, float] | None = None
 
     @property
     def rmse(self) -> tuple[float, float, float]:
@@ -75,7 +88,7 @@ class ChosenError:
         """Fraction of the variance that is explained, and the ends of its interval, the lower end first."""
         if not self.variance > 0:
             return float("nan"), float("nan"), float("nan")
-        share = 1.0 - np.array([self.error, self.high, self.low]) / self.variance
+        share = 1.0 - self.error * np.array([1.0, self.factor, 1.0 / self.factor]) / self.variance
         return float(share[0]), float(share[1]), float(share[2])
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +101,8 @@ class ChosenError:
             "error_interval": [self.low, self.high],
         }
         if not self.squares:
-            return errors | {"explained_deviance": r2[0], "explained_deviance_interval": list(r2[1:])}
+            areas = {} if self.auc is None else {"auc": self.auc[0], "auc_interval": list(self.auc[1:])}
+            return errors | {"explained_deviance": r2[0], "explained_deviance_interval": list(r2[1:])} | areas
         return errors | {
             "rmse": rmse[0],
             "rmse_interval": list(rmse[1:]),
@@ -98,7 +112,7 @@ class ChosenError:
 
 
 def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> ChosenError | None:
-    """The corrected error of the recommended size; None if none is recommended, or rows are too few to say.
+    """The corrected error of the size that is chosen; None if rows are too few to say.
 
     Parameters
     ----------
@@ -113,24 +127,67 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}; expected a number between 0 and 1, for instance 0.9.")
-    size = recommended_size(curve)
+    size = chosen_size(curve)
     told = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
     sums, total = _by_unit(curve, told)
-    if size == 0 or total.size < FEWEST:
+    if total.size < FEWEST:
         return None
-    scores = _outside_scores(sums, total, curve.sizes, single_rows(curve), draws, np.random.default_rng(seed))
+    scores, choices, outside = _outside_scores(
+        sums, total, curve.sizes, single_rows(curve), draws, np.random.default_rng(seed)
+    )
     error, uncorrected = float(scores.mean()), float(curve.cv_error[curve.at(size)])
-    factor = 1.0
+    quantile, spread = float(ndtri(0.5 + level / 2.0)), 0.0
     if np.all(scores > 0):
-        spread = float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
-        factor = float(np.exp(ndtri(0.5 + level / 2.0) * spread))
-    ends = error / factor, error * factor
-    about = 0.5 * variance_of_target(curve)
-    return ChosenError(size, error, *ends, uncorrected, about, level, curve.loss.squared)
+        spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
+    lopsided = _skewness(_by_unit(curve, curve.predictions[curve.at(size)])[0] / total) / np.sqrt(total.size)
+    ends = np.exp(-DOWNWARD * spread), np.exp((1.0 + UPWARD * lopsided) * spread)
+    return ChosenError(
+        size=size,
+        error=error,
+        low=error * float(ends[0]),
+        high=error * float(ends[1]),
+        told=uncorrected,
+        variance=0.5 * variance_of_target(curve),
+        level=level,
+        squares=curve.loss.squared,
+        factor=float(np.exp(spread)),
+        auc=None if curve.classes is None else _outside_auc(curve, told, choices, outside, quantile),
+    )
+
+
+def _skewness(values: Floats) -> float:
+    """Third central moment over the cube of the standard deviation, not below 0; 0 where nothing varies."""
+    off = values - values.mean()
+    scale = float(np.sqrt(np.mean(off**2)))
+    return max(0.0, float(np.mean((off / scale) ** 3))) if scale > 0 else 0.0
+
+
+def _outside_auc(
+    curve: SizeCurve, told: Floats, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
+) -> tuple[float, float, float] | None:
+    """Mean AUC of what is chosen by the rows drawn, on rows that were not drawn, and an interval (on the logit scale).
+
+    `choices` (draws, 2) are ridge and size, `outside` (`_AUC_DRAWS`, U) the units that were not drawn.
+    """
+    some = curve.weights > 0
+    unit = np.unique(curve.held_out_unit[some], return_inverse=True)[1]
+    observed, weights = curve.observed[some], curve.weights[some]
+    areas = np.array(
+        [
+            auc(observed[rows], told[ridge, size][some][rows], weights[rows])
+            for (ridge, size), rows in zip(choices[: len(outside)], outside[:, unit], strict=True)
+        ]
+    )
+    areas = areas[np.isfinite(areas)]
+    if areas.size < len(outside) // 2:  # hardly any draw leaves rows of both classes
+        return None
+    middle, spread = logit(np.clip(areas.mean(), 1e-3, 1 - 1e-3)), np.std(logit(np.clip(areas, 1e-2, 1 - 1e-2)))
+    low, high = expit(middle - quantile * spread), expit(middle + quantile * spread)
+    return float(areas.mean()), float(low), float(high)
 
 
 def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:
-    """Weighted errors (R, S, U) of predictions (R, S, P) and weights (U,), summed over independent units."""
+    """Weighted errors (..., U) of predictions (..., P) and weights (U,), summed over independent units."""
     unit, w = curve.held_out_unit, curve.weights
     n = int(unit.max()) + 1
     total = np.bincount(unit, w, n)
@@ -141,10 +198,11 @@ def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:
 
 def _outside_scores(
     sums: Floats, total: Floats, sizes: NDArray[np.int64], single: bool, draws: int, rng: np.random.Generator
-) -> Floats:
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
     """Half the mean squared error, on the units that were not drawn, of what is chosen by those that were (draws,).
 
-    Where there are several ridge terms, the one with the lowest error at any size is chosen first, as it was.
+    Where there are several ridge terms, the one with the lowest error at any size is chosen first, as it was. Also the
+    choices (draws, 2), ridge and size; and of the first draws, which units were not drawn (`_AUC_DRAWS`, U).
 
     Parameters
     ----------
@@ -157,7 +215,7 @@ def _outside_scores(
     draws, rng
         How often, and by which random numbers.
     """
-    n, scores = total.size, []
+    n, scores, choices, not_drawn = total.size, [], [], []
     squares = sums**2 / total
     step = max(1, _TOGETHER // (n + sums.shape[0] * sums.shape[1]))
     for first in range(0, draws, step):
@@ -173,4 +231,6 @@ def _outside_scores(
         left = outside @ total
         own = np.einsum("bu,bu->b", outside, sums[ridge, at])
         scores.append(0.5 * own[left > 0] / left[left > 0])
-    return np.concatenate(scores)
+        choices.append(np.stack([ridge, at], axis=1))
+        not_drawn.append(counts[: max(0, _AUC_DRAWS - first)] == 0)
+    return np.concatenate(scores), np.concatenate(choices), np.concatenate(not_drawn)

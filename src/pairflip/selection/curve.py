@@ -285,6 +285,13 @@ class SizeCurve:
 
         None if nothing predicts, or if there are too few independent rows to say.
         """
+        from pairflip.selection.verdict import predicts
+
+        return self.corrected if predicts(self) else None
+
+    @cached_property
+    def corrected(self) -> ChosenError | None:
+        """The same whether anything predicts or not; None if there are too few independent rows to say."""
         from pairflip.selection.chosen import chosen_error
 
         return chosen_error(self)

@@ -7,7 +7,7 @@ predicted.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
 from pairflip.search.forward import forward_energies, forward_several
+
+if TYPE_CHECKING:
+    from pairflip.selection.curve import SizeCurve
+    from pairflip.selection.folds import Folds
 
 _CLEAR = 3.0  # standard errors from zero: one table in a thousand whose rows are in no order
 _STRONG = 0.3
@@ -62,6 +66,25 @@ def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> float:
     return float(np.average(errors, weights=problem.sample_weight[row]))
 
 
+def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> dict[str, int]:
+    """By size, in how many folds the fit puts every training row into its own class; only where it does in some."""
+    fits, found = curve.fold_fits, {}
+    assert fits is not None
+    sign = np.where(problem.y > 0.5, 1.0, -1.0)
+    training = np.tile(problem.sample_weight > 0, (len(folds), 1))
+    for left_out, rows in zip(folds.left_out, training, strict=True):
+        rows[left_out] = False
+    for t, size in enumerate(fits.sizes.tolist()):
+        supports, count = curve.fold_supports[curve.at(size)], 0
+        for f, rows in enumerate(training):
+            eta = problem.X[np.ix_(rows, supports[f])] @ fits.coefs[t][f] + fits.intercepts[t, f]
+            eta = eta + problem.X[np.ix_(rows, curve.always)] @ fits.always_coefs[t][f]
+            count += bool(np.all(sign[rows] * eta > 0))
+        if count:
+            found[str(size)] = count
+    return found
+
+
 def autocorrelation(y: Floats) -> float:
     r"""Lag-one autocorrelation :math:`\sum_i (y_i - \bar y)(y_{i+1} - \bar y) / \sum_i (y_i - \bar y)^2`."""
     d = y - y.mean()
@@ -83,6 +106,7 @@ def identical_rows(X: Floats, y: Floats) -> int:
 
 SHUFFLES = 199
 _MOST_STEPS = 6
+_LARGEST_SCORES = (30, 300)
 _BUDGET = 4e9  # multiplications
 _PRODUCTS_BYTES = 32 * 2**20
 _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cache
@@ -90,7 +114,10 @@ _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cach
 
 @one_blas_thread()
 def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
-    """Fraction of targets (this one and `SHUFFLES` shuffled ones) that forward selection fits at least as remarkably.
+    """Fraction of targets (this one and `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
+
+    How remarkable: by what forward selection leaves of the target at each step, and, for signals that are spread over
+    many columns, by the sums of the `_LARGEST_SCORES` largest squared correlations.
 
     Parameters
     ----------
@@ -115,7 +142,10 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
         part = targets[first : first + together]
         yy = np.einsum("tm,tm->t", part, part)
         together_way = gram.dense and gram.objective == "energy"
-        left.append((_paths if together_way else _paths_by_rows)(gram, gram.products(part), yy, steps))
+        b = gram.products(part)
+        spread = [yy / np.maximum(np.partition(b * b, n - m)[:, n - m :].sum(axis=1), 1e-300)
+                  for m in _LARGEST_SCORES if m < n]  # fmt: skip
+        left.append(np.column_stack([(_paths if together_way else _paths_by_rows)(gram, b, yy, steps), *spread]))
     return _rank(np.concatenate(left))
 
 

@@ -75,7 +75,7 @@ class Folds:
         return Folds(tuple(self.rows[f] for f in which), tuple(self.left_out[f] for f in which), self.how, self.by_row)
 
 
-def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -> Folds:
+def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None, seed: int = 0) -> Folds:
     """Folds from "loo", "5x10", "blocks:5", a number of folds, a scikit-learn splitter, or (train, test) splits.
 
     Rows that are in neither part of a split (a gap in time, say) are left out and not predicted. The rows of given
@@ -89,6 +89,8 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -
         The table. Rows of weight zero are absent: they are never held out, and splitters do not see them.
     groups : (M,), optional
         Labels of the rows; those of one group are left out together.
+    seed : int
+        What random folds (a number of folds, or repeats) are drawn from.
     """
     present = np.flatnonzero(problem.sample_weight > 0)
     if groups is not None:
@@ -100,7 +102,7 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None) -
     if cv == "loo":
         return _leave_one_out(problem, present, groups)
     if isinstance(cv, Repeats):
-        return _repeated(cv, problem, present, groups)
+        return _repeated(cv, problem, present, groups, seed)
     if isinstance(cv, Blocks):
         if groups is not None:
             raise ValueError(f"cv is {str(cv)!r} and groups are given; expected one or the other.")
@@ -176,8 +178,8 @@ def _leave_one_out(problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
     return Folds(single, single, "loo", by_row=True)
 
 
-def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
-    """Rows are shuffled, because tables are often sorted; with fixed seeds, so that a curve does not depend on the day.
+def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any, seed: int) -> Folds:
+    """Rows are shuffled, because tables are often sorted; each repetition has random numbers of its own from `seed`.
 
     Of two classes, each is shuffled by itself, so that folds keep their shares. Where repeats are asked for and there
     are no more rows (or groups) than folds, one is left out at a time: all repeats would be the same.
@@ -185,6 +187,7 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -
     from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
     how = f"{cv.folds} folds" + (f", {cv.times} times" if cv.times > 1 else "")
+    states = [(1_000_003 * seed + repetition) % 2**32 for repetition in range(cv.times)]
     if cv.times > 1 and cv.folds >= (present.size if groups is None else np.unique(groups).size):
         return _leave_one_out(problem, present, groups)
     if groups is None:
@@ -193,14 +196,12 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any) -
         kind: Any = KFold
         if problem.classes is not None and cv.folds <= np.unique(problem.y[present], return_counts=True)[1].max():
             kind, how = StratifiedKFold, f"{how}, class shares kept"
-        splitters = [kind(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
+        splitters = [kind(cv.folds, shuffle=True, random_state=state) for state in states]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class may have fewer rows than there are folds
             splits = [split for splitter in splitters for split in _split(splitter, problem, present, None)]
         return _checked(splits, how, problem, by_row=True)
-    if cv.times == 1:
-        return _checked(_split(GroupKFold(cv.folds), problem, present, groups), f"{how} of groups", problem)
-    splitters = [GroupKFold(cv.folds, shuffle=True, random_state=seed) for seed in range(cv.times)]
+    splitters = [GroupKFold(cv.folds, shuffle=True, random_state=state) for state in states]
     splits = [split for splitter in splitters for split in _split(splitter, problem, present, groups)]
     return _checked(splits, f"{how}, of groups", problem)
 

@@ -47,7 +47,8 @@ def outer_folds(problem: SubsetProblem, selection: Selection, groups: ArrayLike 
             "outer (--outer) is given together with splits of this very table; expected a way to make folds of any "
             "rows, for instance cv='5x10'."
         )
-    return as_folds(Blocks(selection.outer) if isinstance(selection.cv, Blocks) else selection.outer, problem, groups)
+    cv = Blocks(selection.outer) if isinstance(selection.cv, Blocks) else selection.outer
+    return as_folds(cv, problem, groups, selection.seed)
 
 
 def outer_error(

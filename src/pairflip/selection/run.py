@@ -26,7 +26,7 @@ from pairflip.selection.outer import outer_error, outer_folds
 from pairflip.selection.progress import Show, check_show
 from pairflip.selection.score import Scores, Scoring
 from pairflip.selection.settings import Selection, as_selection
-from pairflip.selection.shrinkage import with_surface
+from pairflip.selection.shrinkage import ridges_for, with_surface
 from pairflip.selection.tasks import Work, identity, parse_shard, plan_work
 
 
@@ -70,7 +70,7 @@ def select_size(
         ``schedule``, ``chains``, ``seed``, ``polish``, ``method``, ``effort``, ``stability``, ``null``, ``outer``,
         ``ridge``, ``surface``: the other fields of `Selection`.
     """
-    chosen = _selection(sizes, cv, settings)
+    chosen = _selection(sizes, cv, settings, problem)
     works = [plan_work(each, chosen, engine, groups) for each in _with_ridges(problem, chosen)]
     if chosen.outer:
         outer_folds(problem, chosen, groups)  # what is wrong with them is said before anything is searched
@@ -122,7 +122,7 @@ def select_many(
         Folder that has one journal for each problem.
     """
     chosen = _selection(sizes, cv, settings)
-    if chosen.ridges:
+    if chosen.ridge is not None:
         raise ValueError("ridge is to be chosen for many problems; expected None, or select_size for each problem.")
     if chosen.outer:
         raise ValueError(f"outer is {chosen.outer} for many problems; expected 0, or select_size for each problem.")
@@ -197,7 +197,7 @@ def run_shard(
     shard
         Which part, for instance ``"3/64"``.
     """
-    part, chosen = parse_shard(shard), _selection(sizes, cv, settings)
+    part, chosen = parse_shard(shard), _selection(sizes, cv, settings, problem)
     held = 0
     for each in _with_ridges(problem, chosen):
         with ExitStack() as stack:
@@ -224,7 +224,7 @@ def identify(
     problem, sizes, cv, engine, groups, **settings
         As in `select_size`.
     """
-    return identity(plan_work(problem, _selection(sizes, cv, settings), engine, groups))
+    return identity(plan_work(problem, _selection(sizes, cv, settings, problem), engine, groups))
 
 
 def _with_ridges(problem: SubsetProblem, chosen: Selection) -> Iterator[SubsetProblem]:
@@ -236,8 +236,14 @@ def _with_ridges(problem: SubsetProblem, chosen: Selection) -> Iterator[SubsetPr
         yield problem.with_shrinkage(ridge)
 
 
-def _selection(sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[str, Any]) -> Selection:
-    return as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings})
+def _selection(
+    sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[str, Any], problem: SubsetProblem | None = None
+) -> Selection:
+    """The selection as one value; with a problem, its ridge terms are those to be tried there."""
+    selection = as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings})
+    if not isinstance(problem, SubsetProblem):
+        return selection
+    return replace(selection, ridge=ridges_for(problem, selection.ridge))
 
 
 def _choose(

@@ -28,7 +28,7 @@ class Selection:
     sizes
         Numbers of columns to try; None: 1 to 10, or as many as the table allows. Size 0 is always tried.
     cv
-        ``"loo"`` (leave one row out, as in the paper), a number of folds (rows shuffled with a fixed seed), ``"5x10"``
+        ``"loo"`` (leave one row out, as in the paper), a number of folds (drawn from `seed`), ``"5x10"``
         (10 folds, 5 times with other random folds), ``"blocks:5"`` (5 blocks of neighbouring rows, for tables in the
         order of time), a scikit-learn splitter, or an iterable of (training rows, held-out rows). Where the target has
         two classes, folds by number keep their shares.
@@ -42,8 +42,9 @@ class Selection:
         Walks for each size and fold, and for each final fit; the one with the lowest training energy counts. None: 8 to
         16 in a fold, by the size of the table, and as many as `anneal` takes for the final fits.
     seed
-        Same seed, same curve: for any number of workers, after any resume, with engine "numba" or "reference" (on a GPU
-        while no support's variance inflation exceeds about 1e5; docs/decisions/018-delicate-flips.md).
+        What folds and searches are drawn from. Same seed, same curve: for any number of workers, after any resume, with
+        engine "numba" or "reference" (on a GPU while no support's variance inflation exceeds about 1e5;
+        docs/decisions/018-delicate-flips.md).
     polish
         Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
         Nothing held out depends on it.
@@ -60,8 +61,9 @@ class Selection:
         Folds of a second cross validation around the whole selection (0: none): in each, everything is chosen anew
         without the rows that are predicted. It takes so many times as long. See `OuterError`.
     ridge
-        None: the penalty of the problem, as it is. ``"auto"`` or several values: one of these relative ridge terms
-        (`SubsetProblem.with_shrinkage`) is chosen together with the size, each searched by itself in the same folds.
+        ``"auto"`` or several values: one of these relative ridge terms (`SubsetProblem.with_shrinkage`) is chosen
+        together with the size, each searched by itself in the same folds. None: the penalty of the problem, as it is;
+        for classes and counts, ``"auto"`` unless the problem was given a ridge.
     surface
         Whether held-out errors are also measured at every temperature of the folds' annealings (``curve.surface``): it
         asks for method "anneal". See `Surface`.
@@ -127,9 +129,8 @@ class Selection:
 
     @property
     def ridges(self) -> tuple[float, ...]:
-        """Relative ridge terms to choose from; () where none is chosen."""
-        assert self.ridge is None or isinstance(self.ridge, tuple)
-        return self.ridge or ()
+        """Relative ridge terms to choose from; () where none is chosen, or "auto" is not resolved for a problem yet."""
+        return self.ridge if isinstance(self.ridge, tuple) else ()
 
     @property
     def anneals(self) -> bool:
@@ -159,7 +160,7 @@ class Selection:
             "stability_at": self.stability_at,
             "null": self.null,
             "outer": self.outer,
-            "ridge": list(self.ridges) or None,
+            "ridge": list(self.ridges) or self.ridge,
             "surface": self.surface,
         }
 

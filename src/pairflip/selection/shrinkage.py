@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,19 +16,21 @@ from pairflip.losses.shrunken import check_shrinkage
 from pairflip.selection.records import RidgeSurface
 
 if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
     from pairflip.selection.curve import SizeCurve
 
 GRID = (0.0, 0.1, 1.0)
 """What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
+LIKELIHOOD_GRID = (0.01, 0.1, 1.0)
+"""The same for classes and counts, and their default. Without a penalty, training rows that are separated completely
+give held-out probabilities of 0 and 1, and a few rows decide about everything (docs/decisions/031)."""
 _EXPECTED = "expected 'auto', or values >= 0 in units of the scaled columns, for instance [0, 0.1, 1]"
 
 
-def as_ridges(ridge: Any) -> tuple[float, ...] | None:
-    """Relative ridge terms to choose from, sorted, each once: those of "auto", or given ones; None: no choice."""
-    if ridge is None:
-        return None
-    if isinstance(ridge, str) and ridge == "auto":
-        return GRID
+def as_ridges(ridge: Any) -> tuple[float, ...] | Literal["auto"] | None:
+    """Relative ridge terms to choose from, sorted, each once; "auto" and None as they are."""
+    if ridge is None or (isinstance(ridge, str) and ridge == "auto"):
+        return None if ridge is None else "auto"
     if isinstance(ridge, (int, float, np.number)):
         raise TypeError(
             f"ridge is {ridge}; {_EXPECTED}. One penalty in the units of the table is a setting of SubsetProblem."
@@ -39,6 +41,13 @@ def as_ridges(ridge: Any) -> tuple[float, ...] | None:
     if not given:
         raise ValueError(f"ridge is empty; {_EXPECTED}.")
     return tuple(given)
+
+
+def ridges_for(problem: SubsetProblem, ridge: Iterable[float] | Literal["auto"] | None) -> Iterable[float] | None:
+    """What is tried for a problem: "auto" is a grid, and so is None for classes and counts without a ridge given."""
+    if ridge == "auto" or (ridge is None and not problem.loss.squared and not problem.ridge_given):
+        return GRID if problem.loss.squared else LIKELIHOOD_GRID
+    return None if isinstance(ridge, str) else ridge
 
 
 def with_surface(curves: Sequence[SizeCurve], ridges: Sequence[float]) -> SizeCurve:

@@ -305,7 +305,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     if walker.prefers_many and not selection.anneals:
         device = engine if hasattr(walker, "search_many") else None
         engine, notes = "numba", () if device is not None else (ON_THE_CPU,)
-    folds = as_folds(selection.cv, problem, groups)
+    folds = as_folds(selection.cv, problem, groups, selection.seed)
     check_learnable(problem, folds)
     wanted = check_sizes(problem, selection.sizes, problem.rows_present - max(f.size for f in folds.left_out))
     gram = problem.gram

@@ -101,9 +101,9 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
 def predicts(curve: SizeCurve) -> bool:
     """Whether some number of columns predicts clearly better than none, so that it may be called a finding.
 
-    Two conditions. Held-out errors are lower than without columns by more than a standard error of that difference. And
-    few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how often depends on
-    the table, and the shuffles know it.
+    Three conditions. Held-out errors are lower than without columns by more than a standard error of that difference.
+    Few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how often depends on
+    the table, and the shuffles know it. And the error is still lower once it is corrected for the choice of the size.
     """
     best = curve.best_size
     if best == 0:
@@ -111,7 +111,10 @@ def predicts(curve: SizeCurve) -> bool:
     if 0 not in curve.sizes:  # a curve of version 0.1
         return r_squared(curve, best) > 0
     gain, error = difference(curve, 0, best)
-    return gain > CLEAR * error and curve.facts.get("p_value", 0.0) <= CHANCE
+    if not (gain > CLEAR * error and curve.facts.get("p_value", 0.0) <= CHANCE):
+        return False
+    corrected = curve.corrected
+    return corrected is None or corrected.error < min(float(curve.cv_error[curve.at(0)]), corrected.variance)
 
 
 def recommended_size(curve: SizeCurve) -> int:
@@ -120,9 +123,26 @@ def recommended_size(curve: SizeCurve) -> int:
     With folds of several rows, the size with the lowest error; it had the lower true error in simulations. When single
     rows are left out, the lowest error is often low by luck, and the one-standard-error size had the lower true error.
     """
-    if not predicts(curve):
-        return 0
+    return chosen_size(curve) if predicts(curve) else 0
+
+
+def chosen_size(curve: SizeCurve) -> int:
+    """The number of columns that `recommended_size` takes where columns predict at all."""
     return int(curve.sizes[choose(curve.cv_error, curve.cv_error_se, curve.sizes, single_rows(curve))])
+
+
+def sizes_by_repetition(curve: SizeCurve) -> list[int]:
+    """The size with the lowest error in each repetition of the folds; empty where every row is held out once."""
+    row, q = curve.held_out_rows, 1 if curve.targets is None else len(curve.targets.names)
+    times, rest = divmod(row.size, q * np.unique(row).size)
+    if rest or times < 2 or curve.n_folds % times:
+        return []
+    repetition = curve.held_out_fold // (curve.n_folds // times)
+    if np.unique(np.stack([repetition, row]), axis=1).shape[1] * q != row.size:  # splits of the user's own
+        return []
+    errors = curve.weights * curve.row_errors(curve.predictions)
+    sums = np.stack([np.bincount(repetition, each, times) for each in errors])
+    return [int(size) for size in curve.sizes[np.argmin(sums, axis=0)]]
 
 
 def single_rows(curve: SizeCurve) -> bool:
