@@ -4,9 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.stats import skew
 
 from pairflip import Selection, SubsetProblem, select_size
-from pairflip.selection.chosen import DRAWS, FEWEST, WIDER, chosen_error
+from pairflip.present.answer import answer_of
+from pairflip.selection.chosen import DOWNWARD, DRAWS, FEWEST, UPWARD, WIDER, chosen_error
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.run import select_many
 from pairflip.selection.verdict import recommended_size
@@ -45,10 +47,12 @@ def test_it_is_the_mean_error_of_rows_that_were_not_drawn(cv):
         scores.append(0.5 * squares[1 + at, outside].mean())
     assert found.size == recommended_size(curve)
     np.testing.assert_allclose(found.error, np.mean(scores), rtol=1e-10)
-    spread = np.std(np.log(scores)) * (1 + WIDER / n)
-    np.testing.assert_allclose(
-        [found.low, found.high], np.mean(scores) * np.exp(1.6448536 * spread * np.array([-1, 1]))
-    )
+    spread = 1.6448536 * np.std(np.log(scores)) * (1 + WIDER / n)
+    errors = squares[curve.at(found.size)]
+    lopsided = skew(errors) / n**0.5
+    ends = np.array([-DOWNWARD, 1 + UPWARD * lopsided])
+    np.testing.assert_allclose([found.low, found.high], np.mean(scores) * np.exp(spread * ends))
+    np.testing.assert_allclose(found.r2[1:], 1 - np.mean(scores) * np.exp(spread * np.array([1, -1])) / found.variance)
 
 
 def test_where_the_ridge_is_chosen_too_it_is_chosen_again():
@@ -77,6 +81,32 @@ def test_the_same_curve_gives_the_same_numbers_and_they_are_kept():
     rmse, r2 = curve.chosen.rmse, curve.chosen.r2
     assert rmse[1] < rmse[0] < rmse[2]
     assert r2[1] < r2[0] < r2[2] < 1
+
+
+def test_a_range_that_reaches_below_the_mean_is_told_as_it_is():
+    X, y = table(0)
+    curve = select_size(SubsetProblem(X, y), [1, 2], 5, effort="quick", progress=False)
+    wide = dataclasses.replace(curve.chosen, error=0.9 * curve.chosen.variance, factor=1.5)
+    curve.__dict__.update(corrected=wide, chosen=wide)
+    assert wide.r2 == pytest.approx((0.1, -0.35, 0.4))
+    assert "about 10 % of the variance of the target (between worse than the mean and 40 %)" in answer_of(curve).text
+
+
+def test_columns_are_kept_only_if_the_corrected_error_is_below_that_of_the_mean():
+    curve = curve_of()
+    assert recommended_size(curve) == 2
+    curve.__dict__["corrected"] = dataclasses.replace(curve.chosen, error=1.01 * float(curve.cv_error[0]))
+    assert recommended_size(curve) == 0
+    assert "not lower once it is corrected for the choice of the size" in answer_of(curve).text
+
+
+def test_the_upper_end_is_wider_where_a_few_rows_have_most_of_the_error():
+    X, y = table(3, rows=80)
+    heavy = y + np.where(np.arange(80) % 40 == 7, 6.0, 0.0)
+    told = [select_size(SubsetProblem(X, t), [1, 2], 5, effort="quick", progress=False).corrected for t in (y, heavy)]
+    up, down = np.log([[t.high / t.error, t.error / t.low] for t in told]).T / np.log([t.factor for t in told])
+    assert up[1] > 1.3 * up[0] > 1.3
+    np.testing.assert_allclose(down, DOWNWARD)
 
 
 def test_units_and_weights_change_what_they_should():

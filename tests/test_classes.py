@@ -27,7 +27,7 @@ def table(loss, seed=0, strength=1.5):
 @pytest.fixture(scope="module")
 def curve():
     X, y = table("logistic")
-    return select_size(SubsetProblem(X, y, loss="logistic"), range(1, 5), 5, stability=10)
+    return select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5), range(1, 5), 5, stability=10)
 
 
 def test_held_out_errors_are_those_of_refitted_supports(curve):
@@ -97,7 +97,7 @@ def test_garbage_in_held_out_rows_changes_nothing_in_their_fold(loss):
 
 def test_a_run_can_be_resumed_and_does_not_depend_on_threads(tmp_path, curve):
     X, y = table("logistic")
-    problem = SubsetProblem(X, y, loss="logistic")
+    problem = SubsetProblem(X, y, loss="logistic", ridge=1e-5)
     half = select_size(problem, [1, 2, 3, 4], 5, journal=tmp_path, n_jobs=2)
     again = select_size(problem, [1, 2, 3, 4], 5, journal=tmp_path)
     for other in (half, again):
@@ -142,11 +142,14 @@ def test_the_answer_speaks_of_classes(curve):
     wrong = f"{100 * curve.classes.misclassified[curve.at(2)]:.0f} % are put into the wrong class"
     assert wrong in answer.text
     assert f"{100 * curve.classes.majority:.0f} % if all are called 'healthy'" in answer.text
-    assert "AUC is 0." in answer.text
+    low, high = (f"{end:.2f}" for end in curve.chosen.auc[1:])
+    assert f"({low} to {high}; 0.5 is chance)" in answer.text
+    assert curve.chosen.auc[1] < roc_auc_score(curve.observed, curve.predictions[curve.at(2)]) < curve.chosen.auc[2]
     for word in ("RMSE", "R2", "variance"):
         assert word not in str(curve)
     record = answer.to_json(curve)
     assert record["auc"] == curve.classes.auc[curve.at(2)]
+    assert record["corrected"]["auc_interval"] == list(curve.chosen.auc[1:])
     assert "rmse" not in record
 
 
@@ -167,15 +170,20 @@ def test_noise_and_separation_are_told():
     nothing = answer_of(select_size(SubsetProblem(X, noise, loss="logistic"), [1, 2], 5))
     assert nothing.size == 0
     assert "shares of the classes" in nothing.text
-    apart = select_size(SubsetProblem(X, X[:, 1] > 0, loss="logistic"), [1, 2], 5)
+    apart = select_size(SubsetProblem(X, X[:, 1] > 0, loss="logistic", ridge=1e-5), [1, 2], 5)
     assert apart.facts["separated"] == [1, 2]
-    assert "separate the classes" in answer_of(apart).cautions[0]
+    assert apart.facts["separated_folds"] == {"1": 5, "2": 5}
+    assert "separate the classes of this table completely" in answer_of(apart).cautions[0]
+    y = (X[:, 1] > 0) != (np.arange(M) == np.argmax(X[:, 1]))  # one row alone is on the other side
+    some = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5), [1], 5)
+    assert some.facts["separated_folds"] == {"1": 1}
+    assert "the training rows of 1 of 5 folds completely" in answer_of(some).cautions[0]
 
 
 def test_counts_with_an_offset_and_a_forced_column():
     X, y = table("poisson")
     time = np.linspace(0.5, 2.0, M)
-    problem = SubsetProblem(X, y, loss="poisson", offset=np.log(time), always=[0])
+    problem = SubsetProblem(X, y, loss="poisson", offset=np.log(time), always=[0], ridge=1e-5)
     curve = select_size(problem, [1, 2, 3], 5)
     at, fold = curve.at(2), 0
     place = curve.held_out_fold == fold
@@ -216,7 +224,7 @@ def test_held_out_rows_choose_a_larger_ridge_where_classes_are_separated(tmp_pat
     X = rng.normal(size=(50, 80))
     y = X[:, :4].sum(axis=1) + 0.5 * rng.normal(size=50) > 0
     problem = SubsetProblem(X, y, loss="logistic")
-    plain = select_size(problem, [2, 4, 6], 5, effort="quick")
+    plain = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5), [2, 4, 6], 5, effort="quick")
     curve = select_size(problem, [2, 4, 6], 5, effort="quick", ridge=[0, 0.01, 0.1], journal=tmp_path)
     np.testing.assert_array_equal(curve.ridge_errors[0], plain.cv_error)
     assert curve.ridge > 0
@@ -225,6 +233,30 @@ def test_held_out_rows_choose_a_larger_ridge_where_classes_are_separated(tmp_pat
     np.testing.assert_allclose(curve.cv_error, alone.cv_error, rtol=1e-9)
     assert "Coefficients are shrunk" in answer_of(curve).text
     assert "--ridge auto" in " ".join(answer_of(plain).cautions)
+
+
+def clusters(seed, rows=60, columns=600, size=20, new=1000):
+    """Columns in clusters of `size`, correlated by 0.7; the common factor of one of them makes the class."""
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(rows + new, columns // size))
+    X = 0.7**0.5 * np.repeat(factors, size, axis=1) + 0.3**0.5 * rng.normal(size=(rows + new, columns))
+    y = rng.random(rows + new) < 1 / (1 + np.exp(-3 * factors[:, 3]))
+    return X[:rows], y[:rows], X[rows:], y[rows:]
+
+
+def test_few_rows_and_many_correlated_columns_are_not_called_nothing():
+    """Training rows are separated in many folds: without a penalty the log loss of a few rows would decide."""
+    plain = []
+    for seed in (0, 1, 2):
+        X, y, new, truth = clusters(seed)
+        curve = select_size(SubsetProblem(X, y, loss="logistic"), range(1, 7), 10, effort="quick")
+        assert curve.ridges.tolist() == [0.01, 0.1, 1.0]
+        assert recommended_size(curve) > 0
+        assert roc_auc_score(truth, curve.predict(new)) > 0.8
+        assert "Coefficients are shrunk by a ridge term" in answer_of(curve).text
+        without = SubsetProblem(X, y, loss="logistic", ridge=1e-5)
+        plain.append(recommended_size(select_size(without, range(1, 7), 10, effort="quick")))
+    assert 0 in plain  # such tables were called noise
 
 
 def test_a_fold_without_a_class_to_learn_is_refused():

@@ -12,6 +12,8 @@ from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
 from pairflip.present.answer import answer_of
+from pairflip.selection.verdict import sizes_by_repetition
+from pairflip.text import plural
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=5, sweeps=2, unit="greedy")
 
@@ -254,3 +256,27 @@ def test_a_perfect_fit_has_a_summary_too():
 
 def test_notes_are_shown():
     assert "Note: worked from the columns." in make_curve().summary()
+
+
+def test_the_seed_draws_the_folds_and_the_answer_says_what_each_repetition_would_choose():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(40, 8)), rng.normal(size=40)
+    y += X[:, 0] + 0.4 * X[:, 1]
+    problem = SubsetProblem(X, y)
+    one, same, other = (select_size(problem, [1, 2, 3], "3x5", effort="quick", seed=seed) for seed in (0, 0, 7))
+    np.testing.assert_array_equal(one.held_out_rows, same.held_out_rows)
+    assert not np.array_equal(one.held_out_rows, other.held_out_rows)
+    assert not np.allclose(one.cv_error, other.cv_error)
+    expected = []
+    for repetition in range(3):
+        part = one.held_out_fold // 5 == repetition
+        assert sorted(one.held_out_rows[part]) == list(range(40))
+        errors = np.mean((one.observed - one.predictions)[:, part] ** 2, axis=1)
+        expected.append(int(one.sizes[np.argmin(errors)]))
+    assert sizes_by_repetition(one) == expected
+    *first, last = sorted(expected)
+    said = f"In 3 repetitions of the folds, {', '.join(map(str, first))} and {last} columns have the lowest error."
+    if len(set(expected)) == 1:
+        said = f"In each of 3 repetitions of the folds, {plural(expected[0], 'column')} ha"
+    assert said in answer_of(one).text
+    assert sizes_by_repetition(select_size(problem, [1, 2], 5, effort="quick")) == []
