@@ -8,6 +8,7 @@ from sklearn.metrics import d2_log_loss_score, log_loss, mean_poisson_deviance, 
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.figures import plot_roc
 from pairflip.present.answer import answer_of
+from pairflip.present.class_words import separated
 from pairflip.selection.class_errors import auc, confusion, roc
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import held_out, recommended_size
@@ -177,7 +178,7 @@ def test_noise_and_separation_are_told():
     y = (X[:, 1] > 0) != (np.arange(M) == np.argmax(X[:, 1]))  # one row alone is on the other side
     some = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5), [1], 5)
     assert some.facts["separated_folds"] == {"1": 1}
-    assert "the training rows of 1 of 5 folds completely" in answer_of(some).cautions[0]
+    assert "the training rows of 1 of 5 folds completely" in separated(some, 1)[0]
 
 
 def test_counts_with_an_offset_and_a_forced_column():
