@@ -8,7 +8,7 @@ from scipy.stats import skew
 
 from pairflip import Selection, SubsetProblem, select_size
 from pairflip.present.answer import answer_of
-from pairflip.selection.chosen import DOWNWARD, DRAWS, FEWEST, UPWARD, WIDER, chosen_error
+from pairflip.selection.chosen import DRAWS, FEWEST, UPWARD, WIDER, chosen_error
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.run import select_many
 from pairflip.selection.verdict import recommended_size
@@ -50,7 +50,7 @@ def test_it_is_the_mean_error_of_rows_that_were_not_drawn(cv):
     spread = 1.6448536 * np.std(np.log(scores)) * (1 + WIDER / n)
     errors = squares[curve.at(found.size)]
     lopsided = skew(errors) / n**0.5
-    ends = np.array([-DOWNWARD, 1 + UPWARD * lopsided])
+    ends = np.array([-1, 1 + UPWARD * lopsided])
     np.testing.assert_allclose([found.low, found.high], np.mean(scores) * np.exp(spread * ends))
     np.testing.assert_allclose(found.r2[1:], 1 - np.mean(scores) * np.exp(spread * np.array([1, -1])) / found.variance)
 
@@ -106,7 +106,7 @@ def test_the_upper_end_is_wider_where_a_few_rows_have_most_of_the_error():
     told = [select_size(SubsetProblem(X, t), [1, 2], 5, effort="quick", progress=False).corrected for t in (y, heavy)]
     up, down = np.log([[t.high / t.error, t.error / t.low] for t in told]).T / np.log([t.factor for t in told])
     assert up[1] > 1.3 * up[0] > 1.3
-    np.testing.assert_allclose(down, DOWNWARD)
+    np.testing.assert_allclose(down, 1)
 
 
 def test_units_and_weights_change_what_they_should():

@@ -8,9 +8,8 @@ the error of that size on the rows that were not drawn (Tsamardinos, Greasidou &
 The spread of these errors is the basis of the interval. It is taken on a logarithmic scale, because errors are
 positive, and widened by :math:`1 + c / U` for U rows: with few rows the spread is itself too small more often than too
 large. Large errors are rare, so a sample that lacks them is more likely than one that has too many: the upper end is
-wider, by :math:`1 + a\, g` with :math:`g = \mathrm{skewness} / \sqrt U` of the rows' errors (0 to 1), and the lower
-end is nearer. For :math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on the
-logarithmic scale. The constants were chosen by simulation (docs/decisions/029-the-error-of-what-was-chosen.md).
+wider, by :math:`1 + a\, g` with :math:`g = \mathrm{skewness} / \sqrt U` of the rows' errors (0 to 1). For
+:math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on the logarithmic scale. The constants were chosen by simulation (docs/decisions/029-the-error-of-what-was-chosen.md).
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from pairflip.selection.verdict import choose, chosen_size, single_rows, varianc
 
 LEVEL = 0.9
 DRAWS = 1000
-WIDER = 18.0
+WIDER = 15.0
 """The interval is widened by 1 + WIDER / U for U independent rows."""
-UPWARD, DOWNWARD = 2.0, 0.7
-"""The upper end of the error is wider by 1 + UPWARD g (see above), the lower one is nearer by DOWNWARD."""
+UPWARD = 1.5
+"""The upper end of the error is wider by 1 + UPWARD g, see above."""
 FEWEST = 10
 """Independent rows (or blocks of rows) below which nothing is said."""
 _TOGETHER = 2**22  # numbers of a draw that are in memory at a time
@@ -140,12 +139,11 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     if np.all(scores > 0):
         spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
     lopsided = _skewness(_by_unit(curve, curve.predictions[curve.at(size)])[0] / total) / np.sqrt(total.size)
-    ends = np.exp(-DOWNWARD * spread), np.exp((1.0 + UPWARD * lopsided) * spread)
     return ChosenError(
         size=size,
         error=error,
-        low=error * float(ends[0]),
-        high=error * float(ends[1]),
+        low=error * float(np.exp(-spread)),
+        high=error * float(np.exp((1.0 + UPWARD * lopsided) * spread)),
         told=uncorrected,
         variance=0.5 * variance_of_target(curve),
         level=level,
