@@ -9,7 +9,8 @@ The spread of these errors is the basis of the interval. It is taken on a logari
 positive, and widened by :math:`1 + c / U` for U rows: with few rows the spread is itself too small more often than too
 large. Large errors are rare, so a sample that lacks them is more likely than one that has too many: the upper end is
 wider, by :math:`1 + a\, g` with :math:`g = \mathrm{skewness} / \sqrt U` of the rows' errors (0 to 1). For
-:math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on the logarithmic scale. The constants were chosen by simulation (docs/decisions/029-the-error-of-what-was-chosen.md).
+:math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on the logarithmic scale. The
+constants were chosen by simulation (docs/decisions/029-the-error-of-what-was-chosen.md).
 """
 
 from __future__ import annotations
