@@ -8,7 +8,9 @@ import pytest
 from _curves import make_curve
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.present.answer import answer_of
+from pairflip.present.cautions import named_heavy_row
 from pairflip.selection.facts import SHUFFLES, autocorrelation, identical_rows, shuffled_targets, table_facts
+from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import difference, held_out, predicts, r_squared, recommended_size, uncertain
 
 NAMES = list("abcdefghijklmnopqrstuvwxyz")
@@ -183,6 +185,51 @@ def test_a_target_of_two_values_is_told():
     X = rng.normal(size=(40, 3))
     curve = select_size(SubsetProblem(X, (X[:, 0] > 0).astype(float)), [1], cv=5, chains=2)
     assert any("two values only (0 and 1)" in text for text in answer_of(curve).cautions)
+
+
+def test_a_copy_of_the_target_is_warned_of(tmp_path):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, 4)), rng.normal(size=40)
+    X[:, 2] = 3.0 - 2.0 * y + 1e-3 * rng.normal(size=40)
+    curve = select_size(SubsetProblem(X, y, names=list("abcd")), [1], cv=5, chains=2)
+    (caution,) = [text for text in answer_of(curve).cautions if "copy of the target" in text]
+    assert caution.startswith("'c' (correlation -1) looks like a copy of the target: ")
+    assert "--drop" in caution
+    curve.save(tmp_path / "c.json")
+    assert caution in answer_of(SizeCurve.load(tmp_path / "c.json")).cautions
+
+
+def test_copies_of_classes_and_of_one_of_several_targets_are_found_in_every_fold():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, 4)), rng.normal(size=40)
+    several = table_facts(SubsetProblem(X, np.column_stack([y, 5 * X[:, 1] + 2]), target_names=["p", "q"]))
+    assert several["target_copies"] == [["x1", 1.0, "q"]]
+    X[:, 3] = y > 0
+    classes = table_facts(SubsetProblem(X, np.where(y > 0, "yes", "no"), loss="logistic"))
+    assert classes["target_copies"] == [["x3", 1.0, ""]]
+    X[:, 0], y[0], X[0, 0] = y, 1e4, 2e4  # without this row, no correlation
+    X[1:, 0] = rng.normal(size=39)
+    problem = SubsetProblem(X, y)
+    assert "target_copies" in table_facts(problem)
+    assert "target_copies" not in table_facts(problem, as_folds(5, problem, None))
+
+
+@pytest.mark.parametrize("cv", [5, "2x5"])
+def test_a_row_that_carries_most_of_the_error_is_named(cv, tmp_path):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 4))
+    y = 2 * X[:, 0] + 0.5 * rng.normal(size=60)
+    calm = select_size(SubsetProblem(X, y), [1], cv=cv, chains=2)
+    assert not any("One row carries" in text for text in answer_of(calm).cautions)
+    y[16] += 6.0
+    curve = select_size(SubsetProblem(X, y), [1], cv=cv, chains=2)
+    (caution,) = [text for text in answer_of(curve).cautions if "One row carries" in text]
+    squares = (curve.observed - curve.predictions[1]) ** 2
+    mine = curve.held_out_rows == 16
+    assert f"carries {100 * squares[mine].sum() / squares.sum():.0f} % of the squared error" in caution
+    assert f": row 17. Without it the RMSE would be {squares[~mine].mean() ** 0.5:.3g} instead of " in caution
+    named = dataclasses.replace(curve, facts={**curve.facts, **named_heavy_row(curve, [f"r{i}" for i in range(60)])})
+    assert any("rows: row 'r16'. Without" in text for text in answer_of(named).cautions)
 
 
 # Shuffled targets ---------------------------------------------------------------------------------------------------

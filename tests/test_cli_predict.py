@@ -13,6 +13,7 @@ from conftest import ROOT
 from pairflip import SizeCurve
 
 NAMES = list("abcdef")
+OUTSIDE = "outside_training_range"
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_columns_of_the_model_are_enough_without_intervals(home):
     wide = new_rows(home)
     few = new_rows(home, "few.csv", columns=["a", "d"])
     lines, _ = predicted(home / "result", few, "--no-interval")
-    assert list(lines[0]) == ["row", "prediction"]
+    assert list(lines[0]) == ["row", "prediction", "outside_training_range"]
     assert [line["row"] for line in lines] == list("12345")
     assert numbers(lines) == numbers(predicted(home / "result", wide)[0])
 
@@ -97,7 +98,7 @@ def test_columns_that_only_folds_chose_are_needed_for_intervals(home):
     assert not {curve.names[j] for j in np.unique(curve.fold_supports[3])} <= model
     some = new_rows(home, "some.csv", columns=sorted(model))
     lines, remarks = predicted(home / "result", some, "--size", "3")
-    assert list(lines[0]) == ["row", "prediction"]
+    assert list(lines[0]) == ["row", "prediction", "outside_training_range"]
     assert "there are no intervals: intervals also need " in remarks
     refused = invoke("predict", home / "result", some, "--size", "3", "--interval", "0.8")
     assert_refused(refused, "--interval is 0.8, but intervals also need", "give --no-interval")
@@ -114,7 +115,19 @@ def test_missing_values_leave_a_prediction_empty_and_say_so(home):
     assert "3 rows without prediction, since values are missing in columns that it needs: 'n1', 'n2', 'n3'." in remarks
     assert "compared with 'y' in 2 rows" in remarks
     record = json.loads(invoke("predict", home / "result", hole, "--json").stdout)
-    assert record["rows"][1] == {"row": "n1", "prediction": None, "lower": None, "upper": None}
+    assert record["rows"][1] == {"row": "n1", "prediction": None, "lower": None, "upper": None} | {OUTSIDE: None}
+
+
+def test_rows_outside_the_range_of_the_training_rows_are_marked_and_named(home):
+    near = {"a": ["1", "1", "0", "-1", "0"], "d": [0.5] * 5}
+    lines, remarks = predicted(home / "result", new_rows(home, **near))
+    assert [line[OUTSIDE] for line in lines] == ["false"] * 5
+    assert "outside" not in remarks
+    far = new_rows(home, "far.csv", **{**near, "a": ["1", "50", "", "-1", "0"]})
+    lines, remarks = predicted(home / "result", far)
+    assert [line[OUTSIDE] for line in lines] == ["false", "true", "", "false", "false"]
+    assert "1 of 5 rows lies outside the range of the training rows (leverage above 1.5 times the largest" in remarks
+    assert "its prediction is an extrapolation ('n1')." in remarks
 
 
 def test_json_has_everything(home):
@@ -123,7 +136,7 @@ def test_json_has_everything(home):
     assert (record["size"], record["columns"], record["interval"], record["target"]) == (2, ["a", "d"], 0.8, "y")
     assert record["comparison"]["n_rows"] == 5
     assert len(record["rows"]) == 5
-    assert set(record["rows"][0]) == {"row", "prediction", "lower", "upper"}
+    assert set(record["rows"][0]) == {"row", "prediction", "lower", "upper", OUTSIDE}
     assert [f"pairflip: {text}" for text in record["remarks"]] == plain(done.stderr).splitlines()
 
 

@@ -11,7 +11,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _cli import FILES, QUICK, assert_refused, invoke, planted, run, small_table, tree, without_figures, write_csv
+from _cli import (
+    FILES,
+    QUICK,
+    assert_refused,
+    invoke,
+    plain,
+    planted,
+    run,
+    small_table,
+    tree,
+    without_figures,
+    write_csv,
+)
 from pairflip import SubsetProblem, select_size
 from pairflip.selection import SizeCurve
 from pairflip.tables import read_table
@@ -375,3 +387,16 @@ def test_rows_named_by_dates_are_warned_of(tmp_path, monkeypatch):
     blocks = invoke("select", path, *options, "--cv", "blocks:4", "--out", tmp_path / "blocks")
     assert blocks.exit_code == 0, blocks.stderr
     assert "the names of the rows are dates" not in blocks.stdout
+
+
+def test_a_copy_of_the_target_and_a_row_that_carries_the_error_are_named(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    y, X = planted(rows=40)
+    y[4] += 9.0
+    rows = [[f"r{i}", *line] for i, line in enumerate(np.column_stack([y, X, -2 * y]).tolist())]
+    table = write_csv(tmp_path / "t.csv", ["id", "y", *"abcdef", "twin"], rows)
+    said = plain(invoke("fit", table, "-t", "y", "--index", "id", "--k", "1").stderr)
+    assert "'twin' (correlation -1) looks like a copy of the target" in said
+    done = invoke("select", table, "-t", "y", "--index", "id", "--drop", "twin", *QUICK, "--out", tmp_path / "o")
+    assert " of the squared error of all held-out rows: row 'r4'. Without it the RMSE" in plain(done.stdout)
+    assert SizeCurve.load(tmp_path / "o" / "result.json").facts["heavy_row"] == "r4"

@@ -136,7 +136,9 @@ def test_kinds_of_cross_validation(data, cv, folds, how):
 def test_noise_is_predicted_by_its_mean():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(M, N)), rng.normal(size=M)
-    model = AnnealedSubsetCV([1, 2, 3], random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="no column was kept: none predicts clearly better than the mean") as caught:
+        model = AnnealedSubsetCV([1, 2, 3], random_state=0).fit(X, y)
+    assert len(caught) == 1
     assert model.n_nonzero_coefs_ == 0
     assert model.support_.size == 0
     assert np.allclose(model.predict(X), y.mean())
@@ -166,6 +168,25 @@ def test_verbose_shows_progress(data, capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     AnnealedSubsetCV([1], cv=3, chains=2, random_state=0, verbose=1).fit(X, y)
     assert "chains" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("terminal", "verbose", "shown"), [(True, None, 1), (True, 0, 0), (False, None, 0)])
+def test_what_takes_long_is_shown_to_who_watches(data, monkeypatch, terminal, verbose, shown):
+    X, y = data
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    bars = []
+    monkeypatch.setattr("pairflip.selection.progress.SelectionProgress._open_bar", lambda self: bars.append(self))
+    for seconds, expected in ((1e9, 0), (0.0, shown)):
+        monkeypatch.setattr("pairflip.selection.progress._LATE_SECONDS", seconds)
+        AnnealedSubsetCV([1], cv=3, chains=2, random_state=0, verbose=verbose).fit(X, y)
+        assert len(bars) == expected
+
+
+def test_a_copy_of_the_target_gives_a_warning(data):
+    X, y = data
+    with pytest.warns(UserWarning, match=r"^'x0' \(correlation -1\) looks like a copy of the target") as caught:
+        AnnealedSubsetCV([1], cv=3, random_state=0).fit(np.column_stack([-y, X]), y)
+    assert len(caught) == 1
 
 
 def test_groups_stay_together_with_and_without_metadata_routing(data, groups):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, TimeSeriesSplit
 
 from _curves import make_curve
 from _errors import sentence_of
-from pairflip import AnnealedSubsetCV, SizeCurve, SubsetProblem, select_size
+from pairflip import AnnealedSubset, AnnealedSubsetCV, SizeCurve, SubsetProblem, select_size
 from pairflip.selection import prediction as prediction_module
 from pairflip.selection.folds import as_folds
 from pairflip.selection.prediction import Prediction, compare
@@ -194,7 +195,7 @@ def test_without_interval_there_are_points_of_the_recommended_size():
     told = curve.predict(problem.X, interval=0.9)
     assert isinstance(told, Prediction)
     assert (told.size, told.coverage) == (size, 0.9)
-    assert told.to_pandas().columns.tolist() == ["prediction", "lower", "upper"]
+    assert told.to_pandas().columns.tolist() == ["prediction", "lower", "upper", "outside_training_range"]
     assert len(told.to_pandas()) == M
 
 
@@ -328,6 +329,67 @@ def test_a_row_weighs_as_often_as_it_is_written():
     for needed in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0):
         one = prediction_module._reached(values, weight, needed)
         assert one.tolist() == prediction_module._reached(repeated, np.ones(4), needed).tolist()
+
+
+# Rows outside the range of the training rows --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", ["weights", "forced", "no intercept"])
+def test_the_limit_is_a_multiple_of_the_largest_leverage_of_a_training_row_beside_the_others(options):
+    problem, curve, _ = selected("folds", options)
+    columns = np.sort(np.concatenate([curve.always, curve.supports[curve.at(3)]]))
+    constant, w = problem.center is not None, problem.sample_weight
+    rows = np.flatnonzero(w)
+    Z = np.column_stack([np.ones(M), problem.X[:, columns]])[:, 1 - constant :]
+
+    def leverage(row, without=()):
+        A = sum(w[i] * np.outer(Z[i], Z[i]) for i in rows if i not in without)
+        return row @ np.linalg.solve(A, row)
+
+    limit = 1.5 * max(leverage(Z[i], [i]) for i in rows)
+    middle = np.average(Z, axis=0, weights=w) * constant
+    least = leverage(middle)
+    for far in (0.999, 1.001):
+        times = np.sqrt((far * limit - least) / (leverage(Z[3]) - least))
+        row = middle + times * (Z[3] - middle)
+        assert leverage(row) == pytest.approx(far * limit)
+        known = curve.training_ranges[curve.at(3)]
+        assert known.outside(row[None, constant:]).tolist() == [far > 1]
+
+
+def test_rows_outside_are_marked_and_warned_of_once(tmp_path):
+    problem, curve, _ = selected()
+    new = problem.X[:6].copy()
+    new[[1, 4]] = 5 * new[[1, 4]] + 30
+    curve.save(tmp_path / "c.json")
+    for each in (curve, SizeCurve.load(tmp_path / "c.json")):
+        with pytest.warns(UserWarning, match=r"^2 of 6 rows lie outside .* extrapolations \(rows 2, 5\)\.$") as caught:
+            told = each.predict(new, 3, interval=0.9)
+        assert len(caught) == 1
+        assert told.outside.tolist() == [False, True, False, False, True, False]
+        assert told.to_pandas()["outside_training_range"].tolist() == told.outside.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        curve.predict(problem.X[:6], 3)
+        older = dataclasses.replace(curve, training_ranges=None)
+        assert older.predict(new, 3, interval=0.9).outside is None
+
+
+def test_new_rows_of_the_same_population_are_seldom_called_outside():
+    rng = np.random.default_rng(9)
+    marked = []
+    for _ in range(60):
+        problem = SubsetProblem(rng.normal(size=(30, 3)), rng.normal(size=30))
+        marked.append(prediction_module.training_range(problem, np.arange(3)).outside(rng.normal(size=(200, 3))).mean())
+    assert 0 < np.mean(marked) < 0.01
+
+
+@pytest.mark.parametrize("estimator", [AnnealedSubset(2, random_state=0), AnnealedSubsetCV([2], cv=5, random_state=0)])
+def test_estimators_warn_of_rows_outside(estimator):
+    X, y = table()
+    model = estimator.fit(X, y)
+    with pytest.warns(UserWarning, match=r"^1 of 9 rows lies outside .* \(row 3\)\."):
+        model.predict(np.vstack([X[:2], 9 * X[2:3] + 30, X[3:9]]))
 
 
 # The estimator --------------------------------------------------------------------------------------------------------

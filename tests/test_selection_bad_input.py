@@ -156,7 +156,7 @@ OTHERS = {
     "engine": ({"engine": "abacus"}, ValueError, "engine is 'abacus'"),
     "no threads": ({"n_jobs": 0}, ValueError, "n_jobs is 0; expected a number of threads"),
     "half a thread": ({"n_jobs": 0.5}, ValueError, "n_jobs is 0.5; expected a number of threads"),
-    "progress": ({"progress": "loud"}, ValueError, "progress is 'loud'; expected True, False, None or 'log'."),
+    "progress": ({"progress": "loud"}, ValueError, "progress is 'loud'; expected True, False, None, 'log' or 'late'."),
     "seed": ({"seed": -1}, ValueError, "seed"),
     "problem": ({"problem": X}, TypeError, "problem is a ndarray; expected a pairflip.SubsetProblem."),
 }

@@ -196,6 +196,10 @@ BAD_FILES = {
         ),
         "is not a complete size curve (fold_fits do not fit the columns of the folds).",
     ),
+    "training ranges": (
+        damaged(lambda r: r.update(training_ranges=[{"means": [0], "scales": [1], "factor": [[1]], "limit": 1}] * 9)),
+        "is not a complete size curve (training_ranges do not fit the columns of the sizes).",
+    ),
     "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is not a complete size curve ("),
 }
 

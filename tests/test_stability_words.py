@@ -59,13 +59,24 @@ def test_the_answer_says_how_often_halves_select_the_same(curve):
     text = answer_of(changed(curve, 3, [20, 20, 8])).text
     assert (
         "In 20 random halves of the rows, the same 3 columns were selected in 40 %; “<b>c3</b>” and “<b>c8</b>” each "
-        "in at least 80 %, “<b>c9</b>” in 40 %. Of columns without effect, at most 0.75 would be expected to reach "
-        "80 % by chance, if the size had been fixed beforehand and all columns without effect were equally likely to "
-        "be selected." in text
+        "in at least 80 %, “<b>c9</b>” in 40 %. Not chosen, but selected more often than “<b>c9</b>”: “<b>c12</b>” in "
+        "60 %. Of columns without effect, at most 0.75 would be expected to reach 80 % by chance, if the size had been "
+        "fixed beforehand and all columns without effect were equally likely to be selected." in text
     )
     assert "fold" not in text
     alone = "".join(text for text, _ in stability_words(changed(curve, 1, [19]), 1))
     assert "In 20 random halves of the rows, the same column was selected in 95 %." in alone
+
+
+def test_at_most_three_columns_that_halves_select_more_often_are_named(curve):
+    assert "Not chosen" not in answer_of(changed(curve, 3, [20, 18, 10])).text
+    many = changed(curve, 3, [0, 0, 0]).stability
+    supports = np.sort(np.stack([[10 + i % 2, 12 + i % 2, 14] for i in range(20)]), axis=1)
+    columns = np.unique(np.r_[many.chosen[0], supports.ravel()])
+    names = [curve.names[j] for j in columns]
+    many = dataclasses.replace(many, columns=columns, names=names, supports=(supports,))
+    text = answer_of(dataclasses.replace(curve, stability=many)).text
+    assert "“<b>c14</b>” in 100 %, “<b>c10</b>” in 50 %, “<b>c11</b>” in 50 % and 2 more." in text
 
 
 def test_names_that_halves_do_not_repeat_are_doubted(curve):

@@ -47,6 +47,7 @@ def fit(
         from pairflip.progress import expected_time
         from pairflip.search.annealing import Interrupted, anneal, as_schedule, model_seconds
         from pairflip.search.sizes import check_size
+        from pairflip.selection.facts import copy_words, target_copies
 
         if out is not None:
             check_out(out, results.force)
@@ -54,6 +55,8 @@ def fit(
         loaded = load(table, fitted)
         problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
         size, threads = check_size(problem, k), o.check_jobs(run.jobs)
+        for text in [] if results.quiet else copy_words({"target_copies": target_copies(problem)}):
+            say(text)
         schedule, method = search.schedule.value_for_api, search.method
         if search.chains is not None or schedule != "auto" or method is o.MethodName.ANNEAL:
             seconds = model_seconds(problem, size, as_schedule(schedule), search.chains, threads)

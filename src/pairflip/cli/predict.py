@@ -137,7 +137,7 @@ def _predicted(
     import numpy as np
 
     from pairflip.present.predicted_words import PredictedRows, folds_need
-    from pairflip.selection.prediction import compare, predict_known, used_columns, why_no_interval
+    from pairflip.selection.prediction import compare, outside, predict_known, used_columns, why_no_interval
     from pairflip.selection.verdict import recommended_size
     from pairflip.tables.new_rows import read_new_rows
 
@@ -176,6 +176,7 @@ def _predicted(
         why_not=why_not if curve.loss.squared else None,
         given=size is not None,
         classes=labels,
+        outside=outside(curve, X[:, np.isin(everything, needed)], chosen),
     )
 
 
@@ -194,6 +195,9 @@ def _show(found: PredictedRows, out: Path | None, as_json: bool) -> None:
     if found.coverage is not None:
         header += ["lower", "upper"]
         columns += [found.lower.tolist(), found.upper.tolist()]
+    if found.outside is not None:
+        header.append("outside_training_range")
+        columns.append([None if p != p else far for p, far in zip(columns[0], found.outside.tolist(), strict=True)])
     lines = list(zip(found.rows.row_names, *columns, strict=True))
     if out is not None:
         write_lines(out, header, lines, "the predictions")

@@ -149,6 +149,9 @@ def select(
             curve = with_posterior(curve, probable)
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
+        from pairflip.present.cautions import named_heavy_row
+
+        curve = replace(curve, facts={**curve.facts, **named_heavy_row(curve, loaded.table.row_names)})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
         used["stability"] = chosen.stability
         used["ridge"] = ridge if chooses else "auto" if curve.ridge_surface is not None else problem.ridge

@@ -72,5 +72,5 @@ def _cell(value: Cell) -> str:
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
     if isinstance(value, int):
-        return str(value)
+        return str(value).lower()  # true, false
     return "" if value is None or not math.isfinite(value) else repr(float(value))

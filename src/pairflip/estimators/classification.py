@@ -67,6 +67,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         r"""Logarithm of the odds of ``classes_[1]``, :math:`X x + z`, for X of shape (n_samples, n_features)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        self._warn_outside(X, stacklevel=3)
         return np.asarray(X[:, self.support_] @ self.coef_[0, self.support_] + self.intercept_[0])
 
     def predict_proba(self, X: Any) -> Floats:
@@ -216,8 +217,9 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
         What searches.
     journal : path or None
         Folder in which finished work is kept; fitting the same again resumes.
-    verbose : int
-        1: say how long it will take, and show progress on standard error.
+    verbose : int or None
+        None: show progress of what takes longer than 5 s, on a terminal or in a notebook only; 0: never; 1: say how
+        long it will take, and show progress on standard error.
 
     Attributes
     ----------
@@ -256,7 +258,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
         journal: str | PathLike[str] | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.sizes = sizes
         self.cv = cv

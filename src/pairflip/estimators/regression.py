@@ -67,6 +67,7 @@ class SubsetRegressor(RegressorMixin, SubsetModel):
         r"""Predict the target of new rows, :math:`\hat y = X x + z`, for X of shape (n_samples, n_features)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        self._warn_outside(X, stacklevel=3)
         return np.asarray(X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:

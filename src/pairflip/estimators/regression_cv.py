@@ -79,8 +79,9 @@ class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
         What walks the chains.
     journal : path or None
         Folder in which finished work is kept; fitting the same again resumes.
-    verbose : int
-        1: say how long it will take, and show progress on standard error.
+    verbose : int or None
+        None: show progress of what takes longer than 5 s, on a terminal or in a notebook only; 0: never; 1: say how
+        long it will take, and show progress on standard error.
 
     Attributes
     ----------
@@ -142,7 +143,7 @@ class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
         journal: str | PathLike[str] | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.sizes = sizes
         self.cv = cv

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -20,8 +21,10 @@ from pairflip.inputs import as_table, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.selection import Selection, SizeCurve, select_size
+from pairflip.selection.facts import copy_words
 from pairflip.selection.folds import DEFAULT_CV
-from pairflip.selection.verdict import recommended_size
+from pairflip.selection.prediction import training_range, warn_outside
+from pairflip.selection.verdict import baseline, recommended_size
 
 
 class SubsetModel(SelectorMixin, BaseEstimator):
@@ -51,7 +54,13 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         coef[best.support] = best.coef
         coef[problem.always] = best.always_coef
         self.energy_ = best.energy
+        self._training_range = training_range(problem, self.support_)
         return coef, best.intercept
+
+    def _warn_outside(self, X: Floats, stacklevel: int) -> None:
+        """Warn of rows outside the range of the training rows, as `SizeCurve.predict` does."""
+        known = getattr(self, "_training_range", None)  # an estimator that an older version pickled has none
+        warn_outside(None if known is None else known.outside(X[:, self.support_]), stacklevel + 1)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
@@ -96,7 +105,7 @@ class SizeChooser(SubsetModel):
     n_jobs: int | None
     engine: Any
     journal: Any
-    verbose: int
+    verbose: int | None
     __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
 
     def _groups(self, groups: ArrayLike | None) -> Any:
@@ -132,12 +141,22 @@ class SizeChooser(SubsetModel):
             engine=self.engine,
             n_jobs=self.n_jobs,
             journal=self.journal,
-            progress="log" if self.verbose else False,
+            progress="late" if self.verbose is None else "log" if self.verbose else False,
             groups=groups,
         )
         self.n_nonzero_coefs_ = CHOICES[self.choose](curve)
         self.cv_results_ = search_results(curve)
         self.ridge_ = curve.ridge
+        for text in copy_words(curve.facts):
+            warnings.warn(text, UserWarning, stacklevel=3)
+        if self.n_nonzero_coefs_ == 0:
+            beside = "" if problem.always.size == 0 else " beside the forced ones"
+            warnings.warn(
+                f"no column was kept{beside}: none predicts clearly better than the {baseline(curve)}, so that is what "
+                "predict gives (choose='best' keeps the columns with the lowest error all the same).",
+                UserWarning,
+                stacklevel=3,
+            )
         shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
         return self._keep(shrunken, curve.supports[curve.at(self.n_nonzero_coefs_)])
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
 from pairflip.present.group_words import counted, how_many, what_is_counted
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.verdict import uncertain
-from pairflip.text import number, percent, plural
+from pairflip.selection.facts import copy_words
+from pairflip.selection.verdict import recommended_size, uncertain
+from pairflip.text import clean, number, numbered, percent, plural, quoted, shorten
+
+_HEAVY = 0.25
+_BY_CHANCE = 0.003
+_ROUNDING = 1e-20  # of the square of the target: errors of columns that fit it exactly
 
 
 def _more_search(curve: SizeCurve) -> str:
@@ -66,4 +76,61 @@ def table_doubts(curve: SizeCurve) -> list[str]:
             "predictions are those of a number, not of a class (--loss logistic, in Python loss='logistic', is for "
             "classes)."
         )
-    return found
+    return [*copy_words(facts), *found, *_heavy_words(curve)]
+
+
+class HeavyRow(NamedTuple):
+    """A row that carries much of the held-out error: its index, its fraction, and errors with and without it.
+
+    Errors are root mean squares; for classes and counts, mean deviances.
+    """
+
+    row: int
+    share: float
+    error: float
+    without: float
+
+
+def heavy_row(curve: SizeCurve) -> HeavyRow | None:
+    """The row that carries more than a quarter of the held-out error of the recommended size, if there is one.
+
+    A row that is held out several times counts with all its errors. Of few rows one may carry more by chance: the limit
+    is then what the largest of n squared normal errors exceeds in three tables of a thousand.
+    """
+    from scipy.special import betaincinv
+
+    size = recommended_size(curve)
+    if size not in curve.sizes:
+        return None
+    errors = curve.weights * curve.row_errors(curve.predictions[curve.at(size)])
+    by_row, weight = np.bincount(curve.held_out_rows, errors), np.bincount(curve.held_out_rows, curve.weights)
+    total, n = float(by_row.sum()), int(np.count_nonzero(weight))
+    exact = _ROUNDING * float(weight.sum() * np.max(np.abs(curve.observed)) ** 2)
+    if n < 3 or not exact < total < np.inf:
+        return None
+    row = int(np.argmax(by_row))
+    share = float(by_row[row]) / total
+    if share <= max(_HEAVY, float(betaincinv(0.5, (n - 1) / 2, 1.0 - _BY_CHANCE / n))):
+        return None
+    both = np.array([total / weight.sum(), (total - by_row[row]) / (weight.sum() - weight[row])])
+    error, without = np.sqrt(both) if curve.loss.squared else both
+    return HeavyRow(row, share, float(error), float(without))
+
+
+def named_heavy_row(curve: SizeCurve, names: Sequence[str]) -> dict[str, str]:
+    """The fact that gives the name of that row, for a table whose rows have names."""
+    heavy = heavy_row(curve)
+    return {} if heavy is None else {"heavy_row": str(names[heavy.row])}
+
+
+def _heavy_words(curve: SizeCurve) -> list[str]:
+    heavy = heavy_row(curve)
+    if heavy is None:
+        return []
+    name = curve.facts.get("heavy_row")
+    which = numbered("row", heavy.row) if name is None else f"row {quoted(shorten(clean(name), 60), 60)}"
+    what, error = ("squared error", "RMSE") if curve.loss.squared else ("deviance", "mean deviance")
+    return [
+        f"One row carries {percent(heavy.share)} of the {what} of all held-out rows: {which}. Without it the {error} "
+        f"would be {number(heavy.without, 3)} instead of {number(heavy.error, 3)}. Look whether its values are right."
+    ]

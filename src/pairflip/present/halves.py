@@ -21,6 +21,7 @@ Piece = tuple[str, bool]
 
 NAME_LENGTH = 48
 _SINGLE = 6  # columns that are named one by one with their frequencies
+_OTHERS = 3  # columns named that were not chosen, but selected more often than a chosen one
 _SHAKY_NAMES = 0.5
 CONDITIONS = "if the size had been fixed beforehand and all columns without effect were equally likely to be selected"
 
@@ -76,6 +77,7 @@ def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
     if size > 1:
         pieces += [("; ", False), *_by_column(curve, halves, size, chosen, len(stable))]
     pieces.append((".", False))
+    pieces += _passed_over(curve, halves, size, chosen)
     if stable:
         most = number(halves.bound(THRESHOLD, size).worst_case, 2)
         pieces.append(
@@ -100,6 +102,20 @@ def _by_column(curve: SizeCurve, halves: Stability, size: int, chosen: list[int]
             most, least = halves.frequency(rest[0], size), halves.frequency(rest[-1], size)
             parts.append((f"the {'other ' if top else ''}{len(rest)} in {percent(least)} to {percent(most)}", False))
     return parts
+
+
+def _passed_over(curve: SizeCurve, halves: Stability, size: int, chosen: list[int]) -> list[Piece]:
+    """Columns that were selected in more half-samples than the chosen column with the fewest (the last one)."""
+    least = halves.frequency(chosen[-1], size)
+    every = zip(halves.columns.tolist(), halves.frequencies[halves.at(size)].tolist(), strict=True)
+    others = sorted((-often, j) for j, often in every if j not in chosen and often > least + 1e-9)
+    if not others:
+        return []
+    named = [[*_named(curve, [j]), (f" in {percent(-often)}", False)] for often, j in others[:_OTHERS]]
+    if len(others) > _OTHERS:
+        named.append([(f"{len(others) - _OTHERS} more", False)])
+    return [(" Not chosen, but selected more often than ", False), *_named(curve, chosen[-1:]), (": ", False),
+            *joined(named), (".", False)]  # fmt: skip
 
 
 def null_words(curve: SizeCurve) -> str:

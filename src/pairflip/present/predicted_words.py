@@ -7,7 +7,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pairflip.selection.prediction import outside_words
 from pairflip.text import listed, number, percent, plural, quoted
 
 if TYPE_CHECKING:
@@ -25,7 +27,10 @@ CHOSEN = (
 
 @dataclass(frozen=True, eq=False)
 class PredictedRows:
-    """Predictions of one file; `why_not`: why there are no intervals, `given`: whether the size was asked for."""
+    """Predictions of one file; `why_not`: why there are no intervals, `given`: whether the size was asked for.
+
+    `outside` marks rows outside the range of the training rows; None where the result does not know it.
+    """
 
     rows: NewRows
     size: int
@@ -40,6 +45,7 @@ class PredictedRows:
     why_not: str | None
     given: bool
     classes: list[str] | None = None
+    outside: NDArray[np.bool_] | None = None
 
 
 def folds_need(absent: list[str]) -> str:
@@ -77,6 +83,8 @@ def remarks_of(found: PredictedRows) -> list[str]:
             some = [found.rows.row_names[i] for i in np.flatnonzero(gone)]
             why = "values are missing in columns that it needs"
             remarks.append(f"{plural(len(some), 'row')} without {what}, since {why}: {listed(some)}.")
+    if found.outside is not None and found.outside.any():
+        remarks.append(outside_words(found.outside, found.rows.row_names))
     if found.comparison is not None:
         seen = found.comparison
         inside = "" if seen.inside is None else f"; {percent(seen.inside)} are inside their intervals"

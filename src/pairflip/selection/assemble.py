@@ -33,7 +33,7 @@ from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.journal import Found
-from pairflip.selection.prediction import with_fold_fits
+from pairflip.selection.prediction import with_fold_fits, with_training_ranges
 from pairflip.selection.records import AnnealCurves, Proved, StandIns
 from pairflip.selection.target_errors import target_errors
 from pairflip.selection.tasks import ALL_ROWS, Work
@@ -109,7 +109,7 @@ def assemble(
         n_targets=q,
         coefficients=_coefficients(problem, fits),
     )
-    facts = {**table_facts(problem), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
+    facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
     separated = (
         []
         if problem.loss.squared
@@ -172,7 +172,7 @@ def assemble(
         groups=None if units is None else dict(units.groups),
         surface=surface_of(work, found.along) if work.selection.surface else None,
     )  # fmt: skip
-    curve = with_fold_fits(curve, errors, quick=quick)
+    curve = with_training_ranges(with_fold_fits(curve, errors, quick=quick), problem)
     if problem.classes is not None:
         facts["separated_folds"] = separated_folds(curve, problem, folds)
     return curve

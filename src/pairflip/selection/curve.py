@@ -24,6 +24,7 @@ from pairflip.selection.records import (
     StandardErrors,
     StandIns,
     TargetErrors,
+    TrainingRange,
 )
 from pairflip.selection.stability import Stability
 from pairflip.selection.surface import Surface
@@ -114,6 +115,8 @@ class SizeCurve:
         and supports have all their columns.
     inclusion : Inclusion or None
         How probable it is that columns belong in the model, where `with_posterior` put that beside the selection.
+    training_ranges : S records, or None
+        Of each size, whether new rows are like the training rows; None where that was not kept, or without columns.
     """
 
     sizes: Ints
@@ -164,6 +167,7 @@ class SizeCurve:
     groups: dict[str, Ints] | None = None
     inclusion: Inclusion | None = None
     surface: Surface | None = None
+    training_ranges: tuple[TrainingRange | None, ...] | None = None
 
     @property
     def best_size(self) -> int:

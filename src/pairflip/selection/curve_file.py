@@ -38,6 +38,7 @@ _OPTIONAL = (
     "groups",
     "inclusion",
     "surface",
+    "training_ranges",
 )  # before 4, "stability" was what `unchanged` is now
 _SPARSE = "selection_counts"
 MOST_PREDICTIONS = 1_000_000
@@ -115,6 +116,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     curve = SizeCurve(**values)
     _check_fold_fits(curve)
     _check_surfaces(curve)
+    _check_ranges(curve)
     return curve
 
 
@@ -223,6 +225,16 @@ def _check_surfaces(curve: SizeCurve) -> None:
         tables = surface.absolute_betas, surface.cv_error, surface.cv_error_se, surface.averaged_error
         if not np.isin(surface.sizes, curve.sizes).all() or any(table.shape != shape for table in tables):
             raise ValueError("the errors of temperatures do not fit the sizes")
+
+
+def _check_ranges(curve: SizeCurve) -> None:
+    """Refuse ranges of training rows that do not belong to the columns of the sizes."""
+    if curve.training_ranges is None:
+        return
+    for support, known in zip(curve.supports, curve.training_ranges, strict=True):
+        shape = (support.size + curve.always.size,)
+        if known is not None and not known.means.shape == known.scales.shape == known.factor.shape[:1] == shape:
+            raise ValueError("training_ranges do not fit the columns of the sizes")
 
 
 def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:

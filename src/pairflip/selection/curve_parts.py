@@ -18,6 +18,7 @@ from pairflip.selection.records import (
     RidgeSurface,
     StandardErrors,
     TargetErrors,
+    TrainingRange,
 )
 from pairflip.selection.stability import Stability
 from pairflip.selection.surface import Surface, Warmer
@@ -117,6 +118,11 @@ def _targets(value: dict[str, Any]) -> TargetErrors:
     return TargetErrors(**{**value, **arrays})
 
 
+def _training_range(value: dict[str, Any]) -> TrainingRange:
+    arrays = {name: np.array(value[name], dtype=float) for name in ("means", "scales", "factor")}
+    return TrainingRange(**arrays, limit=float(value["limit"]))
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
     "stability": _stability,
     "null": _null,
@@ -130,6 +136,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "targets": _targets,
     "inclusion": _inclusion,
     "surface": _surface,
+    "training_ranges": lambda value: tuple(None if each is None else _training_range(each) for each in value),
     "groups": lambda value: {name: np.array(own, dtype=np.int64) for name, own in value.items()},
 }
 """How each part that may be missing is read."""

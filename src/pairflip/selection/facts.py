@@ -1,8 +1,8 @@
-r"""What is plain to see in a table and makes cross validation too optimistic: rows that depend on each other.
+r"""What is plain to see in a table and makes cross validation too optimistic, or its error that of a single row.
 
 Cross validation asks how well a row is predicted by the *other* rows. Where a row has a near copy among them (the day
 before in a time series, a duplicated line of a file), it answers a different question than how well new rows are
-predicted.
+predicted. Where a column is a copy of the target, there was nothing to predict.
 """
 
 from __future__ import annotations
@@ -18,29 +18,37 @@ from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
 from pairflip.search.forward import forward_energies, forward_several
+from pairflip.selection.folds import Folds
+from pairflip.text import number, quoted
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
-    from pairflip.selection.folds import Folds
 
 _CLEAR = 3.0  # standard errors from zero: one table in a thousand whose rows are in no order
 _STRONG = 0.3
+_COPY = 0.9999
+_NAMED = 3  # copies of the target that a sentence names
+_ENOUGH_ROWS = 8  # with fewer, columns of many are that similar to any target by chance
+_BLOCK = 2**18  # numbers of the table that are looked at together
 
 
-def table_facts(problem: SubsetProblem) -> dict[str, Any]:
+def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str, Any]:
     """Facts by name, only those that apply.
 
     ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
     merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
     ``two_values``: the two values of a target that has no others and is treated as a number. (``p_value``, see
     `shuffled_targets`, and for counts with an offset ``error_of_the_mean`` are added to them in a curve.)
+    ``target_copies``: (column, correlation, target) of columns that are a target up to scale and shift, or nearly, on
+    all rows and on the training rows of every fold.
     """
     present = problem.sample_weight > 0
     y = problem.y[present]
+    copies = target_copies(problem, folds)
+    facts: dict[str, Any] = {"target_copies": copies} if copies else {}
     if problem.target_names:
         same = identical_rows(problem.X[present], y)
-        return {"identical_rows": same} if same else {}
-    facts: dict[str, Any] = {}
+        return facts | ({"identical_rows": same} if same else {})
     r = autocorrelation(y)
     if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not _is_sorted(y):
         facts["autocorrelation"] = round(r, 3)
@@ -51,6 +59,67 @@ def table_facts(problem: SubsetProblem) -> dict[str, Any]:
     if values.size == 2 and problem.loss.squared:
         facts["two_values"] = values.tolist()
     return facts
+
+
+def target_copies(problem: SubsetProblem, folds: Folds | None = None) -> list[list[Any]]:
+    """[column, correlation, target] of columns that are nearly a target, on all rows and the training rows of folds.
+
+    The target is named where there are several, otherwise empty.
+    """
+    w = problem.sample_weight
+    if problem.rows_present < _ENOUGH_ROWS:
+        return []
+    Y = problem.y.reshape(problem.n_rows, -1)
+    block = max(1, _BLOCK // problem.n_rows)
+    starts = range(0, problem.n_columns, block)
+    r = np.concatenate([_correlations(problem.X[:, first : first + block], Y, w) for first in starts])
+
+    def in_every_fold(j: int, t: int) -> bool:
+        for left in () if folds is None else folds.left_out:
+            trained = w.copy()
+            trained[left] = 0.0
+            if abs(_correlations(problem.X[:, j : j + 1], Y[:, t : t + 1], trained)[0, 0]) <= _COPY:
+                return False
+        return True
+
+    return [
+        [problem.names[j], round(float(r[j, t]), 6), problem.target_names[t] if problem.target_names else ""]
+        for j, t in np.argwhere(np.abs(r) > _COPY).tolist()
+        if in_every_fold(j, t)
+    ]
+
+
+def _correlations(X: Floats, Y: Floats, w: Floats) -> Floats:
+    """Correlations (N, q) of columns with targets, rows weighted; 0 where one of them does not vary."""
+    scaled = []
+    for values in (X, Y):
+        values = np.asarray(values[w > 0], dtype=np.float64)
+        unit = np.max(np.abs(values), axis=0)  # no square overflows
+        values = values / np.where(unit > 0, unit, 1.0)
+        values = np.sqrt(w[w > 0])[:, None] * (values - np.average(values, axis=0, weights=w[w > 0]))
+        norms = np.linalg.norm(values, axis=0)
+        norms[norms < 1e-12 * np.sqrt(w.sum())] = np.inf  # rounding errors of a constant
+        scaled.append(values / norms)
+    return np.asarray(scaled[0].T @ scaled[1])
+
+
+def copy_words(facts: dict[str, Any]) -> list[str]:
+    """The sentence about columns that look like copies of a target, or none."""
+    copies = facts.get("target_copies", [])
+    if not copies:
+        return []
+    said = [
+        f"{quoted(column)} ({'' if not target else f'of {quoted(target)}, '}correlation {number(r, 6)})"
+        for column, r, target in copies[:_NAMED]
+    ]
+    more = f" and {len(copies) - _NAMED:,} more" if len(copies) > _NAMED else ""
+    one = len(copies) == 1
+    what = "looks like a copy" if one else "look like copies"
+    return [
+        f"{', '.join(said)}{more} {what} of the target: if {'it is' if one else 'they are'} not known before the "
+        f"target is, leave {'it' if one else 'them'} out (--drop NAME, in Python a table without "
+        f"{'it' if one else 'them'})."
+    ]
 
 
 def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats:

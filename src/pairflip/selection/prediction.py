@@ -9,10 +9,15 @@ where q is the smallest value that at least c (n + 1) of the n rows do not excee
 *Predictive inference with the jackknife+*, 2021). Each row counts once: where it was predicted several times (repeated
 folds), its values share its weight. Rows count by their sample weight, as in cv_error, and the new row has the mean
 weight. What holds, and how often it was true: docs/predicting.md.
+
+Rows that are unlike the training rows are named by their leverage :math:`h = x^T (X_S^T W X_S)^{-1} x` (chosen and
+forced columns and the constant). For a new row it is comparable with that of a training row i *beside the others*,
+:math:`h_i / (1 - w_i h_i)`; a row is outside where it is more than `OUTSIDE` times the largest of these.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -25,18 +30,24 @@ from pairflip.least_squares import Floats
 from pairflip.losses.units import ABSENT
 from pairflip.selection.class_errors import HALF, auc
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.records import FoldFits
+from pairflip.selection.records import FoldFits, TrainingRange
 from pairflip.selection.verdict import recommended_size
+from pairflip.text import listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pairflip.losses import HeldOutJudge
+    from pairflip.problem import SubsetProblem
 
 LEAST_COVERAGE = 0.5
 """Below it the two bounds might cross."""
 KEPT_NUMBERS = 100_000
 """So many coefficients of folds are kept in a curve and its file (some 2 MB); of more, only those of a few sizes."""
+OUTSIDE = 1.5
+"""With 1, some 2 % of new rows like 30 training rows were called outside, with 1.5 fewer than 0.5 %."""
+_LEAST_REST = 0.1  # of 1 - h: a row that alone determines a coefficient must not hide all others
+_DEPENDENT = 1e-9  # singular values that are smaller, of scaled columns, are rounding errors
 _AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memory together
 
 
@@ -45,7 +56,8 @@ class Prediction:
     """Predictions (M,) of new rows by the final fit of a size, and the interval from `lower` to `upper` of each.
 
     `coverage` is the fraction of new rows that the intervals are made to cover. With several `targets`, by name, all
-    are (M, q), and the intervals of each target cover so many of its values.
+    are (M, q), and the intervals of each target cover so many of its values. `outside` (M,) marks rows outside the
+    range of the training rows, whose predictions are extrapolations; None in results of older versions.
     """
 
     prediction: Floats
@@ -54,9 +66,13 @@ class Prediction:
     size: int
     coverage: float
     targets: list[str] | None = None
+    outside: NDArray[np.bool_] | None = None
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row for each new row: prediction, lower, upper; with several targets, for each new row and target."""
+        """One row for each new row: prediction, lower, upper; with several targets, for each new row and target.
+
+        ``outside_training_range`` is there where it is known.
+        """
         import pandas as pd
 
         values = {"prediction": self.prediction, "lower": self.lower, "upper": self.upper}
@@ -64,6 +80,8 @@ class Prediction:
         if self.targets is not None:
             table.insert(0, "row", np.arange(self.prediction.size) // len(self.targets))
             table.insert(1, "target", self.targets * len(self.prediction))
+        if self.outside is not None:
+            table["outside_training_range"] = np.repeat(self.outside, 1 if self.targets is None else len(self.targets))
         return table
 
 
@@ -101,7 +119,10 @@ def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) 
     size = recommended_size(curve) if size is None else size
     used = used_columns(curve, size, folds=interval is not None)
     needs = "the model needs" if interval is None else "the folds chose (without interval, those of the model will do)"
-    return predict_columns(curve, as_new_rows(X, curve.names, used, needs), size, interval)
+    rows = as_new_rows(X, curve.names, used, needs)
+    told = predict_columns(curve, rows, size, interval)
+    warn_outside(outside(curve, _own(curve, rows, size, used), size), stacklevel=4)
+    return told
 
 
 def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int64]:
@@ -148,7 +169,92 @@ def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | No
         raise ValueError(refusal)
     lower, upper = _bounds(curve, X, used, size, interval)
     targets = None if curve.targets is None else list(curve.targets.names)
-    return Prediction(point, lower, upper, size, float(interval), targets)
+    return Prediction(
+        point, lower, upper, size, float(interval), targets, outside(curve, _own(curve, X, size, used), size)
+    )
+
+
+def _own(curve: SizeCurve, X: Floats, size: int, used: NDArray[np.int64]) -> Floats:
+    """Of new rows with the columns `used`, the columns of the final fit."""
+    return X[:, np.isin(used, used_columns(curve, size, folds=False))]
+
+
+def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> TrainingRange | None:
+    """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
+    if columns.size == 0:
+        return None
+    present = problem.sample_weight > 0
+    Z, w = problem.X[np.ix_(present, columns)].astype(np.float64), problem.sample_weight[present]
+    unit = np.max(np.abs(Z), axis=0)
+    unit[unit == 0] = 1.0
+    constant = problem.center is not None
+    means = np.average(Z / unit, axis=0, weights=w) if constant else np.zeros(columns.size)
+    Z = Z / unit - means
+    norms = np.sqrt(w @ Z**2)
+    norms[norms == 0] = 1.0
+    Z /= norms
+    _, s, V = np.linalg.svd(np.sqrt(w)[:, None] * Z, full_matrices=False)
+    there = s > _DEPENDENT * s[0]
+    factor = V[there].T / s[there]
+    of_constant = 1.0 / float(w.sum()) if constant else 0.0
+    own = of_constant + np.sum((Z @ factor) ** 2, axis=1)
+    beside = own / np.maximum(1.0 - w * own, _LEAST_REST)
+    return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant)
+
+
+def with_training_ranges(curve: SizeCurve, problem: SubsetProblem) -> SizeCurve:
+    """The curve with the range of its training rows, for all sizes or, of large ones, for those an answer may name."""
+    columns = [used_columns(curve, size, folds=False) for size in curve.sizes.tolist()]
+    kept = set(curve.sizes.tolist())
+    if sum(each.size**2 for each in columns) > KEPT_NUMBERS:
+        kept = {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
+    ranges = [
+        training_range(problem, each) if size in kept and each.size**2 <= KEPT_NUMBERS else None
+        for size, each in zip(curve.sizes.tolist(), columns, strict=True)
+    ]
+    return replace(curve, training_ranges=tuple(ranges))
+
+
+def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:
+    """Which new rows lie outside the range of the training rows; None where the result does not know that.
+
+    Parameters
+    ----------
+    curve : SizeCurve
+        The result.
+    X : (M, d)
+        New rows, only the columns of the final fit, sorted.
+    size : int
+        Number of columns.
+    """
+    if curve.training_ranges is None:
+        return None
+    known = curve.training_ranges[curve.at(size)]
+    if known is None:
+        return None if X.shape[1] else np.zeros(len(X), dtype=bool)
+    return known.outside(X)
+
+
+def outside_words(outside: NDArray[np.bool_], names: Sequence[str] | None = None) -> str:
+    """The sentence on rows outside the range of the training rows: by their names, or numbers from 1."""
+    which = np.flatnonzero(outside)
+    few = ", ".join(str(row + 1) for row in which[:3].tolist()) + (", ..." if which.size > 3 else "")
+    said = f"row{'s' * (which.size > 1)} {few}" if names is None else listed([names[row] for row in which.tolist()])
+    verb, whose = (
+        ("lies", "its prediction is an extrapolation")
+        if which.size == 1
+        else ("lie", "their predictions are extrapolations")
+    )
+    return (
+        f"{which.size:,} of {outside.size:,} rows {verb} outside the range of the training rows (leverage above "
+        f"{OUTSIDE:g} times the largest one there): {whose} ({said})."
+    )
+
+
+def warn_outside(outside: NDArray[np.bool_] | None, stacklevel: int) -> None:
+    """Warn of rows outside the range of the training rows, if there are any."""
+    if outside is not None and outside.any():
+        warnings.warn(outside_words(outside), UserWarning, stacklevel=stacklevel)
 
 
 def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:

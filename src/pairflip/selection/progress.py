@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from multiprocessing import current_process
+from threading import current_thread, main_thread
 from typing import Any, Literal
 
 import numpy as np
@@ -19,16 +22,23 @@ from pairflip.selection.journal import Found
 from pairflip.selection.many_folds import AnyOutcome
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 
-Show = bool | Literal["log"] | None
+Show = bool | Literal["log", "late"] | None
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
+_LATE_SECONDS = 5.0  # what is done by then need not be shown
 
 
 def check_show(show: Any) -> None:
     """Refuse a value of `progress` that has no meaning."""
-    if show not in (True, False, None, "log"):
-        raise ValueError(f"progress is {show!r}; expected True, False, None or 'log'.")
+    if show not in (True, False, None, "log", "late"):
+        raise ValueError(f"progress is {show!r}; expected True, False, None, 'log' or 'late'.")
+
+
+def _watched() -> bool:
+    """Whether somebody sees what this process says: on a terminal or in a notebook, and not beside other workers."""
+    alone = current_process().name == "MainProcess" and current_thread() is main_thread()
+    return alone and (sys.stderr.isatty() or "ipykernel" in sys.modules)
 
 
 class ErrorSoFar:
@@ -81,7 +91,7 @@ class ErrorSoFar:
 
 
 class SelectionProgress:
-    """One display: a bar on a terminal, one line per minute in a log, or nothing.
+    """One display: a bar on a terminal, one line per minute in a log, or nothing; "late": only of what takes longer.
 
     `n_jobs` are the threads or workers that do the tasks; 0 is a device, whose time is not foreseen.
     """
@@ -104,7 +114,9 @@ class SelectionProgress:
         self._flips = int(work.flips.sum())
         self._began = self._shown = time.monotonic()
         self._first: tuple[float, int] | None = None  # when the first chains were done, and how many
-        if show == "log":
+        if show == "late":
+            self._kind = "late" if _watched() else "none"
+        elif show == "log":
             self._kind = "bar" if sys.stderr.isatty() else "log"
         else:
             self._kind = "bar" if (sys.stderr.isatty() if show is None else show) else "none"
@@ -114,26 +126,29 @@ class SelectionProgress:
 
     def __enter__(self) -> SelectionProgress:
         if self._kind == "bar" and self._total:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (
-                TextColumn("selecting"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TextColumn("chains, {task.fields[rate]}/s, left"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}"),
-            )
-            console = Console(stderr=True)
-            self._context = Progress(*columns, console=console, transient=True)
-            self._bar = self._context.__enter__()
-            self._bar_task = self._bar.add_task("", total=self._total, rate="?", note="")
-        if self._kept and self._kind != "none":
+            self._open_bar()
+        if self._kept and self._kind not in ("none", "late"):
             self._say(f"resumed: {self._kept} chains were in the journal, {self._total} remain")
-        if self._kind != "none":
+        if self._kind not in ("none", "late"):
             self._say_duration()
         return self
+
+    def _open_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("selecting"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("chains, {task.fields[rate]}/s, left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        console = Console(stderr=True)
+        self._context = Progress(*columns, console=console, transient=True)
+        self._bar = self._context.__enter__()
+        self._bar_task = self._bar.add_task("", total=self._total, rate="?", note="")
 
     def _say_duration(self) -> None:
         """How long it may take, by the cost model, which knows the compiled engine on CPUs."""
@@ -168,6 +183,12 @@ class SelectionProgress:
         now = time.monotonic()
         if self._first is None and self._done:
             self._first = now, self._done
+        if self._kind == "late":
+            if now - self._began < _LATE_SECONDS:
+                return
+            self._kind, self._shown = ("bar" if sys.stderr.isatty() else "log"), -math.inf
+            if self._kind == "bar":
+                self._open_bar()
         if now - self._shown < (_SHOW_SECONDS if self._kind == "bar" else _LOG_SECONDS):
             return
         self._shown = now

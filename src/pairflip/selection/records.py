@@ -61,6 +61,27 @@ class FoldFits:
 
 
 @dataclass(frozen=True)
+class TrainingRange:
+    r"""Whether new rows lie among the rows that a model of d columns was fitted on, by their leverage.
+
+    The leverage of a row x beside the training rows is :math:`\|F^T (x - m) / s\|^2` plus what the constant adds,
+    which is the same for every row: `means` m and `scales` s (d,), `factor` F (d, r). Rows above `limit` are outside.
+    """
+
+    means: Floats
+    scales: Floats
+    factor: Floats
+    limit: float
+
+    def outside(self, X: Floats) -> NDArray[np.bool_]:
+        """Which rows of X (M, d) are outside; not those in which a value is missing."""
+        with np.errstate(all="ignore"):
+            scaled = np.clip((X - self.means) / self.scales, -1e100, 1e100)  # infinities would cancel to not-a-number
+            leverage = np.sum((scaled @ self.factor) ** 2, axis=1)
+        return np.asarray(leverage > self.limit)
+
+
+@dataclass(frozen=True)
 class StandardErrors:
     """Ordinary standard errors of the final fits, conditional on their columns: not-a-number where rows are too few.
 

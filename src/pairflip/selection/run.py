@@ -63,7 +63,7 @@ def select_size(
         Folder in which finished work is kept. Run the same again to resume.
     progress
         True: show progress on standard error; None: only if it is a terminal; False: never; ``"log"``: a bar on a
-        terminal, otherwise one line per minute.
+        terminal, otherwise one line per minute; ``"late"``: only on a terminal or in a notebook, after 5 s.
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
