@@ -67,6 +67,42 @@ def test_a_result_file_will_do(home):
     assert predicted(home / "result" / "result.json", table) == predicted(home / "result", table)
 
 
+WRONG = ("text", None, True, -5, 10**30, 0.5, [], {"a": 1}, [[1], "a"], float("nan"))
+
+
+def places(value, at=()):
+    """Where the parts of a record are; of a list, the first one."""
+    yield at
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value[:1] if at else ()):
+        if isinstance(part, (dict, list)):
+            yield from places(part, (*at, key))
+        else:
+            yield (*at, key)
+
+
+def test_no_damaged_result_is_a_bug(home, tmp_path):
+    table, file = new_rows(home), tmp_path / "result.json"
+    whole = json.loads((home / "result" / "result.json").read_text())
+    unread = ("verdict", "stability_shown", "command", "run", "settings")
+    whole = {key: value for key, value in whole.items() if key not in unread}
+    text, outcomes = json.dumps(whole), []
+    for number, (*before, last) in enumerate([at for at in places(whole) if at]):
+        for other in ("shorter", WRONG[number % len(WRONG)]):
+            record = part = json.loads(text)
+            for key in before:
+                part = part[key]
+            part[last] = part[last][:-1] if other == "shorter" and isinstance(part[last], list) else other
+            file.write_text(json.dumps(record))
+            try:
+                SizeCurve.load(file)
+            except ValueError:
+                outcomes.append("refused")
+            else:
+                done = invoke("predict", file, table)
+                assert done.exit_code in (0, 2), (before, last, other, done.stderr, done.exception)
+    assert len(outcomes) > 200
+
+
 def test_extra_and_reordered_columns_are_found_by_name_and_reported(home):
     plain_lines, quiet = predicted(home / "result", new_rows(home))
     assert "order" not in quiet

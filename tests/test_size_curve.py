@@ -194,6 +194,12 @@ BAD_FILES = {
         ),
         "is not a complete size curve (fold_fits do not fit the columns of the folds).",
     ),
+    "nested": (lambda path: path.write_text("[" * 100_000), "is not JSON"),
+    "NaN": (damaged(lambda r: r.update(cv_error=[float("nan")] * 3)), "is not JSON"),
+    "columns": (
+        damaged(lambda r: r.update(supports=[[-5] * len(each) for each in r["supports"]])),
+        "is not a complete size curve (supports has -5; expected 0 to 4).",
+    ),
     "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is not a complete size curve ("),
 }
 

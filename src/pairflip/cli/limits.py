@@ -83,8 +83,8 @@ def read_groups(path: Path, table: Table) -> dict[str, list[str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or "it is not a text table in UTF-8"
         raise ValueError(
             f"--column-groups {str(path)!r} cannot be read ({why}); expected a .csv file with the columns column and "
             "group."

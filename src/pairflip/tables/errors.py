@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pairflip.text import quoted
@@ -58,3 +59,25 @@ def shown_path(path: Path, most: int = 60) -> str:
     """The path as given, its beginning left out when it is long."""
     text = str(path)
     return repr(text if len(text) <= most else f"…{text[-most:]}")
+
+
+@contextmanager
+def refuse_damaged(path: Path, kind: str = "", refusal: str | None = None) -> Iterator[None]:
+    """Turn whatever a library raises while it reads a damaged file into one sentence: `refusal`, or that of `kind`."""
+    try:
+        yield
+    except (TableError, OSError):
+        raise
+    except Exception as error:  # zip, XML, Arrow and NumPy have no common class of errors
+        if isinstance(error, MemoryError) and not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise TableError(refusal or _not_of_kind(path, kind)) from None
+
+
+def _not_of_kind(path: Path, kind: str) -> str:
+    with path.open("rb") as handle:
+        head = handle.read(512)
+    text = head.isascii() and b"\0" not in head and head.strip() != b""
+    found = "is empty" if not head else "is a text file" if text else "is damaged or something else"
+    fix = "rename it to .csv" if text else "check where it comes from"
+    return f"{path.name!r} {found}; expected {kind}, as its name says: {fix}."
