@@ -45,6 +45,9 @@ def test_index():
         ({"drop": ["/y/", "id"]}, ["gene_1", "gene_2", "age", "Weight "]),
         ({"drop": ["/[a-z]_/"], "keep": ["/./"]}, ["id", "age", "Weight "]),
         ({"keep": ["Weight"]}, ["Weight "]),
+        ({"keep": ["gene_1,age, Weight"]}, ["gene_1", "age", "Weight "]),
+        ({"keep": ["/^gene_/,age", "id"], "drop": ["/_1/, /_2/"]}, ["id", "age"]),
+        ({"keep": ["/^gene_.{1,2}$/"]}, ["gene_1", "gene_2"]),
     ],
 )
 def test_keep_and_drop(options, left):
@@ -52,6 +55,14 @@ def test_keep_and_drop(options, left):
         assert chosen("y", **options) == left
     else:
         assert "matches no column" in refusal("y", **options)
+
+
+def test_commas_may_belong_to_a_name():
+    names = ["a", "b", "a,b", "y"]
+    assert select(names, "y", keep=["a,b"]).candidates == [2]
+    assert select(names, "y", keep=["b,a"]).candidates == [0, 1]
+    assert "--keep 'c' is not a column" in refusal("y", keep=["a,c"], names=names)
+    assert "--drop names the target 'y'" in refusal("y", drop=["a,y"], names=names)
 
 
 def test_what_was_left_out_is_said():

@@ -51,11 +51,12 @@ class Loaded:
         import numpy as np
 
         from pairflip.problem import SubsetProblem
+        from pairflip.tables.columns import separate_names
         from pairflip.tables.errors import perhaps
         from pairflip.text import quoted
 
         table = self.table
-        wanted = model.always or []
+        wanted = separate_names(model.always or [], [*table.names, *table.categories])
         always = [column for name in wanted for column in table.categories.get(name, (name,))]
         for name in always:
             if name not in table.names:

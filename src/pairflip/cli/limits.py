@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EVERY_COLUMN = "all"
 """In place of a name, for signs."""
-_SIGN = "Column whose coefficient must not be {}; all: every column. Repeat for more."
+_SIGN = "Column whose coefficient must not be {}; all: every column. Several: a,b, or repeat."
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def select(
         )
     if isinstance(keep, str) or isinstance(drop, str):
         keep, drop = ([each] if isinstance(each, str) else each for each in (keep, drop))
-    keep, drop = list(keep), list(drop)
+    keep, drop = (separate_names(each, names) for each in (keep, drop))
     y = _find(target, names, "--target")
     at = None if index is None else _find(index, names, "--index")
     if at == y:
@@ -146,14 +146,28 @@ def matching(wanted: Iterable[str], names: Sequence[str], option: str) -> set[in
     """
     found: set[int] = set()
     position = {name: j for j, name in enumerate(names)}
-    for each in wanted:
+    for each in separate_names(wanted, names):
         if each in position:
             found.add(position[each])
-        elif len(each) > 2 and each[0] == each[-1] == "/":
+        elif _is_expression(each):
             found |= _expression(each, names, option)
         else:
             found.add(_find(each, names, option))
     return found
+
+
+def separate_names(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Names and expressions one by one: ``a,b`` is two of them unless a column is called so, or it is an expression."""
+    found: list[str] = []
+    called = {name.strip() for name in names}
+    for each in wanted:
+        one = "," not in each or each.strip() in called or (_is_expression(each) and not re.search("/ *, */", each))
+        found += [each] if one else [part.strip() for part in each.split(",")]
+    return found
+
+
+def _is_expression(text: str) -> bool:
+    return len(text) > 2 and text[0] == text[-1] == "/"
 
 
 def _expression(written: str, names: Sequence[str], option: str) -> set[int]:

@@ -11,7 +11,14 @@ from pairflip.text import quoted
 
 
 class TableError(ValueError):
-    """A table cannot be used as asked: one sentence with what was given, what is expected and the shortest fix."""
+    """A table cannot be used as asked: one sentence with what was given, what is expected and the shortest fix.
+
+    Where there are several problems, the message numbers them, and `problems` has the sentences.
+    """
+
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = list(problems) or [message]
 
 
 def close_matches(name: str, names: Sequence[str], most: int = 3) -> list[str]:
@@ -59,6 +66,28 @@ def shown_path(path: Path, most: int = 60) -> str:
     """The path as given, its beginning left out when it is long."""
     text = str(path)
     return repr(text if len(text) <= most else f"…{text[-most:]}")
+
+
+MANY = 20
+"""Columns that a sentence names; then it says how many more there are."""
+
+
+@contextmanager
+def noted(problems: list[str]) -> Iterator[None]:
+    """Note what is wrong with a table, and go on to look for more."""
+    try:
+        yield
+    except TableError as error:
+        problems.extend(error.problems)
+
+
+def raise_all(problems: Sequence[str]) -> None:
+    """Raise one error that has all sentences; none where there are none."""
+    if len(problems) == 1:
+        raise TableError(problems[0])
+    if problems:
+        told = " ".join(f"({number}) {each}" for number, each in enumerate(problems, 1))
+        raise TableError(f"The table has {len(problems)} problems: {told}", problems)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pairflip.least_squares import Floats
 from pairflip.tables.categories import labels_of
 from pairflip.tables.classes import column_labels
 from pairflip.tables.columns import visible_names
-from pairflip.tables.errors import TableError, close_matches
+from pairflip.tables.errors import TableError, close_matches, noted, raise_all
 from pairflip.tables.kinds import as_numbers
 from pairflip.tables.matrices import Matrix
 from pairflip.tables.odd import odd_needed
@@ -170,11 +170,14 @@ def read_new_rows(
     rows, index_at = _row_names(file, index, usual_index)
     aim = None if target is None else _find(target, names)
     X = np.full((file.n_rows, len(places)), np.nan)
+    problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
         if at is not None and name in made:
             X[:, j] = file.indicator(at, made[name][1][name])
         elif at is not None:
-            X[:, j] = file.column(at, name, "which the model needs")
+            with noted(problems):
+                X[:, j] = file.column(at, name, "which the model needs")
+    raise_all(problems)
     y, about_target = _target(file, aim) if classes is None or aim is None else (file.classes(aim, classes), [])
     others = (aim, index_at, *(_find(column, names) for column in categories or ()))
     notes = [*dropped, *_read_notes(file, places), *_columns(file, known, others), *about_target]

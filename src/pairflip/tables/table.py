@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from pairflip.tables.classes import as_classes, column_labels
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, select, visible_names
 from pairflip.tables.dates import in_order
-from pairflip.tables.errors import TableError
+from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.matrices import Matrix, check_shape, choose, constant_columns
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
@@ -153,23 +153,36 @@ def read_table(
         names, notes = visible_names(raw.names)
         chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
     labels: list[str] | None = None
-    if classes:
-        y, labels = as_classes(column_labels(raw.frame[chosen.target]), names[chosen.target])
-        target_notes = list[Change]()
-    else:
-        y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
+    y, target_notes, problems = np.zeros(n_rows), list[Change](), list[str]()
+    with noted(problems):
+        if classes:
+            y, labels = as_classes(column_labels(raw.frame[chosen.target]), names[chosen.target])
+        else:
+            y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
     named = chosen.index is not None or raw.row_names is not None
     kinds = find_categories(raw.frame, chosen.candidates, names, categories, raw.marks)
-    check_present(raw.frame, kinds, missing)
+    before = len(problems)
+    with noted(problems):
+        check_present(raw.frame, kinds, missing)
+    gaps_are_told = len(problems) > before
     others = [j for j in chosen.candidates if j not in kinds]
     X, left, text, candidate_notes = np.empty((n_rows, 0)), list[str](), list[Change](), list[Change]()
     if others or not kinds:
-        X, left, text, candidate_notes = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+        with noted(problems):
+            X, left, text, candidate_notes = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+        if not left:  # values may be missing in the columns of numbers, too
+            with suppress(TableError):
+                X, left, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
     for j, category in kinds.items():
-        X, left = np.hstack([X, category.indicators(labels_of(raw.frame[j]))]), [*left, *category.names]
+        indicators = category.indicators(labels_of(raw.frame[j]))
+        X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told else indicators])
+        left = [*left, *category.names]
         candidate_notes = [*candidate_notes, category.note]
     row_names = _row_names(raw, chosen.index)
-    X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
+    lost = list[Change]()
+    with noted(problems):
+        X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
+    raise_all(problems)
     if labels is None:
         _refuse_constant_target(y, names[chosen.target])
     else:  # rows that were left out may have taken a class with them
