@@ -320,3 +320,20 @@ def test_numpy_arrays_are_found_by_their_numbers(home, tmp_path, monkeypatch):
     wide, remarks = predicted(tmp_path / "r", tmp_path / "wide.npz")
     assert wide == lines
     assert "compared with 'y' in 30 rows" in remarks
+
+
+def test_the_column_that_named_the_rows_names_new_ones(tmp_path, monkeypatch):
+    """It need not begin with 1 there."""
+    without_figures(monkeypatch)
+    y, X = planted()
+    rows = [[i, *line] for i, line in enumerate(np.column_stack([y, X]).tolist())]
+    table = write_csv(tmp_path / "t.csv", ["sample", "y", *NAMES], rows)
+    quick = ["--sizes", "2", "--stability", "0", "--effort", "quick", "--out", tmp_path / "out"]
+    done = invoke("select", table, "-t", "y", *quick)
+    assert "the first column, 'sample', numbers the rows and was taken as their names" in plain(done.stderr)
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (record["names"], record["table"]["index"]) == (NAMES, "sample")
+    some = write_csv(tmp_path / "new.csv", ["sample", *NAMES], [[row[0], *row[2:]] for row in rows[7:10]])
+    lines, remarks = predicted(tmp_path / "out", some)
+    assert [line["row"] for line in lines] == ["7", "8", "9"]
+    assert "ignored" not in remarks

@@ -118,7 +118,8 @@ class _Known:
 
         table, run = saved_table(record, n_rows), record.get("run")
         index = run.get("index") if isinstance(run, dict) else None
-        return cls(table.get("target"), index if isinstance(index, str) else None, table.get("categories"))
+        index = index if isinstance(index, str) else table.get("index")
+        return cls(table.get("target"), index, table.get("categories"))
 
 
 def _predicted(

@@ -94,6 +94,7 @@ def table_record(table: Table) -> dict[str, Any]:
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
         **({"categories": table.categories} if table.categories else {}),
+        **({"index": table.index} if table.index is not None else {}),
     }
 
 
@@ -108,6 +109,7 @@ def saved_table(record: Mapping[str, Any], n_rows: int) -> dict[str, Any]:
         changes = [table.get(part, []) for part in ("dropped", "notes")]
         whole = (
             _all(rows, str)
+            and isinstance(table.get("index", ""), str)
             and len(rows) == n_rows
             and all(_all(part, dict) and all(map(_is_change, part)) for part in changes)
             and isinstance(categories, dict)

@@ -6,10 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pairflip.tables.errors import TableError, perhaps
+from pairflip.tables.kinds import is_plain
 from pairflip.tables.raw import Change, change
 from pairflip.text import listed, plural, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST_NUMBERED = 5
+"""Of fewer rows, 1, 2, 3 may be a measurement."""
+_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,22 @@ def select(
     dropped = change("column", "not among those to keep (--keep)", (names[j] for j in others if j not in kept))
     dropped += change("column", "left out as asked (--drop)", (names[j] for j in others if j in kept and j in gone))
     return ChosenColumns(y, at, candidates, dropped)
+
+
+def numbers_the_rows(column: pd.Series[Any], name: str) -> bool:
+    """Whether a first column is an index that pandas saved without a name, or 0, 1, 2, ... or 1, 2, 3, ..."""
+    if _UNNAMED.fullmatch(name.strip()):
+        return True
+    if len(column) < FEWEST_NUMBERED or not is_plain(column.dtype):
+        return False
+    values = column.to_numpy()
+    return bool(values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values))))
+
+
+def about_numbers(name: str, done: str) -> Change:
+    """The remark on such a column: what was done, and how to choose from it."""
+    says = f"the first column, {quoted(name)}, numbers the rows and was {done} (--keep '/./' chooses from it, too)"
+    return Change("column", f"that numbers the rows, {done}", (name,), says)
 
 
 def _find(name: str, names: Sequence[str], option: str) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.tables.categories import labels_of
 from pairflip.tables.classes import column_labels
-from pairflip.tables.columns import visible_names
+from pairflip.tables.columns import numbers_the_rows, visible_names
 from pairflip.tables.errors import TableError, close_matches, noted, raise_all
 from pairflip.tables.kinds import as_numbers
 from pairflip.tables.matrices import Matrix
@@ -167,7 +167,7 @@ def read_new_rows(
     with naming_sheets(raw) if isinstance(raw, Raw) else nullcontext():
         _refuse_absent(needed, places, names, source)
         _refuse_twins(places, originals, names, known)
-    rows, index_at = _row_names(file, index, usual_index)
+    rows, index_at = _row_names(file, index, usual_index, {*wanted, *known, target})
     aim = None if target is None else _find(target, names)
     X = np.full((file.n_rows, len(places)), np.nan)
     problems: list[str] = []
@@ -222,8 +222,10 @@ def _refuse_twins(
             )
 
 
-def _row_names(file: _File, index: str | None, usual: str | None) -> tuple[list[str], int | None]:
-    """Names of the rows, and the column that they come from."""
+def _row_names(
+    file: _File, index: str | None, usual: str | None, used: set[str | None]
+) -> tuple[list[str], int | None]:
+    """Names of the rows, and the column that they come from; it is none of those in use."""
     at = None if index is None else _find(index, file.names)
     if index is not None and at is None:
         raise TableError(
@@ -232,9 +234,11 @@ def _row_names(file: _File, index: str | None, usual: str | None) -> tuple[list[
         )
     if at is None and usual is not None:
         at = _find(usual, file.names)
+    set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
+    if at is None and set_apart is None and isinstance(file.raw, Raw) and file.names[0] not in used:
+        at = 0 if numbers_the_rows(file.raw.frame[0], file.raw.names[0]) else None
     if at is not None:
         return file.texts(at), at
-    set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
     return set_apart or row_numbers(file.n_rows), None
 
 
