@@ -214,6 +214,7 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         [each.shape for each in fits.coefs] != [(*each, *several) for each in wanted]
         or [each.shape for each in fits.always_coefs] != [(folds, forced, *several)] * len(wanted)
         or fits.intercepts.shape != (len(wanted), folds, *several)
+        or not all(np.isfinite(each).all() for each in (*fits.coefs, *fits.always_coefs, fits.intercepts))
     ):
         raise ValueError("fold_fits do not fit the columns of the folds")
 
