@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.tables.errors import TableError, perhaps, refuse_damaged
+from pairflip.tables.errors import TableError, not_of_kind, perhaps, refuse_damaged
 from pairflip.tables.matrices import Matrix, from_archive
 from pairflip.tables.raw import MISSING_WORDS, Change, Raw
 from pairflip.text import listed, plural, quoted
@@ -31,7 +31,7 @@ def read_parquet(path: Path) -> Raw:
     """Read a Parquet file; an index that pandas saved with it names the rows."""
     _need("pyarrow", path, "a Parquet file")
     parquet = import_module("pyarrow.parquet")
-    with refuse_damaged(path, "a Parquet file"), path.open("rb") as handle:
+    with refuse_damaged(not_of_kind(path, "a Parquet file")), path.open("rb") as handle:
         # not pandas.read_parquet, which refuses two columns of one name
         return _from_arrow(parquet.ParquetFile(handle).read())
 
@@ -40,7 +40,7 @@ def read_arrow(path: Path) -> Raw:
     """Read a Feather or Arrow file, or an Arrow stream."""
     _need("pyarrow", path, "an Arrow file")
     ipc = import_module("pyarrow.ipc")
-    with refuse_damaged(path, "a Feather or Arrow file"), path.open("rb") as handle:
+    with refuse_damaged(not_of_kind(path, "a Feather or Arrow file")), path.open("rb") as handle:
         start = handle.read(6)
         handle.seek(0)
         if start.startswith(b"FEA1"):
@@ -57,7 +57,7 @@ def read_npz(path: Path) -> Raw | Matrix:
         f"{path.name!r} cannot be read as a NumPy archive of plain arrays; expected what "
         "np.savez(file, X=X, y=y, names=names) writes, without Python objects."
     )
-    with refuse_damaged(path, refusal=refusal), np.load(path, allow_pickle=False) as archive:
+    with refuse_damaged(refusal), np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files if key in ("X", "y", "names")}
         found = list(archive.files)
     if "X" not in arrays:
@@ -89,7 +89,7 @@ def read_excel(path: Path, sheet: str | None) -> Raw:
     _need("openpyxl", path, "an Excel workbook")
     import pandas as pd
 
-    with refuse_damaged(path, "an Excel workbook (.xlsx)"), pd.ExcelFile(path, engine="openpyxl") as book:
+    with refuse_damaged(not_of_kind(path, "an Excel workbook (.xlsx)")), pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
         if sheet is not None and sheet not in sheets:
             hint = perhaps(sheet, sheets, f"it has {listed(sheets)}.")

@@ -91,8 +91,8 @@ def raise_all(problems: Sequence[str]) -> None:
 
 
 @contextmanager
-def refuse_damaged(path: Path, kind: str = "", refusal: str | None = None) -> Iterator[None]:
-    """Turn whatever a library raises while it reads a damaged file into one sentence: `refusal`, or that of `kind`."""
+def refuse_damaged(refusal: str) -> Iterator[None]:
+    """Turn whatever a library raises while it reads a damaged file into this one sentence."""
     try:
         yield
     except (TableError, OSError):
@@ -100,10 +100,11 @@ def refuse_damaged(path: Path, kind: str = "", refusal: str | None = None) -> It
     except Exception as error:  # zip, XML, Arrow and NumPy have no common class of errors
         if isinstance(error, MemoryError) and not type(error).__module__.startswith("pyarrow"):
             raise
-        raise TableError(refusal or _not_of_kind(path, kind)) from None
+        raise TableError(refusal) from None
 
 
-def _not_of_kind(path: Path, kind: str) -> str:
+def not_of_kind(path: Path, kind: str) -> str:
+    """The sentence of a file that is not what its name says, from its first bytes."""
     with path.open("rb") as handle:
         head = handle.read(512)
     text = head.isascii() and b"\0" not in head and head.strip() != b""

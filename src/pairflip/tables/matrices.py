@@ -73,7 +73,7 @@ def read_npy(path: Path, target: str | None) -> Matrix:
 
 def _mapped(path: Path, what: str) -> NDArray[Any]:
     refusal = f"{path.name!r} cannot be read as a NumPy file of plain numbers; expected what np.save writes: {what}."
-    with refuse_damaged(path, refusal=refusal):
+    with refuse_damaged(refusal):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
         raise TableError(f"{path.name!r} does not hold one array of real numbers; expected {what}.")
