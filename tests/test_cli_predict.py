@@ -101,6 +101,10 @@ def test_no_damaged_result_is_a_bug(home, tmp_path):
                 done = invoke("predict", file, table)
                 assert done.exit_code in (0, 2), (before, last, other, done.stderr, done.exception)
     assert len(outcomes) > 200
+    file.write_text(json.dumps({**whole, "n_rows": 10**30}))
+    assert_refused(
+        invoke("predict", file, table), "result.json is damaged (table); expected what pairflip select wrote"
+    )
 
 
 def test_extra_and_reordered_columns_are_found_by_name_and_reported(home):

@@ -105,12 +105,11 @@ def saved_table(record: Mapping[str, Any], n_rows: int) -> dict[str, Any]:
         return {}
     whole = isinstance(table, dict) and isinstance(table.get("source"), str) and isinstance(table.get("target"), str)
     if whole:
-        rows, categories = table.get("row_names", [""] * n_rows), table.get("categories", {})
+        rows, categories = table.get("row_names"), table.get("categories", {})
         changes = [table.get(part, []) for part in ("dropped", "notes")]
         whole = (
-            _all(rows, str)
+            (rows is None or (_all(rows, str) and len(rows) == n_rows))
             and isinstance(table.get("index", ""), str)
-            and len(rows) == n_rows
             and all(_all(part, dict) and all(map(_is_change, part)) for part in changes)
             and isinstance(categories, dict)
             and _all(list(categories.values()), dict)
