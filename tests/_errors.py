@@ -3,13 +3,13 @@
 import pytest
 
 
-def sentence_of(kind, call):
+def sentence_of(kind, call, most=250):
     """The message of the error that `call` raises: one line that ends in a full stop, no chained traceback."""
     with pytest.raises(kind) as caught:
         call()
     message = str(caught.value)
     assert "\n" not in message
     assert message.endswith(".")
-    assert len(message) < 250
+    assert len(message) < most
     assert caught.value.__cause__ is None
     return message

@@ -10,8 +10,8 @@ X = np.array([[1, 2.5], [4, 5.5], [7, 9.5]])
 Y = np.array([3.0, 7.0, 9.0])
 
 
-def refusal(path, **options):
-    return sentence_of(TableError, lambda: read_table(path, **({"target": "y"} | options)))
+def refusal(path, most=250, **options):
+    return sentence_of(TableError, lambda: read_table(path, **({"target": "y"} | options)), most)
 
 
 def assert_is_the_table(table):

@@ -266,6 +266,7 @@ def test_files_of_version_0_1_are_answered(tmp_path):
     record = json.loads((tmp_path / "new.json").read_text())
     record["schema"] = 1
     record |= record.pop("criteria")
+    record["stability"] = record.pop("unchanged")
     for name in ("facts", "held_out_unit"):
         del record[name]
     for name, value in record.items():

@@ -107,6 +107,7 @@ BAD = {
     "unknown key": ('targt = "y"', "unknown key 'targt'; perhaps target"),
     "nothing like it": ("qqqqqq = 1", "unknown key 'qqqqqq'; expected some of data, target"),
     "no TOML": ("target: y", "is not a TOML file"),
+    "nested": (f"drop = {'[' * 5000}", "is not a TOML file"),
     "a table": ('[select]\ntarget = "y"', "unknown key 'select'"),
     "a table of a known name": ("[sizes]\na = 1", "[sizes]"),
     "no flag": ('drop-text = "yes"', 'drop-text = "yes"; expected true or false'),

@@ -38,6 +38,7 @@ def test_signs_are_named_one_by_one_by_expressions_or_for_all(table):
 
 BAD = {
     "no file": (["--column-groups", "none.csv"], "cannot be read"),
+    "too long": (["--column-groups", "long.csv"], "cannot be read (it is not a text table in UTF-8)"),
     "no such columns": (["--column-groups", "t.csv"], "does not have the columns column and group"),
     "unknown column": (["--column-groups", "unknown.csv"], "'zz'"),
     "overlap": (["--column-groups", "overlap.csv"], "groups that do not overlap"),
@@ -52,6 +53,7 @@ BAD = {
 @pytest.mark.parametrize(("options", "expected"), BAD.values(), ids=BAD)
 def test_bad_limits_are_one_sentence(table, tmp_path, options, expected):
     (tmp_path / "unknown.csv").write_text("column,group\na,first\nzz,first\n")
+    (tmp_path / "long.csv").write_text(f"column,group\n{'a' * 140_000},first\n")
     (tmp_path / "overlap.csv").write_text("column,group\na,first\na,second\n")
     assert_refused(invoke("select", "t.csv", "--target", "y", *options), expected)
     assert not (tmp_path / "t-pairflip").exists()

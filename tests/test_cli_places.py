@@ -3,12 +3,13 @@
 import csv
 import gzip
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from _cli import QUICK, assert_refused, invoke, small_table, tree, without_figures
+from _cli import QUICK, assert_refused, invoke, small_table, tree, without_figures, write_csv
 
 FIT = ["-t", "y", "-k", "2", *QUICK]
 SELECT = ["-t", "y", "--sizes", "1", *QUICK]
@@ -124,3 +125,45 @@ def test_a_merge_of_a_wrong_journal_writes_nothing(folder, untouched):
         assert not (folder / "all").exists()
     done = invoke(*base, "--journal", "all", "--merge", "right", "--json", "--quiet")
     assert json.loads(done.stdout)["settings"]["seed"] == 0
+
+
+FORMULAS = ["=1+1", "@SUM(a)", "-x", "+x", "\t=a", "\r=a", "-5", "+1.5e3", "plain"]
+
+
+def test_names_are_no_formulas_in_a_spreadsheet(folder):
+    """An apostrophe stands before what a spreadsheet would compute, and not before numbers."""
+    table = small_table(folder / "odd.csv", names=FORMULAS, target="=y")
+    out = ["--sizes", "9", "--stability", "0", "--out", "odd", *QUICK]
+    assert invoke("select", table, "-t", "=y", *out).exit_code == 0
+    for name, column in (("coefficients.csv", "column"), ("selection_counts.csv", "column")):
+        with open(folder / "odd" / name, newline="", encoding="utf-8") as file:
+            found = {row[column] for row in csv.DictReader(file) if row["size"] == "9"} - {""}
+        assert found == {*(f"'{name}" for name in FORMULAS[:6]), *FORMULAS[6:]}
+    assert json.loads((folder / "odd" / "result.json").read_text())["names"] == FORMULAS
+    write_csv(folder / "new.csv", ["id", *FORMULAS], [["=r", *range(9)], ["-7", *range(9)]])
+    told = invoke("predict", "odd", "new.csv", "--index", "id", "--size", "9", "--quiet")
+    assert [line.split(",")[0] for line in told.stdout.splitlines()] == ['"row"', '"\'=r"', '"-7"']
+
+
+def test_what_killed_runs_left_behind_is_removed(folder):
+    """Only what is ours, and nothing that a living run has locked."""
+    fcntl = pytest.importorskip("fcntl")
+    names = ["killed", "young", "foreign", "used"]
+    left = {name: folder / f".new.0000000{number}.part" for number, name in enumerate(names)}
+    for part in left.values():
+        part.mkdir()
+        (part / "curve.csv").write_text("half")
+    (left["foreign"] / "mine.txt").write_text("mine")
+    other = folder / ".another.00000000.part"
+    other.mkdir()
+    for part in (*left.values(), other):
+        if part != left["young"]:
+            os.utime(part, (0, 0))
+    handle = os.open(left["used"], os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        assert invoke("select", "small.csv", *SELECT, "--stability", "0", "--out", "new").exit_code == 0
+    finally:
+        os.close(handle)
+    kept = sorted(path.name for path in folder.glob(".*.part"))
+    assert kept == sorted([left["young"].name, left["foreign"].name, left["used"].name, other.name])

@@ -68,6 +68,47 @@ def test_a_result_file_will_do(home):
     assert predicted(home / "result" / "result.json", table) == predicted(home / "result", table)
 
 
+WRONG = ("text", None, True, -5, 10**30, 0.5, [], {"a": 1}, [[1], "a"], float("nan"))
+
+
+def places(value, at=()):
+    """Where the parts of a record are; of a list, the first one."""
+    yield at
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value[:1] if at else ()):
+        if isinstance(part, (dict, list)):
+            yield from places(part, (*at, key))
+        else:
+            yield (*at, key)
+
+
+def test_no_damaged_result_is_a_bug(home, tmp_path):
+    table, file = new_rows(home), tmp_path / "result.json"
+    whole = json.loads((home / "result" / "result.json").read_text())
+    unread = ("verdict", "stability_shown", "command", "run", "settings")
+    text, outcomes = json.dumps(whole), []
+    for number, (*before, last) in enumerate([at for at in places(whole) if at and at[0] not in unread]):
+        for other in ("shorter", WRONG[number % len(WRONG)]):
+            record = part = json.loads(text)
+            for key in before:
+                part = part[key]
+            part[last] = part[last][:-1] if other == "shorter" and isinstance(part[last], list) else other
+            file.write_text(json.dumps(record))
+            try:
+                SizeCurve.load(file)
+            except ValueError:
+                outcomes.append("refused")
+            else:
+                done = invoke("predict", file, table)
+                assert done.exit_code in (0, 2), (before, last, other, done.stderr, done.exception)
+                outcomes.append(done.exit_code)
+    assert min(map(outcomes.count, ("refused", 0, 2))) > 0
+    assert outcomes.count("refused") > 200
+    file.write_text(json.dumps({**whole, "n_rows": 10**30}))
+    assert_refused(
+        invoke("predict", file, table), "result.json is damaged (table); expected what pairflip select wrote"
+    )
+
+
 def test_extra_and_reordered_columns_are_found_by_name_and_reported(home):
     plain_lines, quiet = predicted(home / "result", new_rows(home))
     assert "order" not in quiet
@@ -297,3 +338,20 @@ def test_numpy_arrays_are_found_by_their_numbers(home, tmp_path, monkeypatch):
     wide, remarks = predicted(tmp_path / "r", tmp_path / "wide.npz")
     assert wide == lines
     assert "compared with 'y' in 30 rows" in remarks
+
+
+def test_the_column_that_named_the_rows_names_new_ones(tmp_path, monkeypatch):
+    """It need not begin with 1 there."""
+    without_figures(monkeypatch)
+    y, X = planted()
+    rows = [[i, *line] for i, line in enumerate(np.column_stack([y, X]).tolist())]
+    table = write_csv(tmp_path / "t.csv", ["sample", "y", *NAMES], rows)
+    quick = ["--sizes", "2", "--stability", "0", "--effort", "quick", "--out", tmp_path / "out"]
+    done = invoke("select", table, "-t", "y", *quick)
+    assert "the first column, 'sample', numbers the rows and was taken as their names" in plain(done.stderr)
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (record["names"], record["table"]["index"]) == (NAMES, "sample")
+    some = write_csv(tmp_path / "new.csv", ["sample", *NAMES], [[row[0], *row[2:]] for row in rows[7:10]])
+    lines, remarks = predicted(tmp_path / "out", some)
+    assert [line["row"] for line in lines] == ["7", "8", "9"]
+    assert "ignored" not in remarks

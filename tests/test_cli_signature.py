@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from _cli import invoke, plain
 from pairflip.cli import app
 from pairflip.cli.signature import Without, expanded
 
@@ -67,3 +68,10 @@ def test_an_option_whose_placeholder_is_its_name_in_capitals_is_named():
     # In an annotation the first name stands where a default would.
     unnamed = [each for each in options if not (each[2].param_decls or str(each[2].default).startswith("-"))]
     assert [(command, name) for command, name, each in unnamed if each.metavar == name.upper()] == []
+
+
+@pytest.mark.parametrize("command", [[], ["select"], ["predict"]])
+def test_flags_take_nothing_in_the_help(command):
+    text = plain(invoke(*command, "--help").stdout)
+    assert "--help" in text
+    assert "bool" not in text.lower()

@@ -129,6 +129,10 @@ def test_json_round_trip(found, tmp_path):
     assert np.isnan(again["pls"].rows[0].overlap)
     with pytest.raises(ValueError, match="not a pairflip comparison"):
         Comparison.from_json({"kind": "pairflip size curve"})
+    for text in ('{"kind": "pairflip comparison", "schema": 1}', "[" * 100_000, "{"):
+        (tmp_path / "damaged.json").write_text(text)
+        with pytest.raises(ValueError, match=r"is not what Comparison\.save wrote"):
+            Comparison.load(tmp_path / "damaged.json")
 
 
 class Breaks(RegressorMixin, BaseEstimator):

@@ -41,6 +41,10 @@ BAD_X = {
     "many NaN": (np.full((M, 9), np.nan), ["'x0', 'x1', 'x2', 'x3', 'x4' and 4 more", "90 values"]),
     "text": (text_in("bmi"), ["non-numeric", "'bmi'", "drop these columns or encode them"]),
     "two text columns": (text_in("bmi", "pressure"), ["'bmi', 'pressure'"]),
+    "text and NaN": (
+        text_in("bmi").replace(FRAME.iloc[0, 0], np.nan),
+        ["non-numeric values in column 'bmi'", f"besides, NaN or infinity in column {FRAME.columns[0]!r}"],
+    ),
     "only text": (np.full((M, 2), "a"), ["non-numeric", "'x0', 'x1'"]),
     "dates": (np.array([["2020-01-01"], ["2020-01-05"]], dtype="M8[D]"), ["dates or durations in column 'x0'"]),
     "one-dimensional": (GOOD_X[:, 0], ["X has shape (10,)", "(rows, columns)", "reshape(-1, 1)"]),

@@ -200,6 +200,12 @@ BAD_FILES = {
         damaged(lambda r: r.update(training_ranges=[{"means": [0], "scales": [1], "factor": [[1]], "limit": 1}] * 9)),
         "is not a complete size curve (training_ranges do not fit the columns of the sizes).",
     ),
+    "nested": (lambda path: path.write_text("[" * 100_000), "is not JSON"),
+    "NaN": (damaged(lambda r: r.update(cv_error=[float("nan")] * 3)), "is not JSON"),
+    "columns": (
+        damaged(lambda r: r.update(supports=[[-5] * len(each) for each in r["supports"]])),
+        "is not a complete size curve (supports has -5; expected 0 to 4).",
+    ),
     "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is not a complete size curve ("),
 }
 

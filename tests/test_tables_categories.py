@@ -68,7 +68,11 @@ def test_other_columns_are_refused(write, tmp_path):
 
 
 def test_the_error_about_text_names_the_option(write):
-    assert "read categories as 0 and 1 with --categories 'race', or leave them out" in refusal(write(TABLE))
+    says = refusal(write(TABLE))
+    assert "expected numbers: read categories as 0 and 1 with --categories 'race,site', or leave them out" in says
+    assert read_table(write(TABLE), "y", categories=["race,site"]).categories.keys() == {"race", "site"}
+    says = refusal(write(TABLE.replace("race", '"race, of all"')))
+    assert "--categories 'race, of all' --categories 'site'," in says
     path = write("who,race,y\nann,u,1\nbob,u,2\ncid,v,3\ndan,v,5\n")
     assert "take row names with --index 'who', read categories as 0 and 1 with --categories 'race'" in refusal(path)
     path = write("race,who,y\nu,ann,1\nu,bob,2\nv,cid,3\nv,dan,5\n")  # names are those that are all different

@@ -28,7 +28,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def refusal(read):
-    return lambda text, **options: sentence_of(TableError, lambda: read(text, **options))
+    return lambda text, most=250, **options: sentence_of(TableError, lambda: read(text, **options), most)
 
 
 def said(changes):
@@ -140,10 +140,25 @@ def test_many_bad_columns_make_one_short_sentence(refusal):
     header = ",".join([*names, "y"]) + "\n"
     for word in ("abc", "", "2020-01-01", "z" * 500):
         rows = "".join(",".join(["1"] * 10 + [word] * 40 + [str(i)]) + "\n" for i in range(3))
-        assert "40 columns" in refusal(header + rows)
+        says = refusal(header + rows, most=900)
+        assert "40 columns" in says
+        assert " and 20 more" in says
     rows = "1," * 10 + "," * 40 + "1\n" + "1," * 50 + "2\n" + "1," * 50 + "3\n"
-    assert "40 values missing" in refusal(header + rows)
-    assert "drop-rows" in refusal(header + rows.replace(",2\n", ",\n"))
+    assert "40 values missing" in refusal(header + rows, most=900)
+    assert "drop-rows" in refusal(header + rows.replace(",2\n", ",\n"), most=1100)
+
+
+def test_all_problems_are_told_at_once(refusal):
+    text = "t,u,v,a,b,c,void,y\np,r1,x y,1,,3,,1\nq,r2,x z,2,5,,,2\np,r1,x y,4,7,6,,x\nq,r2,x z,4,7,6,,\n"
+    says = refusal(text, most=900)
+    assert says.startswith("The table has 4 problems: (1) The target 'y' holds text (row 3: 'x'); expected")
+    assert "(2) 3 columns of the table hold text: 't', 'u', 'v' (row 1: 'p'); expected numbers: " in says
+    assert "(3) 1 column of the table without any value: 'void'; expected" in says
+    assert "(4) 2 values missing or infinite in 'b', 'c'; expected numbers: --missing drop-rows (keeps 2 of 4" in says
+    says = refusal(text.replace("x\nq", "3\nq"), drop_text=True, drop=["void"], most=900)
+    assert says.startswith(
+        "The table has 2 problems: (1) The target 'y' is missing or infinite in 1 row ('4'); expected"
+    )
 
 
 def test_constants_are_kept_and_noted(read, refusal):
@@ -255,7 +270,7 @@ def test_every_odd_column_is_named_with_its_kind(refusal):
     message = refusal(f"{header}\n{rows}", drop=["/t[5-9]|t../"])
     assert "6 columns are not numbers: 't0' (text), 't1' (text), 't2' (text), 't3' (text)" in message
     assert "'t4' (text), 'day' (dates); expected" in message
-    assert " more (row 1: 'x'); expected" in refusal(f"{header}\n{rows}")
+    assert "'t19' and 11 more (row 1: 'x'); expected" in refusal(f"{header}\n{rows}", most=900)
 
 
 @pytest.mark.parametrize(

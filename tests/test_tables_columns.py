@@ -3,8 +3,9 @@
 import pytest
 
 from _errors import sentence_of
-from pairflip.tables import TableError
+from pairflip.tables import TableError, read_table
 from pairflip.tables.columns import select, visible_names
+from pairflip.tables.new_rows import read_new_rows
 
 NAMES = ["id", "gene_1", "gene_2", "age", "Weight ", "y"]
 
@@ -45,6 +46,9 @@ def test_index():
         ({"drop": ["/y/", "id"]}, ["gene_1", "gene_2", "age", "Weight "]),
         ({"drop": ["/[a-z]_/"], "keep": ["/./"]}, ["id", "age", "Weight "]),
         ({"keep": ["Weight"]}, ["Weight "]),
+        ({"keep": ["gene_1,age, Weight"]}, ["gene_1", "age", "Weight "]),
+        ({"keep": ["/^gene_/,age", "id"], "drop": ["/_1/, /_2/"]}, ["id", "age"]),
+        ({"keep": ["/^gene_.{1,2}$/"]}, ["gene_1", "gene_2"]),
     ],
 )
 def test_keep_and_drop(options, left):
@@ -52,6 +56,14 @@ def test_keep_and_drop(options, left):
         assert chosen("y", **options) == left
     else:
         assert "matches no column" in refusal("y", **options)
+
+
+def test_commas_may_belong_to_a_name():
+    names = ["a", "b", "a,b", "y"]
+    assert select(names, "y", keep=["a,b"]).candidates == [2]
+    assert select(names, "y", keep=["b,a"]).candidates == [0, 1]
+    assert "--keep 'c' is not a column" in refusal("y", keep=["a,c"], names=names)
+    assert "--drop names the target 'y'" in refusal("y", drop=["a,y"], names=names)
 
 
 def test_what_was_left_out_is_said():
@@ -148,3 +160,41 @@ def test_many_columns_are_matched_quickly():
     selection = select(names, "x7", drop=["/9$/"], keep=names[:50_000], index="x8")
     assert len(selection.candidates) == 45_000 - 2
     assert "perhaps" in refusal("x1000000", names=names[:2000])
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("Unnamed: 0", ["7", "x", "y", "z", "w"]), ("id", list("01234")), ("nr", list("12345")), ("n", ["1.0", *"2345"])],
+)
+def test_running_numbers_are_names_of_the_rows(tmp_path, name, first):
+    path, rows = tmp_path / "t.csv", ["3,5,1", "2,9,4", "5,5,2", "8,1,0", "4,4,4"]
+    path.write_text("\n".join([f"{name},a,b,y", *(f"{n},{row}" for n, row in zip(first, rows, strict=True))]))
+    table = read_table(path, "y")
+    assert (table.names, table.index) == (["a", "b"], name)
+    assert [float(each) if "." in each else each for each in table.row_names] in (first, [1, 2, 3, 4, 5])
+    says = (
+        f"the first column, {name!r}, numbers the rows and was taken as their names (--keep '/./' chooses from it, too)"
+    )
+    assert [str(note) for note in table.notes] == [says]
+    assert read_table(path, "y", index="a").names == ["b"]
+    if name != "Unnamed: 0":  # which is text here
+        assert read_table(path, "y", keep=["/./"]).names == [name, "a", "b"]
+        assert read_table(path, "y", used=[name]).names == [name, "a", "b"]
+        assert read_table(path, name).target == name
+    assert read_table(path, "y", drop=[name]).row_names == list("12345")
+    rows = read_new_rows(path, ["a"], known=["a", "b"], target="y")
+    assert rows.row_names == table.row_names
+    assert rows.notes == []
+    assert read_new_rows(path, ["b"], known=["a", "b", name]).row_names == list("12345")
+
+
+def test_other_numbers_are_no_names(tmp_path):
+    for text in (
+        "a,b,y\n1,2,0\n2,4,3\n3,4,5\n",
+        "a,b,y\n1,2,0\n2,4,3\n3,4,5\n4,9,1\n6,9,2\n",
+        "a,y\n" + "\n".join(f"{n},{n % 3}" for n in range(9)),
+    ):  # too few rows, a gap, the only column
+        (tmp_path / "t.csv").write_text(text)
+        table = read_table(tmp_path / "t.csv", "y")
+        assert table.names[0] == "a"
+        assert table.notes == []

@@ -133,6 +133,8 @@ def test_separators_at_the_end_of_the_lines(write):
         ("\ufeff", "is empty"),
         ("a,b,y\n", "no rows"),
         ("a,b,y", "no rows"),
+        pytest.param(f"{'x' * 1_000_000},b,y\n1,2,3\n4,5,6\n", "a field of more than 131,072 characters", id="long"),
+        pytest.param(f'a,b,y\n1,2,3\n"{"x" * 140_000}",5,\n', "a field of more than 131,072", id="long field"),
         ("a,b,y\n1,2,3\n", "has 1 row below the header"),
         ("a,b,y\n1,2,3\n1,2,3,4\n", "4 fields in row 2 but 3 columns"),
         ("a,b,y\n1,2,3\n1,2\n4,5,6\n", "2 fields in row 2 but 3 columns"),

@@ -17,6 +17,7 @@ from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _NO_VALUES = ("NAType", "NaTType")  # of pandas
+_MANY = 20  # columns that a sentence names
 _POLARS_DATES = ("Date", "Datetime", "Duration", "Time")
 
 
@@ -96,9 +97,12 @@ def as_table(
         table = raw if wide and raw.dtype in (np.float32, np.float64) else np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError):
         bad = [j for j in range(n_columns) if not _is_numeric(raw[:, j])]
+        others = [j for j in range(n_columns) if j not in set(bad)]
+        gaps = [j for j in others if not np.isfinite(np.asarray(raw[:, j], dtype=np.float64)).all()]
+        besides = f" (besides, NaN or infinity in column {_show(labels, gaps, _MANY)})" if gaps else ""
         raise ValueError(
-            f"X holds text or other non-numeric values in column {_show(labels, bad)}; expected numbers only: "
-            "drop these columns or encode them."
+            f"X holds text or other non-numeric values in column {_show(labels, bad, _MANY)}; expected numbers only: "
+            f"drop these columns or encode them{besides}."
         ) from None
     lost = [np.count_nonzero(~np.isfinite(table[:, part]), axis=0) for part in column_blocks(n_rows, n_columns)]
     if any(each.any() for each in lost):

@@ -67,7 +67,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise KeyError("identity")
     except OSError:
         raise JournalError(f"{str(folder)!r} is not a journal (it has no readable {MANIFEST}).") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise JournalError(f"{str(folder / MANIFEST)!r} cannot be understood; name another journal folder.") from None
     if schema != SCHEMA:
         raise JournalError(

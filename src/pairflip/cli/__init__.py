@@ -21,6 +21,7 @@ from pairflip.cli.sample import sample
 from pairflip.cli.select import select
 from pairflip.cli.signature import expanded
 from pairflip.cli.theory import theory
+from pairflip.cli.usage import PlainCommand
 
 app = typer.Typer(
     cls=PlainGroup,
@@ -46,4 +47,4 @@ def main(
 
 
 for command in (select, fit, prove, posterior, sample, predict, compare, report, theory, reproduce, demo, doctor):
-    app.command()(expanded(command))
+    app.command(cls=PlainCommand)(expanded(command))

@@ -40,7 +40,7 @@ def read_config(path: Path, command: Any) -> dict[str, Any]:
         given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(f"--config {str(path)!r} cannot be read ({error.strerror}); expected a TOML file.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"--config {str(path)!r} is not a TOML file ({error}); expected lines like seed = 0."
         ) from None

@@ -51,15 +51,18 @@ class Loaded:
         import numpy as np
 
         from pairflip.problem import SubsetProblem
+        from pairflip.tables.columns import separate_names
         from pairflip.tables.errors import perhaps
         from pairflip.text import quoted
 
         table = self.table
-        wanted = model.always or []
+        wanted = separate_names(model.always or [], [*table.names, *table.categories])
         always = [column for name in wanted for column in table.categories.get(name, (name,))]
         for name in always:
             if name not in table.names:
                 hint = perhaps(name, table.names, "check the name.")
+                if name == table.index:
+                    hint = "it was taken as the names of the rows; add --keep '/./'."
                 raise ValueError(
                     f"--always {quoted(name)} is not a column to choose from; expected one of them: {hint}"
                 )
@@ -183,6 +186,7 @@ def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
         "thousands": options.thousands,
         "classes": fitted.loss is LossName.LOGISTIC,
         "categories": list(options.categories or ()),
+        "used": [name for name in (options.weights, fitted.offset, *split_names(options.target or "")) if name],
         **changes,
     }
     table = read_table(options.data, options.target, **settings)

@@ -20,7 +20,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pairflip.cli.usage import usage_sentence
+from pairflip.cli.usage import PlainFlags, usage_sentence
 from pairflip.interrupt import CODE, interrupted
 from pairflip.text import one_line
 
@@ -152,7 +152,7 @@ def _show_traceback() -> None:
         traceback.print_exc()
 
 
-class PlainGroup(TyperGroup):
+class PlainGroup(PlainFlags, TyperGroup):
     """The commands; bad usage is also one sentence, and `ctx.obj` is the list of arguments as typed."""
 
     def main(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EVERY_COLUMN = "all"
 """In place of a name, for signs."""
-_SIGN = "Column whose coefficient must not be {}; all: every column. Repeat for more."
+_SIGN = "Column whose coefficient must not be {}; all: every column. Several: a,b, or repeat."
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def read_groups(path: Path, table: Table) -> dict[str, list[str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or "it is not a text table in UTF-8"
         raise ValueError(
             f"--column-groups {str(path)!r} cannot be read ({why}); expected a .csv file with the columns column and "
             "group."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,15 +74,15 @@ def predict(
         if out is not None:
             _check_place(out, data, file, result.is_dir(), force)
         from pairflip.present.predicted_words import remarks_of
-        from pairflip.selection.curve_file import load_curve
+        from pairflip.selection.curve_file import load_record
 
-        curve = load_curve(file)
+        curve, record = load_record(file)
         if curve.targets is not None:
             raise ValueError(
                 f"the result has {len(curve.targets.names)} targets, and this command predicts one; expected a result "
                 "with one target, or in Python: SizeCurve.load(file).predict(rows)."
             )
-        known = _Known.of(json.loads(file.read_text(encoding="utf-8")))
+        known = _Known.of(record, curve.n_rows)
         how: dict[str, Any] = {"index": index, "usual_index": known.index, "categories": known.categories}
         how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
         found = _predicted(curve, known, data, size, None if no_interval else interval, not no_interval, how)
@@ -114,14 +113,13 @@ class _Known:
     categories: dict[str, dict[str, str]] | None = None
 
     @classmethod
-    def of(cls, record: dict[str, Any]) -> _Known:
-        texts: list[str | None] = []
-        for part, key in (("table", "target"), ("run", "index")):
-            found = record.get(part)
-            text = found.get(key) if isinstance(found, dict) else None
-            texts.append(text if isinstance(text, str) else None)
-        table = record.get("table")
-        return cls(texts[0], texts[1], table.get("categories") if isinstance(table, dict) else None)
+    def of(cls, record: dict[str, Any], n_rows: int) -> _Known:
+        from pairflip.cli.result_files import saved_table
+
+        table, run = saved_table(record, n_rows), record.get("run")
+        index = run.get("index") if isinstance(run, dict) else None
+        index = index if isinstance(index, str) else table.get("index")
+        return cls(table.get("target"), index, table.get("categories"))
 
 
 def _predicted(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,22 +26,16 @@ def report(saved: Saved, out: Out = None, force: o.ForceFile = False) -> None:
     Example: pairflip report data-pairflip
     """
     with plain_errors():
-        from pairflip.cli.result_files import write_page
-        from pairflip.selection.curve_file import load_curve
+        from pairflip.cli.result_files import saved_table, write_page
+        from pairflip.selection.curve_file import load_record
 
         file = result_file(saved)
         place = file.with_name("report.html") if out is None else out
         refuse_input(place, file, "the saved result")
-        curve = load_curve(file)
-        record = json.loads(file.read_text(encoding="utf-8"))
+        curve, record = load_record(file)
         if out is not None:
             refuse_existing(out, force)
-        page = write_page(curve, _known(record), place)
+        command = record.get("command")
+        known = {"table": saved_table(record, curve.n_rows), "command": command if isinstance(command, str) else None}
+        page = write_page(curve, known, place)
     typer.echo(f"Report: {visible(str(page))}")
-
-
-def _known(record: dict[str, Any]) -> dict[str, Any]:
-    """What select wrote in addition to the curve; a curve saved from Python has none of it."""
-    table = record.get("table")
-    whole = isinstance(table, dict) and {"source", "target"} <= table.keys()
-    return {"table": table if whole else {}, "command": record.get("command")}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairflip.cli.config import config_text, settings_comment
-from pairflip.cli.table_file import json_list
+from pairflip.cli.table_file import defused, json_list
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,42 @@ def table_record(table: Table) -> dict[str, Any]:
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
         **({"categories": table.categories} if table.categories else {}),
+        **({"index": table.index} if table.index is not None else {}),
     }
+
+
+def saved_table(record: Mapping[str, Any], n_rows: int) -> dict[str, Any]:
+    """What `table_record` wrote into result.json, checked; nothing where a curve was saved from Python."""
+    table = record.get("table")
+    if table is None:
+        return {}
+    whole = isinstance(table, dict) and isinstance(table.get("source"), str) and isinstance(table.get("target"), str)
+    if whole:
+        rows, categories = table.get("row_names"), table.get("categories", {})
+        changes = [table.get(part, []) for part in ("dropped", "notes")]
+        whole = (
+            (rows is None or (_all(rows, str) and len(rows) == n_rows))
+            and isinstance(table.get("index", ""), str)
+            and all(_all(part, dict) and all(map(_is_change, part)) for part in changes)
+            and isinstance(categories, dict)
+            and _all(list(categories.values()), dict)
+            and all(_all(list(levels.values()), str) for levels in categories.values())
+        )
+    if not whole:
+        raise ValueError("result.json is damaged (table); expected what pairflip select wrote: select again.")
+    return dict(table)
+
+
+def _all(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(each, kind) for each in values)
+
+
+def _is_change(item: dict[str, Any]) -> bool:
+    """Whether this is a `Change`, as JSON."""
+    texts = {name: value for name, value in item.items() if name != "names"}
+    return {"what", "why"} <= texts.keys() <= {"what", "why", "says"} and (
+        _all(list(texts.values()), str) and _all(item.get("names"), str)
+    )
 
 
 def write_files(result: Result, folder: Path) -> None:
@@ -259,5 +294,9 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Every text in quotes, so that commas, quotes and line ends in names come back as they were."""
+    """Every text in quotes, so that commas, quotes and line ends stay in their cell; see `defused` for formulas."""
+    frame = frame.rename(columns=defused)
+    for at, dtype in enumerate(frame.dtypes):
+        if dtype.kind == "O":
+            frame.isetitem(at, [defused(each) if isinstance(each, str) else each for each in frame.iloc[:, at]])
     frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n", errors="backslashreplace")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -46,6 +48,10 @@ SELECTION = FolderContents(
     ),
     "result.json",
 )
+
+
+_YOUNG = 2.0
+"""Seconds in which a temporary folder that was just made gets its lock."""
 
 
 def default_folder(data: Path | None, what: str = "pairflip") -> Path:
@@ -168,12 +174,15 @@ def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> 
     """
     _refuse_existing(out, force, contents)
     given, out = out, out.absolute()
+    _remove_left_behind(out, contents)
     part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
     older = part.with_suffix(".old")
     made = [folder for folder in out.parents if not folder.exists()]
+    lock: int | None = None
     try:
         with _plain_write_errors(given):
             part.mkdir(parents=True)
+            lock = _locked(part)
             yield part
             if out.exists():
                 os.rename(out, older)
@@ -189,7 +198,40 @@ def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> 
             with suppress(OSError):
                 folder.rmdir()
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
     shutil.rmtree(older, ignore_errors=True)
+
+
+def _remove_left_behind(out: Path, contents: FolderContents) -> None:
+    """Remove the temporary folders of earlier runs for `out` that were killed: nobody has them locked any more."""
+    ours = re.compile(rf"\.{re.escape(out.name[:100])}\.[0-9a-f]{{8}}\.part")
+    with suppress(OSError):
+        for part in out.parent.iterdir():
+            if not ours.fullmatch(part.name) or part.is_symlink() or not part.is_dir():
+                continue
+            names = {each.name for each in part.iterdir() if not each.name.startswith(".pairflip-")}
+            age = time.time() - part.stat().st_mtime
+            if names <= contents.files and age > _YOUNG and (lock := _locked(part)) is not None:
+                shutil.rmtree(part, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock on a folder, which ends with this process; None where it is taken, or where there are no such locks."""
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
 
 
 def _refuse_existing(out: Path, force: bool, contents: FolderContents) -> None:

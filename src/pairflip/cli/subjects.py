@@ -29,18 +29,20 @@ class TableOptions:
     ] = None
     drop: Annotated[
         Names,
-        in_table(metavar="NAME", help="Leave this column out; /^ab/ is a regular expression. Repeat for more."),
+        in_table(metavar="NAME", help="Leave this column out; /^ab/ is a regular expression. Several: a,b, or repeat."),
     ] = None
     keep: Annotated[
         Names,
-        in_table(metavar="NAME", help="Choose only from this column; /^ab/ is a regular expression. Repeat for more."),
+        in_table(
+            metavar="NAME", help="Choose only from this column; /^ab/ is a regular expression. Several: a,b, or repeat."
+        ),
     ] = None
     index: Annotated[str | None, in_table(metavar="NAME", help="Column of row names.")] = None
     drop_text: Annotated[bool, in_table("--drop-text", help="Leave columns of text and dates out.")] = False
     categories: Annotated[
         Names,
         in_table(metavar="NAME", help="Read the categories of this column as columns of 0 and 1, chosen together; "
-                 "/^ab/ is a regular expression. Repeat for more."),
+                 "/^ab/ is a regular expression. Several: a,b, or repeat."),
     ] = None  # fmt: skip
     missing: Annotated[o.Missing | None, in_table("--missing", help="What to leave out if values are missing.")] = None
     sheet: o.Sheet = None
@@ -63,7 +65,9 @@ class ModelOptions:
     center: Annotated[
         o.Center, in_model("--center", help="Intercept in every fold, means removed once, or no intercept.")
     ] = o.Center.FOLD
-    always: Annotated[Names, in_model(metavar="NAME", help="Column that is in every model. Repeat for more.")] = None
+    always: Annotated[
+        Names, in_model(metavar="NAME", help="Column that is in every model. Several: a,b, or repeat.")
+    ] = None
 
 
 @dataclass(frozen=True)

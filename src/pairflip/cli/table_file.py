@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 Cell = str | float | None
+_FORMULA = re.compile(r"[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def is_table_file(out: Path) -> bool:
@@ -68,9 +71,14 @@ def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]
     write_whole(out, text.encode("utf-8", "backslashreplace"), what)
 
 
+def defused(name: str) -> str:
+    """A name with an apostrophe before it where a spreadsheet would take it for a formula; numbers stay as they are."""
+    return f"'{name}" if _FORMULA.match(name) and not _NUMBER.fullmatch(name) else name
+
+
 def _cell(value: Cell) -> str:
     if isinstance(value, str):
-        return '"' + value.replace('"', '""') + '"'
+        return '"' + defused(value).replace('"', '""') + '"'
     if isinstance(value, int):
         return str(value).lower()  # true, false
     return "" if value is None or not math.isfinite(value) else repr(float(value))

@@ -14,6 +14,24 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from typer.core import TyperCommand
+
+
+class PlainFlags:
+    """A command whose help has nothing behind options that take no value, where Typer would write ``<bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options and arguments, as Click has them."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in found:
+            if getattr(each, "is_flag", False) and each.metavar is None:
+                each.metavar = ""
+        return found
+
+
+class PlainCommand(PlainFlags, TyperCommand):
+    """One of the commands."""
+
 
 def usage_sentence(error: Any) -> str | None:
     """One sentence about a value that cannot be used or is missing; None where the library's own words will do."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -201,7 +202,10 @@ class Comparison:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Comparison:
         """Read a comparison that `save` wrote."""
-        return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+        try:
+            return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise ValueError(f"{os.fspath(path)!r} is not what Comparison.save wrote; expected such a file.") from None
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw cv_error against size, all methods, on `ax` or in a new pyplot figure."""

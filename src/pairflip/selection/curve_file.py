@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.curve_parts import READERS, as_array
+from pairflip.selection.curve_parts import READERS, as_array, check_curve, numbers, whole_numbers
 from pairflip.selection.records import (
     AnnealCurves,
     FoldFits,
@@ -92,9 +92,9 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         elif field.name in _OPTIONAL:
             value = None if value is None else READERS[field.name](value)
         elif field.name in ("fold_supports", "supports"):
-            value = tuple(np.array(v, dtype=np.int64) for v in value)
+            value = tuple(whole_numbers(v) for v in value)
         elif field.name == "coefs":
-            value = tuple(np.array(v, dtype=float) for v in value)
+            value = tuple(numbers(v) for v in value)
         elif field.name == "criteria":
             value = {name: as_array(name, v) for name, v in value.items()}
         elif field.name == "notes":
@@ -114,6 +114,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     else:
         values["always_coefs"] = values["always_coefs"].reshape(shape[0], -1)
     curve = SizeCurve(**values)
+    check_curve(curve)
     _check_fold_fits(curve)
     _check_surfaces(curve)
     _check_ranges(curve)
@@ -140,18 +141,28 @@ def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
 
 def load_curve(path: str | os.PathLike[str]) -> SizeCurve:
     """Read a curve back, equal to what was saved."""
+    return load_record(path)[0]
+
+
+def load_record(path: str | os.PathLike[str]) -> tuple[SizeCurve, dict[str, Any]]:
+    """Read a curve back, and the record of its file, which may hold more."""
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be read ({error.strerror or error}).") from None
-    except ValueError:
+    except (ValueError, RecursionError):  # a file of a hundred thousand brackets
         raise ValueError(f"{os.fspath(path)!r} is not JSON; expected a file written by SizeCurve.save.") from None
     _check_kind(record)
     try:
-        return curve_from_json(record)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        return curve_from_json(record), record
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
-        raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({what}).") from None
+        raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({what[:120]}).") from None
+
+
+def _refuse_constant(word: str) -> None:
+    """JSON knows neither NaN nor Infinity, which Python's reader takes."""
+    raise ValueError(word)
 
 
 def _check_kind(record: Any) -> None:
@@ -205,6 +216,7 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         [each.shape for each in fits.coefs] != [(*each, *several) for each in wanted]
         or [each.shape for each in fits.always_coefs] != [(folds, forced, *several)] * len(wanted)
         or fits.intercepts.shape != (len(wanted), folds, *several)
+        or not all(np.isfinite(each).all() for each in (*fits.coefs, *fits.always_coefs, fits.intercepts))
     ):
         raise ValueError("fold_fits do not fit the columns of the folds")
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from pairflip.tables.errors import TableError, perhaps
+from pairflip.tables.errors import TableError, not_of_kind, perhaps, refuse_damaged
 from pairflip.tables.matrices import Matrix, from_archive
 from pairflip.tables.raw import MISSING_WORDS, Change, Raw
 from pairflip.text import listed, plural, quoted
@@ -30,44 +29,37 @@ def _need(package: str, path: Path, kind: str) -> Any:
 
 def read_parquet(path: Path) -> Raw:
     """Read a Parquet file; an index that pandas saved with it names the rows."""
-    arrow = _need("pyarrow", path, "a Parquet file")
+    _need("pyarrow", path, "a Parquet file")
     parquet = import_module("pyarrow.parquet")
-    try:
-        with path.open("rb") as handle:  # not pandas.read_parquet, which refuses two columns of one name
-            return _from_frame(parquet.ParquetFile(handle).read().to_pandas())
-    except (arrow.ArrowException, ValueError):
-        raise _unreadable(path, "a Parquet file") from None
+    with refuse_damaged(not_of_kind(path, "a Parquet file")), path.open("rb") as handle:
+        # not pandas.read_parquet, which refuses two columns of one name
+        return _from_arrow(parquet.ParquetFile(handle).read())
 
 
 def read_arrow(path: Path) -> Raw:
     """Read a Feather or Arrow file, or an Arrow stream."""
-    arrow = _need("pyarrow", path, "an Arrow file")
+    _need("pyarrow", path, "an Arrow file")
     ipc = import_module("pyarrow.ipc")
-    try:
-        with path.open("rb") as handle:
-            start = handle.read(6)
-            handle.seek(0)
-            if start.startswith(b"FEA1"):
-                return _from_frame(import_module("pyarrow.feather").read_feather(handle))
-            reader = ipc.open_file(handle) if start == b"ARROW1" else ipc.open_stream(handle)
-            return _from_frame(reader.read_all().to_pandas())
-    except (arrow.ArrowException, ValueError):
-        raise _unreadable(path, "a Feather or Arrow file") from None
+    with refuse_damaged(not_of_kind(path, "a Feather or Arrow file")), path.open("rb") as handle:
+        start = handle.read(6)
+        handle.seek(0)
+        if start.startswith(b"FEA1"):
+            return _from_arrow(import_module("pyarrow.feather").read_table(handle))
+        reader = ipc.open_file(handle) if start == b"ARROW1" else ipc.open_stream(handle)
+        return _from_arrow(reader.read_all())
 
 
 def read_npz(path: Path) -> Raw | Matrix:
     """Read a NumPy archive: ``X`` (M, N), ``y`` (M,) which becomes a column of that name, and perhaps ``names``."""
     import pandas as pd
 
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files if key in ("X", "y", "names")}
-            found = list(archive.files)
-    except (ValueError, EOFError, BadZipFile, AttributeError, TypeError):
-        raise TableError(
-            f"{path.name!r} cannot be read as a NumPy archive of plain arrays; expected what "
-            "np.savez(file, X=X, y=y, names=names) writes, without Python objects."
-        ) from None
+    refusal = (
+        f"{path.name!r} cannot be read as a NumPy archive of plain arrays; expected what "
+        "np.savez(file, X=X, y=y, names=names) writes, without Python objects."
+    )
+    with refuse_damaged(refusal), np.load(path, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files if key in ("X", "y", "names")}
+        found = list(archive.files)
     if "X" not in arrays:
         raise TableError(f"{path.name!r} holds {listed(found) or 'no arrays'}; expected an array X, and y and names.")
     X, y = arrays["X"], arrays.get("y")
@@ -97,11 +89,7 @@ def read_excel(path: Path, sheet: str | None) -> Raw:
     _need("openpyxl", path, "an Excel workbook")
     import pandas as pd
 
-    try:
-        book = pd.ExcelFile(path, engine="openpyxl")
-    except (ValueError, BadZipFile, KeyError, EOFError):
-        raise _unreadable(path, "an Excel workbook (.xlsx)") from None
-    with book:
+    with refuse_damaged(not_of_kind(path, "an Excel workbook (.xlsx)")), pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
         if sheet is not None and sheet not in sheets:
             hint = perhaps(sheet, sheets, f"it has {listed(sheets)}.")
@@ -132,6 +120,12 @@ def about_sheets(chosen: str, others: Sequence[str]) -> str:
     return f"sheet {quoted(chosen)} was read; {them} {verb} {listed(others)}: --sheet"
 
 
+def _from_arrow(table: Any) -> Raw:
+    """The columns of an Arrow table; damaged text is refused here and not where it is first looked at."""
+    table.validate(full=True)
+    return _from_frame(table.to_pandas())
+
+
 def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
     import pandas as pd
 
@@ -147,12 +141,3 @@ def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
         frame = frame.reset_index(drop=True)
     frame = frame.set_axis(range(frame.shape[1]), axis=1)
     return Raw(frame, names, rows, notes, index_name=called)
-
-
-def _unreadable(path: Path, kind: str) -> TableError:
-    with path.open("rb") as handle:
-        head = handle.read(512)
-    text = head.isascii() and b"\0" not in head and head.strip() != b""
-    found = "is empty" if not head else "is a text file" if text else "is damaged or something else"
-    fix = "rename it to .csv" if text else "check where it comes from"
-    return TableError(f"{path.name!r} {found}; expected {kind}, as its name says: {fix}.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.tables.errors import TableError
+from pairflip.tables.errors import MANY, TableError, raise_all
 from pairflip.tables.kinds import KINDS, as_numbers, describe, is_boolean, is_plain
 from pairflip.tables.marks import READINGS, Marks
 from pairflip.tables.odd import no_column_left, odd_columns, odd_target
@@ -147,14 +147,16 @@ def without_missing(
     if not (columns.any() or lost_y.any()):
         return X, y, names, row_names, []
     rows = lost.any(axis=1) | lost_y
+    problems: list[str] = []
     if lost_y.any() and missing != "drop-rows":
-        raise TableError(
+        problems.append(
             f"The target {quoted(target)} is missing or infinite in {plural(int(lost_y.sum()), 'row')} "
             f"({listed(_pick(row_names, lost_y))}); expected numbers: remove these rows with --missing drop-rows "
             f"(keeps {int((~rows).sum()):,} of {len(y):,})."
         )
     if missing is None:
-        raise _missing_values(lost, names, rows)
+        problems += _missing_values(lost, names, rows)
+    raise_all(problems)
     if missing == "drop-columns":
         if columns.all():
             raise TableError(
@@ -169,19 +171,26 @@ def without_missing(
     return X[~rows], y[~rows], names, _pick(row_names, ~rows), dropped
 
 
-def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> TableError:
+def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> list[str]:
+    """What is wrong with columns without any value, and with columns in which some are missing."""
     columns, empty = np.asarray(lost.any(axis=0)), np.asarray(lost.all(axis=0))
+    problems = []
     if empty.any():
-        return TableError(
-            f"{plural(int(empty.sum()), 'column')} of the table without any value: {listed(_pick(names, empty))}; "
-            "expected numbers: leave them out with --missing drop-columns or with --drop."
+        problems.append(
+            f"{plural(int(empty.sum()), 'column')} of the table without any value: "
+            f"{listed(_pick(names, empty), MANY)}; expected numbers: leave them out with --missing drop-columns or "
+            "with --drop."
         )
-    n_rows, n_columns = lost.shape
-    return TableError(
-        f"{plural(int(lost.sum()), 'value')} missing or infinite in {listed(_pick(names, columns), 2)}; "
-        f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {plural(n_rows, 'row')}) or "
-        f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,})."
-    )
+        rows = np.asarray(lost[:, ~empty].any(axis=1))
+    some = columns & ~empty
+    if some.any():
+        n_rows, n_columns = lost.shape
+        problems.append(
+            f"{plural(int(lost[:, some].sum()), 'value')} missing or infinite in {listed(_pick(names, some), MANY)}; "
+            f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {plural(n_rows, 'row')}) or "
+            f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,})."
+        )
+    return problems
 
 
 def _too_few_rows(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> TableError:

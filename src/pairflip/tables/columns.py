@@ -6,10 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pairflip.tables.errors import TableError, perhaps
+from pairflip.tables.kinds import is_plain
 from pairflip.tables.raw import Change, change
 from pairflip.text import listed, plural, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST_NUMBERED = 5
+"""Of fewer rows, 1, 2, 3 may be a measurement."""
+_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,7 @@ def select(
         )
     if isinstance(keep, str) or isinstance(drop, str):
         keep, drop = ([each] if isinstance(each, str) else each for each in (keep, drop))
-    keep, drop = list(keep), list(drop)
+    keep, drop = (separate_names(each, names) for each in (keep, drop))
     y = _find(target, names, "--target")
     at = None if index is None else _find(index, names, "--index")
     if at == y:
@@ -108,6 +119,22 @@ def select(
     dropped = change("column", "not among those to keep (--keep)", (names[j] for j in others if j not in kept))
     dropped += change("column", "left out as asked (--drop)", (names[j] for j in others if j in kept and j in gone))
     return ChosenColumns(y, at, candidates, dropped)
+
+
+def numbers_the_rows(column: pd.Series[Any], name: str) -> bool:
+    """Whether a first column is an index that pandas saved without a name, or 0, 1, 2, ... or 1, 2, 3, ..."""
+    if _UNNAMED.fullmatch(name.strip()):
+        return True
+    if len(column) < FEWEST_NUMBERED or not is_plain(column.dtype):
+        return False
+    values = column.to_numpy()
+    return bool(values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values))))
+
+
+def about_numbers(name: str, done: str) -> Change:
+    """The remark on such a column: what was done, and how to choose from it."""
+    says = f"the first column, {quoted(name)}, numbers the rows and was {done} (--keep '/./' chooses from it, too)"
+    return Change("column", f"that numbers the rows, {done}", (name,), says)
 
 
 def _find(name: str, names: Sequence[str], option: str) -> int:
@@ -146,14 +173,28 @@ def matching(wanted: Iterable[str], names: Sequence[str], option: str) -> set[in
     """
     found: set[int] = set()
     position = {name: j for j, name in enumerate(names)}
-    for each in wanted:
+    for each in separate_names(wanted, names):
         if each in position:
             found.add(position[each])
-        elif len(each) > 2 and each[0] == each[-1] == "/":
+        elif _is_expression(each):
             found |= _expression(each, names, option)
         else:
             found.add(_find(each, names, option))
     return found
+
+
+def separate_names(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Names and expressions one by one: ``a,b`` is two of them unless a column is called so, or it is an expression."""
+    found: list[str] = []
+    called = {name.strip() for name in names}
+    for each in wanted:
+        one = "," not in each or each.strip() in called or (_is_expression(each) and not re.search("/ *, */", each))
+        found += [each] if one else [part.strip() for part in each.split(",")]
+    return found
+
+
+def _is_expression(text: str) -> bool:
+    return len(text) > 2 and text[0] == text[-1] == "/"
 
 
 def _expression(written: str, names: Sequence[str], option: str) -> set[int]:

@@ -102,6 +102,8 @@ def find_layout(path: Path) -> Layout:
         cut = bool(text.read(1))
     forced = re.fullmatch(r"sep=(.)\s*", lines[0])
     separator, records = _separate(lines, forced[1] if forced else None, cut)
+    if not records:
+        raise unclosed(path) if "".join(lines).count('"') % 2 else too_long(path)
     at = next((i for i, record in enumerate(records) if record and not (forced and i == 0)), len(records))
     rows = [record for record in records[at + 1 :] if record]
     if not rows and "".join(lines).count('"') % 2:
@@ -158,6 +160,14 @@ def unclosed(path: Path) -> TableError:
     return TableError(
         f"{path.name!r} has a quotation mark that is never closed; expected them in pairs: "
         "look for a field that starts with one."
+    )
+
+
+def too_long(path: Path) -> TableError:
+    """The error of a field that is longer than the csv module of Python reads."""
+    return TableError(
+        f"{path.name!r} has a field of more than {csv.field_size_limit():,} characters; expected names of columns and "
+        "numbers, separated by commas, semicolons or tabs: shorten it, or check the separator and the line ends."
     )
 
 

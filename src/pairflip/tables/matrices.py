@@ -14,7 +14,7 @@ from pairflip.blocks import column_blocks
 from pairflip.least_squares import Floats
 from pairflip.tables.cleaning import without_missing
 from pairflip.tables.columns import select, visible_names
-from pairflip.tables.errors import TableError, shown_path
+from pairflip.tables.errors import TableError, refuse_damaged, shown_path
 from pairflip.tables.raw import Change
 from pairflip.text import plural, quoted, row_numbers
 
@@ -72,12 +72,9 @@ def read_npy(path: Path, target: str | None) -> Matrix:
 
 
 def _mapped(path: Path, what: str) -> NDArray[Any]:
-    try:
+    refusal = f"{path.name!r} cannot be read as a NumPy file of plain numbers; expected what np.save writes: {what}."
+    with refuse_damaged(refusal):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError):
-        raise TableError(
-            f"{path.name!r} cannot be read as a NumPy file of plain numbers; expected what np.save writes: {what}."
-        ) from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
         raise TableError(f"{path.name!r} does not hold one array of real numbers; expected {what}.")
     return np.asarray(array)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.tables.categories import labels_of
 from pairflip.tables.classes import column_labels
-from pairflip.tables.columns import visible_names
-from pairflip.tables.errors import TableError, close_matches
+from pairflip.tables.columns import numbers_the_rows, visible_names
+from pairflip.tables.errors import TableError, close_matches, noted, raise_all
 from pairflip.tables.kinds import as_numbers
 from pairflip.tables.matrices import Matrix
 from pairflip.tables.odd import odd_needed
@@ -167,14 +167,17 @@ def read_new_rows(
     with naming_sheets(raw) if isinstance(raw, Raw) else nullcontext():
         _refuse_absent(needed, places, names, source)
         _refuse_twins(places, originals, names, known)
-    rows, index_at = _row_names(file, index, usual_index)
+    rows, index_at = _row_names(file, index, usual_index, {*wanted, *known, target})
     aim = None if target is None else _find(target, names)
     X = np.full((file.n_rows, len(places)), np.nan)
+    problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
         if at is not None and name in made:
             X[:, j] = file.indicator(at, made[name][1][name])
         elif at is not None:
-            X[:, j] = file.column(at, name, "which the model needs")
+            with noted(problems):
+                X[:, j] = file.column(at, name, "which the model needs")
+    raise_all(problems)
     y, about_target = _target(file, aim) if classes is None or aim is None else (file.classes(aim, classes), [])
     others = (aim, index_at, *(_find(column, names) for column in categories or ()))
     notes = [*dropped, *_read_notes(file, places), *_columns(file, known, others), *about_target]
@@ -219,8 +222,10 @@ def _refuse_twins(
             )
 
 
-def _row_names(file: _File, index: str | None, usual: str | None) -> tuple[list[str], int | None]:
-    """Names of the rows, and the column that they come from."""
+def _row_names(
+    file: _File, index: str | None, usual: str | None, used: set[str | None]
+) -> tuple[list[str], int | None]:
+    """Names of the rows, and the column that they come from; it is none of those in use."""
     at = None if index is None else _find(index, file.names)
     if index is not None and at is None:
         raise TableError(
@@ -229,9 +234,11 @@ def _row_names(file: _File, index: str | None, usual: str | None) -> tuple[list[
         )
     if at is None and usual is not None:
         at = _find(usual, file.names)
+    set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
+    if at is None and set_apart is None and isinstance(file.raw, Raw) and file.names[0] not in used:
+        at = 0 if numbers_the_rows(file.raw.frame[0], file.raw.names[0]) else None
     if at is not None:
         return file.texts(at), at
-    set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
     return set_apart or row_numbers(file.n_rows), None
 
 

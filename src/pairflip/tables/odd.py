@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairflip.tables.classes import TWO, sorted_labels
-from pairflip.tables.errors import TableError
+from pairflip.tables.errors import MANY, TableError
 from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
 from pairflip.tables.marks import READINGS, Marks, both_readings, readings, simplest
 from pairflip.text import listed, numbered, plural, quoted
@@ -16,8 +16,6 @@ from pairflip.text import listed, numbered, plural, quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-LONGEST = 245  # characters of a sentence that is still read
-MANY = 20  # columns that are examined; a sentence shows fewer
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
@@ -99,7 +97,8 @@ def odd_columns(
             f"{index} takes row names, --drop-text leaves text out" if index else "--drop-text leaves text out"
         )
     elif words:
-        fixes.append(_about_words(len(bad), index, _categories(frame, words, names, marks)))
+        categories = _categories(frame, words, marks)
+        fixes.append(_about_words(len(bad), None if label in categories else index, [names[j] for j in categories]))
     end = f"; expected numbers: {'; '.join(fixes)}."
     if len(set(kinds.values())) == 1:
         row, value = _telling(frame[bad[0]], marks or READINGS[0])
@@ -110,7 +109,8 @@ def odd_columns(
     else:
         start = f"{plural(len(bad), 'column')} are not numbers: "
         shown = [f"{quoted(names[j])} ({kind})" for j, kind in kinds.items()]
-    return TableError(start + _as_many_as_fit(shown, len(bad), LONGEST - len(start) - len(end)) + end)
+    more = f" and {len(bad) - len(shown):,} more" if len(bad) > len(shown) else ""
+    return TableError(start + ", ".join(shown) + more + end)
 
 
 def no_column_left(
@@ -195,14 +195,14 @@ def _has_fractions(frame: pd.DataFrame) -> bool:
     return False
 
 
-def _categories(frame: pd.DataFrame, words: Sequence[int], names: Sequence[str], marks: Marks | None) -> str | None:
-    """The first column that can be read as categories."""
+def _categories(frame: pd.DataFrame, words: Sequence[int], marks: Marks | None) -> list[int]:
+    """The columns that can be read as categories."""
     from pairflip.tables.categories import may_be_categories
 
-    return next((quoted(names[j]) for j in words if may_be_categories(frame[j], marks)), None)
+    return [j for j in words if may_be_categories(frame[j], marks)]
 
 
-def _about_words(count: int, index: str | None, category: str | None) -> str:
+def _about_words(count: int, index: str | None, categories: Sequence[str]) -> str:
     """What to do about columns of text and dates.
 
     Parameters
@@ -211,13 +211,15 @@ def _about_words(count: int, index: str | None, category: str | None) -> str:
         How many they are.
     index : str or None
         The option that takes one of them as names of the rows.
-    category : str or None
-        One that can be read as categories.
+    categories : names
+        Those that can be read as categories.
     """
-    if category is not None:
+    if categories:
+        commas = any("," in name for name in categories)
+        shown = " --categories ".join(quoted(name, 1000) for name in (categories if commas else [",".join(categories)]))
         them = "it" if count == 1 else "them"
         names = f"take row names with {index}, " if index is not None and count > 1 else ""
-        return f"{names}read categories as 0 and 1 with --categories {category}, or leave {them} out with --drop-text"
+        return f"{names}read categories as 0 and 1 with --categories {shown}, or leave {them} out with --drop-text"
     if count == 1:
         leave_out = "leave it out with --drop-text, or encode it"
         return leave_out if index is None else f"take it as row names with {index}, or {leave_out}"
@@ -231,15 +233,3 @@ def _may_name_rows(column: pd.Series[Any], first: bool) -> bool:
     present = column[column.notna()]
     numbers = sum(is_number(value) for value in present.iloc[:FEW])
     return 2 * numbers < min(len(present), FEW) and (first or bool(present.is_unique))
-
-
-def _as_many_as_fit(shown: Iterable[str], count: int, room: int) -> str:
-    """The first of `count` things, at most `room` characters of them, and how many more there are."""
-    text = ""
-    some = 0
-    for each in shown:
-        longer = f"{text}, {each}" if text else each
-        if text and len(longer) + len(f" and {count:,} more") > room:
-            break
-        text, some = longer, some + 1
-    return text + (f" and {count - some:,} more" if some < count else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from pairflip.tables.binary_files import read_arrow, read_excel, read_npz, read_parquet
 from pairflip.tables.errors import TableError, perhaps, shown_path
+from pairflip.tables.layout import too_long
 from pairflip.tables.marks import Marks
 from pairflip.tables.matrices import Matrix, read_npy
 from pairflip.tables.raw import Raw
@@ -116,6 +118,8 @@ def _plain_file_errors(file: Path) -> Iterator[None]:
             f"{file.name!r} is not UTF-8 text (byte 0x{byte}); expected UTF-8: save it as 'CSV UTF-8', or convert it "
             "with iconv -f latin1 -t utf-8."
         ) from None
+    except csv.Error:
+        raise too_long(file) from None
     except (EOFError, zlib.error):
         raise TableError(f"{file.name!r} is cut off or damaged; expected a whole .gz file: copy it again.") from None
     except PermissionError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,16 @@ from pairflip.tables.binary_files import about_sheets
 from pairflip.tables.categories import Asked, check_present, find_categories, labels_of, one_by_one
 from pairflip.tables.classes import as_classes, column_labels
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
-from pairflip.tables.columns import ChosenColumns, select, visible_names
+from pairflip.tables.columns import (
+    ChosenColumns,
+    about_numbers,
+    numbers_the_rows,
+    select,
+    separate_names,
+    visible_names,
+)
 from pairflip.tables.dates import in_order
-from pairflip.tables.errors import TableError
+from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.matrices import Matrix, check_shape, choose, constant_columns
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
@@ -58,6 +65,8 @@ class Table:
         Columns that belong together: those that stand for the categories of one column of the file.
     categories : dict of levels by column
         Of each such column of the file, what its columns of 0 and 1 are called and which level each stands for.
+    index : str or None
+        The column that the names of the rows come from.
     """
 
     X: NDArray[Any]
@@ -72,6 +81,7 @@ class Table:
     classes: list[str] | None = None
     groups: dict[str, list[str]] = field(default_factory=dict)
     categories: dict[str, dict[str, str]] = field(default_factory=dict)
+    index: str | None = None
 
     @cached_property
     def hash(self) -> str:
@@ -93,6 +103,7 @@ def read_table(
     thousands: str | None = None,
     classes: bool = False,
     categories: Asked = (),
+    used: Iterable[str] = (),
 ) -> Table:
     """Read a table of candidates and a target.
 
@@ -121,13 +132,15 @@ def read_table(
         Decimal mark of a text table.
     thousands : {",", "."}, optional
         What stands between groups of three digits in a text table: ``1,499``, or ``1.499,5`` with ``decimal=","``.
-
     classes : bool
         Whether the target has labels of two classes, in words, numbers, or true and false.
     categories : list of str, or True
         Columns of categories (names, or expressions as in `drop`; True: all columns of text that can be), each of which
         becomes columns of 0 and 1 behind all others: ``race`` becomes ``race=a``, ``race=b``, ... They make up a group
         of ``Table.groups``. Categories are at least two and at most 20 different values, each in two rows or more.
+    used : list of str
+        Columns that stay what they are. A first column called ``Unnamed: 0``, or of 0, 1, 2, ... or 1, 2, 3, ...,
+        otherwise names the rows, or is left out where they have names; not if `keep` or `categories` have it.
 
     Raises
     ------
@@ -151,25 +164,45 @@ def read_table(
         if target is None and source.lower().endswith(".npz") and raw.names[0] == "y":
             target = "y"
         names, notes = visible_names(raw.names)
+        keep = [keep] if isinstance(keep, str) else list(keep)
         chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
+        asked = [*used, *(() if categories is True else [categories] if isinstance(categories, str) else categories)]
+        free = not keep and raw.row_names is None and names[0] not in separate_names(asked, names)
+        if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], raw.names[0]):
+            done = "taken as their names" if chosen.index is None else "left out"
+            notes.append(about_numbers(names[0], done))
+            chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
     labels: list[str] | None = None
-    if classes:
-        y, labels = as_classes(column_labels(raw.frame[chosen.target]), names[chosen.target])
-        target_notes = list[Change]()
-    else:
-        y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
+    y, target_notes, problems = np.zeros(n_rows), list[Change](), list[str]()
+    with noted(problems):
+        if classes:
+            y, labels = as_classes(column_labels(raw.frame[chosen.target]), names[chosen.target])
+        else:
+            y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
     named = chosen.index is not None or raw.row_names is not None
     kinds = find_categories(raw.frame, chosen.candidates, names, categories, raw.marks)
-    check_present(raw.frame, kinds, missing)
+    before = len(problems)
+    with noted(problems):
+        check_present(raw.frame, kinds, missing)
+    gaps_are_told = len(problems) > before
     others = [j for j in chosen.candidates if j not in kinds]
     X, left, text, candidate_notes = np.empty((n_rows, 0)), list[str](), list[Change](), list[Change]()
     if others or not kinds:
-        X, left, text, candidate_notes = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+        with noted(problems):
+            X, left, text, candidate_notes = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+        if not left:  # values may be missing in the columns of numbers, too
+            with suppress(TableError):
+                X, left, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
     for j, category in kinds.items():
-        X, left = np.hstack([X, category.indicators(labels_of(raw.frame[j]))]), [*left, *category.names]
+        indicators = category.indicators(labels_of(raw.frame[j]))
+        X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told else indicators])
+        left = [*left, *category.names]
         candidate_notes = [*candidate_notes, category.note]
     row_names = _row_names(raw, chosen.index)
-    X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
+    lost = list[Change]()
+    with noted(problems):
+        X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
+    raise_all(problems)
     if labels is None:
         _refuse_constant_target(y, names[chosen.target])
     else:  # rows that were left out may have taken a class with them
@@ -197,6 +230,7 @@ def read_table(
         classes=labels,
         groups={category.name: category.names for category in present},
         categories={each.name: dict(zip(each.names, each.levels, strict=True)) for each in present},
+        index=None if chosen.index is None else names[chosen.index],
     )
     return one_by_one(table) if classes else table
 
