@@ -175,7 +175,8 @@ def identical_rows(X: Floats, y: Floats) -> int:
 
 SHUFFLES = 199
 _MOST_STEPS = 6
-_LARGEST_SCORES = (30, 300)
+_ALIKE = 0.5  # correlation above which columns are averaged
+_MOST_AVERAGED = 5000  # columns: averages have a matrix of inner products of their own
 _BUDGET = 4e9  # multiplications
 _PRODUCTS_BYTES = 32 * 2**20
 _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cache
@@ -185,8 +186,9 @@ _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cach
 def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     """Fraction of targets (this one and `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
-    How remarkable: by what forward selection leaves of the target at each step, and, for signals that are spread over
-    many columns, by the sums of the `_LARGEST_SCORES` largest squared correlations.
+    How remarkable: by what forward selection leaves of the target at each step, among the columns, and among averages
+    of each column and those like it, which show a signal that clusters of columns share. The best rank counts, and it
+    is compared with the best ranks of the shuffled targets.
 
     Parameters
     ----------
@@ -207,15 +209,28 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     targets = np.stack([gram.target, *(rng.permutation(gram.target) for _ in range(SHUFFLES))])
     room = _CACHE_BYTES // (steps + 4) if gram.dense else _PRODUCTS_BYTES
     left, together = [], max(1, room // (8 * n))
+    together_way = gram.dense and gram.objective == "energy"
+    averages = _averages(gram) if together_way and n <= _MOST_AVERAGED and n * n * m <= _BUDGET else None
     for first in range(0, len(targets), together):
         part = targets[first : first + together]
         yy = np.einsum("tm,tm->t", part, part)
-        together_way = gram.dense and gram.objective == "energy"
-        b = gram.products(part)
-        spread = [yy / np.maximum(np.partition(b * b, n - m)[:, n - m :].sum(axis=1), 1e-300)
-                  for m in _LARGEST_SCORES if m < n]  # fmt: skip
-        left.append(np.column_stack([(_paths if together_way else _paths_by_rows)(gram, b, yy, steps), *spread]))
+        paths = [(_paths if together_way else _paths_by_rows)(gram, gram.products(part), yy, steps)]
+        if averages is not None:
+            paths.append(_paths(averages, averages.products(part), yy, steps))
+        left.append(np.hstack(paths))
     return _rank(np.concatenate(left))
+
+
+def _averages(gram: Gram) -> Gram | None:
+    """Each column averaged with those it is correlated with by more than `_ALIKE`; None where there are none."""
+    columns = gram.columns / np.maximum(np.linalg.norm(gram.columns, axis=1, keepdims=True), 1e-300)
+    alike = columns @ columns.T
+    alike[np.abs(alike) < _ALIKE] = 0.0
+    if np.count_nonzero(alike) <= 1.1 * len(columns):
+        return None
+    means = alike @ columns
+    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-300)
+    return Gram(means, gram.target, np.zeros(len(means)), np.arange(len(means)), dense=True)
 
 
 def _shuffled_rows(form: SeveralForm, steps: int, seed: int) -> float:

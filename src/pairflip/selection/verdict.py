@@ -101,9 +101,11 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
 def predicts(curve: SizeCurve) -> bool:
     """Whether some number of columns predicts clearly better than none, so that it may be called a finding.
 
-    Three conditions. Held-out errors are lower than without columns by more than a standard error of that difference.
-    Few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how often depends on
-    the table, and the shuffles know it. And the error is still lower once it is corrected for the choice of the size.
+    Three conditions. Few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how
+    often depends on the table, and the shuffles know it. Held-out errors are lower than without columns by more than a
+    standard error of that difference. And the error is still lower once it is corrected for the choice of the size. For
+    classes, a few rows with extreme probabilities must not decide: the log loss is lower, and the corrected AUC is
+    above one half.
     """
     best = curve.best_size
     if best == 0:
@@ -111,9 +113,11 @@ def predicts(curve: SizeCurve) -> bool:
     if 0 not in curve.sizes:  # a curve of version 0.1
         return r_squared(curve, best) > 0
     gain, error = difference(curve, 0, best)
-    if not (gain > CLEAR * error and curve.facts.get("p_value", 0.0) <= CHANCE):
+    if not (gain > (CLEAR * error if curve.classes is None else 0.0) and curve.facts.get("p_value", 0.0) <= CHANCE):
         return False
     corrected = curve.corrected
+    if corrected is not None and corrected.auc is not None:
+        return corrected.auc[0] > 0.5
     return corrected is None or corrected.error < min(float(curve.cv_error[curve.at(0)]), corrected.variance)
 
 
