@@ -196,8 +196,9 @@ class SelectionProgress:
         for task in self._tasks:
             chains[task.size] += task.last - task.first
         folds = len({task.fold for task in self._tasks})
-        text = expected_time(foreseen_seconds(self._work, chains, folds, threads) + following, threads)
-        if text is not None:
+        seconds = foreseen_seconds(self._work, chains, folds, threads)
+        text = expected_time(seconds + following, threads)
+        if text is not None and expected_time(seconds, threads) is not None:  # otherwise it ends before it is read
             self._say(text)
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:

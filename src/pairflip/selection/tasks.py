@@ -166,9 +166,15 @@ class Work:
                 yield size, fold
 
     def nanoseconds(self, size: int, chains: int, shaky: float = 0.0) -> float:
-        """Estimated time of a task on one core, by the cost model; `shaky` as in `kick_nanoseconds`.
+        """Estimated time of a task on one core, by the cost model.
 
-        Batches, and whether folds are solved, follow from that without `shaky`, which only readers are told.
+        Parameters
+        ----------
+        size, chains : int
+            What is searched.
+        shaky : float
+            Fraction of delicate supports, as in `kick_nanoseconds`. It is for what a reader is told: batches, and
+            whether folds are solved, must not depend on it.
         """
         if not self.selection.anneals:
             effort = self.fold_effort
