@@ -9,9 +9,11 @@ from _curves import make_curve
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.present.answer import answer_of
 from pairflip.present.cautions import named_heavy_row
+from pairflip.present.size_tables import explanation
 from pairflip.selection.facts import SHUFFLES, autocorrelation, identical_rows, shuffled_targets, table_facts
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import difference, held_out, predicts, r_squared, recommended_size, uncertain
+from pairflip.text import number, percent
 
 NAMES = list("abcdefghijklmnopqrstuvwxyz")
 
@@ -26,9 +28,9 @@ def test_noise_is_called_noise():
     answer = answer_of(curve)
     assert not answer.predicts
     assert (answer.size, answer.other_size, answer.mood) == (0, None, "nothing")
-    assert answer.text.startswith("Nothing here predicts better than the mean of the target does. Of sizes 1 to 3, ")
+    assert answer.text.startswith("No set of columns predicts the target better than its mean. Of sizes 1 to 3, ")
     assert "Do not rely on" in answer.text
-    assert str(curve).startswith("Nothing here predicts better than the mean")
+    assert str(curve).startswith("No set of columns predicts the target better than its mean.")
     assert answer.to_json(curve)["predicts"] is False
     assert answer.to_json(curve)["columns"] == []
 
@@ -108,7 +110,7 @@ def test_forced_columns_are_named():
     assert "with the forced columns alone" in answer_of(curve).text
     curve = select_size(SubsetProblem(X, X[:, 2] + rng.normal(size=40), names=NAMES[:8], always=["c"]), [1], chains=2)
     assert answer_of(curve).text.startswith(
-        "Nothing here predicts better than the columns that are always in the model"
+        "No set of columns predicts the target better than the columns that are always in the model"
     )
 
 
@@ -121,6 +123,32 @@ def test_an_uncertain_search_is_told():
     assert answer.mood == "not"
     assert any("The search is uncertain at" in text and "29 %" in text for text in answer.cautions)
     assert "29%?" in str(low)
+
+
+def test_the_limit_of_agreement_is_the_one_that_marks_sizes():
+    curve = make_curve(names=NAMES[:24], planted=4)
+    few = dataclasses.replace(curve, agreement=np.full(9, 0.55), chain_cv_error=curve.chain_cv_error[:, :2])
+    assert "55%?" in str(few)
+    assert "(? below 60 %: search uncertain)" in " ".join(str(few).split())
+    assert "; below 60 %, better columns may have been missed" in explanation(few)
+    assert "below 30 %" in explanation(curve)
+    one = dataclasses.replace(few, chain_cv_error=curve.chain_cv_error[:, :1])
+    assert "uncertain" not in str(one) + explanation(one)
+
+
+def test_the_table_says_where_the_answer_is_corrected():
+    curve = make_curve(names=NAMES[:24], planted=4)
+    here = held_out(curve, 4)
+    note = (
+        "The answer's numbers are corrected for the size having been chosen, those of this table are not: at 4 "
+        f"columns, the explained part of the variance is {percent(curve.chosen.r2[0])} in the answer and "
+        f"{percent(here.r2)} in this table, the RMSE {number(curve.chosen.rmse[0], 3)} and {number(here.rmse, 3)}."
+    )
+    assert note in " ".join(str(curve).split())
+    assert note in explanation(curve)
+    nothing = select_size(noise(), [1, 2], cv=5, chains=2)
+    assert nothing.chosen is None
+    assert "corrected" not in str(nothing) + explanation(nothing)
 
 
 def test_the_largest_size_tried_is_told():

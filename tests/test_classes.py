@@ -151,6 +151,10 @@ def test_the_answer_speaks_of_classes(curve):
     record = answer.to_json(curve)
     assert record["auc"] == curve.classes.auc[curve.at(2)]
     assert record["corrected"]["auc_interval"] == list(curve.chosen.auc[1:])
+    frame = curve.to_pandas()
+    assert frame["misclassified"].tolist() == curve.classes.misclassified.tolist()
+    assert frame["auc"].tolist() == curve.classes.auc.tolist()
+    assert {"rmse", "r2"}.isdisjoint(frame)
     assert "rmse" not in record
 
 
@@ -158,7 +162,7 @@ def test_the_figure_of_classes(curve):
     ax = plot_roc(curve)
     false, true = ax.get_lines()[-1].get_data()
     assert np.trapezoid(true, false) == pytest.approx(curve.classes.auc[curve.at(2)])
-    assert ax.get_xlabel() == "healthy called sick"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("false positive rate", "true positive rate")
     X, y = table("poisson")
     counts = select_size(SubsetProblem(X, y, loss="poisson"), [1], 3, effort="quick")
     with pytest.raises(ValueError, match="no classes"):
@@ -170,7 +174,7 @@ def test_noise_and_separation_are_told():
     noise = np.random.default_rng(1).random(M) < 0.5
     nothing = answer_of(select_size(SubsetProblem(X, noise, loss="logistic"), [1, 2], 5))
     assert nothing.size == 0
-    assert "shares of the classes" in nothing.text
+    assert "No set of columns predicts the class better than the class frequencies." in nothing.text
     apart = select_size(SubsetProblem(X, X[:, 1] > 0, loss="logistic", ridge=1e-5), [1, 2], 5)
     assert apart.facts["separated"] == [1, 2]
     assert apart.facts["separated_folds"] == {"1": 5, "2": 5}

@@ -83,7 +83,7 @@ def test_fit_and_counts_with_an_offset(folder):
 
 
 BAD = {
-    "words without a loss": (["-t", "sick"], "two classes with --loss logistic"),
+    "words without a loss": (["-t", "sick"], "select and fit take two classes with --loss logistic"),
     "many values": (["-t", "gene 1", "--drop", "sick", "--loss", "logistic"], "expected two classes"),
     "fractions": (["-t", "gene 1", "--drop", "sick", "--loss", "poisson"], "expected counts"),
     "an offset of numbers": (["-t", "gene 1", "--drop", "sick", "--offset", "log_time"], "--loss poisson only"),
@@ -101,6 +101,16 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(folder, options, words, tmp
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("command", ["posterior", "compare"])
+def test_commands_without_a_loss_advise_what_they_have(folder, command, tmp_path):
+    done = invoke(command, str(folder / "patients.csv"), "-t", "sick", "--out", str(tmp_path / "x"))
+    assert done.exit_code == 2
+    assert done.stderr.endswith(
+        "expected numbers: select and fit take two classes with --loss logistic, other commands numbers such as 0 and "
+        "1.\n"
+    )
 
 
 def test_numbers_are_classes_in_their_order(tmp_path):

@@ -284,7 +284,7 @@ def test_where_nothing_predicts_the_remark_says_so(home, monkeypatch):
     rng = np.random.default_rng(8)
     table = write_csv(home / "noise.csv", ["y", *NAMES], rng.normal(size=(24, 7)).tolist())
     done = invoke("select", table, "-t", "y", "--sizes", "1", "--cv", "4", "--out", home / "noise", "--quiet")
-    assert "Nothing here predicts" in done.stdout
+    assert "No set of columns predicts the target better" in done.stdout
     lines, remarks = predicted(home / "noise", table)
     assert len({line["prediction"] for line in lines}) == 1
     assert "every row gets the same number, since nothing in the result predicts better (--size K" in remarks

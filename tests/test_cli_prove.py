@@ -186,7 +186,7 @@ def test_without_enough_time_it_says_so_and_ends_well(folder):
     result = invoke("prove", "wide.csv", "-t", "y", "--k", "8", "--budget", "1s")
     assert result.exit_code == 0
     assert result.stdout.endswith(
-        "\nNo proof within the budget of 1 s: better sets may exist, and no bound better than zero can be given.\n"
+        "\nNo proof within the budget of 1 s: better sets may exist, and no bound better than zero can be\ngiven.\n"
     )
     assert "pairflip: looking at every one of 5.51e+13 sets takes about " in result.stderr
     assert result.stderr.endswith("more than the budget of 1 s; they can only be ruled out in groups.\n")

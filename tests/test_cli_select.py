@@ -3,6 +3,7 @@
 import csv
 import html.parser
 import json
+import os
 import re
 import resource
 import tomllib
@@ -25,6 +26,7 @@ from _cli import (
     write_csv,
 )
 from pairflip import SubsetProblem, select_size
+from pairflip.cli.shown import print_text
 from pairflip.selection import SizeCurve
 from pairflip.tables import read_table
 
@@ -51,6 +53,17 @@ def test_the_answer_comes_first_then_the_table_then_the_files(done):
         f"Tables, figures and settings: {folder / 'out'}",
     ]
     assert result.stderr == ""
+
+
+def test_sentences_are_wrapped_at_words(done, monkeypatch, capsys):
+    _, result = done
+    answer = result.stdout.partition("\n\n")[0].splitlines()
+    assert len(answer) > 3
+    assert all(80 < len(line) <= 100 for line in answer[:-1])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((30, 20)))
+    print_text("They explain about half of the variance.")
+    assert capsys.readouterr().out == "They explain about half of the\nvariance.\n"
 
 
 def test_the_result_folder_is_complete(done):

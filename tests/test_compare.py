@@ -12,10 +12,11 @@ from sklearn.preprocessing import StandardScaler
 
 from pairflip import Comparison, SubsetProblem, compare, select_size
 from pairflip.comparison import register_peer
-from pairflip.comparison.registry import PEERS
+from pairflip.comparison.registry import PEERS, chosen_peers
 from pairflip.present.compare_page import comparison_sheet, save_comparison_figures
 from pairflip.present.done import About
 from pairflip.selection.folds import as_folds
+from pairflip.selection.verdict import held_out
 
 M, N, SIZES = 40, 10, range(1, 5)
 
@@ -106,6 +107,26 @@ def test_an_estimator_of_the_user_is_fitted_as_by_hand(problem):
         errors += ((problem.y[rows] - model.predict(problem.X[rows])) ** 2).tolist()
     assert method.cv_error == pytest.approx(0.5 * np.mean(errors), rel=1e-12)
     assert not hasattr(pipeline[-1], "coef_")  # a clone was fitted
+
+
+@pytest.mark.parametrize("methods", [None, "quick, omp", ["quick", "omp"]])
+def test_methods_are_given_in_a_list_or_with_commas(problem, methods):
+    found = compare(problem, [1, 2], 4, methods=methods, peers=("omp", Ridge(2.0), Ridge(1.0)))
+    ours = "normal" if methods is None else "quick"
+    assert [method.name for method in found.methods] == [ours, "omp", "Ridge", "Ridge 2"]
+    assert len(found.finished) == 4
+    assert [peer.name for peer in chosen_peers(None, "omp,lasso")] == ["normal", "omp", "lasso"]
+
+
+def test_rmse_and_r2_stand_beside_cv_error(problem, found):
+    curve = select_size(problem, SIZES, 4, seed=3, effort="normal")
+    frame = found.to_pandas().query("method == 'normal'")
+    assert frame["rmse"].tolist() == pytest.approx([held_out(curve, k).rmse for k in SIZES])
+    assert frame["r2"].tolist() == pytest.approx([held_out(curve, k).r2 for k in SIZES])
+    best = found.summary_table().set_index("method").loc["normal"]
+    assert (best["rmse"], best["r2"]) == pytest.approx((held_out(curve, 2).rmse, held_out(curve, 2).r2))
+    (line,) = (line for line in str(found).splitlines() if line.startswith("pairflip, normal"))
+    assert f"{best['r2']:.2f}" in line.split()
 
 
 def test_differences_compare_rows_with_themselves(problem, found):
@@ -225,6 +246,8 @@ def test_a_registered_method_is_in_every_comparison(problem, monkeypatch):
     [
         ({"methods": ["opm"]}, r"'opm' is not a method \(--methods\); expected perhaps 'omp', of "),
         ({"methods": []}, "no method is named"),
+        ({"peers": 3}, "peers is a int; expected methods in a list"),
+        ({"peers": ["opm"]}, "'opm' is not a method"),
         ({"peers": {"a": 3}}, "the method 'a' is a int; expected a scikit-learn estimator"),
         ({"peers": {"a": Ridge}}, r"is the class Ridge; expected an instance of it, with \(\)"),
         ({"sizes": [11]}, "holds 11, but the table has 10 candidate columns"),

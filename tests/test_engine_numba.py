@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -14,6 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import WalkPlan
+from pairflip.engines import numba as numba_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.walk import advance
@@ -176,3 +178,16 @@ def test_code_just_compiled_and_code_loaded_give_the_same_bits(tmp_path):
     assert "compiling" in runs[0].stderr
     assert "compiling" not in runs[1].stderr
     assert runs[0].stdout == runs[1].stdout
+
+
+def test_what_is_compiled_is_named_once_with_its_seconds(tmp_path, monkeypatch, capsys):
+    def kernel(module, name):
+        return SimpleNamespace(
+            __module__=f"pairflip.engines.numba.{module}", __name__=name, stats=SimpleNamespace(cache_path=tmp_path)
+        )
+
+    monkeypatch.setattr(numba_engine, "_announced", set())
+    (tmp_path / "signed.walk_down-7.py311.nbi").touch()
+    for each in (kernel("grouped", "walk_down"), kernel("grouped", "walk_down"), kernel("signed", "walk_down")):
+        numba_engine.announce_compilation(each)
+    assert capsys.readouterr().err == "pairflip: compiling (first use of groups of columns, about 8 s) ...\n"

@@ -13,6 +13,7 @@ from pairflip import SizeCurve, SubsetProblem, anneal, select_size
 from pairflip.losses.grouped_held_out import HeldOutGroups
 from pairflip.present import write_report
 from pairflip.present.answer import answer_of
+from pairflip.present.group_words import kept
 from pairflip.present.numbers import count_map
 from pairflip.selection.curve_file import curve_to_json
 from pairflip.selection.folds import as_folds
@@ -147,6 +148,7 @@ def test_a_group_of_one_column_each_chooses_as_columns_do() -> None:
     np.testing.assert_array_equal(single.selection_counts, plain.selection_counts)
     np.testing.assert_allclose(single.bic, plain.bic, rtol=1e-9)
     np.testing.assert_allclose(single.ebic, plain.ebic, rtol=1e-9)
+    assert kept(single, 2) == "2 columns"
 
 
 def test_a_journal_is_resumed(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """The report in a real browser (Chromium or Chrome, if one is installed), driven by Playwright."""
 
 import dataclasses
+import io
 import shutil
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from _curves import ODD, make_curve, odd_problem, plain_names, unannealed
 from _older_curve import without_size_0
@@ -119,6 +121,23 @@ def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path)
     page.screenshot(path=tmp_path / "page.png", full_page=True)
     assert (tmp_path / "page.png").stat().st_size > 20_000
     page.context.close()
+
+
+def test_a_table_that_goes_on_has_a_shade_at_its_edge(browser, pages):
+    page = browser.open(pages["odd"], 390)
+    place = page.locator("#t-sizes").locator("..")
+    place.evaluate("each => each.scrollIntoView({block: 'center'})")
+
+    def edge():
+        """How bright the last pixels beside the size 0 are."""
+        box, row = place.bounding_box(), page.locator("#t-sizes tbody tr").first.bounding_box()
+        clip = {"x": box["x"] + box["width"] - 3, "y": row["y"] + 2, "width": 2, "height": 4}
+        return imread(io.BytesIO(page.screenshot(clip=clip)))[..., :3].mean()
+
+    assert place.evaluate("each => each.scrollWidth > each.clientWidth")
+    assert edge() < 0.9
+    place.evaluate("each => each.scrollLeft = each.scrollWidth")
+    assert edge() == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_search_for_overlaps_finds_one(browser, pages):

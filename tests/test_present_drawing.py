@@ -13,6 +13,7 @@ from _curves import make_curve, plain_names, unannealed
 from _errors import sentence_of
 from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal, figures
+from pairflip.present.registry import figures_of
 
 CURVE = make_curve()
 PLOTS = ["plot_size_curve", "plot_selection_counts", "plot_paths", "plot_anneal", "plot_predictions"]
@@ -122,6 +123,14 @@ def test_files_are_whole_readable_and_the_same_each_time(tmp_path):
     text = (tmp_path / "c" / "selection_counts.svg").read_text(encoding="utf-8")
     assert "$x_1$" in text, "a name is text, not a formula"
     assert "<script" not in text
+
+
+def test_a_curve_that_was_not_annealed_has_no_figure_of_that():
+    curve = CURVE
+    for at in range(CURVE.sizes.size):
+        curve = unannealed(curve, at)
+    assert "annealing" in [figure.name for figure in figures_of(CURVE)]
+    assert "annealing" not in [figure.name for figure in figures_of(curve)]
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):

@@ -151,7 +151,7 @@ def test_noise_under_rules_is_called_noise() -> None:
     curve = select_size(SubsetProblem(rng.normal(size=(40, 12)), rng.normal(size=40), min_distance=3), cv=5)
     assert curve.sizes[-1] == 4  # by default, as many as can stand together
     text = " ".join(str(curve).split())
-    assert "Nothing here predicts better than the mean" in text
+    assert "No set of columns predicts the target better than its mean" in text
     assert "No two columns are closer than 3" in text
 
 

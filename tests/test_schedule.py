@@ -50,6 +50,12 @@ def test_small_tables_get_a_least_number_of_flips():
     assert schedule.flips(1000).tolist() == [1000, 50_000]
 
 
+def test_a_long_schedule_is_described_in_a_line():
+    assert repr(Schedule.auto()) == (
+        "Schedule('auto', 82 betas from 3 to 1.46e+13 / energy of forward selection, 2 sweeps at each)"
+    )
+
+
 def test_a_schedule_is_a_frozen_value():
     schedule = Schedule(np.array([0.0, 1.0]), [2, 3])
     assert schedule == Schedule((0.0, 1.0), (2, 3))

@@ -12,7 +12,7 @@ from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
 from pairflip.present.answer import answer_of
-from pairflip.selection.verdict import sizes_by_repetition
+from pairflip.selection.verdict import held_out, sizes_by_repetition
 from pairflip.text import plural
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=5, sweeps=2, unit="greedy")
@@ -94,6 +94,8 @@ def test_pandas():
     frame = curve.to_pandas()
     assert frame["size"].tolist() == [0, 1, 2, 3]
     assert frame["cv_error"].tolist() == curve.cv_error.tolist()
+    assert frame["rmse"].to_numpy() == pytest.approx(np.sqrt(2 * curve.cv_error))
+    assert frame["r2"].tolist() == [held_out(curve, k).r2 for k in range(4)]
     assert frame.loc[frame["best"], "size"].tolist() == [curve.best_size]
     assert frame.loc[frame["one_se"], "size"].tolist() == [curve.one_se_size]
     assert frame["columns"][2] == curve.columns(2)

@@ -173,6 +173,11 @@ def test_counts_are_those_of_the_supports():
     low, high = found.spread(3, 3)
     values = found.coefs[1][found.supports[1] == 3]
     assert (low, high) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])))
+    stable = ", ".join(str(found.passing(size=size).size) for size in (2, 3))
+    assert repr(found) == (
+        "Stability(sizes=[2, 3], 20 random halves of the rows of at least 20 rows, 12 candidates, selected in 80 % of "
+        f"them or more: [{stable}])"
+    )
     assert found.bound(0.9, 3).worst_case == pytest.approx(9 / (0.8 * 12))
     assert "half-samples know 2, 3" in sentence_of(ValueError, lambda: found.at(7))
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 Advance = Callable[[int], None]
 
 _SHORT_S = 2.0
-_MODEL = 1.0, 3.0
-"""Real time divided by that of the cost model, lowest and highest: on ten tables 0.7 to 3.1, mostly about 2."""
+_MODEL = 0.65, 2.4
+"""Real time divided by that of the cost models, lowest and highest: on ten tables 0.7 to 1.7, mostly about 1.4."""
 
 
 def expected_time(seconds: float, threads: int) -> str | None:

@@ -104,17 +104,17 @@ def _write(found: Comparison, folder: Path, force: bool, command: str, about: di
 
 
 def _show(found: Comparison, folder: Path, as_json: bool, about: dict[str, str]) -> None:
-    from pairflip.cli.shown import print_json, print_rows
+    from pairflip.cli.shown import print_json, print_rows, print_text
     from pairflip.present.compare_words import HEADS, explanation, method_rows, sentence
     from pairflip.text import lower_heads, visible
 
     if as_json:
         print_json({**found.to_json(), "table": about})
         return
-    typer.echo(sentence(found))
+    print_text(sentence(found))
     typer.echo()
     print_rows(lower_heads(HEADS), method_rows(found))
     typer.echo()
-    typer.echo(explanation(found))
+    print_text(explanation(found))
     typer.echo(f"Page: {visible(str(folder / 'compare.html'))}")
     typer.echo(f"Tables and figures: {visible(str(folder))}")

@@ -153,7 +153,7 @@ def _heads(record: dict[str, Any]) -> list[str]:
 
 
 def _show(record: dict[str, Any], as_json: bool) -> None:
-    from pairflip.cli.shown import print_json, print_rows
+    from pairflip.cli.shown import print_json, print_rows, print_text
     from pairflip.text import short
 
     if as_json:
@@ -170,7 +170,7 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
         how = f"{how} (coefficients are log odds of {short(record['classes'][1])!r})"
     what = "group" if "groups" in record else "column"
     own = f" ({', '.join(map(short, record['groups']))})" if "groups" in record else ""
-    typer.echo(
+    print_text(
         f"The best {count} {what}{'s' * (count != 1)}{own} for {short(record['target'])}: {how}, "
         f"energy {record['energy']:.6g}; {record['agreement']:.0%} of {record['chains']} chains agree."
     )
@@ -183,6 +183,6 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
     print_rows((*map(short, _heads(record)), "column"), rows)
     if "proof" in record:
         typer.echo()
-        typer.echo(record["proof"]["sentence"])
+        print_text(record["proof"]["sentence"])
     if record["note"]:
-        typer.echo(f"Note: {record['note']}.")
+        print_text(f"Note: {record['note']}.")

@@ -13,7 +13,7 @@ from pairflip.cli.config import run_settings
 from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, typed
 from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
-from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
+from pairflip.cli.shown import print_answer, print_json, print_rows, print_text, print_written
 from pairflip.cli.signature import Without
 from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
 from pairflip.cli.table_file import json_list
@@ -185,7 +185,7 @@ def _print(found: Posterior, most: int) -> None:
     models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(found, most)]
     print_rows(["model", "columns"], models)
     typer.echo()
-    typer.echo(rate_words(found))
-    typer.echo(found.assumptions)
+    print_text(rate_words(found))
+    print_text(found.assumptions)
     if found.note:
-        typer.echo(f"Note: {found.note}.")
+        print_text(f"Note: {found.note}.")

@@ -142,7 +142,7 @@ def _write(proof: Proof, out: Path) -> None:
 
 
 def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
-    from pairflip.cli.shown import print_json, print_rows
+    from pairflip.cli.shown import print_json, print_rows, print_text
     from pairflip.present.proof import HEADS, best_rows, count_words, proof_record, proof_sentence
     from pairflip.text import lower_heads, short
 
@@ -153,7 +153,7 @@ def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
     print_rows(lower_heads(HEADS), best_rows(shown))
     typer.echo()
     if counts := count_words(proof):
-        typer.echo(counts)
-    typer.echo(proof_sentence(shown, budget))
+        print_text(counts)
+    print_text(proof_sentence(shown, budget))
     if proof.note not in ("", "interrupted", "not enough time"):  # these are in the sentence already
-        typer.echo(f"Note: {proof.note}.")
+        print_text(f"Note: {proof.note}.")

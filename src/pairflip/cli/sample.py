@@ -13,7 +13,7 @@ from pairflip.cli.config import run_settings
 from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, say, typed
 from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
-from pairflip.cli.shown import print_answer, print_json, print_rows, print_written
+from pairflip.cli.shown import print_answer, print_json, print_rows, print_text, print_written
 from pairflip.cli.signature import Without
 from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
 from pairflip.cli.table_file import Cell, is_table_file, json_list
@@ -165,10 +165,10 @@ def _print(found: Samples, most: int) -> None:
     sets = [[percent(share), ", ".join(map(short, names))] for names, share in found.most_probable(most)]
     print_rows(["set", "columns"], sets)
     typer.echo()
-    typer.echo(
+    print_text(
         f"Sets of {plural(found.k, 'column')}, each with probability proportional to exp(-beta E) at beta = "
         f"{found.betas[-1]:g}."
     )
-    typer.echo(rate_words(found))
+    print_text(rate_words(found))
     if found.note:
-        typer.echo(f"Note: {found.note}.")
+        print_text(f"Note: {found.note}.")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_STABILITY = 50  # docs/decisions/027-stability.md
+_WRITING_S = 3.5  # the page, figures and tables, on one core
 
 
 class StabilitySizes(StrEnum):
@@ -168,12 +169,14 @@ def _whole(
     problem: SubsetProblem, chosen: Selection, journal: Path | None, shards: list[Path], **run: Any
 ) -> SizeCurve:
     from pairflip.selection import merge_journals, select_size
+    from pairflip.selection.progress import followed_by
     from pairflip.selection.run import identify
 
     if shards:
         assert journal is not None
         merge_journals(journal, shards, identify(problem, chosen, engine=run["engine"], groups=run["groups"]))
-    return select_size(problem, chosen, journal=journal, **run)
+    with followed_by(_WRITING_S):
+        return select_size(problem, chosen, journal=journal, **run)
 
 
 def _probabilities(problem: SubsetProblem, run: RunOptions, journal: Path | None) -> Posterior:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +23,20 @@ if TYPE_CHECKING:
     from pairflip.selection import SizeCurve
 
 _PLAIN_WIDTH = 160  # of a table where there is no terminal
+_TEXT_WIDTH = 100  # of sentences, at most; longer lines are hard to read
 
 
 def print_json(record: Any) -> None:
     """One JSON document on standard output."""
     json.dump(record, sys.stdout, allow_nan=False)
     typer.echo()
+
+
+def print_text(text: str) -> None:
+    """Sentences, wrapped at words to the width of the terminal; to a fixed width where there is none."""
+    width = min(_TEXT_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _TEXT_WIDTH
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    typer.echo("\n".join(lines))
 
 
 def print_curve(curve: SizeCurve) -> None:
@@ -38,13 +48,13 @@ def print_curve(curve: SizeCurve) -> None:
     shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
     answer = answer_of(shown)
     for text in (answer.text, *answer.cautions):
-        typer.echo(text)
+        print_text(text)
         typer.echo()
     print_rows(header(shown), rows(shown))
     typer.echo()
-    typer.echo(legend(shown))
+    print_text(legend(shown))
     for note in curve.notes:
-        typer.echo(f"Note: {visible(note)}.")
+        print_text(f"Note: {visible(note)}.")
 
 
 def print_answer(answer: Iterable[Piece], doubts: Iterable[str]) -> None:
@@ -52,7 +62,7 @@ def print_answer(answer: Iterable[Piece], doubts: Iterable[str]) -> None:
     from pairflip.present.halves import plain
 
     for text in (plain(answer), *doubts):
-        typer.echo(text)
+        print_text(text)
         typer.echo()
 
 

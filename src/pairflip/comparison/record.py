@@ -118,6 +118,8 @@ class Comparison:
         Numbers of columns.
     without, without_se : float
         cv_error without columns (the mean alone, or the forced columns alone), and its standard error.
+    variance : float
+        Half the variance of the held-out targets, rows weighted: R2 is 1 - cv_error / variance.
     names : list of str
         Of the columns of the table.
     n_rows, n_folds : int
@@ -141,6 +143,12 @@ class Comparison:
     data_hash: str
     version: str
     interrupted: bool = False
+    variance: float = NAN
+
+    def rmse_and_r2(self, cv_error: float) -> dict[str, float]:
+        """Root mean square error and explained fraction of the variance of held-out rows, by name."""
+        r2 = 1.0 - cv_error / self.variance if self.variance > 0 else NAN
+        return {"rmse": float(np.sqrt(2.0 * cv_error)), "r2": float(r2)}
 
     def __getitem__(self, name: str) -> MethodResult:
         """A method by its name."""
@@ -161,7 +169,8 @@ class Comparison:
         import pandas as pd
 
         lines = [
-            {"method": method.name, **asdict(row), "chosen": row.size == method.chosen and np.isfinite(row.cv_error)}
+            {"method": method.name, "size": row.size, **self.rmse_and_r2(row.cv_error), **asdict(row)}
+            | {"chosen": row.size == method.chosen and np.isfinite(row.cv_error)}
             | {"columns": [self.names[j] for j in row.columns], "note": row.note or method.note}
             for method in self.methods
             for row in method.rows or (MethodSize(None),)
@@ -172,8 +181,12 @@ class Comparison:
         """One row for each method: chosen size, error there, its difference from ours, seconds."""
         import pandas as pd
 
-        wanted = ["name", "chosen", "cv_error", "cv_error_se", "difference", "difference_se", "seconds", "note"]
-        lines = [{name: getattr(method, name) for name in wanted} for method in self.methods]
+        wanted = ["cv_error", "cv_error_se", "difference", "difference_se", "seconds", "note"]
+        lines = [
+            {"name": method.name, "chosen": method.chosen, **self.rmse_and_r2(method.cv_error)}
+            | {name: getattr(method, name) for name in wanted}
+            for method in self.methods
+        ]
         return pd.DataFrame(lines).rename(columns={"name": "method"}).astype({"chosen": "Int64"})
 
     def to_json(self) -> dict[str, Any]:
@@ -244,6 +257,7 @@ def _plain(value: Any) -> Any:
 def _made(kind: Any, values: dict[str, Any]) -> Any:
     """A record of its fields; a float that is null in the file is NaN."""
     numbers = {field.name for field in fields(kind) if field.type == "float"}
+    values = {"variance": None, **values}  # comparisons of version 0.2 have none
     given = {field.name: values[field.name] for field in fields(kind)}
     if "columns" in given:
         given["columns"] = tuple(given["columns"])

@@ -7,6 +7,7 @@ it *fits* a model that predicts by itself, without sizes; or it is ours. To add 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -65,6 +66,8 @@ class Peer:
     lacking: Callable[[], str] = lambda: ""
 
 
+OURS = "normal"
+"""The method of ours that others stand beside where no other is named."""
 PEERS: dict[str, Peer] = {}
 """All methods by name, in the order in which they are run."""
 
@@ -113,21 +116,44 @@ def from_function(name: str, function: Callable[..., Any]) -> Peer:
     return Peer(name, name, "A function of the user's.", find=find)
 
 
-def chosen_peers(methods: Iterable[str] | str | None, more: Mapping[str, Any] | None) -> list[Peer]:
+def _names(given: Iterable[str] | str) -> list[str]:
+    """Names in a list, or in a text that separates them by commas."""
+    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else list(given)
+
+
+def _own_peers(more: Mapping[str, Any] | Sequence[Any] | str | None) -> tuple[dict[str, Any], list[str]]:
+    """Methods of the user's by name, those of a list called after their class or function; and names of others."""
+    if more is None or isinstance(more, (Mapping, str)):
+        return (dict(more), []) if isinstance(more, Mapping) else ({}, _names(more or ""))
+    if not isinstance(more, (list, tuple)):
+        raise TypeError(f"peers is a {type(more).__name__}; expected methods in a list, or {{'name': method}}.")
+    own: dict[str, Any] = {}
+    times: Counter[str] = Counter()
+    for each in (each for each in more if not isinstance(each, str)):
+        name = getattr(each, "name" if isinstance(each, Peer) else "__name__", type(each).__name__)
+        times[name] += 1
+        own[name if times[name] == 1 else f"{name} {times[name]}"] = each
+    return own, [each for each in more if isinstance(each, str)]
+
+
+def chosen_peers(
+    methods: Iterable[str] | str | None, more: Mapping[str, Any] | Sequence[Any] | str | None
+) -> list[Peer]:
     """The methods to run, in the order of the registry, then the user's own.
 
     Parameters
     ----------
     methods
-        Names; None: all of them.
+        Names, in a list or separated by commas; None: all of them.
     more
-        Estimators and functions by name, beside these.
+        Estimators and functions beside these, by name or in a list, where names of methods may stand, too.
     """
-    own = {name: as_peer(name, given) for name, given in (more or {}).items()}
+    given, named = _own_peers(more)
+    own = {name: as_peer(name, each) for name, each in given.items()}
     every = PEERS | own
-    if methods is None:
+    if methods is None and not named:
         return list(every.values())
-    names = [methods] if isinstance(methods, str) else list(methods)
+    names = [*_names([OURS] if methods is None else methods), *named]
     for name in names:
         if name not in every:
             near = get_close_matches(str(name), every, n=1)

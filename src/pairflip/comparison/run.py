@@ -32,7 +32,7 @@ def compare(
     cv: Any = DEFAULT_FOLDS,
     *,
     methods: Iterable[str] | str | None = None,
-    peers: Mapping[str, Any] | None = None,
+    peers: Mapping[str, Any] | Sequence[Any] | str | None = None,
     groups: ArrayLike | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -54,9 +54,12 @@ def compare(
     sizes, cv
         As in `select_size`; ten folds by default.
     methods
-        Names of the methods to run; None: all. ``"quick"``, ``"normal"`` and ``"thorough"`` are ours.
+        Names of the methods to run, in a list or separated by commas; None: all. ``"quick"``, ``"normal"`` and
+        ``"thorough"`` are ours.
     peers
-        More methods by name, see `register_peer`: ``{"mine": estimator}``.
+        More methods, see `register_peer`: by name, ``{"mine": estimator}``, or in a list, where they are called after
+        their class. Names of methods in the list are run beside `methods`, or beside ``"normal"`` alone where that is
+        None: ``peers=["omp", "lasso", Ridge()]``.
     groups
         Labels of rows that are left out together.
     seed
@@ -92,6 +95,7 @@ def compare(
         data_hash=problem.hash,
         version=pairflip.__version__,
         interrupted=interrupted,
+        variance=scorer.variance,
     )
 
 

@@ -30,6 +30,8 @@ class Scorer:
         self._judge = ground.problem.loss.held_out(ground.problem, ground.folds)
         self._weights, self._unit = ground.problem.sample_weight[ground.folds.row], ground.folds.unit
         self._learned = np.array([ground.problem.rows_present - left.size for left in ground.folds.left_out])
+        y = ground.problem.y[ground.folds.row]
+        self.variance = 0.5 * float(np.average((y - np.average(y, weights=self._weights)) ** 2, weights=self._weights))
         self.without = self._judge.without_columns()
         self.residuals: dict[str, Floats] = {}
 

@@ -181,13 +181,14 @@ def answer_of(curve: SizeCurve) -> Answer:
 
 def _nothing(curve: SizeCurve) -> Answer:
     """The answer where no set of columns predicts better than none."""
-    forced = curve.always.size > 0
-    than = "the columns that are always in the model do alone" if forced else "the mean of the target does"
-    if curve.targets is not None and not forced:
-        than = "the means of the targets do"
-    if curve.classes is not None and not forced:
-        than = "the shares of the classes do"
-    headline: tuple[Piece, ...] = ((f"Nothing here predicts better than {than}.", False),)
+    what, than = "target", "its mean"
+    if curve.classes is not None:
+        what, than = "class", "the class frequencies"
+    elif curve.targets is not None:
+        what, than = "targets", "their means"
+    if curve.always.size:
+        than = "the columns that are always in the model"
+    headline: tuple[Piece, ...] = ((f"No set of columns predicts the {what} better than {than}.", False),)
     tried = [int(k) for k in curve.sizes if k > 0]
     best = min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
     now = held_out(curve, best)

@@ -9,11 +9,22 @@ import numpy as np
 
 from pairflip.comparison.record import Comparison, MethodResult, MethodSize
 from pairflip.least_squares import Floats
-from pairflip.text import NOTHING, aligned, aligned_plus_minus, clean, lower_heads, number, percent, plural, plus_minus
+from pairflip.text import (
+    NOTHING,
+    aligned,
+    aligned_plus_minus,
+    clean,
+    lower_heads,
+    number,
+    percent,
+    plural,
+    plus_minus,
+    r2_text,
+)
 
 CLEAR = 2.0
 """A difference of more than so many standard errors is called clear."""
-HEADS = ("Method", "Columns", "cv_error", "Difference", "Train", "Shared", "CPU s", "Remarks")
+HEADS = ("Method", "Columns", "RMSE", "R2", "cv_error", "Difference", "Train", "Shared", "CPU s", "Remarks")
 _WIDTH = 110
 
 
@@ -95,7 +106,8 @@ def method_rows(found: Comparison) -> list[tuple[str, ...]]:
     """One line for each method, at the size it would choose."""
     methods = found.methods
     errors = aligned_plus_minus([m.cv_error for m in methods], [m.cv_error_se for m in methods])
-    beside = _differences(found)
+    rmse, r2 = ([found.rmse_and_r2(m.cv_error)[name] for m in methods] for name in ("rmse", "r2"))
+    rmse_cells, beside = aligned(rmse), _differences(found)
     shown = [shown_row(method) for method in methods]
     train = aligned((np.nan if row is None else row.energy_per_row for row in shown), 3)
     seconds = [number(method.seconds, 2) for method in methods]
@@ -103,6 +115,8 @@ def method_rows(found: Comparison) -> list[tuple[str, ...]]:
         (
             title_of(method),
             size_words(method).replace(" columns", "").replace(" column", "") if method in found.finished else NOTHING,
+            rmse_cells[at],
+            r2_text(r2[at]),
             errors[at],
             beside[at],
             train[at],
@@ -180,7 +194,8 @@ def explanation(found: Comparison) -> str:
     reference = reference_title(found)
     return (
         "Columns: the size with the lowest cv_error (half the mean squared error of held-out rows, ± one standard "
-        "error); methods without sizes: the columns they use. Difference: how much higher the error is than that of "
+        "error); methods without sizes: the columns they use. RMSE, R2: of held-out rows. "
+        "Difference: how much higher the error is than that of "
         f"{reference}, rows compared with themselves. Train: training error per row in the folds. Shared: how many of "
         f"the columns of {reference}, on all rows, it chose, too. CPU s: the search in all folds and on all rows, all "
         "sizes, one thread."

@@ -160,4 +160,5 @@ ANNEALING = PageFigure(
     shape=lambda curves, wide: (400.0, 330.0),
     follows=True,
     place="search",
+    applies=lambda curve: bool(np.isfinite(curve.annealing.energy).any()),
 )

@@ -26,9 +26,9 @@ def counted(curve: SizeCurve, size: int) -> str:
 
 
 def kept(curve: SizeCurve, size: int) -> str:
-    """``3 columns``, or ``3 groups (7 columns)``."""
-    own = curve.supports[curve.at(size)].size
-    return counted(curve, size) + (f" ({plural(own, 'column')})" if curve.groups is not None else "")
+    """``3 columns``, or ``3 groups (7 columns)`` where a group of several columns is among them."""
+    columns = plural(curve.supports[curve.at(size)].size, "column")
+    return columns if columns == plural(size, "column") else f"{counted(curve, size)} ({columns})"
 
 
 def units_of(curve: SizeCurve, size: int) -> list[int]:

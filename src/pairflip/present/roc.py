@@ -89,11 +89,10 @@ def plot_roc(curve: SizeCurve, ax: Axes | None = None, size: int | None = None) 
 
 
 def draw_roc(found: Apart, ax: Axes) -> None:
-    """Hits against false alarms; on the diagonal, chance."""
+    """True positive rate against false positive rate; on the diagonal, chance."""
     grid(ax)
     ax.axline((0.0, 0.0), slope=1, color=QUIET, linewidth=1)
     (line,) = ax.plot(found.false, found.true, color=COLOURS[0], linewidth=1.6, marker="o", markersize=2)
-    event, other = (shorten(found.labels[at], 20) for at in (1, 0))
     tell(
         line,
         "{0} of the event found, {1} of the others called so, too",
@@ -102,7 +101,7 @@ def draw_roc(found: Apart, ax: Axes) -> None:
     )
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
-    label_axes(ax, f"{other} called {event}", f"{event} found")
+    label_axes(ax, "false positive rate", "true positive rate")
 
 
 def draw_probabilities(found: Apart, ax: Axes) -> None:
@@ -135,9 +134,10 @@ def _caption(curve: SizeCurve, found: Apart) -> str:
     event = found.labels[1]
     return (
         "Each row was predicted by columns and coefficients chosen without it. Left: the fraction of "
-        f"“{event}” that is found against the fraction of the others that is called so, too, as the threshold falls; "
-        f"the area is {found.auc:.3f}, on the diagonal it is 0.5. Right: predicted probabilities of “{event}” by "
-        f"class; with the threshold at one half, {percent(found.wrong)} of the rows are wrong, and "
+        f"“{event}” that is found (true positive rate) against the fraction of the others that is called so, too "
+        f"(false positive rate), as the threshold falls; the area is {found.auc:.3f}, on the diagonal it is 0.5. "
+        f"Right: predicted probabilities of “{event}” by class; with the threshold at one half, "
+        f"{percent(found.wrong)} of the rows are wrong, and "
         f"{percent(curve.classes.majority)} if all are called the more frequent class."
     )
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.least_squares import Floats
+from pairflip.present.group_words import counted
 from pairflip.present.scores import error_cells, heads, share_cells, what_errors_are
-from pairflip.selection.verdict import baseline, recommended_size, single_rows, uncertain
-from pairflip.text import NOTHING, aligned, aligned_plus_minus, percent
+from pairflip.selection.verdict import baseline, held_out, least_agreement, recommended_size, single_rows, uncertain
+from pairflip.text import NOTHING, aligned, aligned_plus_minus, number, percent
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -47,11 +48,28 @@ class SizeRow:
 
 def explanation(curve: SizeCurve) -> str:
     """What the columns of the main table mean."""
+    limit = least_agreement(curve)
+    doubt = f"; below {percent(limit)}, better columns may have been missed, and the remark says “search uncertain”"
+    doubt = doubt if limit else ""
     return (
         f"Errors on held-out rows by size: {what_errors_are(curve)}. Unchanged: fraction of the folds "
         f"that selected exactly the columns of the final fit, so unchanged when {left_out(curve)} (noise can pass "
-        "this, too). Chains agree: fraction of the searches that reached the best set of their fold; where it is low, "
-        "better columns may have been missed, and the remark says “search uncertain”."
+        f"this, too). Chains agree: fraction of the searches that reached the best set of their fold{doubt}."
+        f"{correction_note(curve)}"
+    )
+
+
+def correction_note(curve: SizeCurve) -> str:
+    """Why the answer's numbers differ from those of the table of sizes; empty where they do not."""
+    if curve.chosen is None:
+        return ""
+    size, told = curve.chosen.size, curve.chosen
+    here = held_out(curve, size)
+    rmse = f", the RMSE {number(told.rmse[0], 3)} and {number(here.rmse, 3)}" if curve.loss.squared else ""
+    return (
+        " The answer's numbers are corrected for the size having been chosen, those of this table are not: at "
+        f"{counted(curve, size)}, the explained part of the {curve.loss.words.explained} is {percent(told.r2[0])} in "
+        f"the answer and {percent(here.r2)} in this table{rmse}."
     )
 
 

@@ -7,9 +7,10 @@ import textwrap
 from pairflip.present.answer import answer_of
 from pairflip.present.group_words import groups_shown, what_is_counted
 from pairflip.present.scores import error_cells, heads, share_cells
+from pairflip.present.size_tables import correction_note
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.verdict import baseline, held_out, uncertain
-from pairflip.text import aligned, aligned_plus_minus, clean
+from pairflip.selection.verdict import baseline, held_out, least_agreement, uncertain
+from pairflip.text import aligned, aligned_plus_minus, clean, percent
 
 _SHOWN_NAMES = 6
 _WIDTH = 110
@@ -31,11 +32,12 @@ def header(curve: SizeCurve) -> tuple[str, ...]:
 
 def legend(curve: SizeCurve) -> str:
     """What the columns of the table mean."""
-    error, share = heads(curve)
+    (error, share), limit = heads(curve), least_agreement(curve)
     return (
         f"* lowest cv_error ({curve.loss.words.cv_error}), + smallest size within one standard error of "
-        f"it; {share} and {error} on held-out rows; agree: chains that reached the best set of their fold (? below "
-        "30 %: search uncertain)."
+        f"it; {share} and {error} on held-out rows; agree: chains that reached the best set of their fold"
+        f"{f' (? below {percent(limit)}: search uncertain)' if limit else ''}."
+        f"{correction_note(curve)}"
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pairflip.engines.base import EPSILON, EQUAL, INFLATION
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba import announce_compilation
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.losses.several import SeveralForm
@@ -83,6 +84,7 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
         else:
             from pairflip.engines.numba.branching import branch
 
+        announce_compilation(branch)
         looked = np.zeros((len(nodes), 2))
 
         def one(at: int) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import EQUAL, NOTHING, Tick
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba import announce_compilation
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 from pairflip.losses.several import SeveralForm
@@ -122,11 +123,12 @@ def enumerate_supports(asked: Question) -> Lowest:
         return enumerate_several_supports(asked)
     if k == 1:
         return _single(asked)
+    from pairflip.engines.numba.enumeration import enumerate_from
+
+    announce_compilation(enumerate_from)
     room = Rooms(asked)
 
     def search(piece: range) -> bool:
-        from pairflip.engines.numba.enumeration import enumerate_from
-
         ends = piece.start, piece.stop
         G = _rows(gram, *ends) if k == 2 else gram.matrix
         with room.piece() as here:

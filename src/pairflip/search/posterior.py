@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pairflip.distinct import distinct_supports
 from pairflip.engines.blas import one_blas_thread
+from pairflip.engines.numba import announce_compilation
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys, check_seed
@@ -141,6 +142,7 @@ def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, beg
     """All models, those with the same smallest column together."""
     from pairflip.engines.numba.all_models import ModelSums, new_sums, visit_models
 
+    announce_compilation(visit_models)
     system, weight = _weighed(problem, prior)
     n, largest = int(problem.candidates.size), prior.largest
     parts = [(-1, 0), *((j, j + 1) for j in range(n))]
@@ -220,6 +222,7 @@ def _one_walk(system: Any, weight: Any, prior: ModelPrior, settings: dict[str, A
     """Models of one walk after every sweep: columns that are in (-1 behind them), energies, and accepted moves."""
     from pairflip.engines.numba.models import ModelState, begin_models, walk_models
 
+    announce_compilation(walk_models)
     sweeps, before, largest = settings["sweeps"], settings["burn_in"], prior.largest
     (key,) = chain_keys(settings["seed"], _EDGE, None, np.array([chain]))
     record, energies = np.full((sweeps, largest), -1, np.int32), np.zeros(sweeps)

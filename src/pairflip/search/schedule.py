@@ -2,16 +2,17 @@ r"""A schedule is a value: the list of (beta, sweeps) an annealing walks through
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Unit = Literal["absolute", "greedy"]
+_WRITTEN_OUT = 6  # temperatures that a representation names one by one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schedule:
     r"""Inverse temperatures and the sweeps spent at each.
 
@@ -57,6 +58,18 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.betas)
+
+    def __repr__(self) -> str:
+        if len(self) <= _WRITTEN_OUT:
+            given = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+            return f"Schedule({', '.join(given)})"
+        few, many = min(self.sweeps), max(self.sweeps)
+        sweeps = f"{few} to {many}" if few < many else str(few)
+        unit = " / energy of forward selection" if self.unit == "greedy" else ""
+        return (
+            f"Schedule({self.name!r}, {len(self)} betas from {self.betas[0]:.3g} to {self.betas[-1]:.3g}{unit}, "
+            f"{sweeps} sweeps at each)"
+        )
 
     @classmethod
     def paper(cls, beta0: float = 1e-8, r: float = 1.1, steps: int = 100, sweeps: int = 5) -> Schedule:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.numba import NumbaEngine, announce_compilation
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.losses.several import SeveralForm
 from pairflip.search.exhaustive import Lowest, Question, Rooms, run_pieces, whole_bound
@@ -60,11 +60,12 @@ def enumerate_several_supports(asked: Question) -> Lowest:
     n = form.n_columns
     if k == 1:
         return _single(asked)
+    from pairflip.engines.numba.several_enumeration import enumerate_several
+
+    announce_compilation(enumerate_several)
     room = SeveralRooms(asked)
 
     def search(piece: range) -> bool:
-        from pairflip.engines.numba.several_enumeration import enumerate_several
-
         with room.piece() as here:
             ends = piece.start, piece.stop
             return bool(enumerate_several(form.matrix, form.B, *here, form.yy, room.rounding, *ends, room.stop))

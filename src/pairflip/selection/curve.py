@@ -333,6 +333,7 @@ class SizeCurve:
         """Columns of the table of sizes, by name."""
         return {
             "size": self.sizes,
+            **self._held_out(),
             "cv_error": self.cv_error,
             "cv_error_se": self.cv_error_se,
             "energy_per_row": self.energy_per_row,
@@ -346,6 +347,16 @@ class SizeCurve:
             "columns": [self.columns(k) for k in self.sizes.tolist()],
             **({} if self.units is None else {"groups": [self.chosen_groups(k) for k in self.sizes.tolist()]}),
         }
+
+    def _held_out(self) -> dict[str, Any]:
+        """Errors of held-out rows (S,) in the words of the answer: RMSE and R2, or those of classes or counts."""
+        from pairflip.selection.verdict import held_out
+
+        now = [held_out(self, k) for k in self.sizes.tolist()]
+        errors = {"rmse": np.array([each.rmse for each in now])}
+        if self.classes is not None:
+            errors = {"misclassified": self.classes.misclassified, "auc": self.classes.auc}
+        return errors | {"r2" if self.loss.squared else "explained_deviance": np.array([each.r2 for each in now])}
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per size: errors, agreement, criteria, columns of the final fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,13 +22,42 @@ from pairflip.selection.halves import (
     supports_of,
 )
 from pairflip.selection.loop import Folder
-from pairflip.selection.null import NULL_FOLDER, null_check
-from pairflip.selection.progress import Show
+from pairflip.selection.null import NULL_FOLDER, PAIRS, null_check
+from pairflip.selection.progress import Show, foreseen_seconds
 from pairflip.selection.records import Inclusion, NullCheck
 from pairflip.selection.stability import Stability, check_room, summarize
-from pairflip.selection.tasks import Work
+from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.verdict import size_to_show
 from pairflip.selection.walks import TooFewColumns
+
+_ASSEMBLED_S = 0.5  # final fits, shuffled targets, corrected errors
+
+
+def seconds_after_grid(works: Sequence[Work], threads: int) -> float:
+    """Seconds, by the cost models, of all that a selection does after the searches of its first grid.
+
+    That is the grids of other ridges, half-samples, shuffled targets and outer folds, and what assembles a curve.
+
+    Parameters
+    ----------
+    works : sequence of Work
+        The grids, one for each ridge.
+    threads : int
+        That share the work.
+    """
+    work, chosen = works[0], works[0].selection
+    grids = len(works) - 1 + chosen.outer * len(works)
+    seconds = _ASSEMBLED_S * (1 + grids)
+    if grids:
+        chains = {k: work.chains * len(work.folds) + work.chains_of(k, ALL_ROWS) for k in work.sizes}
+        seconds += grids * foreseen_seconds(work, chains, 1 + len(work.folds), threads)
+    halves = 2 * chosen.stability + chosen.null * (2 * (chosen.stability or PAIRS) + 1)
+    if halves:
+        sizes = work.sizes if chosen.stability_at == "all" else work.sizes[len(work.sizes) // 2 :][:1]
+        for k in sizes:
+            half = half_work(work.problem, k, work.folds, seed=0, engine=work.engine, effort=chosen.effort)
+            seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
+    return seconds
 
 
 def look_further(

@@ -6,17 +6,21 @@ import math
 import os
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from multiprocessing import current_process
 from threading import current_thread, main_thread
 from typing import Any, Literal
 
 import numpy as np
 
+from pairflip.gram import Gram
 from pairflip.interrupt import interrupted
 from pairflip.jobs import workers
 from pairflip.progress import expected_time
+from pairflip.search.portfolio import is_delicate
 from pairflip.search.settle import first_best
 from pairflip.selection.journal import Found
 from pairflip.selection.many_folds import AnyOutcome
@@ -27,6 +31,52 @@ _BARS = "▁▂▃▄▅▆▇█"
 _SHOW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
 _LATE_SECONDS = 5.0  # what is done by then need not be shown
+_SUPPORTS = 8  # that tell how many are nearly dependent
+_following: ContextVar[float | None] = ContextVar("following", default=0.0)
+
+
+@contextmanager
+def followed_by(seconds: float | None) -> Iterator[None]:
+    """Within the block, the time that is told includes so many seconds of what comes after it.
+
+    None: no time is told, because one that was told before includes it.
+    """
+    before = _following.get()
+    token = _following.set(None if before is None or seconds is None else before + seconds)
+    try:
+        yield
+    finally:
+        _following.reset(token)
+
+
+def foreseen_seconds(work: Work, chains: Mapping[int, int], folds: int, threads: int) -> float:
+    """Seconds that searches take by the cost models.
+
+    Parameters
+    ----------
+    work : Work
+        The grid.
+    chains : mapping
+        How many chains there are of each size.
+    folds : int
+        How often the rows that are left are factorized before they are searched.
+    threads : int
+        That share the work.
+    """
+    problem, total, longest = work.problem, 0.0, 0.0
+    if problem.loss.quadratic:
+        total = float(folds) * problem.X.size * min(problem.X.shape)
+    for size, count in chains.items():
+        chain = work.nanoseconds(size, 1, delicate_part(problem.gram, size))
+        total, longest = total + count * chain, max(longest, chain)
+    return 1e-9 * max(total / threads, longest)
+
+
+def delicate_part(gram: Gram, size: int) -> float:
+    """Fraction of a few random supports whose flips only the columns can decide, which takes much longer."""
+    draw = np.random.default_rng(size)
+    supports = (np.sort(draw.permutation(gram.n_columns)[:size]) for _ in range(_SUPPORTS))
+    return float(np.mean([is_delicate(gram, support) for support in supports]))
 
 
 def check_show(show: Any) -> None:
@@ -152,13 +202,18 @@ class SelectionProgress:
 
     def _say_duration(self) -> None:
         """How long it may take, by the cost model, which knows the compiled engine on CPUs."""
-        if not self._tasks or self._n_jobs == 0 or self._work.engine not in ("auto", "numba"):
+        following = _following.get()
+        device = self._n_jobs == 0 or self._work.engine not in ("auto", "numba")
+        if not self._tasks or device or following is None:
             return
         threads = workers(self._n_jobs)
-        chain = [self._work.nanoseconds(task.size, 1) for task in self._tasks]
-        total = sum(ns * (task.last - task.first) for ns, task in zip(chain, self._tasks, strict=True))
-        text = expected_time(1e-9 * max(total / threads, *chain), threads)
-        if text is not None:
+        chains: Counter[int] = Counter()
+        for task in self._tasks:
+            chains[task.size] += task.last - task.first
+        folds = len({task.fold for task in self._tasks})
+        seconds = foreseen_seconds(self._work, chains, folds, threads)
+        text = expected_time(seconds + following, threads)
+        if text is not None and expected_time(seconds, threads) is not None:  # otherwise it ends before it is read
             self._say(text)
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:

@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 from numpy.typing import ArrayLike
 
 from pairflip.engines import Engine, get_engine
-from pairflip.jobs import check_jobs, local_threads, threads_beside_a_device
+from pairflip.jobs import check_jobs, local_threads, threads_beside_a_device, workers
 from pairflip.problem import SubsetProblem
 from pairflip.selection.assemble import assemble
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.further import look_further
+from pairflip.selection.further import look_further, seconds_after_grid
 from pairflip.selection.hands import Hands, choose_hands
 from pairflip.selection.loop import Folder, RunningJob, open_job, walk_jobs
 from pairflip.selection.outer import outer_error, outer_folds
-from pairflip.selection.progress import Show, check_show
+from pairflip.selection.progress import Show, check_show, followed_by
 from pairflip.selection.score import Scores, Scoring
 from pairflip.selection.settings import Selection, as_selection
 from pairflip.selection.shrinkage import ridges_for, with_surface
@@ -75,14 +75,16 @@ def select_size(
     if chosen.outer:
         outer_folds(problem, chosen, groups)  # what is wrong with them is said before anything is searched
     curves = []
-    for work in works:
-        ((_, curve),) = _choose([work], [journal], n_jobs, progress)
+    for number, work in enumerate(works):
+        with followed_by(None if number else seconds_after_grid(works, workers(n_jobs))):
+            ((_, curve),) = _choose([work], [journal], n_jobs, progress)
         curves.append(curve)
     work, curve = works[0], curves[0]
     if chosen.ridges:
         curve = with_surface(curves, chosen.ridges)
         work = works[chosen.ridges.index(curve.ridge)]
-    curve = look_further(work, curve, groups, journal, n_jobs, progress)
+    with followed_by(None):
+        curve = look_further(work, curve, groups, journal, n_jobs, progress)
     if not chosen.outer:
         return curve
 
@@ -91,7 +93,8 @@ def select_size(
         return select_size(part, how, journal=folder, groups=labels, **run)
 
     began = time.perf_counter()
-    outer = outer_error(problem, chosen, groups, None if journal is None else Path(journal), choose)
+    with followed_by(None):
+        outer = outer_error(problem, chosen, groups, None if journal is None else Path(journal), choose)
     return replace(curve, outer=outer, seconds=curve.seconds + time.perf_counter() - began)
 
 

@@ -36,7 +36,7 @@ from pairflip.selection.loop import Folder
 from pairflip.selection.pfer import FalseBound, false_bound
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
-from pairflip.text import plural
+from pairflip.text import percent, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ FEWEST_SPREAD = 10
 """The spread of a coefficient is told if its column was selected in at least so many half-samples."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stability:
     """What 2B half-samples selected, at some sizes (S).
 
@@ -85,6 +85,14 @@ class Stability:
     names: list[str]
     supports: tuple[Ints, ...]
     coefs: tuple[Floats, ...]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.sizes.tolist()))
+        stable = ", ".join(str(self.passing(size=int(k)).size) for k in self.sizes)
+        return (
+            f"Stability(sizes=[{sizes}], {2 * self.pairs} {self.how} of at least {self.rows} rows, "
+            f"{self.n_candidates} candidates, selected in {percent(THRESHOLD)} of them or more: [{stable}])"
+        )
 
     def at(self, size: int | None = None) -> int:
         """Index of a size in `sizes`; None if there is only one."""

@@ -16,7 +16,7 @@ from pairflip.least_squares import Floats
 from pairflip.selection.curve import SizeCurve
 
 UNCERTAIN = 0.3
-"""Where a smaller fraction of the chains reached the best set of their fold, the search is uncertain at that size."""
+"""Where a smaller fraction of many chains reached the best set of their fold, the search is uncertain at that size."""
 CLEAR = 1.0
 """How many standard errors the error must be lower than that of the mean for columns to be called predictive ..."""
 CHANCE = 0.05
@@ -203,14 +203,19 @@ def baseline(curve: SizeCurve) -> str:
     if curve.always.size:
         return "forced columns alone"
     if curve.classes is not None:
-        return "class shares alone"
+        return "class frequencies alone"
     return "mean alone" if curve.settings.get("center", "fold") is not None else "zero for every row"
 
 
-def uncertain(curve: SizeCurve, size: int) -> bool:
-    """Whether so few chains agree at this size that better columns may have been missed.
+def least_agreement(curve: SizeCurve) -> float:
+    """Fraction of the chains that must agree for a search to count as certain; 0 for one chain, which tells nothing.
 
-    The chain that reached the best set always agrees with itself, so of few chains more must agree; one tells nothing.
+    The chain that reached the best set always agrees with itself, so of few chains a larger fraction must agree.
     """
     chains = curve.chain_cv_error.shape[1]
-    return bool(chains > 1 and curve.agreement[curve.at(size)] < max(UNCERTAIN, 1.2 / chains))
+    return max(UNCERTAIN, 1.2 / chains) if chains > 1 else 0.0
+
+
+def uncertain(curve: SizeCurve, size: int) -> bool:
+    """Whether so few chains agree at this size that better columns may have been missed."""
+    return bool(curve.agreement[curve.at(size)] < least_agreement(curve))

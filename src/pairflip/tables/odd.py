@@ -37,7 +37,7 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
     if len(kinds) == TWO and describe(frame[at], marks or READINGS[0]) == "text":
         return TableError(
             f"The target {quoted(name)} holds text of two kinds ({quoted(kinds[0])} and {quoted(kinds[1])}); expected "
-            "numbers, or two classes with --loss logistic."
+            "numbers: select and fit take two classes with --loss logistic, other commands numbers such as 0 and 1."
         )
     return _odd(frame, at, f"The target {quoted(name)}", marks, "choose another --target or encode it")
 

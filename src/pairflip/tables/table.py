@@ -292,7 +292,7 @@ def _two_values(y: Floats, target: str) -> list[Change]:
         return []
     says = (
         f"the target {quoted(target)} has two values only, {values[0]:g} and {values[1]:g}; it is treated as a number, "
-        "so predictions are numbers and not classes (--loss logistic is for two classes)"
+        "so predictions are numbers and not classes (select and fit have --loss logistic for two classes)"
     )
     return [Change("target", "of two values, treated as a number", (target,), says)]
 

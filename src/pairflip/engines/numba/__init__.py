@@ -95,27 +95,29 @@ class NumbaEngine:
         if gram.objective == "several":
             from pairflip.engines.numba.several_search import first_kernel, several_path
 
-            _announce_compilation(first_kernel(gram))
+            announce_compilation(first_kernel(gram))
             return several_path(gram, largest, passes, tick)
         if gram.objective == "grouped":
             from pairflip.engines.numba.grouped import walk_down as first
             from pairflip.engines.numba.grouped_search import grouped_path
 
-            _announce_compilation(first)
+            announce_compilation(first)
             return grouped_path(gram, largest, passes, tick)
         if gram.objective == "signed":
             from pairflip.engines.numba.signed import walk_down as with_signs
             from pairflip.engines.numba.signed_search import signed_path
 
-            _announce_compilation(with_signs)
+            announce_compilation(with_signs)
             return signed_path(gram, largest, passes, tick)
         from pairflip.engines.numba.path import advance_path
         from pairflip.engines.numba.searching import Searcher
 
-        _announce_compilation(advance_path)
+        announce_compilation(advance_path)
         if gram.objective == "deviance":
+            from pairflip.engines.numba.deviance import search
             from pairflip.engines.numba.deviance_search import deviance_path
 
+            announce_compilation(search)
             guesses, _ = self.path(gram.working, min(largest, gram.n_columns), tick=tick)
             return deviance_path(gram, largest, guesses, passes > 2, tick)
         with one_blas_thread():
@@ -151,7 +153,7 @@ class NumbaEngine:
             from pairflip.engines.numba.several_search import walk_several as walk
 
             first = first_kernel(gram)
-        _announce_compilation(first)
+        announce_compilation(first)
         stop: list[bool] = []
 
         def go_on(done: int) -> None:
@@ -166,7 +168,7 @@ class NumbaEngine:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
         from pairflip.engines.numba.replicas import advance_ladder, walk_ladder
 
-        _announce_compilation(advance_ladder)
+        announce_compilation(advance_ladder)
         gram.matrix if gram.dense else None  # noqa: B018 - formed before there are threads
         table_cost = table_nanoseconds(gram, plan.k) / flip_nanoseconds(gram, plan.k)
         table, found = (table_cost, int(max(_WINDOW, 2.0 * table_cost))), dict[int, LadderResult]()
@@ -195,7 +197,7 @@ class NumbaEngine:
 
         descent = plan.descent
         assert descent is not None
-        _announce_compilation(advance_chain)
+        announce_compilation(advance_chain)
         stop: list[bool] = []
 
         def go_on(scans: int) -> None:
@@ -221,7 +223,7 @@ class NumbaEngine:
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
-        _announce_compilation(kernel_of(gram.objective))
+        announce_compilation(kernel_of(gram.objective))
         shape = plan.chains, plan.betas.size
         result = WalkResult(
             energy=np.zeros(shape),
@@ -276,7 +278,7 @@ class NumbaEngine:
             status, flips = advance(system, chain, clocks, plan, output, budget)
             if status == TO_BE_JUDGED:
                 if judging is None:
-                    _announce_compilation(judge)
+                    announce_compilation(judge)
                     judging = for_judging(gram, k)
                 shared = Memory(chain.order, chain.best, chain.slot, chain.position, chain.uniform)
                 status, more = judge(*judging, shared, clocks, plan, output, gram.yy, budget)
@@ -359,26 +361,44 @@ def table_nanoseconds(gram: Gram, k: int) -> float:
 
 elsewhere: list[Popen[bytes]] = []
 """Processes that compile kernels for this one, which waits for them where it needs one."""
+_FIRST_USES = {
+    "path": ("the default search", 25),
+    "kicks": ("the default search", 25),
+    "enumeration": ("proofs", 10),
+    "branching": ("proofs by branches", 5),
+    "several_enumeration": ("proofs with several targets", 10),
+    "several_branching": ("proofs by branches", 10),
+    "deviance": ("classes and counts", 10),
+    "several": ("several targets", 10),
+    "ruled": ("rules about columns", 35),
+    "grouped": ("groups of columns", 8),
+    "signed": ("signs of coefficients", 15),
+    "walk": ("annealing", 20),
+    "loo": ("annealing of the leave-one-out error", 40),
+    "several_chain": ("annealing with several targets", 25),
+    "replicas": ("tempering", 20),
+    "models": ("the posterior", 5),
+    "all_models": ("the posterior", 5),
+    "delicate": ("nearly dependent columns", 10),
+    "several_delicate": ("nearly dependent columns", 10),
+}
+"""What the kernels of a module are for, and seconds of compiling them on an idle core of 2.6 GHz."""
 _announced: set[str] = set()
 _announcing = Lock()
 
 
-def _announce_compilation(kernel: Any) -> None:
-    """Say on standard error, once, why the first fit after an installation takes long; wait where others compile."""
+def announce_compilation(kernel: Any) -> None:
+    """Say on standard error, once, what is compiled and how long that takes; wait where another process compiles."""
     for process in elsewhere:
         process.wait()
-    name = f"{kernel.__module__.rsplit('.', 1)[1]}.{kernel.__name__}"
+    module = kernel.__module__.rsplit(".", 1)[1]
+    use, seconds = _FIRST_USES[module]
     with _announcing:
-        if name in _announced:
+        if module in _announced:
             return
-        _announced.add(name)
-    where = kernel.stats.cache_path
-    if where is None or not any(Path(where).glob(f"{name}-*.nbi")):
-        judge = "judge" in name
-        what = "one more kernel, for nearly dependent columns" if judge else "kernels for this machine"
-        time = "up to half a minute" if judge else "half a minute to two minutes, more where other programs compute"
-        with _announcing:
-            said = what in _announced
-            _announced.add(what)
-        if not said:
-            print(f"pairflip: compiling {what} (once after each installation: {time}) ...", file=sys.stderr, flush=True)
+        _announced.add(module)
+        where = kernel.stats.cache_path
+        if use in _announced or (where is not None and any(Path(where).glob(f"{module}.{kernel.__name__}-*.nbi"))):
+            return
+        _announced.add(use)
+    print(f"pairflip: compiling (first use of {use}, about {seconds} s) ...", file=sys.stderr, flush=True)
