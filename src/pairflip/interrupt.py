@@ -1,14 +1,22 @@
-"""Ctrl-C: the message, in one place, and the end of a process that has not begun its work."""
+"""Ctrl-C and SIGTERM: one handler, and the sentence that is said, in one place.
 
-from __future__ import annotations
+The handler is set before anything else is loaded, hence only modules that Python itself has loaded are used here.
+"""
 
+import _signal  # type: ignore[import-not-found]
 import os
+import sys
 
-CODE = 130
-"""Exit code of a process that was interrupted, as shells count it."""
+TYPE_CHECKING = False  # of typing, which takes longer to load than Python itself
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+received = 0
+"""The signal that came last; 0 if none has come."""
 
 
-def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None = None) -> str:
+def interrupted(journal: "str | os.PathLike[str] | None" = None, again: str | None = None) -> str:
     """The sentence after Ctrl-C: what is kept and how to resume.
 
     Parameters
@@ -24,7 +32,55 @@ def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None
     return f"interrupted; nothing was kept and nothing was written{hint}."
 
 
-def leave(*_: object) -> None:
-    """End the process at once, as a signal handler: while modules load, an exception could be caught or changed."""
-    os.write(2, f"pairflip: {interrupted()}\n".encode())
-    os._exit(CODE)
+sentence: "Callable[[], str] | None" = None
+"""What the command would say now; None where no command is at work."""
+
+
+def exit_code() -> int:
+    """130 after Ctrl-C and 143 after SIGTERM, as shells count."""
+    return 128 + int(received or _signal.SIGINT)
+
+
+def listen() -> None:
+    """Set the handler for both signals; those that are ignored, as in the background, stay so."""
+    for number, usual in ((_signal.SIGINT, _signal.default_int_handler), (_signal.SIGTERM, _signal.SIG_DFL)):
+        if _signal.getsignal(number) == usual:
+            _signal.signal(number, _stop)
+    sys.unraisablehook = _dropped
+
+
+def stop_listening() -> None:
+    """From now on a signal ends the process without a word: the sentence was said, or is not true any more."""
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        if _signal.getsignal(number) is _stop:
+            _signal.signal(number, _signal.SIG_DFL)
+
+
+def _stop(number: int, frame: "FrameType | None") -> None:
+    """Raise KeyboardInterrupt in a command; end the process in an import, which may catch it or leave a lock closed.
+
+    The process also ends where no command is at work, and at the second signal.
+    """
+    global received
+    at_once, received = received > 0 or sentence is None, number
+    while frame is not None and not at_once:
+        at_once = frame.f_code.co_filename.startswith("<frozen importlib")
+        frame = frame.f_back
+    if at_once:
+        _leave()
+    raise KeyboardInterrupt
+
+
+def _dropped(what: "sys.UnraisableHookArgs", show: "Callable[..., object]" = sys.unraisablehook) -> None:
+    """Leave if Python dropped the KeyboardInterrupt, as it does where an object is freed."""
+    if received and issubclass(what.exc_type, KeyboardInterrupt):
+        _leave()
+    show(what)
+
+
+def _leave() -> None:
+    """Say the sentence and end the process at once."""
+    try:
+        os.write(2, f"pairflip: {(sentence or interrupted)()}\n".encode(errors="backslashreplace"))
+    finally:
+        os._exit(exit_code())

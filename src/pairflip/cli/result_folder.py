@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pairflip import interrupt
+
 
 @dataclass(frozen=True)
 class FolderContents:
@@ -189,6 +191,8 @@ def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> 
             with suppress(OSError):
                 folder.rmdir()
         raise
+    place = _shown(given)
+    interrupt.sentence = lambda: f"interrupted; the results are in {place}."
     shutil.rmtree(older, ignore_errors=True)
 
 
