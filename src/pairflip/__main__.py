@@ -4,7 +4,7 @@ import sys
 
 from pairflip.interrupt import listen, stop_listening
 
-TYPE_CHECKING = False  # loading typing takes longer than all else before the handler is set
+TYPE_CHECKING = False  # of typing, which takes longer to load than Python itself
 if TYPE_CHECKING:
     from types import TracebackType
 

@@ -12,28 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-received = 0
-"""The signal that came last; 0 if none has come."""
 
-
-def interrupted(journal: "str | os.PathLike[str] | None" = None, again: str | None = None) -> str:
-    """The sentence after Ctrl-C: what is kept and how to resume.
-
-    Parameters
-    ----------
-    journal : path, optional
-        Folder of the journal, if one is kept.
-    again : str, optional
-        What to do to resume; None where no journal can be given.
-    """
+def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None = None) -> str:
+    """The sentence: what is kept in the journal, and what to do to resume (None where no journal can be given)."""
     if journal is not None and os.path.isdir(journal):
         return f"interrupted; finished work is kept in {os.fspath(journal)!r}. Resume with: {again}"
     hint = " (a journal keeps finished work)" if journal is None and again is not None else ""
     return f"interrupted; nothing was kept and nothing was written{hint}."
 
 
-sentence: "Callable[[], str] | None" = None
-"""What the command would say now; None where no command is at work."""
+sentence: "Callable[[], str]" = interrupted  # that of the command, from its beginning on
+received = 0  # the signal that came last
 
 
 def exit_code() -> int:
@@ -57,12 +46,12 @@ def stop_listening() -> None:
 
 
 def _stop(number: int, frame: "FrameType | None") -> None:
-    """Raise KeyboardInterrupt in a command; end the process in an import, which may catch it or leave a lock closed.
+    """Raise KeyboardInterrupt; end the process in an import, which could catch it or keep a lock.
 
-    The process also ends where no command is at work, and at the second signal.
+    The process also ends before a command has begun, and at the second signal.
     """
     global received
-    at_once, received = received > 0 or sentence is None, number
+    at_once, received = received > 0 or sentence is interrupted, number
     while frame is not None and not at_once:
         at_once = frame.f_code.co_filename.startswith("<frozen importlib")
         frame = frame.f_back
@@ -81,6 +70,6 @@ def _dropped(what: "sys.UnraisableHookArgs", show: "Callable[..., object]" = sys
 def _leave() -> None:
     """Say the sentence and end the process at once."""
     try:
-        os.write(2, f"pairflip: {(sentence or interrupted)()}\n".encode(errors="backslashreplace"))
+        os.write(2, f"pairflip: {sentence()}\n".encode(errors="backslashreplace"))
     finally:
         os._exit(exit_code())

@@ -42,7 +42,6 @@ def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
 
     With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown as well.
     """
-    before = interrupt.sentence
     with _warnings():
         try:
             interrupt.sentence = lambda: one_line(sentence())
@@ -60,8 +59,6 @@ def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
                 raise
             say(message)
             raise typer.Exit(code) from None
-        finally:
-            interrupt.sentence = before
 
 
 def _verdict(error: Exception) -> tuple[int, str]:
@@ -130,13 +127,14 @@ class PlainGroup(TyperGroup):
             Passed on to Click.
         """
         typed = list(sys.argv[1:] if args is None else args)
+        interrupt.sentence = interrupted
         for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows its escape
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra, obj=typed)
-        except (KeyboardInterrupt, typer.Abort):  # before a command had begun
-            say(interrupted())
+        except (KeyboardInterrupt, typer.Abort):  # before a command had begun, or after its end
+            say(interrupt.sentence())
             code = interrupt.exit_code()
         except Exception as error:
             if not standalone_mode or not hasattr(error, "format_message"):
