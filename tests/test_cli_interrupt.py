@@ -192,6 +192,7 @@ running.walk_jobs = work
 sys.argv = ["pairflip", *sys.argv[1:]]
 sys.exit(main())
 """
+CATCHING = "import __main__\ntry: __main__.press()\nexcept KeyboardInterrupt: pass\n"
 WORK = {
     "SIGTERM": "press(signal.SIGTERM)",
     "an import that catches it": "import catching",
@@ -203,7 +204,7 @@ WORK = {
 
 @pytest.mark.parametrize("case", WORK)
 def test_it_ends_the_command_wherever_it_comes(folder, case):
-    (folder / "catching.py").write_text("import __main__\ntry: __main__.press()\nexcept KeyboardInterrupt: pass\n")
+    (folder / "catching.py").write_text(CATCHING)
     code = PRESSED.replace("WORK", WORK[case])
     arguments = [sys.executable, "-c", code, *ARGUMENTS, "--quiet"]
     done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=60)
@@ -212,6 +213,32 @@ def test_it_ends_the_command_wherever_it_comes(folder, case):
         "pairflip: interrupted; nothing was kept and nothing was written (a journal keeps finished work).\n"
     )
     assert done.returncode == (143 if case == "SIGTERM" else 130)
+
+
+WRITING = """
+import os, signal, time
+from pathlib import Path
+from pairflip.cli.errors import plain_errors
+from pairflip.cli.result_folder import new_folder
+from pairflip.interrupt import listen
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+
+listen()
+with plain_errors(), new_folder(Path("new/found"), False) as part:
+    (part / "half.csv").write_text("")
+    import catching
+"""
+
+
+def test_an_import_while_results_are_written_leaves_nothing(tmp_path):
+    (tmp_path / "catching.py").write_text(CATCHING)
+    command = [sys.executable, "-c", WRITING]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "pairflip: interrupted; nothing was kept and nothing was written.\n")
+    assert [name for name in os.listdir(tmp_path) if name != "__pycache__"] == ["catching.py"]
 
 
 def test_where_ctrl_c_is_ignored_it_stays_so():

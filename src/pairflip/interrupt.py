@@ -22,6 +22,7 @@ def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None
 
 
 sentence: "Callable[[], str]" = interrupted  # that of the command, from its beginning on
+clean_up: "Callable[[], None] | None" = None  # removes what is half written
 received = 0  # the signal that came last
 
 
@@ -70,6 +71,8 @@ def _dropped(what: "sys.UnraisableHookArgs", show: "Callable[..., object]" = sys
 def _leave() -> None:
     """Say the sentence and end the process at once."""
     try:
+        if clean_up is not None:
+            clean_up()
         os.write(2, f"pairflip: {sentence()}\n".encode(errors="backslashreplace"))
     finally:
         os._exit(exit_code())

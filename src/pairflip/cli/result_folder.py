@@ -173,6 +173,14 @@ def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> 
     part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
     older = part.with_suffix(".old")
     made = [folder for folder in out.parents if not folder.exists()]
+
+    def remove() -> None:
+        shutil.rmtree(part, ignore_errors=True)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+
+    interrupt.clean_up = remove
     try:
         with _plain_write_errors(given):
             part.mkdir(parents=True)
@@ -186,10 +194,7 @@ def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> 
                     os.rename(older, out)
                 raise
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        for folder in made:
-            with suppress(OSError):
-                folder.rmdir()
+        remove()
         raise
     place = _shown(given)
     interrupt.sentence = lambda: f"interrupted; the results are in {place}."
