@@ -5,8 +5,6 @@ down (Obuchi & Kabashima 2016). Importing this package loads numpy only; everyth
 first use.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # of typing, which takes longer to load than the rest: Ctrl-C is ours only from then on
 
 __version__ = "0.2.0"
@@ -99,7 +97,7 @@ if TYPE_CHECKING:
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name in _HOME:

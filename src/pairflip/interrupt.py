@@ -1,30 +1,78 @@
-"""Ctrl-C: the message, in one place, and the end of a process that has not begun its work."""
+"""Ctrl-C and SIGTERM: one handler, and the sentence that is said, in one place.
 
-from __future__ import annotations
+The handler is set before anything else is loaded, hence only modules that Python itself has loaded are used here.
+"""
 
+import _signal  # type: ignore[import-not-found]
 import os
+import sys
 
-CODE = 130
-"""Exit code of a process that was interrupted, as shells count it."""
+TYPE_CHECKING = False  # of typing, which takes longer to load than Python itself
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 
 def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None = None) -> str:
-    """The sentence after Ctrl-C: what is kept and how to resume.
-
-    Parameters
-    ----------
-    journal : path, optional
-        Folder of the journal, if one is kept.
-    again : str, optional
-        What to do to resume; None where no journal can be given.
-    """
+    """The sentence: what is kept in the journal, and what to do to resume (None where no journal can be given)."""
     if journal is not None and os.path.isdir(journal):
         return f"interrupted; finished work is kept in {os.fspath(journal)!r}. Resume with: {again}"
     hint = " (a journal keeps finished work)" if journal is None and again is not None else ""
     return f"interrupted; nothing was kept and nothing was written{hint}."
 
 
-def leave(*_: object) -> None:
-    """End the process at once, as a signal handler: while modules load, an exception could be caught or changed."""
-    os.write(2, f"pairflip: {interrupted()}\n".encode())
-    os._exit(CODE)
+sentence: "Callable[[], str]" = interrupted  # that of the command, from its beginning on
+clean_up: "Callable[[], None] | None" = None  # removes what is half written
+received = 0  # the signal that came last
+
+
+def exit_code() -> int:
+    """130 after Ctrl-C and 143 after SIGTERM, as shells count."""
+    return 128 + int(received or _signal.SIGINT)
+
+
+def listen() -> None:
+    """Set the handler for both signals; those that are ignored, as in the background, stay so."""
+    for number, usual in ((_signal.SIGINT, _signal.default_int_handler), (_signal.SIGTERM, _signal.SIG_DFL)):
+        if _signal.getsignal(number) == usual:
+            _signal.signal(number, _stop)
+    sys.unraisablehook = _dropped
+
+
+def stop_listening() -> None:
+    """From now on a signal ends the process without a word: the sentence was said, or is not true any more."""
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        if _signal.getsignal(number) is _stop:
+            _signal.signal(number, _signal.SIG_DFL)
+
+
+def _stop(number: int, frame: "FrameType | None") -> None:
+    """Raise KeyboardInterrupt; end the process in an import, which could catch it or keep a lock.
+
+    The process also ends before a command has begun, and at the second signal.
+    """
+    global received
+    at_once, received = received > 0 or sentence is interrupted, number
+    while frame is not None and not at_once:
+        at_once = frame.f_code.co_filename.startswith("<frozen importlib")
+        frame = frame.f_back
+    if at_once:
+        _leave()
+    raise KeyboardInterrupt
+
+
+def _dropped(what: "sys.UnraisableHookArgs", show: "Callable[..., object]" = sys.unraisablehook) -> None:
+    """Leave if Python dropped the KeyboardInterrupt, as it does where an object is freed."""
+    if received and issubclass(what.exc_type, KeyboardInterrupt):
+        _leave()
+    show(what)
+
+
+def _leave() -> None:
+    """Say the sentence and end the process at once."""
+    try:
+        if clean_up is not None:
+            clean_up()
+        os.write(2, f"pairflip: {sentence()}\n".encode(errors="backslashreplace"))
+    finally:
+        os._exit(exit_code())

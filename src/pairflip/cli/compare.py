@@ -61,7 +61,7 @@ def compare(
         from pairflip.cli.result_folder import check_folder
         from pairflip.comparison import compare as run
         from pairflip.comparison.registry import chosen_peers
-        from pairflip.interrupt import CODE
+        from pairflip.interrupt import exit_code
 
         o.check_cv(cv)
         named = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
@@ -81,7 +81,7 @@ def compare(
         _show(found, folder, results.as_json, about)
         if found.interrupted:
             say("interrupted; the methods that were finished are shown.")
-            raise typer.Exit(CODE)
+            raise typer.Exit(exit_code())
 
 
 def _write(found: Comparison, folder: Path, force: bool, command: str, about: dict[str, str]) -> None:

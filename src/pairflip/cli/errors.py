@@ -1,15 +1,13 @@
 """How a command that could not do its work ends: one sentence on standard error and an exit code that means something.
 
-0 done; 1 failed, or a bug; 2 bad usage or bad input; 130 interrupted.
+0 done; 1 failed, or a bug; 2 bad usage or bad input; 130 interrupted, 143 by SIGTERM.
 """
 
 from __future__ import annotations
 
-import _thread
 import errno
 import os
 import shlex
-import signal
 import sys
 import threading
 import warnings
@@ -20,8 +18,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from pairflip import interrupt
 from pairflip.cli.usage import PlainFlags, usage_sentence
-from pairflip.interrupt import CODE, interrupted
+from pairflip.interrupt import interrupted
 from pairflip.text import one_line
 
 DEBUG = "PAIRFLIP_DEBUG"
@@ -43,14 +42,16 @@ def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
 
     With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown as well.
     """
-    with _interrupts(sentence) as pressed, _warnings():
+    with _warnings():
         try:
+            interrupt.sentence = lambda: one_line(sentence())
             yield
         except (typer.Exit, typer.Abort):
             raise
         except BaseException as error:
-            if pressed or isinstance(error, KeyboardInterrupt):  # what Ctrl-C stopped may raise another error
-                code, message = CODE, sentence()
+            if interrupt.received or isinstance(error, KeyboardInterrupt):  # what it stopped may raise another error
+                interrupt.stop_listening()
+                code, message = interrupt.exit_code(), interrupt.sentence()
             elif isinstance(error, Exception) and getattr(error, "errno", None) != errno.EPIPE:
                 _show_traceback()
                 code, message = _verdict(error)
@@ -73,58 +74,6 @@ def _verdict(error: Exception) -> tuple[int, str]:
         f"this is a bug: {type(error).__name__}: {error}. Please report it, with what {DEBUG}=1 in the environment "
         "shows."
     )
-
-
-@contextmanager
-def _interrupts(sentence: Callable[[], str]) -> Iterator[list[int]]:
-    """Ctrl-C raises KeyboardInterrupt, and is noted in the list; a second one ends the process at once.
-
-    Python drops an exception that is raised while an object is being freed, or while a module's lock is: such a
-    KeyboardInterrupt is raised again a moment later.
-    """
-    pressed: list[int] = []
-    again: list[threading.Timer] = []
-    show = sys.unraisablehook
-
-    def press(number: int, _: Any) -> None:
-        if again:
-            again.clear()
-        else:
-            pressed.append(number)
-        if len(pressed) > 1:
-            say(sentence())
-            os._exit(CODE)
-        raise KeyboardInterrupt
-
-    def dropped(what: sys.UnraisableHookArgs) -> None:
-        if issubclass(what.exc_type, KeyboardInterrupt) and pressed:
-            again[:] = [threading.Timer(0.01, _press_again)]
-            again[0].daemon = True
-            again[0].start()
-        else:
-            show(what)
-
-    before = signal.getsignal(signal.SIGINT)
-    if before is None or before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
-        yield pressed
-        return
-    signal.signal(signal.SIGINT, press)
-    sys.unraisablehook = dropped
-    try:
-        yield pressed
-    finally:
-        for timer in again:  # the work ended before
-            timer.cancel()
-        sys.unraisablehook = show
-        signal.signal(signal.SIGINT, before)
-
-
-def _press_again() -> None:
-    """Send the signal of Ctrl-C to the main thread, from another one."""
-    if hasattr(signal, "pthread_kill"):  # it also ends a wait of the main thread
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
-        _thread.interrupt_main()
 
 
 @contextmanager
@@ -178,14 +127,15 @@ class PlainGroup(PlainFlags, TyperGroup):
             Passed on to Click.
         """
         typed = list(sys.argv[1:] if args is None else args)
+        interrupt.sentence = interrupted
         for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows its escape
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra, obj=typed)
-        except (KeyboardInterrupt, typer.Abort):  # before a command had begun
-            say(interrupted())
-            code = CODE
+        except (KeyboardInterrupt, typer.Abort):  # before a command had begun, or after its end
+            say(interrupt.sentence())
+            code = interrupt.exit_code()
         except Exception as error:
             if not standalone_mode or not hasattr(error, "format_message"):
                 raise

@@ -43,6 +43,7 @@ def fit(
     Example: pairflip fit data.csv --target y --k 3
     """
     with plain_errors():
+        from pairflip.interrupt import exit_code
         from pairflip.jobs import local_threads
         from pairflip.progress import expected_time
         from pairflip.search.annealing import Interrupted, anneal, as_schedule, model_seconds
@@ -63,6 +64,7 @@ def fit(
             expected = expected_time(seconds, local_threads(threads))
             if expected is not None and not results.quiet:
                 say(f"{expected}.")
+        stopped = None
         try:
             trace = anneal(
                 problem,
@@ -77,14 +79,16 @@ def fit(
                 effort=search.effort.value,
                 prove=search.prove,
             )
-        except Interrupted as stopped:
+        except Interrupted as error:
             say("interrupted; this is the best found so far.")
-            trace = stopped.trace
+            stopped, trace = error, error.trace
         record = _record(problem, trace)
         record["target"], record["source"] = loaded.table.target, loaded.table.source
         if out is not None:
             _write_coefficients(record, out)
         _show(record, results.as_json)
+        if stopped is not None:
+            raise typer.Exit(exit_code())
 
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:

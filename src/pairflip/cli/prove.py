@@ -56,7 +56,7 @@ def prove(
     Example: pairflip prove data.csv --target y --k 4 --n-best 20
     """
     with plain_errors():
-        from pairflip.interrupt import CODE
+        from pairflip.interrupt import exit_code
         from pairflip.search.prove import check_engine, first_support
         from pairflip.search.prove import prove as prove_best
 
@@ -86,7 +86,7 @@ def prove(
             _write(proof, out)
         _show(proof, seconds, results.as_json, target=loaded.table.target, source=loaded.table.source)
         if proof.note == "interrupted":
-            raise typer.Exit(CODE)
+            raise typer.Exit(exit_code())
 
 
 def parse_time(text: str) -> float:

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pairflip import interrupt
+
 
 @dataclass(frozen=True)
 class FolderContents:
@@ -179,6 +181,14 @@ def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> 
     older = part.with_suffix(".old")
     made = [folder for folder in out.parents if not folder.exists()]
     lock: int | None = None
+
+    def remove() -> None:
+        shutil.rmtree(part, ignore_errors=True)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+
+    interrupt.clean_up = remove
     try:
         with _plain_write_errors(given):
             part.mkdir(parents=True)
@@ -193,14 +203,13 @@ def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> 
                     os.rename(older, out)
                 raise
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        for folder in made:
-            with suppress(OSError):
-                folder.rmdir()
+        remove()
         raise
     finally:
         if lock is not None:
             os.close(lock)
+    place = _shown(given)
+    interrupt.sentence = lambda: f"interrupted; the results are in {place}."
     shutil.rmtree(older, ignore_errors=True)
 
 
