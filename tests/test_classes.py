@@ -237,7 +237,7 @@ def test_held_out_rows_choose_a_larger_ridge_where_classes_are_separated(tmp_pat
     alone = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5 + curve.ridge), [2, 4, 6], 5, effort="quick")
     np.testing.assert_allclose(curve.cv_error, alone.cv_error, rtol=1e-9)
     assert "Coefficients are shrunk" in answer_of(curve).text
-    assert "--ridge auto" in " ".join(answer_of(plain).cautions)
+    assert "--ridge auto" in separated(plain, plain.facts["separated"][0])[0]
 
 
 def clusters(seed, rows=60, columns=600, size=20, new=1000):
@@ -249,9 +249,9 @@ def clusters(seed, rows=60, columns=600, size=20, new=1000):
     return X[:rows], y[:rows], X[rows:], y[rows:]
 
 
+@pytest.mark.filterwarnings("ignore:.*outside the range:UserWarning")
 def test_few_rows_and_many_correlated_columns_are_not_called_nothing():
     """Training rows are separated in many folds: without a penalty the log loss of a few rows would decide."""
-    plain = []
     for seed in (0, 1, 2):
         X, y, new, truth = clusters(seed)
         curve = select_size(SubsetProblem(X, y, loss="logistic"), range(1, 7), 10, effort="quick")
@@ -259,9 +259,8 @@ def test_few_rows_and_many_correlated_columns_are_not_called_nothing():
         assert recommended_size(curve) > 0
         assert roc_auc_score(truth, curve.predict(new)) > 0.8
         assert "Coefficients are shrunk by a ridge term" in answer_of(curve).text
-        without = SubsetProblem(X, y, loss="logistic", ridge=1e-5)
-        plain.append(recommended_size(select_size(without, range(1, 7), 10, effort="quick")))
-    assert 0 in plain  # such tables were called noise
+        plain = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5), range(1, 7), 10, effort="quick")
+        assert curve.cv_error[2:].max() < 0.75 < plain.cv_error[2:].max()  # class frequencies have 0.69
 
 
 def test_a_fold_without_a_class_to_learn_is_refused():
