@@ -313,10 +313,12 @@ def _chance(curve: SizeCurve, best: int) -> str:
     gain, error = difference(curve, 0, best)
     if not gain > 0:
         return ""
-    if gain <= CLEAR * error:
-        return f", a difference of {gain / error:.1f} standard errors"
     if curve.facts.get("p_value", 0.0) > CHANCE:
         return f"; but of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
+    if curve.corrected is not None and curve.corrected.auc is not None:
+        return f", and AUC is {curve.corrected.auc[0]:.2f} once it is corrected for the choice of the size"
+    if gain <= CLEAR * error:
+        return f", a difference of {gain / error:.1f} standard errors"
     return ", and not lower once it is corrected for the choice of the size"
 
 

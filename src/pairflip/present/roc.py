@@ -131,11 +131,18 @@ def _labels(found: Apart) -> list[str]:
 
 def _caption(curve: SizeCurve, found: Apart) -> str:
     assert curve.classes is not None
-    event = found.labels[1]
+    event, on_new_rows = found.labels[1], ""
+    if curve.chosen is not None and curve.chosen.auc is not None and curve.chosen.size == found.size:
+        area, low, high = (f"{value:.2f}" for value in curve.chosen.auc)
+        on_new_rows = (
+            f"On new rows, allowing for the number of columns having been chosen, it is about {area} ({low} to {high}, "
+            f"a {percent(curve.chosen.level)} interval). "
+        )
     return (
         "Each row was predicted by columns and coefficients chosen without it. Left: the fraction of "
         f"“{event}” that is found (true positive rate) against the fraction of the others that is called so, too "
         f"(false positive rate), as the threshold falls; the area is {found.auc:.3f}, on the diagonal it is 0.5. "
+        f"{on_new_rows}"
         f"Right: predicted probabilities of “{event}” by class; with the threshold at one half, "
         f"{percent(found.wrong)} of the rows are wrong, and "
         f"{percent(curve.classes.majority)} if all are called the more frequent class."
