@@ -176,6 +176,7 @@ def identical_rows(X: Floats, y: Floats) -> int:
 SHUFFLES = 199
 _MOST_STEPS = 6
 _ALIKE = 0.5  # correlation above which columns are averaged
+_AVERAGED_STEPS = 3
 _MOST_AVERAGED = 5000  # columns: averages have a matrix of inner products of their own
 _BUDGET = 4e9  # multiplications
 _PRODUCTS_BYTES = 32 * 2**20
@@ -186,9 +187,10 @@ _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cach
 def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     """Fraction of targets (this one and `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
-    How remarkable: by what forward selection leaves of the target at each step, among the columns, and among averages
-    of each column and those like it, which show a signal that clusters of columns share. The best rank counts, and it
-    is compared with the best ranks of the shuffled targets.
+    How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
+    leaves at the last step, and at the first steps among averages of each column and those like it, which show a signal
+    that clusters of columns share. The best rank counts, and it is compared with the best ranks of the shuffled
+    targets.
 
     Parameters
     ----------
@@ -216,7 +218,8 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
         yy = np.einsum("tm,tm->t", part, part)
         paths = [(_paths if together_way else _paths_by_rows)(gram, gram.products(part), yy, steps)]
         if averages is not None:
-            paths.append(_paths(averages, averages.products(part), yy, steps))
+            # The more levels there are, the less a good rank at one of them is worth.
+            paths = [paths[0][:, -1:], _paths(averages, averages.products(part), yy, min(steps, _AVERAGED_STEPS))]
         left.append(np.hstack(paths))
     return _rank(np.concatenate(left))
 
