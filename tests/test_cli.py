@@ -31,7 +31,8 @@ def test_demo_answers_first_then_shows_the_table_then_the_files(demo):
     texts = ("Keep 3 columns: “bmi”, “bp” and “ltg”", "cv_error  ", "Report: pairflip-demo")
     places = [done.stdout.index(text) for text in texts]
     assert places == sorted(places)
-    rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()]
+    table = done.stdout[done.stdout.index(texts[1]) :].split("\n\n")[0]
+    rows = [line.split() for line in table.splitlines() if line.strip()[:1].isdigit()]
     assert [row[0].rstrip("*+") for row in rows] == ["0", "1", "3"]
     assert [row[-1] for row in rows] == ["alone)", "bmi", "ltg"]
 

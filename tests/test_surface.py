@@ -72,7 +72,7 @@ def supports_of(problem, left_out, size, fold, engine):
 
 def literal(problem, cv, size, engine="numba"):
     """Residuals (chains, steps, P) of all held-out rows of one size."""
-    folds, found = as_folds(cv, problem), []
+    folds, found = as_folds(cv, problem, seed=HOW["seed"]), []
     for fold, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
         record = supports_of(problem, left_out, size, fold, engine)
         found.append([[fitted(problem, support, left_out, rows) for support in chain] for chain in record])
@@ -84,7 +84,7 @@ def test_the_errors_are_those_of_least_squares_at_the_supports_of_every_step(opt
     problem = SubsetProblem(*table(), **OPTIONS[options])
     sizes = [1, 4, problem.gram.n_columns]
     surface = select_size(problem, **{**HOW, "sizes": sizes}, cv=cv).surface
-    w = problem.sample_weight[as_folds(cv, problem).row]
+    w = problem.sample_weight[as_folds(cv, problem, seed=HOW["seed"]).row]
     for s, size in enumerate(sizes):
         residuals = literal(
             problem, cv, size, engine="reference" if (options, cv, size) == ("plain", 4, 4) else "numba"

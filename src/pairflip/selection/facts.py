@@ -212,7 +212,8 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     room = _CACHE_BYTES // (steps + 4) if gram.dense else _PRODUCTS_BYTES
     left, together = [], max(1, room // (8 * n))
     together_way = gram.dense and gram.objective == "energy"
-    averages = _averages(gram) if together_way and n <= _MOST_AVERAGED and n * n * m <= _BUDGET else None
+    small = gram.objective == "energy" and n <= _MOST_AVERAGED and n * n * m <= _BUDGET
+    averages = _averages(gram) if small else None
     for first in range(0, len(targets), together):
         part = targets[first : first + together]
         yy = np.einsum("tm,tm->t", part, part)

@@ -70,6 +70,7 @@ def select_size(
         ``schedule``, ``chains``, ``seed``, ``polish``, ``method``, ``effort``, ``stability``, ``null``, ``outer``,
         ``ridge``, ``surface``: the other fields of `Selection`.
     """
+    check_jobs(n_jobs)
     chosen = _selection(sizes, cv, settings, problem)
     works = [plan_work(each, chosen, engine, groups) for each in _with_ridges(problem, chosen)]
     if chosen.outer:
