@@ -46,6 +46,7 @@ KEPT_NUMBERS = 100_000
 """So many coefficients of folds are kept in a curve and its file (some 2 MB); of more, only those of a few sizes."""
 OUTSIDE = 1.5
 """With 1, some 2 % of new rows like 30 training rows were called outside, with 1.5 fewer than 0.5 %."""
+_FEW_OUTSIDE = 0.01  # of the rows
 _LEAST_REST = 0.1  # of 1 - h: a row that alone determines a coefficient must not hide all others
 _DEPENDENT = 1e-9  # singular values that are smaller, of scaled columns, are rounding errors
 _AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memory together
@@ -252,8 +253,8 @@ def outside_words(outside: NDArray[np.bool_], names: Sequence[str] | None = None
 
 
 def warn_outside(outside: NDArray[np.bool_] | None, stacklevel: int) -> None:
-    """Warn of rows outside the range of the training rows, if there are any."""
-    if outside is not None and outside.any():
+    """Warn of rows outside the range of the training rows, unless they are as few as among rows of the same kind."""
+    if outside is not None and outside.size and np.mean(outside) > _FEW_OUTSIDE:
         warnings.warn(outside_words(outside), UserWarning, stacklevel=stacklevel)
 
 
