@@ -30,7 +30,8 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
     if chosen is not None:
         share = share_words(chosen.r2, "of the deviance on new rows")
         what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
-        allowed = f" The deviance allows for the {what} having been chosen, with a {percent(chosen.level)} interval."
+        told, verb = ("The deviance", "allows") if chosen.auc is None else ("AUC and deviance", "allow")
+        allowed = f" {told} {verb} for the {what} having been chosen; ranges are {percent(chosen.level)} intervals."
     return f"{_told(curve, at)} On the whole, {explains} {share}.{allowed}"
 
 
