@@ -32,6 +32,65 @@ def planted(rows, columns, k, seed, strength=3.0):
     return draw
 
 
+def clustered(informative, strength, seed, rows=60, columns=2000, size=20, correlation=0.7):
+    """Columns in clusters of `size` around common factors; some of the factors make the log odds."""
+    rng = np.random.default_rng([5, seed, informative, int(100 * strength), rows, columns])
+    beta = np.zeros(columns // size)
+    if informative:
+        beta[rng.choice(beta.size, informative, replace=False)] = (
+            strength / np.sqrt(informative) * rng.choice([-1.0, 1.0], informative)
+        )
+    sign = rng.choice([-1.0, 1.0], columns)
+
+    def draw(rows):
+        factors = rng.standard_normal((rows, beta.size))
+        own = rng.standard_normal((rows, columns))
+        X = (np.sqrt(correlation) * np.repeat(factors, size, 1) + np.sqrt(1 - correlation) * own) * sign
+        eta = factors @ beta
+        return X, (rng.random(rows) < 1.0 / (1.0 + np.exp(-eta))).astype(int), eta
+
+    return draw
+
+
+def lasso_auc(X, y, new, truth):
+    """AUC on new rows of logistic regression with an L1 penalty chosen by cross validation."""
+    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.metrics import roc_auc_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    kind = LogisticRegressionCV(
+        Cs=10, cv=5, l1_ratios=(1,), solver="liblinear", scoring="neg_log_loss", use_legacy_attributes=False
+    )
+    return roc_auc_score(truth, make_pipeline(StandardScaler(), kind).fit(X, y).decision_function(new))
+
+
+def report_clusters():
+    """Few rows, clusters of correlated columns: who is called nothing, and the AUC beside that of the lasso."""
+    from sklearn.metrics import roc_auc_score
+
+    for informative, strength in ((1, 2.0), (1, 3.0), (2, 3.0), (3, 3.0), (3, 4.0), (4, 4.0), (6, 4.0), (0, 0.0)):
+        called, best, ours, lasso, inside = [], [], [], [], []
+        for seed in range(1000, 1000 + FIRST):
+            draw = clustered(informative, strength, seed)
+            X, y, _ = draw(60)
+            new, truth, eta = draw(1000)
+            curve = select_size(SubsetProblem(X, y, loss="logistic"), range(1, 11), "2x10", effort="quick")
+            size = recommended_size(curve)
+            called.append(size > 0)
+            if informative:
+                ours.append(roc_auc_score(truth, curve.predict(new, size)))
+                best.append(roc_auc_score(truth, eta))
+                lasso.append(lasso_auc(X, y, new, truth))
+            if informative and size:
+                inside.append(curve.chosen.auc[1] <= ours[-1] <= curve.chosen.auc[2])
+        line = f"60 x 2000, {informative} informative clusters: called predictive {np.mean(called):.0%} of {FIRST}"
+        if informative:
+            line += f"; AUC {np.mean(ours):.3f}, lasso {np.mean(lasso):.3f}, truth {np.mean(best):.3f}"
+            line += f"; inside the told interval {np.mean(inside):.0%}"
+        print(line, flush=True)
+
+
 def splicing(X, y, sizes):
     """Columns that abess ends with after `sizes`, each started from the one before."""
     model = LogisticRegression(support_size=sizes, ic_coef=0.0, cv=1, thread=1)
