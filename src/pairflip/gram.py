@@ -127,14 +127,15 @@ class HeldOutGram(Gram):
 
     .. math:: D^{-1/2} (G - B^T B) D^{-1/2}, \quad D^{-1/2} (b - B^T c), \quad y^T y - c^T c .
 
-    With h the hat matrix of the forced columns Z (the intercept among them) and H the rows left out,
-    :math:`B = (I - h_{HH})^{-1/2} X_H` and :math:`c = (I - h_{HH})^{-1/2} y_H`: refitting the forced
-    columns inside the fold costs no further rank. Columns have unit norm on the remaining rows, so that nothing here
-    depends on the rows left out, not even what counts as singular, except by rounding.
+    With Q an orthonormal basis of the forced columns (the intercept among them) and H the rows left out, refitting the
+    forced columns inside the fold takes :math:`B^T B = X_H^T (I - Q_H Q_H^T)^{-1} X_H`. By Woodbury's identity B is
+    :math:`X_H` above :math:`(I - Q_H^T Q_H)^{-1/2} Q_H^T X_H`, and c likewise of y: nothing has the size of the rows
+    squared. Columns have unit norm on the remaining rows, so that nothing here depends on the rows left out, not even
+    what counts as singular, except by rounding.
 
     Attributes
     ----------
-    left_out : (h, N)
+    left_out : (1, N), or (h + f, N) for h > 1 rows and f forced columns
         :math:`B D^{-1/2}`, so that the matrix is :math:`G_{ij} d_i d_j - \sum_h B'_{hi} B'_{hj}`.
     unit : (N,)
         :math:`d = D^{-1/2}`.
@@ -148,12 +149,16 @@ class HeldOutGram(Gram):
         self.rows = rows
         self.candidates = base.candidates
         self._forced = forced
-        basis = forced_basis[rows]
-        shrink, vectors = np.linalg.eigh(np.eye(rows.size) - basis @ basis.T)
+        basis, B, c = forced_basis[rows], base.on_rows(rows), base.target[rows]
+        single = rows.size == 1
+        shrink, vectors = np.linalg.eigh(1.0 - basis @ basis.T if single else np.eye(basis.shape[1]) - basis.T @ basis)
         fitted = shrink <= 1e-12  # a direction of the forced columns that only the held-out rows see
         root = vectors * np.where(fitted, 0.0, 1.0 / np.sqrt(np.where(fitted, 1.0, shrink)))
-        B: Floats = root.T @ base.on_rows(rows)
-        c = root.T @ base.target[rows]
+        if single:  # one row stays one row, which engines know
+            B, c = root.T @ B, root.T @ c
+        else:
+            inside = root.T @ basis.T
+            B, c = np.vstack([B, inside @ B]), np.concatenate([c, inside @ c])
         left = base.diagonal - np.einsum("hj,hj->j", B, B)
         self.yy = max(base.yy - float(c @ c), 0.0)
         of_target = self.yy / base.yy if base.yy > 0 else 1.0

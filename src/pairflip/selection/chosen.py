@@ -35,6 +35,8 @@ UPWARD = 1.5
 """The upper end of the error is wider by 1 + UPWARD g, see above."""
 FEWEST = 10
 """Independent rows (or blocks of rows) below which nothing is said."""
+MOST_UNITS = 2000
+"""More independent rows are drawn in random groups, so that the time does not grow with their number."""
 _TOGETHER = 2**22  # numbers of a draw that are in memory at a time
 _AUC_DRAWS = 200
 
@@ -132,6 +134,11 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     sums, total = _by_unit(curve, told)
     if total.size < FEWEST:
         return None
+    group = np.arange(total.size)
+    if total.size > MOST_UNITS:  # rows in no order, put together, vary as much
+        group = np.random.default_rng([seed, total.size]).permutation(total.size) % MOST_UNITS
+        order, starts = np.argsort(group, kind="stable"), np.searchsorted(np.sort(group), np.arange(MOST_UNITS))
+        sums, total = np.add.reduceat(sums[..., order], starts, axis=-1), np.add.reduceat(total[order], starts)
     scores, choices, outside = _outside_scores(
         sums, total, curve.sizes, single_rows(curve), draws, np.random.default_rng(seed)
     )
@@ -139,7 +146,8 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     quantile, spread = float(ndtri(0.5 + level / 2.0)), 0.0
     if np.all(scores > 0):
         spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
-    lopsided = _skewness(_by_unit(curve, curve.predictions[curve.at(size)])[0] / total) / np.sqrt(total.size)
+    errors, weights = _by_unit(curve, curve.predictions[curve.at(size)])
+    lopsided = _skewness(errors / weights) / np.sqrt(weights.size)
     return ChosenError(
         size=size,
         error=error,
@@ -150,7 +158,7 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
         level=level,
         squares=curve.loss.squared,
         factor=float(np.exp(spread)),
-        auc=None if curve.classes is None else _outside_auc(curve, told, choices, outside, quantile),
+        auc=None if curve.classes is None else _outside_auc(curve, told, choices, outside[:, group], quantile),
     )
 
 
