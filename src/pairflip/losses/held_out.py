@@ -251,8 +251,11 @@ def without_one_row(
 
 def _block(q: Floats, e: Floats) -> Floats | None:
     """Weighted residuals of several rows left out together; None where they leave too little to the others."""
-    inside = np.eye(e.size) - q @ q.T
-    return np.asarray(np.linalg.solve(inside, e)) if np.linalg.eigvalsh(inside)[0] > UNSEEN else None
+    few = e.size <= q.shape[1]  # otherwise by Woodbury's identity, in the size of the columns
+    inside = np.eye(e.size) - q @ q.T if few else np.eye(q.shape[1]) - q.T @ q
+    if np.linalg.eigvalsh(inside)[0] <= UNSEEN:
+        return None
+    return np.asarray(np.linalg.solve(inside, e) if few else e + q @ np.linalg.solve(inside, q.T @ e))
 
 
 def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:
