@@ -28,7 +28,6 @@ from benchmarks import (
     shrinkage,
     speed,
     stability,
-    surface,
     temperature,
     thermometers,
     threads,
@@ -69,8 +68,6 @@ PARTS = {
     "hits": temperature.report_hits,
     "averaging": temperature.report_averaging,
     "ess": effective.report,
-    "surface": surface.report,
-    "surface-cost": surface.report_cost,
 }
 NAMED = (
     "honesty",
@@ -99,8 +96,6 @@ NAMED = (
     "averaging",
     "ess",
     "temperature",
-    "surface",
-    "surface-cost",
 )  # only when named: long, large, or silent about speed
 
 given = sys.argv[1:]

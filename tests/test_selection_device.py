@@ -64,15 +64,6 @@ def test_a_device_gives_the_same_curve(tables, center, cv, ridge):
     assert on_device.energy_per_row == pytest.approx(on_cpu.energy_per_row, rel=1e-10)
 
 
-@pytest.mark.parametrize("cv", ["loo", 4])
-def test_a_device_gives_the_same_errors_at_every_temperature(tables, cv):
-    problem = SubsetProblem(tables[0].X, tables[0].y)
-    how = dict(schedule=SHORT, chains=2, surface=True)
-    on_device, on_cpu = (select_size(problem, [1, 3], cv, engine=engine, **how) for engine in (Batches(), "numba"))
-    assert on_device.engine == "batches"
-    assert_same_curve(on_device, on_cpu, but=("seconds", "engine", "energy_per_row"))
-
-
 def test_a_row_that_dwarfs_the_others_and_a_size_of_all_columns(tables):
     """A fold that cannot be computed by subtraction is a problem of its own, and all columns need no walk."""
     rng = np.random.default_rng(3)

@@ -225,15 +225,18 @@ def test_folds_predict_with_what_they_fitted(chosen):
         assert value == pytest.approx(curve.predictions[at, p], rel=1e-8)
 
 
-def test_a_file_keeps_the_surface_and_older_files_load(chosen, tmp_path, monkeypatch):
+def test_a_file_keeps_the_ridge_surface_and_older_files_load(chosen, tmp_path, monkeypatch):
     *_, curve = chosen
     curve.save(tmp_path / "result.json")
     assert_same_curve(curve, SizeCurve.load(tmp_path / "result.json"), but=())
     record = curve_to_json(curve)
     older = {name: value for name, value in record.items() if name != "ridge_surface"}
     assert curve_from_json(older).ridge_surface is None
-    as_before = {**older, "surface": record["ridge_surface"]}  # its name before there were errors of temperatures
+    as_before = {**older, "surface": record["ridge_surface"]}  # its older name
     assert_same_curve(curve, curve_from_json(as_before), but=())
+    # Files of 0.2 may hold errors of temperatures under that name.
+    with_more = {**record, "surface": {"sizes": [1], "betas": [1.0], "cv_error": [[0.5]], "unit": "greedy"}}
+    assert_same_curve(curve, curve_from_json(with_more), but=())
     record["ridge_surface"]["ridge"] = 0.5
     with pytest.raises(ValueError, match="do not fit the sizes"):
         curve_from_json(record)

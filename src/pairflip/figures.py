@@ -12,7 +12,6 @@ from pairflip.present.save import save_figures
 from pairflip.present.selection_counts import plot_selection_counts
 from pairflip.present.size_curve import plot_size_curve
 from pairflip.present.states import plot_density_of_states
-from pairflip.present.surface import plot_surface
 from pairflip.present.theory import plot_theory
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "plot_roc",
     "plot_selection_counts",
     "plot_size_curve",
-    "plot_surface",
     "plot_theory",
     "save_figures",
 ]

@@ -150,8 +150,6 @@ def write_files(result: Result, folder: Path) -> None:
         write_csv(curve.stability.to_pandas(), folder / "half_samples.csv")
     if curve.inclusion is not None:
         write_csv(inclusion(curve), folder / "inclusion.csv")
-    if curve.surface is not None:
-        write_csv(curve.surface.to_pandas(), folder / "surface.csv")
     write_csv(predictions(curve, result.table.row_names), folder / "predictions.csv")
     record = result.to_json()
     text = json.dumps(record, allow_nan=False) + "\n"

@@ -39,7 +39,6 @@ SELECTION = FolderContents(
             "figures",
             "half_samples.csv",
             "inclusion.csv",
-            "surface.csv",
             "predictions.csv",
             "targets.csv",
             "report.html",

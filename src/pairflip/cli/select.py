@@ -68,10 +68,6 @@ ShowPosterior = Annotated[
     in_search("--posterior", help="Show how probable it is that each column belongs in the model, beside how often it "
               "was selected (pairflip posterior)."),
 ]  # fmt: skip
-WithSurface = Annotated[
-    bool,
-    in_search("--surface", help="Measure errors at every temperature of the annealing, too; asks for --method anneal."),
-]
 Shard = Annotated[str | None, in_search(metavar="I/N", help="Do only one part of the work, into the journal.")]
 Merge = Annotated[
     list[Path] | None, in_search(metavar="DIR", help="Journal of a shard to merge first. Repeat for more.")
@@ -98,7 +94,6 @@ def select(
     null: Null = 0,
     outer: Outer = 0,
     posterior: ShowPosterior = False,
-    surface: WithSurface = False,
     run: RunOptions,
     journal: o.JournalFolder = None,
     shard: Shard = None,
@@ -127,7 +122,7 @@ def select(
         chosen = Selection(
             o.parse_sizes(sizes), cv, search.schedule.value_for_api, search.chains, run.seed, search.polish, method,
             search.effort.value, stability, stability_at.value, null, outer,
-            penalty if chooses else None, search.prove, surface,  # type: ignore[arg-type]
+            penalty if chooses else None, search.prove,  # type: ignore[arg-type]
         )  # fmt: skip
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"

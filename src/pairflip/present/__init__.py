@@ -16,7 +16,6 @@ from pairflip.present.ridge_surface import RIDGE_SURFACE
 from pairflip.present.roc import ROC
 from pairflip.present.selection_counts import SELECTION_COUNTS
 from pairflip.present.size_curve import SIZE_CURVE
-from pairflip.present.surface import SURFACE
 
 __all__ = ["FigureTable", "PageFigure", "Room", "register", "write_report"]
 
@@ -24,7 +23,6 @@ register(SIZE_CURVE)
 register(FREQUENCIES)
 register(PROBABILITIES)
 register(RIDGE_SURFACE)
-register(SURFACE)
 register(SELECTION_COUNTS)
 register(PATHS)
 register(PREDICTIONS)

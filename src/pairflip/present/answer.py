@@ -27,7 +27,6 @@ from pairflip.present.limits import limit_words
 from pairflip.present.proof import curve_pieces
 from pairflip.present.ridge_surface import shrinkage_words
 from pairflip.present.sign_words import sign_words
-from pairflip.present.surface import surface_words
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import TargetErrors
 from pairflip.selection.verdict import (
@@ -170,7 +169,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     details += [(_repetition_words(curve), False), *_outer_words(curve)]
     if other is not None:
         details += _other(curve, size, other)
-    for words in filter(None, (shrinkage_words(curve), surface_words(curve))):
+    if words := shrinkage_words(curve):
         details.append((words, False))
     details += sign_words(curve, size)
     details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]

@@ -26,7 +26,6 @@ from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.double_flip import improve
 from pairflip.search.proof import Proof
 from pairflip.search.settle import first_best, first_bests, is_lower, reaches
-from pairflip.selection.along import surface_of
 from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
@@ -170,7 +169,6 @@ def assemble(
         ),
         targets=target_errors(problem, errors, folds, residuals) if isinstance(errors, HeldOutSeveral) else None,
         groups=None if units is None else dict(units.groups),
-        surface=surface_of(work, found.along) if work.selection.surface else None,
     )  # fmt: skip
     curve = with_training_ranges(with_fold_fits(curve, errors, quick=quick), problem)
     if problem.classes is not None:

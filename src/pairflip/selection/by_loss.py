@@ -44,24 +44,6 @@ def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
         )
 
 
-def check_surface(problem: SubsetProblem) -> None:
-    """Refuse what errors at every temperature cannot be had for."""
-    why = ""
-    if problem.target_names:
-        why = "y has several targets"
-    elif not problem.loss.quadratic:
-        why = f"{problem.limits.asked[-1]} is given" if problem.limits.any else f"loss is {problem.loss.name!r}"
-    if why:
-        raise ValueError(
-            f"surface (--surface) is asked for and {why}; expected squared error of one target, no limits."
-        )
-    if not problem.gram.dense:
-        raise ValueError(
-            f"surface (--surface) is asked for and the inner products of {problem.gram.n_columns:,} columns exceed the "
-            "memory budget; expected fewer columns, or a larger memory_budget of the problem."
-        )
-
-
 def check_learnable(problem: SubsetProblem, folds: Folds) -> None:
     """Refuse folds whose training rows lack a class, or all counts above 0."""
     if problem.loss.quadratic:

@@ -27,7 +27,6 @@ from pairflip.selection.records import (
     TrainingRange,
 )
 from pairflip.selection.stability import Stability
-from pairflip.selection.surface import Surface
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -89,9 +88,9 @@ class SizeCurve:
         What is plain to see in the table and matters for cross validation, see `selection.facts`.
     fold_fits : FoldFits or None
         What intervals of predictions are made from; None in results of older versions.
-    stability, null, outer, surface : Stability, NullCheck, OuterError, Surface, or None
+    stability, null, outer : Stability, NullCheck, OuterError, or None
         If they were asked for: what random halves of the rows selected; what the same selection finds in shuffled
-        targets; errors of a cross validation around the whole selection; errors over size and temperature.
+        targets; errors of a cross validation around the whole selection.
     standard_errors : StandardErrors or None
         Of the coefficients, as if their columns had not been chosen by looking at the target.
     exact : (S,) or None
@@ -166,7 +165,6 @@ class SizeCurve:
     targets: TargetErrors | None = None
     groups: dict[str, Ints] | None = None
     inclusion: Inclusion | None = None
-    surface: Surface | None = None
     training_ranges: tuple[TrainingRange | None, ...] | None = None
 
     @property

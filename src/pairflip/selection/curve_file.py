@@ -37,7 +37,6 @@ _OPTIONAL = (
     "targets",
     "groups",
     "inclusion",
-    "surface",
     "training_ranges",
 )  # before 4, "stability" was what `unchanged` is now
 _SPARSE = "selection_counts"
@@ -64,8 +63,8 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
 def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     """The curve of a record that `curve_to_json` made."""
     _check_kind(record)
-    if "ridges" in (record.get("surface") or {}):  # as it was called before there were errors of temperatures
-        record = {**record, "ridge_surface": record["surface"], "surface": None}
+    if "ridges" in (record.get("surface") or {}):  # an older name; files of 0.2 may hold another part under it
+        record = {**record, "ridge_surface": record["surface"]}
     if record["schema"] == 1:
         record = {**record, "facts": {}, "held_out_unit": record["held_out_fold"]}
     if record["schema"] < 3:
@@ -116,7 +115,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     curve = SizeCurve(**values)
     check_curve(curve)
     _check_fold_fits(curve)
-    _check_surfaces(curve)
+    _check_ridge_surface(curve)
     _check_ranges(curve)
     return curve
 
@@ -221,9 +220,9 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         raise ValueError("fold_fits do not fit the columns of the folds")
 
 
-def _check_surfaces(curve: SizeCurve) -> None:
-    """Refuse errors of ridge terms, or of temperatures, that do not belong to the sizes."""
-    ridges, surface = curve.ridge_surface, curve.surface
+def _check_ridge_surface(curve: SizeCurve) -> None:
+    """Refuse errors of ridge terms that do not belong to the sizes."""
+    ridges = curve.ridge_surface
     if ridges is not None:
         shape = ridges.ridges.size, curve.sizes.size
         if (
@@ -232,11 +231,6 @@ def _check_surfaces(curve: SizeCurve) -> None:
             or (ridges.predictions is not None and ridges.predictions.shape != (*shape, curve.observed.size))
         ):
             raise ValueError("the errors of ridge terms do not fit the sizes")
-    if surface is not None:
-        shape = surface.sizes.size, surface.betas.size
-        tables = surface.absolute_betas, surface.cv_error, surface.cv_error_se, surface.averaged_error
-        if not np.isin(surface.sizes, curve.sizes).all() or any(table.shape != shape for table in tables):
-            raise ValueError("the errors of temperatures do not fit the sizes")
 
 
 def _check_ranges(curve: SizeCurve) -> None:

@@ -27,7 +27,6 @@ from pairflip.selection.records import (
     TrainingRange,
 )
 from pairflip.selection.stability import Stability
-from pairflip.selection.surface import Surface, Warmer
 
 _ROUNDING = 1e-9
 _FACTS = {
@@ -122,17 +121,6 @@ def _ridge_surface(record: dict[str, Any]) -> RidgeSurface:
     )
 
 
-def _surface(value: dict[str, Any]) -> Surface:
-    warmer: dict[str, Any] = {name: _warmer(value[name]) for name in ("warmer", "averaged_warmer")}
-    arrays = {name: as_array(name, v) for name, v in value.items() if isinstance(v, list)}
-    return Surface(**{**value, **arrays, **warmer})
-
-
-def _warmer(value: dict[str, Any]) -> Warmer:
-    arrays = {name: as_array(name, value[name]) for name in ("gain", "gain_se")}
-    return Warmer(**{**value, **arrays})
-
-
 def _classes(value: dict[str, Any]) -> ClassErrors:
     arrays = {name: numbers(value[name]) for name in ("misclassified", "auc")}
     return ClassErrors(**{**value, **arrays})
@@ -165,7 +153,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "classes": _classes,
     "targets": _targets,
     "inclusion": _inclusion,
-    "surface": _surface,
     "training_ranges": lambda value: tuple(None if each is None else _training_range(each) for each in value),
     "groups": lambda value: {name: whole_numbers(own) for name, own in value.items()},
 }

@@ -23,11 +23,10 @@ from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.manifest import JournalError, check_same, claim, clear_errors, read_manifest, refuse_files
 from pairflip.sealed import JournalWarning, SealedLines, run_key
-from pairflip.selection.along import Along
-from pairflip.selection.journal_lines import Address, ChainRecord, chains_of, from_line, to_line, unpacked
+from pairflip.selection.journal_lines import Address, ChainRecord, chains_of, from_line, to_line
 from pairflip.selection.many_folds import AnyOutcome, ManyFolds
 from pairflip.selection.tasks import Task, Work
-from pairflip.selection.walks import Outcome, fold_view, gram_of
+from pairflip.selection.walks import Outcome, gram_of
 
 __all__ = ["Found", "Journal", "JournalError", "JournalWarning", "merge_journals", "run_key"]
 
@@ -37,22 +36,15 @@ _ROUNDING = 1e-8
 
 @dataclass
 class Found:
-    """What is known so far: for every (size, fold, chain) its support and energy, and the course of some.
-
-    `along`: held-out errors at all temperatures, where they are wanted.
-    """
+    """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
 
     pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
     many: ManyFolds = field(default_factory=ManyFolds)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
-    along: Along = field(default_factory=lambda: Along(0))
 
     def add(self, outcome: Outcome) -> None:
         """Take in what a task found."""
         size, fold, first, _ = outcome.task
-        if outcome.residuals is not None:
-            self.along.add((size, fold), first, outcome.residuals)
-            outcome = outcome._replace(record=None, residuals=None)
         self.pieces.setdefault((size, fold), []).append(outcome)
         for chain, course in enumerate(outcome.steps, start=first):
             self.steps[size, fold, chain] = course.tolist()
@@ -71,7 +63,6 @@ class Found:
         self.pieces.clear()
         self.many.clear()
         self.steps.clear()
-        self.along.clear()
 
     @property
     def done(self) -> set[Address]:
@@ -135,7 +126,7 @@ class Journal(SealedLines):
 
     def read(self, work: Work) -> Found:
         """All finished chains of any writer that `work` asks for; lines that cannot be used are counted."""
-        found, self.dropped = Found(along=Along(work.chains)), 0
+        found, self.dropped = Found(), 0
         by_fold: dict[int, list[ChainRecord]] = defaultdict(list)
         for line in self.lines():
             chain = from_line(line, self._key)
@@ -144,12 +135,10 @@ class Journal(SealedLines):
             elif _asked(chain.address, work):
                 by_fold[chain.address[1]].append(chain)
         for fold, chains in by_fold.items():
-            gram = gram_of(work, fold)
-            right = _judged(gram, chains)
+            right = _judged(gram_of(work, fold), chains)
             self.dropped += len(chains) - len(right)
             for chain in right:
                 found.put(chain)
-            _look_along(work, fold, gram, right, found.along)
         return found
 
     def write(self, outcomes: Iterable[AnyOutcome]) -> None:
@@ -225,13 +214,3 @@ def _judged(gram: Gram, chains: list[ChainRecord]) -> list[ChainRecord]:
 
     room = _ROUNDING * gram.yy
     return [chain for chain in chains if abs(energy(tuple(chain.support)) - chain.energy) <= room]
-
-
-@one_blas_thread()
-def _look_along(work: Work, fold: int, gram: Gram, chains: list[ChainRecord], along: Along) -> None:
-    """Held-out residuals at all temperatures again, from the supports that chains of one fold stood at."""
-    view = fold_view(work, fold, gram)
-    for chain in chains if view is not None else ():
-        assert view is not None
-        supports = unpacked(chain, len(work.schedule))
-        along.add(chain.address[:2], chain.address[2], view.residuals(gram.positions(supports)[None]))

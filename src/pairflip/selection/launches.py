@@ -26,7 +26,7 @@ from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
 from pairflip.philox import address_keys
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work
-from pairflip.selection.walks import fold_view, gram_of, outcome, plans, temperatures
+from pairflip.selection.walks import gram_of, outcome, plans, temperatures
 
 Numbers = NDArray[np.int64]
 Batch = list[tuple[int, Numbers]]
@@ -166,7 +166,7 @@ def _together(job: int, work: Work, table: Numbers) -> tuple[list[Planned], Numb
         own = chosen.setdefault(at[here].tobytes(), at[here])  # one array for all sizes: what they share is sent once
         own_betas = betas[size] if betas[size].ndim == 1 else betas[size][own]
         own_keys = keys[begins[here][:, None] + np.arange(last - first)]
-        walks = ManyWalks(forms, own, size, own_betas, flips, own_keys, record=work.selection.surface)
+        walks = ManyWalks(forms, own, size, own_betas, flips, own_keys)
         planned.append(Planned(job, walks, folds[own], first))
     return planned, alone
 
@@ -200,7 +200,7 @@ def _one_by_one(engine: Any, job: int, work: Work, table: Numbers) -> tuple[list
                 refused.append(task)
                 continue
             chains = plan.betas, plan.flips, plan.keys[None]
-            walks = ManyWalks(forms, only, task.size, *chains, course=fold == ALL_ROWS, record=plan.record)
+            walks = ManyWalks(forms, only, task.size, *chains, course=fold == ALL_ROWS)
             planned.append(Planned(job, walks, np.array([fold]), task.first, task, gram))
     return planned, refused
 
@@ -269,14 +269,7 @@ def judge(work: Work, planned: Planned, walked: ManyWalked) -> list[AnyOutcome]:
     if not is_complete(walked):
         walked = completed_many(get_engine("numba"), planned.walks, walked)
     if planned.task is not None and planned.gram is not None:
-        view = fold_view(work, planned.task.fold, planned.gram)
-        return [outcome(work, planned.task, planned.gram, walked.result(0), view)]
-    if work.selection.surface:  # every fold looks at its own held-out rows
-        found: list[AnyOutcome] = []
-        for at, task in enumerate(planned.tasks):
-            gram = gram_of(work, task.fold)
-            found.append(outcome(work, task, gram, walked.result(at), fold_view(work, task.fold, gram)))
-        return found
+        return [outcome(work, planned.task, planned.gram, walked.result(0))]
     (n_folds, chains, k), problem = walked.support.shape, work.problem
     row = np.repeat([work.folds.left_out[fold][0] for fold in planned.folds.tolist()], chains)
     yy = np.repeat(planned.walks.forms.yy[planned.walks.which], chains)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairflip.search.annealing import BY_COLUMNS
-from pairflip.selection.along import Along
 from pairflip.selection.hands import Hands
 from pairflip.selection.journal import Found, Journal
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
@@ -73,7 +72,7 @@ def open_job(
     if folder is not None:
         part = f"ridge {work.problem.shrinkage!r}" if work.selection.ridges else None
         book = stack.enter_context(Journal(folder, identity(work) if whose is None else whose, part))
-    found = Found(along=Along(work.chains)) if book is None else book.read(work)
+    found = Found() if book is None else book.read(work)
     return RunningJob(work, folder, book, found, missing(work, found.done, shard))
 
 

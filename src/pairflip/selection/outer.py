@@ -66,7 +66,7 @@ def outer_error(
         Chooses on one table: called with a problem, a selection, groups and a journal.
     """
     folds = outer_folds(problem, selection, groups)
-    inner = replace(selection, outer=0, stability=0, null=0, surface=False)
+    inner = replace(selection, outer=0, stability=0, null=0)
     labels = None if groups is None else np.asarray(groups)
     predictions, sizes, supports, scales = [], [], [], []
     for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):

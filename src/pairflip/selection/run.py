@@ -68,7 +68,7 @@ def select_size(
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
     **settings
         ``schedule``, ``chains``, ``seed``, ``polish``, ``method``, ``effort``, ``stability``, ``null``, ``outer``,
-        ``ridge``, ``surface``: the other fields of `Selection`.
+        ``ridge``: the other fields of `Selection`.
     """
     check_jobs(n_jobs)
     chosen = _selection(sizes, cv, settings, problem)

@@ -64,9 +64,6 @@ class Selection:
         ``"auto"`` or several values: one of these relative ridge terms (`SubsetProblem.with_shrinkage`) is chosen
         together with the size, each searched by itself in the same folds. None: the penalty of the problem, as it is;
         for classes and counts, ``"auto"`` unless the problem was given a ridge.
-    surface
-        Whether held-out errors are also measured at every temperature of the folds' annealings (``curve.surface``): it
-        asks for method "anneal". See `Surface`.
     """
 
     sizes: Iterable[int] | None = None
@@ -83,21 +80,15 @@ class Selection:
     outer: int = 0
     ridge: Iterable[float] | Literal["auto"] | None = None
     prove: bool = True
-    surface: bool = False
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
             raise ValueError(f"effort is {self.effort!r}; expected 'quick', 'normal' or 'thorough'.")
-        plain = self.chains is None and isinstance(self.schedule, str) and self.schedule == "auto" and not self.surface
+        plain = self.chains is None and isinstance(self.schedule, str) and self.schedule == "auto"
         method = as_method(("auto" if plain else "anneal") if self.method is None else self.method)
         if method != "anneal" and self.chains is not None:
             raise ValueError(
                 f"method is {method!r} and chains is given; expected method='anneal' (--method anneal), or an effort."
-            )
-        if method != "anneal" and self.surface:
-            raise ValueError(
-                f"surface (--surface) is asked for and method is {method!r}, which has no temperatures; expected "
-                "method='anneal' (--method anneal)."
             )
         if self.stability_at not in ("chosen", "all"):
             raise ValueError(f"stability_at is {self.stability_at!r}; expected 'chosen' or 'all'.")
@@ -113,7 +104,6 @@ class Selection:
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
             "prove": bool(self.prove),
-            "surface": bool(self.surface),
             "ridge": as_ridges(self.ridge),
         }
         if checked["outer"] == 1:
@@ -161,7 +151,6 @@ class Selection:
             "null": self.null,
             "outer": self.outer,
             "ridge": list(self.ridges) or self.ridge,
-            "surface": self.surface,
         }
 
 

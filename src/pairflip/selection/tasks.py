@@ -21,7 +21,7 @@ from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_i
 from pairflip.search.methods import check_engine
 from pairflip.search.schedule import Schedule
 from pairflip.selection.allowed_sizes import check_sizes
-from pairflip.selection.by_loss import by_descents, check_learnable, check_surface, loss_settings
+from pairflip.selection.by_loss import by_descents, check_learnable, loss_settings
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.settings import Selection
 
@@ -306,8 +306,6 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    if selection.surface:
-        check_surface(problem)
     if not problem.loss.quadratic:
         selection, engine = by_descents(problem, selection), check_engine(problem, engine)
     walker, notes, device = get_engine(engine), tuple[str, ...](), None
@@ -350,7 +348,7 @@ def fold_chains(gram: Gram, k: int, flips: int) -> int:
     return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(gram, k)), 8, 16))
 
 
-_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer", "surface")
+_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer")
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 RIDGE_CHOSEN = "chosen with the size"
 """The ridge of a run that tries several, in its manifest: each has lines of its own, and more may be added later."""
@@ -368,8 +366,6 @@ def identity(work: Work) -> dict[str, Any]:
         more = {"largest_size": max(work.sizes), "work": work_of(work.fold_effort)}
     if work.selection.ridges:
         more["ridge"] = RIDGE_CHOSEN
-    if work.selection.surface:  # lines of such a journal have more in them
-        more["surface"] = True
     return {
         "data": work.problem.hash,
         "rows": work.problem.n_rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,6 @@ from pairflip.search.settle import settle
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.text import numbered
 
-if TYPE_CHECKING:
-    from pairflip.losses.recorded import FoldRows
-
 FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
 _KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
@@ -38,17 +35,13 @@ SHOWN_CHAINS = 16
 class Outcome(NamedTuple):
     """What a task found: supports (chains, k) as column indices of X, and their energies.
 
-    `steps` (chains, 2, steps): energies and acceptances of the first chains of a final fit, else empty. Where errors at
-    all temperatures are wanted, `record` (chains, steps, k) are the supports at the end of every step of a fold's
-    chains, and `residuals` (chains, steps, H) those of the rows that the fold holds out.
+    `steps` (chains, 2, steps): energies and acceptances of the first chains of a final fit, else empty.
     """
 
     task: Task
     supports: NDArray[np.int64]
     energies: Floats
     steps: Floats
-    record: NDArray[np.int64] | None = None
-    residuals: Floats | None = None
 
     @property
     def n_chains(self) -> int:
@@ -93,16 +86,15 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
         if not work.selection.anneals:
             outcomes += searched(work, together, gram, walker, go_on)
             continue
-        view = fold_view(work, fold, gram)
         for task, chains in zip(together, plans(work, together, gram), strict=True):
             if task.size == gram.n_columns:
-                outcomes.append(outcome(work, task, gram, None, view))
+                outcomes.append(outcome(work, task, gram, None))
                 continue
             try:
                 (walked,) = walker.walk([(gram, chains)], tick=go_on)
             except RankTooSmall as error:
                 raise _too_large(work, task, error.rank) from None
-            outcomes.append(outcome(work, task, gram, walked, view))
+            outcomes.append(outcome(work, task, gram, walked))
     return outcomes
 
 
@@ -273,30 +265,10 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
         raise _too_large(work, largest, gram.n_columns)
     betas = temperatures(work, gram, [task.size for task in tasks])
     flips, keys = work.schedule.flips(gram.n_columns), keys_of(work, tasks)
-    record = work.selection.surface and tasks[0].fold != ALL_ROWS
-    return [WalkPlan(t.size, betas[t.size], flips, own, record=record) for t, own in zip(tasks, keys, strict=True)]
+    return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
 
 
-def fold_view(work: Work, fold: int, gram: Gram) -> FoldRows | None:
-    """What predicts the held-out rows of a fold at all temperatures; None where nobody asks for that.
-
-    Parameters
-    ----------
-    work : Work
-        Knows what is asked for.
-    fold : int
-        Which fold.
-    gram : Gram
-        Its problem.
-    """
-    if fold == ALL_ROWS or not work.selection.surface:
-        return None
-    from pairflip.losses.recorded import fold_rows  # compiled
-
-    return fold_rows(work.problem, gram, work.folds.left_out[fold], work.folds.rows[fold])
-
-
-def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None, view: FoldRows | None = None) -> Outcome:
+def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Outcome:
     """What was found, judged by QR; without a walk, the support of all columns.
 
     Parameters
@@ -309,8 +281,6 @@ def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None, view:
         The problem of the task's fold.
     walked : WalkResult or None
         Where the chains went; None if there was nothing to choose.
-    view : FoldRows, optional
-        What predicts the held-out rows of the fold, where errors at all temperatures are wanted.
     """
     nothing = no_steps(work)
     if walked is None:
@@ -320,22 +290,13 @@ def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None, view:
             raise _too_large(work, task, gram.rank())
         chains = task.last - task.first
         supports, energies = np.tile(everything, (chains, 1)), np.full(chains, energy)
-        record = np.broadcast_to(everything, (chains, len(work.schedule), everything.size))
-        return _seen(Outcome(task, gram.candidates[supports], energies, nothing), record, gram, view)
+        return Outcome(task, gram.candidates[supports], energies, nothing)
     supports, energies = settle(gram, walked)
     steps = nothing
     if task.fold == ALL_ROWS:
         shown, flips = max(0, min(task.last, SHOWN_CHAINS) - task.first), work.schedule.flips(gram.n_columns)
         steps = np.stack([walked.energy[:shown], walked.accepted[:shown] / flips], axis=1)
-    return _seen(Outcome(task, gram.candidates[supports], energies, steps), walked.record, gram, view)
-
-
-def _seen(found: Outcome, record: NDArray[Any] | None, gram: Gram, view: FoldRows | None) -> Outcome:
-    """The outcome with what held-out rows see of a record of candidate positions."""
-    if view is None:
-        return found
-    assert record is not None
-    return found._replace(record=gram.candidates[record], residuals=view.residuals(record))
+    return Outcome(task, gram.candidates[supports], energies, steps)
 
 
 def no_steps(work: Work) -> Floats:
