@@ -47,8 +47,8 @@ def test_sample_leaves_a_folder_that_makes_itself_again(data, tmp_path):
     shown = invoke(*words, "--out", "one", "--quiet")
     assert shown.exit_code == 0, shown.stderr
     folder = tmp_path / "one"
-    assert {path.name for path in folder.iterdir()} >= contents_of("sample").files - {"states.csv"}
-    assert (folder / "states.csv").exists() == ("How many sets there are" in (folder / "report.html").read_text())
+    names = {"figures", "inclusion.csv", "pairs.csv", "report.html", "run.toml", "sample.json", "sets.csv"}
+    assert {path.name for path in folder.iterdir()} == names | {"temperatures.csv"}
     assert [row["column"] for row in rows_of(folder / "inclusion.csv")][:2] == ["a", "d"]
     assert "b" not in [row["column"] for row in rows_of(folder / "inclusion.csv")]
     again = invoke("sample", "--config", "one/run.toml", "--json", "--out", "two.csv")
@@ -57,3 +57,7 @@ def test_sample_leaves_a_folder_that_makes_itself_again(data, tmp_path):
     record = json.loads((folder / "sample.json").read_text())
     assert json.loads(again.stdout).items() <= record.items()
     assert_refused(invoke(*words, "--out", "one", "--force", "--journal", "one/work"), "is in the result folder 'one'")
+    (folder / "states.csv").touch()  # a folder of version 0.2
+    shown = invoke(*words, "--out", "one", "--force")
+    assert shown.exit_code == 0, shown.stderr
+    assert not (folder / "states.csv").exists()

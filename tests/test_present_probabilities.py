@@ -17,7 +17,6 @@ from pairflip import (
     SubsetProblem,
     figures,
     posterior,
-    prove,
     sample,
     select_size,
     temper,
@@ -26,8 +25,6 @@ from pairflip import (
 from pairflip.present.inclusion import inclusion_bars
 from pairflip.present.page import render
 from pairflip.present.probabilities import disagreement, probability_bars
-from pairflip.present.states import states_numbers
-from pairflip.search.states import States
 from pairflip.selection import with_posterior
 
 
@@ -71,29 +68,6 @@ def test_the_prior_probability_of_a_column(prior, sizes, expected):
     assert posterior(problem(12), prior=prior, sizes=sizes).prior.inclusion == pytest.approx(expected, rel=1e-3)
 
 
-def states(k=2, n=6):
-    ends = np.array([np.log(15.0), 1.2, 0.1])
-    levels = np.array([1.0, 2.0, 0.5])
-    return States(
-        k, n, np.array([0.0, 1.0, 3.0]), ends, 0.1 * ends, np.array([5.0, 2.0, 1.1]), ends, 0.1 * ends, levels,
-        np.array([0.0, 1.5, -np.inf]), np.array([0.1, 0.1, np.inf]),
-    )  # fmt: skip
-
-
-def test_counts_of_a_proof_stand_beside_the_samples():
-    given = problem(6)
-    energies = np.sort([given.energy([a, b]) for a in range(6) for b in range(a)])
-    proof = prove(given, 2, n_best=4, within=[0.5, 3.0])
-    found = states_numbers(states(), proof)
-    for level, value in zip(found.exact_levels, found.exact, strict=True):
-        assert round(np.exp(value)) == np.count_nonzero(energies <= level * (1 + 1e-12))
-    assert found.exact.size == 6
-    assert found.levels.tolist() == [1.0, 2.0]  # where no support was met there is nothing to draw
-    assert "2 of 6 columns; expected one about 3 of 6" in sentence_of(
-        ValueError, lambda: states_numbers(states(k=3), proof)
-    )
-
-
 # Drawings -------------------------------------------------------------------------------------------------------------
 
 
@@ -108,11 +82,6 @@ def test_figures_of_records(drawn, weighed):
     ax = weighed.plot(Figure().add_subplot())
     assert "± Monte Carlo error" not in [text.get_text() for text in ax.get_legend().get_texts()]
     assert len(ax.get_yticklabels()) == 12
-    proof = prove(problem(6), 2, within=[0.5])
-    ax = figures.plot_density_of_states(states(), proof=proof)
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert "the same, counted one by one" in labels
-    assert states().plot(given) is given
 
 
 @pytest.mark.parametrize("record", ["drawn", "weighed"])
@@ -123,12 +92,6 @@ def test_records_in_a_notebook_escape_names(record, request):
     assert "<script>" not in html
     assert not outline.all("script")
     assert "".join(outline.text).count("same name [6]") >= 1
-
-
-def test_a_density_of_states_in_a_notebook():
-    outline = Outline(states()._repr_html_())
-    assert "Sets of 2 of 6 columns" in " ".join(outline.text)
-    assert len(outline.all("tr")) == 4
 
 
 # The page and the files -----------------------------------------------------------------------------------------------

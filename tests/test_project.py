@@ -1,6 +1,5 @@
 """The files around the code agree with it and with each other."""
 
-import ast
 import os
 import re
 import shlex
@@ -55,16 +54,6 @@ def pins() -> dict[str, str]:
     lines = [line for line in read("constraints.txt").splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.-]+==[\w.+!]+", line) for line in lines), "constraints.txt: name==version only"
     return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
-
-
-def class_homes() -> dict[str, list[str]]:
-    """The files of the package that define a class of each name."""
-    homes: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(path.relative_to(ROOT / "src").as_posix())
-    return homes
 
 
 @pytest.mark.parametrize("name", REQUIRED_FILES)
@@ -141,12 +130,6 @@ def test_every_runtime_dependency_has_a_written_reason():
     assert [name for name in names if f"`{name}`" not in reasons] == []
 
 
-def test_a_class_name_means_one_class():
-    homes = class_homes()
-    assert len(homes) > 50
-    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
-
-
 HOME = ROOT / "src" / "pairflip"
 PAGES = [
     "README.md",
@@ -154,14 +137,7 @@ PAGES = [
     "ARCHITECTURE.md",
     *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/**/*.md")),
 ]
-PACKAGES = sorted(path.parent.relative_to(HOME).as_posix() for path in HOME.rglob("*/__init__.py"))
 SOURCES = (".py", ".cu", ".cuh")
-
-
-def map_rows() -> dict[str, str]:
-    """The rows of ARCHITECTURE.md's table of files by the names in their first cell."""
-    rows = re.findall(r"^\| (`[^|]+`) \| (.+) \|$", read("ARCHITECTURE.md"), flags=re.MULTILINE)
-    return {name: text for names, text in rows for name in re.findall(r"`(.+?)`", names)}
 
 
 def named_files(page: str) -> list[str]:
@@ -169,19 +145,6 @@ def named_files(page: str) -> list[str]:
     names = re.findall(r"`([\w./-]+)`", read(page))
     places = ("src/", "tests/", "docs/", "benchmarks/") if page != "ARCHITECTURE.md" else ("",)
     return [name for name in names if name.endswith(SOURCES) or (name.endswith("/") and name.startswith(places))]
-
-
-def test_the_map_has_every_package_and_every_module_beside_them():
-    modules = [path.name for path in HOME.glob("*.py")]
-    assert {*modules, *(f"{name}/" for name in PACKAGES if not name.startswith("paper/"))} == set(map_rows())
-
-
-@pytest.mark.parametrize("package", [name for name in PACKAGES if not name.startswith("paper")])
-def test_the_map_names_every_module_of_a_package(package):
-    files = [path for path in (HOME / package).iterdir() if path.suffix in SOURCES and path.name != "__init__.py"]
-    names = {path.stem if path.suffix == ".py" else path.name for path in files}
-    text = map_rows()[f"{package}/"]
-    assert {name for name in names if f"`{name}`" not in text} == set()
 
 
 @pytest.mark.parametrize("page", PAGES)

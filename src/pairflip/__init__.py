@@ -27,7 +27,6 @@ _HOME = {
     "Trace": "search.trace",
     "anneal": "search.annealing",
     "compare": "comparison",
-    "density_of_states": "search.states",
     "half_sample_stability": "selection",
     "posterior": "search.posterior",
     "prove": "search.prove",
@@ -57,7 +56,6 @@ __all__ = [
     "anneal",
     "compare",
     "datasets",
-    "density_of_states",
     "figures",
     "half_sample_stability",
     "posterior",
@@ -92,7 +90,6 @@ if TYPE_CHECKING:
     from pairflip.search.samples import Samples
     from pairflip.search.sampling import sample, temper
     from pairflip.search.schedule import Schedule
-    from pairflip.search.states import density_of_states
     from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size
 

@@ -11,13 +11,11 @@ from pairflip.present.roc import plot_roc
 from pairflip.present.save import save_figures
 from pairflip.present.selection_counts import plot_selection_counts
 from pairflip.present.size_curve import plot_size_curve
-from pairflip.present.states import plot_density_of_states
 from pairflip.present.theory import plot_theory
 
 __all__ = [
     "plot_anneal",
     "plot_compared_errors",
-    "plot_density_of_states",
     "plot_energy_seconds",
     "plot_frequencies",
     "plot_inclusion",

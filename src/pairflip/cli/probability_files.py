@@ -25,7 +25,6 @@ from pairflip.cli.table_file import Cell, check_out, is_table_file, write_lines
 if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
     from pairflip.search.samples import Samples
-    from pairflip.search.states import States
     from pairflip.tables import Table
 
 Lines = tuple[Sequence[str], Sequence[Sequence[Cell]]]
@@ -47,13 +46,16 @@ def folder_or_table(command: str) -> Any:
 _COMMON = {"figures", COLUMNS, "report.html", "run.toml"}
 _OWN = {
     "posterior": {"models.csv", "posterior.json", "sizes.csv"},
-    "sample": {"pairs.csv", "sample.json", "sets.csv", "states.csv", "temperatures.csv"},
+    "sample": {"pairs.csv", "sample.json", "sets.csv", "temperatures.csv"},
 }
+_FORMER = {"states.csv"}
+"""Written by version 0.2; named here so that --force replaces its folders, too."""
 
 
 def contents_of(command: str) -> FolderContents:
-    """What the result folder of a command holds."""
-    return FolderContents(frozenset(_COMMON | _OWN[command]), f"{command}.json")
+    """What the result folder of a command holds, or held."""
+    former = _FORMER if command == "sample" else set()
+    return FolderContents(frozenset(_COMMON | _OWN[command] | former), f"{command}.json")
 
 
 def checked_place(command: str, out: Path | None, force: bool, data: Path | None, journal: Path | None) -> Path:
@@ -89,7 +91,6 @@ class ProbabilityResult:
     found: Posterior | Samples
     tables: Mapping[str, Lines]
     record: Mapping[str, Any]
-    states: States | None = None
 
     def write(self, place: Path, force: bool, table: Table, typed: str, settings: Mapping[str, Any]) -> None:
         """Write the folder, whole or not at all; or the columns alone, where `place` is a .csv or .tsv file.
@@ -131,6 +132,5 @@ class ProbabilityResult:
             dropped=[str(item) for item in (*table.dropped, *table.notes)],
             command=typed,
             extra={"Table": table.source},
-            states=self.states,
         )
-        save_probability_figures(self.found, part / "figures", self.states)
+        save_probability_figures(self.found, part / "figures")

@@ -11,18 +11,17 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
 from pairflip.cli.data import load
-from pairflip.cli.errors import plain_errors, say, typed
+from pairflip.cli.errors import plain_errors, typed
 from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
 from pairflip.cli.shown import print_answer, print_json, print_rows, print_text, print_written
 from pairflip.cli.signature import Without
 from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
-from pairflip.cli.table_file import Cell, is_table_file, json_list
+from pairflip.cli.table_file import Cell, json_list
 from pairflip.interrupt import interrupted
 from pairflip.text import percent, plural, short
 
 if TYPE_CHECKING:
     from pairflip.search.samples import Samples
-    from pairflip.search.states import States
     from pairflip.tables import Table
 
 Beta = Annotated[
@@ -76,8 +75,7 @@ def sample(
         how["seed"] = run.seed
         how["journal"] = journal
         found = temper(problem, k, coldest=cold, **how) if ladder else draw(problem, k, cold, **how)
-        states = None if is_table_file(place) else _states(found, results.quiet)
-        result = _result(found, show, loaded.table, states)
+        result = _result(found, show, loaded.table)
         result.write(place, results.force, loaded.table, command, run_settings(context, context.params, place))
         if results.as_json:
             print_json(result.record)
@@ -103,21 +101,7 @@ def _rows(found: Samples, most: int) -> list[tuple[str, float, float]]:
     return [(found.names[j], float(told[j]), float(error[j])) for j in order]
 
 
-def _states(found: Samples, quiet: bool) -> States | None:
-    """How many sets there are at an energy, where a ladder says that; unless `quiet`, why it does not."""
-    from pairflip.search.states import density_of_states
-
-    if found.betas.size < 2:
-        return None
-    try:
-        return density_of_states(found)
-    except (ImportError, ValueError) as error:
-        if not quiet:
-            say(f"the page does not tell how many sets there are at an energy: {error}")
-        return None
-
-
-def _result(found: Samples, most: int, table: Table, states: States | None) -> ProbabilityResult:
+def _result(found: Samples, most: int, table: Table) -> ProbabilityResult:
     """What is written, and printed for machines."""
     from pairflip.present.set_words import set_doubts
 
@@ -146,11 +130,8 @@ def _result(found: Samples, most: int, table: Table, states: States | None) -> P
         "pairs.csv": (("column", "other", "share"), found.pairs(_PAIRS)),
         "temperatures.csv": (("beta", "energy", "energy_se", "acceptance", "exchange"), list(ladder)),
     }
-    if states is not None:
-        frame = states.to_pandas()
-        tables["states.csv"] = (list(map(str, frame)), frame.to_numpy().tolist())
     title = f"{table.source}: sets of {plural(found.k, 'column')} that predict {table.target}"
-    return ProbabilityResult("sample", title, found, tables, record, states)
+    return ProbabilityResult("sample", title, found, tables, record)
 
 
 def _print(found: Samples, most: int) -> None:

@@ -25,10 +25,9 @@ from pairflip.present.model_words import model_doubts
 from pairflip.present.numbers import error_bars
 from pairflip.present.proof import HEADS as PROOF_HEADS
 from pairflip.present.proof import best_rows, count_words, proof_pieces
-from pairflip.present.set_words import set_doubts, state_table
+from pairflip.present.set_words import set_doubts
 from pairflip.present.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.present.size_tables import explanation, size_heads, size_rows
-from pairflip.present.states import plot_density_of_states
 from pairflip.present.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.selection.verdict import UNCERTAIN
 from pairflip.text import aligned, clean, column_labels, number, percent, plural, shorten
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
     from pairflip.search.proof import Proof
     from pairflip.search.samples import Samples
-    from pairflip.search.states import States
     from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
@@ -219,13 +217,6 @@ def posterior_html(found: Posterior) -> str:
     return str(_tag("div", Markup("").join(parts)))
 
 
-def states_html(states: States) -> str:
-    """Energy and the logarithm of the number of sets that matter, at each temperature."""
-    shown = state_table(states)
-    head = _tag("p", _tag("strong", f"Sets of {states.k} of {plural(states.n_columns, 'column')}, by temperature."))
-    return str(_tag("div", head + _table(shown.heads, shown.rows, set())))
-
-
 def _note(text: str) -> Markup:
     """What a reader should know besides, if anything."""
     return _tag("p", _tag("small", f"Note: {clean(text)}.")) if text else Markup("")
@@ -275,21 +266,6 @@ def plot_trace(trace: Trace, ax: Axes | None) -> Axes:
 def plot_probabilities(found: Samples | Posterior, ax: Axes | None) -> Axes:
     """Inclusion probabilities, likewise."""
     return plot_inclusion(found, _shown(6.0, inclusion_height(inclusion_bars(found))) if ax is None else ax)
-
-
-def plot_states(states: States, ax: Axes | None, proof: Proof | None) -> Axes:
-    """Entropy against energy, likewise.
-
-    Parameters
-    ----------
-    states : States
-        What `density_of_states` returned.
-    ax : Axes or None
-        Where to draw.
-    proof : Proof or None
-        Exact counts to draw beside.
-    """
-    return plot_density_of_states(states, _shown(6.0, 4.2) if ax is None else ax, proof)
 
 
 def _shown(width: float, height: float) -> Axes:

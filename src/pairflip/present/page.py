@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pairflip.present.sheet import Sheet
     from pairflip.search.averaged import Posterior
     from pairflip.search.samples import Samples
-    from pairflip.search.states import States
 
 
 def write_report(
@@ -36,7 +35,6 @@ def write_report(
     extra: Mapping[str, object] | None = None,
     row_names: Sequence[object] | None = None,
     posterior: Posterior | None = None,
-    states: States | None = None,
 ) -> Path:
     """Write a record as one self-contained HTML page that opens offline, and return its path.
 
@@ -58,27 +56,24 @@ def write_report(
         Of a curve: a name for each row of the table, in its order; None: rows are numbered from 1.
     posterior
         Beside a curve: what `posterior` returned for the same problem.
-    states
-        Beside samples: what `density_of_states` made of them.
     """
     about = About(title, target, dropped, command, extra)
     if not isinstance(record, SizeCurve):
-        _refuse(record, "a SizeCurve", row_names=row_names, posterior=posterior)
-        return _sheet(record, about, states).write(path)
-    _refuse(record, "Samples", states=states)
+        _refuse(record, row_names=row_names, posterior=posterior)
+        return _sheet(record, about).write(path)
     curve = record if posterior is None else with_posterior(record, posterior)
     html = render(curve, row_names=row_names, **vars(about))
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
-def _refuse(record: Any, owner: str, **given: Any) -> None:
-    """Refuse what belongs to another kind of record."""
+def _refuse(record: Any, **given: Any) -> None:
+    """Refuse what belongs to a curve."""
     for name, value in given.items():
         if value is not None:
-            raise TypeError(f"{name} is given with a {type(record).__name__}; expected it with {owner} only.")
+            raise TypeError(f"{name} is given with a {type(record).__name__}; expected it with a SizeCurve only.")
 
 
-def _sheet(record: Any, about: About, states: States | None) -> Sheet:
+def _sheet(record: Any, about: About) -> Sheet:
     """The page of a record that is not a curve."""
     from pairflip.comparison.record import Comparison
     from pairflip.present.compare_page import comparison_sheet
@@ -87,8 +82,7 @@ def _sheet(record: Any, about: About, states: States | None) -> Sheet:
     from pairflip.search.samples import Samples
 
     if isinstance(record, Samples):
-        return samples_sheet(record, about, states)
-    _refuse(record, "Samples", states=states)
+        return samples_sheet(record, about)
     if isinstance(record, Posterior):
         return posterior_sheet(record, about)
     if isinstance(record, Comparison):

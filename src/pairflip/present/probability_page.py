@@ -27,18 +27,15 @@ from pairflip.present.set_words import (
     set_conditions,
     set_doubts,
     set_table,
-    state_table,
     temperature_table,
 )
 from pairflip.present.sheet import Section, Sheet, both_widths
-from pairflip.present.states import draw_states, plot_density_of_states, states_numbers
 from pairflip.present.style import figure_of
 from pairflip.text import clean, number, plural
 
 if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
     from pairflip.search.samples import Samples
-    from pairflip.search.states import States
 
 _SHARED_NAMES = (
     "Names that several columns share carry the index of their column (counting from 0, as in Python) in square "
@@ -46,10 +43,6 @@ _SHARED_NAMES = (
 )
 _PRIOR = "Liang, Paulo, Molina, Clyde and Berger (2008) describe Zellner's prior and these probabilities."
 _FLIPS = "Sets are drawn by exchanging a pair of columns at a time, after Obuchi and Kabashima (2016)."
-_STATES = (
-    "Line: the logarithm of the number of sets that matter at each temperature, against their mean energy. Squares: "
-    "how many sets there are up to an energy. Samples of all temperatures are weighed together."
-)
 
 
 def posterior_sheet(found: Posterior, about: About) -> Sheet:
@@ -81,18 +74,8 @@ def posterior_sheet(found: Posterior, about: About) -> Sheet:
     )
 
 
-def samples_sheet(found: Samples, about: About, states: States | None = None) -> Sheet:
-    """What the page of sets that were drawn says.
-
-    Parameters
-    ----------
-    found : Samples
-        What `sample` or `temper` returned.
-    about : About
-        What is known about the run.
-    states : States, optional
-        What `density_of_states` made of them.
-    """
+def samples_sheet(found: Samples, about: About) -> Sheet:
+    """What the page of sets that were drawn says."""
     bars, doubts, known = inclusion_bars(found), set_doubts(found), found.settings
     walks = {"temperatures": temperature_table(found)} if found.betas.size > 1 else {}
     sets = {"sets": set_table(found)} | ({"pairs": pair_table(found)} if found.k > 1 else {})
@@ -110,31 +93,15 @@ def samples_sheet(found: Samples, about: About, states: States | None = None) ->
         sections=[
             _inclusion("How often each column is in the set", bars, inclusion_table(found, bars)),
             Section("The sets that were drawn most often", tables=sets),
-            *([] if states is None else [_counted(states)]),
             Section("How the walks went", [rate_words(found)], tables=walks),
             _done(facts, known, found.note, about, _FLIPS),
         ],
     )
 
 
-def save_probability_figures(
-    found: Posterior | Samples, folder: str | os.PathLike[str], states: States | None = None
-) -> list[Path]:
-    """Write the figures of the page as SVG and PNG into `folder` (made if missing).
-
-    Parameters
-    ----------
-    found : Posterior or Samples
-        The record.
-    folder : path
-        Where the files go.
-    states : States, optional
-        Drawn, too, if given.
-    """
-    figures = {"inclusion": plot_inclusion(found)}
-    if states is not None:
-        figures["density_of_states"] = plot_density_of_states(states)
-    return save_all(((name, figure_of(ax)) for name, ax in figures.items()), folder)
+def save_probability_figures(found: Posterior | Samples, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write the figure of the page as SVG and PNG into `folder` (made if missing)."""
+    return save_all([("inclusion", figure_of(plot_inclusion(found)))], folder)
 
 
 def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:
@@ -142,15 +109,6 @@ def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:
     label = f"Bar chart: {title[0].lower()}{title[1:]}, {bars.cut}. The table below the figure has the numbers."
     drawn = both_widths(draw_inclusion, bars, label, inclusion_shape)
     return Section(title, svgs=drawn, caption=f"Bars: {bars.cut}, the most probable first.", tables={"columns": table})
-
-
-def _counted(states: States) -> Section:
-    """Entropy against energy."""
-    numbers = states_numbers(states)
-    label = "Logarithm of the number of sets against energy. The table below the figure has the numbers."
-    drawn = both_widths(draw_states, numbers, label, lambda _, wide: (820.0, 430.0) if wide else (350.0, 440.0))
-    title = "How many sets there are at an energy"
-    return Section(title, svgs=drawn, caption=_STATES, tables={"states": state_table(states)})
 
 
 def _done(facts: Pairs, settings: dict[str, object], note: str, about: About, method: str) -> Section:

@@ -12,21 +12,10 @@ from pairflip.present.inclusion import InclusionBars, chance_text
 from pairflip.present.mixing import ladder_doubts, walk_doubts
 from pairflip.present.model_words import MOST_SETS, fine, named, named_chances
 from pairflip.present.registry import FigureTable
-from pairflip.text import (
-    NOTHING,
-    aligned,
-    aligned_plus_minus,
-    clean,
-    column_labels,
-    number,
-    percent,
-    plural,
-    plus_minus,
-)
+from pairflip.text import NOTHING, aligned_plus_minus, clean, column_labels, number, percent, plural, plus_minus
 
 if TYPE_CHECKING:
     from pairflip.search.samples import Samples
-    from pairflip.search.states import States
 
 
 def set_answer(found: Samples) -> list[Piece]:
@@ -115,17 +104,3 @@ def temperature_table(found: Samples) -> FigureTable:
     )
     heads = ["beta", "Mean energy", "Flips accepted", "Traded with the next"]
     return FigureTable("", heads, rows, "The ladder, from the hottest temperature to the coldest")
-
-
-def state_table(states: States) -> FigureTable:
-    """How many sets matter at each temperature."""
-    rows = list(
-        zip(
-            [number(beta) for beta in states.betas.tolist()],
-            aligned(states.energy.tolist()),
-            aligned_plus_minus(states.entropy.tolist(), states.entropy_se.tolist()),
-            strict=True,
-        )
-    )
-    about = "Mean energy, and the logarithm of the number of sets that matter, at each temperature"
-    return FigureTable("Table: entropy by temperature", ["beta", "Mean energy", "Entropy s"], rows, about)
