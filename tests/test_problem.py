@@ -1,10 +1,14 @@
 """Energies, coefficients and folds, against numpy and scikit-learn."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
 from pairflip import SubsetProblem
+from pairflip.losses.held_out import HeldOutErrors
+from pairflip.selection.folds import as_folds
 from pairflip.testing import all_supports, best_support, enumerate_energies
 
 M, N = 20, 8
@@ -362,3 +366,24 @@ def test_best_support_of_the_enumeration_is_the_best(X, y):
 def test_bad_supports(X, y, support, message):
     with pytest.raises(ValueError, match=message):
         SubsetProblem(X, y, always=[2]).energy(support)
+
+
+def test_folds_of_many_rows_need_no_matrix_of_their_size():
+    """Neither the form of the other rows nor held-out predictions; 6,000 rows squared would be 288 MB."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 6)) + 3.0
+    y = X[:, 0] - X[:, 3] + rng.normal(size=9000)
+    problem = SubsetProblem(X, y, always=[5], sample_weight=rng.uniform(0.5, 2.0, 9000))
+    rows, rest = np.arange(6000), np.arange(6000, 9000)
+    tracemalloc.start()
+    fold = problem.held_out(rows)
+    judged = HeldOutErrors(problem, as_folds([(rest, rows), (rows, rest)], problem))
+    residuals = judged.judged(np.array([[[0, 3]], [[0, 3]]]))[0][0]
+    assert tracemalloc.get_traced_memory()[1] < 30e6
+    tracemalloc.stop()
+    alone = SubsetProblem(X[rest], y[rest], always=[5], sample_weight=problem.sample_weight[rest])
+    np.testing.assert_allclose(fold.matrix, alone.gram.matrix, atol=1e-11)
+    np.testing.assert_allclose(fold.b, alone.gram.b, rtol=1e-10)
+    fit = alone.fit([0, 3])
+    told = fit.intercept + X[:, [0, 3]] @ fit.coef + X[:, [5]] @ fit.always_coef
+    np.testing.assert_allclose(residuals[:6000], (y - told)[:6000], rtol=1e-9, atol=1e-11)
