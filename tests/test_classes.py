@@ -8,7 +8,7 @@ from sklearn.metrics import d2_log_loss_score, log_loss, mean_poisson_deviance, 
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.figures import plot_roc
 from pairflip.present.answer import answer_of
-from pairflip.present.class_words import separated
+from pairflip.present.class_words import separated, share_words
 from pairflip.selection.class_errors import auc, confusion, roc
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import held_out, recommended_size
@@ -146,6 +146,8 @@ def test_the_answer_speaks_of_classes(curve):
     low, high = (f"{end:.2f}" for end in curve.chosen.auc[1:])
     assert f"({low} to {high}; 0.5 is chance)" in answer.text
     assert curve.chosen.auc[1] < roc_auc_score(curve.observed, curve.predictions[curve.at(2)]) < curve.chosen.auc[2]
+    told = share_words((0.1, -0.3, 0.4), "of the deviance on new rows", "the class frequencies")
+    assert told == "about 10 % of the deviance on new rows (between worse than the class frequencies and 40 %)"
     for word in ("RMSE", "R2", "variance"):
         assert word not in str(curve)
     record = answer.to_json(curve)

@@ -28,21 +28,22 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
     share = f"{percent(held_out(curve, size).r2)} of the deviance on rows that were held out"
     allowed = " That is somewhat too good, because the number of columns was chosen by it."
     if chosen is not None:
-        share = share_words(chosen.r2, "of the deviance on new rows")
+        than = "the mean" if curve.classes is None else "the class frequencies"
+        share = share_words(chosen.r2, "of the deviance on new rows", than)
         what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
         told, verb = ("The deviance", "allows") if chosen.auc is None else ("AUC and deviance", "allow")
         allowed = f" {told} {verb} for the {what} having been chosen; ranges are {percent(chosen.level)} intervals."
     return f"{_told(curve, at)} On the whole, {explains} {share}.{allowed}"
 
 
-def share_words(shares: tuple[float, float, float], of: str) -> str:
+def share_words(shares: tuple[float, float, float], of: str, than: str = "the mean") -> str:
     """``about 36 % of the variance (12 % to 57 %)``: what is explained, and its interval as computed.
 
-    An interval that reaches below zero begins with "worse than the mean".
+    An interval that reaches below zero begins with "worse than the mean", or what else explains nothing.
     """
     middle, low, high = (percent(share) for share in shares)
     about = f"more than {middle[1:]}" if middle.startswith(">") else f"about {middle}"
-    within = f"{low} to {high}" if shares[1] >= 0 else f"between worse than the mean and {high}"
+    within = f"{low} to {high}" if shares[1] >= 0 else f"between worse than {than} and {high}"
     return f"{about} {of}" + (f" ({within})" if len({middle, low, high}) > 1 else "")
 
 
