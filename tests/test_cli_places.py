@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from _cli import QUICK, assert_refused, invoke, small_table, tree, without_figures, write_csv
+from pairflip.cli.result_folder import new_folder
 
 FIT = ["-t", "y", "-k", "2", *QUICK]
 SELECT = ["-t", "y", "--sizes", "1", *QUICK]
@@ -167,3 +168,12 @@ def test_what_killed_runs_left_behind_is_removed(folder):
         os.close(handle)
     kept = sorted(path.name for path in folder.glob(".*.part"))
     assert kept == sorted([left["young"].name, left["foreign"].name, left["used"].name, other.name])
+
+
+def test_a_result_folder_of_version_0_2_is_replaced(tmp_path):
+    """It may hold surface.csv, which is not written any more."""
+    (tmp_path / "result.json").write_text("{}")
+    (tmp_path / "surface.csv").touch()
+    with new_folder(tmp_path, force=True) as part:
+        (part / "result.json").write_text("{}")
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]

@@ -45,6 +45,7 @@ SELECTION = FolderContents(
             "result.json",
             "run.toml",
             "selection_counts.csv",
+            "surface.csv",  # of version 0.2: --force replaces its folders, too
         }
     ),
     "result.json",
