@@ -1,0 +1,252 @@
+r"""The table of a support, from which every move is scored, and the moves that change it.
+
+With the support S of k columns, :math:`P = G_{SS}^{-1}`, :math:`C = B_S P` (q, k), :math:`W = P G_{S:}` (k, N),
+:math:`R = B - C G_{S:}` (q, N) and :math:`s_j = G_{jj} - G_{jS} W_j`, exchanging slot i (:math:`p = P_{ii}`) for column
+j changes the energy by
+
+.. math:: \Delta E = \tfrac12 \left(|C_i|^2 / p - |R_j + C_i W_{ij} / p|^2 / (s_j + W_{ij}^2 / p)\right) .
+
+Targets and slots change alike: the rows R above W are one array `A`, the rows :math:`-C` above P another, `Q`. Adding
+column j with :math:`h = (G_j - G_{jS} W) / s_j` and removing slot i are
+
+.. math:: A_m \to A_m - A_{mj} h, \quad s \to s - s_j h^2 ; \qquad A_m \to A_m - (Q_{mi} / p) W_i, \quad s \to s + W_i^2 / p
+
+for all rows m, and the same for Q. Any number of targets, and ridge (a part of the diagonal of G), are data.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairflip.engines.numba.compile import apart
+from pairflip.least_squares import SINGULAR
+
+NOWHERE = -1
+S, GAIN, STEP, STATE = 0, 1, 2, 3
+"""Rows of `Table.values`: Schur complements, gains, the row of W that enters; and (exchanges, rounding) since the table
+was computed anew."""
+CLOSED, HELD, SUPPORT = 0, 1, 2
+"""Rows of `Table.columns`: how many reasons keep a column out (it is in the support, or may not stand beside one that
+is, or lacks one that it needs); how many columns of the support need it; the support itself in the first k places."""
+
+
+class Form(NamedTuple):
+    """What moves need to know of a problem beside rows of G (few arrays, because they are slow to compile).
+
+    `B` (q, N), `yy`. Rules: at most one column of each group, `marks[0]` (`NOWHERE`: of none); no two columns whose
+    positions, `marks[1]`, are closer than `apart`; of each pair `needs` (n, 2) the first needs the second. `ruled`:
+    whether there are rules at all.
+    """
+
+    B: Any
+    yy: float
+    marks: Any
+    apart: float
+    needs: Any
+    ruled: bool
+
+
+class Table(NamedTuple):
+    """Everything known of a support of k columns; arrays have room for K."""
+
+    A: Any  # (q + K, N): residual correlations R, then W
+    Q: Any  # (q + K, K): minus the coefficients C, then P
+    values: Any  # (4, N)
+    columns: Any  # (3, N)
+
+
+def new_table(largest: int, n_columns: int, targets: int) -> Table:
+    """Memory for supports of up to `largest` columns."""
+    rows = targets + largest
+    return Table(
+        np.zeros((rows, n_columns)), np.zeros((rows, largest)),
+        np.zeros((4, max(n_columns, 2))), np.zeros((3, n_columns), np.int64),
+    )  # fmt: skip
+
+
+@apart
+def close(form, table, j, by):
+    """Column j enters (by = 1) or leaves (by = -1): what it keeps out, what needs it, and what it needs."""
+    closed, held, group, position = table.columns[CLOSED], table.columns[HELD], form.marks[0], form.marks[1]
+    closed[j] += by
+    if form.ruled:
+        for l in range(closed.size):
+            same = group[l] == group[j] and group[j] != NOWHERE
+            if l != j and (same or abs(position[l] - position[j]) < form.apart):
+                closed[l] += by
+        for n in range(form.needs.shape[0]):
+            owner, needed = form.needs[n, 0], form.needs[n, 1]
+            if needed == j:
+                closed[owner] -= by
+            elif owner == j and needed != NOWHERE:
+                held[needed] += by
+
+
+@apart
+def empty(form, table):
+    """The table of no columns."""
+    s, state, closed, held = table.values[S], table.values[STATE], table.columns[CLOSED], table.columns[HELD]
+    state[0], state[1] = 0.0, 0.0
+    for l in range(closed.size):
+        s[l], closed[l], held[l] = 1.0, 0, 0
+    for n in range(form.needs.shape[0]):
+        closed[form.needs[n, 0]] += 1
+    for t in range(form.B.shape[0]):
+        B, R = form.B[t], table.A[t]
+        for l in range(B.size):
+            R[l] = B[l]
+
+
+@apart
+def add(form, table, k, j, row):
+    """Column j enters as number k; `row` (N,) is its row of G."""
+    A, Q, s, h, support, q = table.A, table.Q, table.values[S], table.values[STEP], table.columns[SUPPORT], len(form.B)
+    top, s_j, s_inverse = q + k, s[j], 1.0 / s[j]
+    f, W = np.empty(top), A[top]
+    for m in range(top):
+        f[m] = A[m, j]
+    for l in range(row.size):
+        h[l] = row[l] * s_inverse
+    for m in range(k):
+        g, W_m = row[support[m]] * s_inverse, A[q + m]
+        for l in range(row.size):
+            h[l] -= g * W_m[l]
+    for m in range(k):  # exactly: rounding in columns of the support would grow with every move
+        h[support[m]] = 0.0
+    for m in range(top):
+        f_m, A_m, Q_m = f[m], A[m], Q[m]
+        for l in range(row.size):
+            A_m[l] -= f_m * h[l]
+        for l in range(k):
+            Q_m[l] += f_m * f[q + l] * s_inverse
+        A_m[j], Q_m[k] = 0.0, -f_m * s_inverse
+    for l in range(row.size):
+        s[l] -= s_j * h[l] * h[l]
+        W[l] = h[l]
+    for l in range(k):
+        Q[top, l] = -f[q + l] * s_inverse
+    Q[top, k], W[j], s[j], support[k] = s_inverse, 1.0, 0.0, j
+    table.values[STATE, 0] += 1.0
+    table.values[STATE, 1] += s_inverse
+    close(form, table, j, 1)
+
+
+@apart
+def remove(form, table, k, i):
+    """The column in slot i of k leaves; the last one takes its slot."""
+    A, Q, s, support, q = table.A, table.Q, table.values[S], table.columns[SUPPORT], len(form.B)
+    last, p, W, Q_i, column = k - 1, Q[q + i, i], A[q + i], Q[q + i], support[i]
+    for m in range(q + k):
+        if m != q + i:
+            f_m, A_m, Q_m = Q[m, i] / p, A[m], Q[m]
+            for l in range(W.size):
+                A_m[l] -= f_m * W[l]
+            for l in range(k):
+                Q_m[l] -= f_m * Q_i[l]
+            Q_m[i] = Q_m[last]
+    W_last, Q_last = A[q + last], Q[q + last]
+    for l in range(W.size):
+        s[l] += W[l] * W[l] / p
+    for l in range(W.size):
+        W[l] = W_last[l]
+    for l in range(k):
+        Q_i[l] = Q_last[l]
+    support[i] = support[last]
+    table.values[STATE, 1] += p
+    close(form, table, column, -1)
+
+
+@apart
+def gains(form, table, k, i):
+    """Of every column the gain |R'|^2 / s' that it brings in place of slot i (i = k: in addition), or -1."""
+    A, Q, s, gain, q, here = table.A, table.Q, table.values[S], table.values[GAIN], len(form.B), i < k
+    W, p_inverse = A[q + i] if here else A[0], 1.0 / Q[q + i, i] if here else 0.0
+    for l in range(W.size):
+        gain[l] = 0.0
+    for t in range(q):
+        a, R = Q[t, i] * p_inverse if here else 0.0, A[t]
+        for l in range(W.size):
+            r = R[l] - a * W[l]
+            gain[l] += r * r
+    for l in range(W.size):
+        schur = s[l] + W[l] * W[l] * p_inverse
+        gain[l] = gain[l] / schur if schur > SINGULAR else -1.0
+
+
+@apart
+def may_gain(form, table, i, enough):
+    """Whether a column may bring more than `enough` in place of slot i: for one target, without a division."""
+    A, Q, s, q = table.A, table.Q, table.values[S], len(form.B)
+    R, W, p_inverse, some = A[0], A[q + i], 1.0 / Q[q + i, i], q - 1
+    a = Q[0, i] * p_inverse
+    for l in range(W.size):
+        r, schur = R[l] - a * W[l], s[l] + W[l] * W[l] * p_inverse
+        some |= int(r * r > enough * schur)
+    return some > 0
+
+
+@apart
+def best_column(table, allowed):
+    """The open column with the largest gain of those that `allowed` (N,) does not bar, or -1."""
+    gain, closed, best, most = table.values[GAIN], table.columns[CLOSED], -1, -1.0
+    for l in range(closed.size):
+        if gain[l] > most and closed[l] == 0 and allowed[l]:
+            best, most = l, gain[l]
+    return best
+
+
+@apart
+def best_addition(form, table, k, allowed):
+    """The open column that lowers the energy most, of those that `allowed` (N,) does not bar, or -1."""
+    gains(form, table, k, k)
+    return best_column(table, allowed)
+
+
+@apart
+def cost_of(form, table, i):
+    """Twice the energy that removing slot i costs."""
+    q, total = len(form.B), 0.0
+    for t in range(q):
+        total += table.Q[t, i] * table.Q[t, i]
+    return total / table.Q[q + i, i]
+
+
+@apart
+def cheapest_removal(form, table, k):
+    """The slot whose column is missed least, of those that no other column needs."""
+    slot, least = 0, np.inf
+    for i in range(k):
+        cost = cost_of(form, table, i)
+        if cost < least and table.columns[HELD, table.columns[SUPPORT, i]] == 0:
+            slot, least = i, cost
+    return slot
+
+
+@apart
+def best_flip(form, table, k, least, allowed):
+    """(slot, column) of the exchange that lowers the energy most, by more than half of `least`; or (-1, -1)."""
+    gain, slot, column = table.values[GAIN], -1, -1
+    for i in range(k):
+        own = table.columns[SUPPORT, i]
+        cost = cost_of(form, table, i)
+        if table.columns[HELD, own] == 0 and may_gain(form, table, i, cost + least):
+            gains(form, table, k, i)
+            gain[own] = -1.0
+            close(form, table, own, -1)
+            j = best_column(table, allowed)
+            close(form, table, own, 1)
+            if j >= 0 and gain[j] - cost > least:
+                slot, column, least = i, j, gain[j] - cost
+    return slot, column
+
+
+@apart
+def energy(form, table, k):
+    """E of the support."""
+    total = form.yy
+    for t in range(len(form.B)):
+        for m in range(k):
+            total += table.Q[t, m] * form.B[t, table.columns[SUPPORT, m]]
+    return 0.5 * total
