@@ -115,14 +115,19 @@ def drifted(table):
 def go_to(G, form, table, k, target, n):
     """The table of the first n columns of `target`, from that of a support of k; how many could be taken.
 
-    A column may be closed until another, which it needs, is there: those left out are asked again while some enter.
+    Columns that lack one they need leave with it. A column may be closed until another, which it needs, is there: those
+    left out are asked again while some enter.
     """
     if drifted(table):
         k = 0
-    for i in range(k - 1, -1, -1):
-        if k > 0 and find(target, n, table.columns[SUPPORT, i]) < 0:
-            remove(form, table, k, i)
-            k -= 1
+    before = k + 1
+    while k < before:
+        before = k
+        for i in range(before - 1, -1, -1):
+            j = table.columns[SUPPORT, i]
+            if find(target, n, j) < 0 or table.columns[CLOSED, j] > 1:
+                remove(form, table, k, i)
+                k -= 1
     if k == 0:
         empty(form, table)
     before = -1
