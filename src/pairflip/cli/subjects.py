@@ -98,7 +98,7 @@ class SearchOptions:
     chains: Annotated[int | None, in_search(help="Walks for each fit; the best one counts.", min=1)] = None
     polish: Annotated[
         bool,
-        in_search("--polish/--no-polish", help="Improve final fits by what the folds found and by double flips."),
+        in_search("--polish/--no-polish", help="Improve final fits by what the folds found and by a descent."),
     ] = True
     prove: Annotated[
         bool,

@@ -21,7 +21,7 @@ from pairflip.search.forward import greedy_scale
 from pairflip.search.methods import as_descent, check_engine
 from pairflip.search.portfolio import Searched, portfolio
 from pairflip.search.schedule import Schedule
-from pairflip.search.settle import first_best, is_lower, refine, settle
+from pairflip.search.settle import descended, first_best, is_lower, refine, settle
 from pairflip.search.sizes import check_size, groups_of
 from pairflip.search.trace import Trace
 from pairflip.search.wide_rows import lend_rows
@@ -86,9 +86,8 @@ def anneal(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     polish
-        Whether the best supports of the chains are improved at the end by exchanging two columns at once, where that
-        takes a fraction of a second (squared error only). False gives what the chains found and nothing else, as in
-        the paper.
+        Whether the best support of the chains is improved at the end by the best flips, until none lowers the energy
+        (squared error only). False gives what the chains found and nothing else, as in the paper.
     objective
         ``"energy"``, or ``"loo"``: the fixed-support leave-one-out error
         :math:`E_\mathrm{loo}(S) = \frac12 \sum_i (e_i / (1 - h_{ii}))^2` (the paper's LOOE2 times the number of rows)
@@ -155,12 +154,7 @@ def anneal(
     if polish and not quadratic:
         found = refine(gram, found)
     elif polish and objective == "energy":
-        from pairflip.search.double_flip import improve
-
-        improved = improve(problem.gram, supports, energies)
-        if improved is not None:
-            found = improved[0]
-            notes.append("double flips found a better support than any chain")
+        found = descended(gram, found)
     proof, chosen = None, problem.columns_of(gram.candidates[found])
     if prove and polish and quadratic and objective == "energy":
         proof, chosen = _certain(problem, k, chosen, None, notes)
@@ -230,15 +224,7 @@ def _search(
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
         failed = getattr(gram, "multiplier_failed", None)
         notes += [] if failed is None else [failure_note(failed)]
-        agree, of = found.agree
         quadratic = problem.loss.quadratic  # what follows is for squared error of one target
-        if polish and quadratic and not note and agree < of:
-            from pairflip.search.double_flip import improve
-
-            improved = improve(gram, found.supports, found.energies)
-            if improved is not None:
-                best = improved[0]
-                notes.append("double flips found a better support than any chain")
         if polish and problem.loss.squared and not note:
             best = refine(gram, best)
         proof, chosen = None, problem.columns_of(gram.candidates[best])

@@ -15,7 +15,6 @@ import numpy as np
 from pairflip.engines.base import Descent
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
-from pairflip.losses.ruled import RuledForm
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -130,16 +129,8 @@ def as_effort(effort: Any) -> Effort:
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
 
 
-def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
-    """Cost model: what one kick and the descent after it take on one core.
-
-    Parameters
-    ----------
-    gram, k
-        Problem and size.
-    shaky
-        Fraction of supports so delicate that they are judged from the columns, which takes much longer.
-    """
+def kick_nanoseconds(gram: Gram, k: int) -> float:
+    """Cost model: what one kick and the descent after it take on one core."""
     if gram.objective == "deviance":  # some five rankings of all flips, and refits
         m, p = gram.n_rows, k + 1
         return 2e4 + 5.0 * m * (0.5 * gram.n_columns * (1.0 + p) + 4.0 * p * p + 150.0)
@@ -147,19 +138,12 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
         columns = gram.b.size
         inside = k * columns / gram.n_columns
         return 3e5 + 4.0 * columns * inside * (6.0 + 2.0 * inside)
-    if gram.objective == "several":  # some four tables computed anew, and an energy by QR; or six by the columns
-        entries = gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k
-        if isinstance(gram, RuledForm):  # kicks without leaving the kernel; products that are tried with their factors
-            products = 2.0 * float(np.count_nonzero(np.diff(gram.rules.need_start))) * (k + 3) ** 3
-            return 1.5e4 + gram.n_columns * k * (48.0 + 4.8 * k) + products + 12.0 * shaky * entries
-        shakily = shaky * 6.0 * (5e5 + entries)
-        return 2.5e5 + 4.0 * gram.n_columns * k * (6.0 + 0.6 * k) + shakily
     if gram.objective == "signed":  # some four scans, a fit of k - 1 columns for each slot, and energies by QR
-        return 3e5 + gram.n_columns * (300.0 + 60.0 * k) + shaky * 2e6
-    n, rows = gram.n_columns, min(int(gram.target.size), gram.n_columns + 1)
+        return 3e5 + gram.n_columns * (300.0 + 60.0 * k)
+    n, targets = gram.n_columns, int(getattr(gram, "targets", gram.target[:, None]).shape[1])
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
-    return 8e3 + n * k * (8.0 + 0.32 * k) + shaky * k * (4e4 + 0.06 * n * rows * k) + 2.0 * passes * n * rows
+    return 3e3 + n * k * (7.0 + 0.25 * k) * (0.7 + 0.3 * targets) + 2.0 * passes * n * min(gram.n_rows, n + 1)
 
 
 @dataclass(frozen=True)

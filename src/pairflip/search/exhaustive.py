@@ -192,9 +192,11 @@ def table_of(gram: Gram) -> tuple[Floats, Floats]:
         from pairflip.engines.numba.several_delicate import few_rows
 
         return few_rows(gram)
-    from pairflip.engines.numba.judging import Judge
-
-    return Judge(gram).table
+    columns, target = gram.columns, gram.target
+    if target.size > 1.2 * (gram.n_columns + 1):
+        triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
+        columns, target = triangle[:, :-1].T, triangle[:, -1]
+    return np.ascontiguousarray(columns), np.ascontiguousarray(target)
 
 
 class Rooms:

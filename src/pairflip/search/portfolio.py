@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines import Engine, Pair, RankTooSmall, Tick, WalkPlan, WalkResult
-from pairflip.engines.base import EPSILON, SHAKY, Descent, flip_nanoseconds, reaches
+from pairflip.engines.base import Descent, flip_nanoseconds, reaches
 from pairflip.gram import Gram
-from pairflip.least_squares import SINGULAR, Floats
+from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys
 from pairflip.search.effort import Effort, Method, Wave, first_wave, kick_nanoseconds, last_waves, second_wave
 from pairflip.search.forward import greedy_scale
@@ -101,28 +101,25 @@ def portfolio(
             heard(now)
         return now
 
-    first = first_wave(effort, kick_nanoseconds(gram, k, 0.0))
-    if effort.clock and first.chains * first.kicks * kick_nanoseconds(gram, k, 0.0) > 3e8 * effort.seconds:
-        first = Wave(1, int(2e8 * effort.seconds / kick_nanoseconds(gram, k, 0.0)))  # from the path, as time allows
+    kick_ns = kick_nanoseconds(gram, k)
+    first = first_wave(effort, kick_ns)
+    if effort.clock and first.chains * first.kicks * kick_ns > 3e8 * effort.seconds:
+        first = Wave(1, int(2e8 * effort.seconds / kick_ns))  # from the path, as time allows
     found = go(first)
     if effort.clock and time.perf_counter() - began > 0.5 * effort.seconds:
         return found
     # Chains that agree are evidence; for more than a few columns, only longer ones.
     if effort.seconds == 0.0 or first.chains < effort.chains or (k <= _FEW and found.agree[0] == found.agree[1]):
         return found
-    shaky = _delicate_part(gram, found)
-    first_ns = kick_nanoseconds(gram, k, shaky)
-    second = second_wave(effort, first_ns, gram.n_columns)
+    second = second_wave(effort, kick_ns, gram.n_columns)
     found = go(second)
     if found.agree[0] == found.agree[1]:
         return found
-    shaky = max(shaky, _delicate_part(gram, found))  # better supports may be more delicate ones
-    kick_ns = kick_nanoseconds(gram, k, shaky)
     anneal_ns = None
-    # Annealing wins where many columns matter about equally; on badly conditioned supports it takes far too long.
-    if method == "auto" and shaky == 0.0 and gram.dense and effort.anneals:
+    # Annealing wins where many columns matter about equally.
+    if method == "auto" and gram.dense and effort.anneals:
         anneal_ns = 0.5 * float(flips.sum()) * flip_nanoseconds(gram, k)
-    spent = effort.chains * (first_ns * effort.kicks + kick_ns * second.kicks)
+    spent = effort.chains * kick_ns * (effort.kicks + second.kicks)
     for wave in last_waves(effort, kick_ns, spent, anneal_ns, hard=found.agree[0] < 2):
         found = go(wave)
         if time.perf_counter() - began > 0.8 * effort.seconds if effort.clock else wave.chains == found.agree[0] > 1:
@@ -142,34 +139,3 @@ def _walk(
         if plan.chains > 1:
             pairs.append((gram, WalkPlan(plan.k, *NO_FLIPS, plan.keys[1:], None, plan.descent)))
     return engine.walk(pairs, n_jobs=n_jobs, tick=tick)
-
-
-def _delicate_part(gram: Gram, found: Searched) -> float:
-    """Fraction of what the last chains found that is delicate."""
-    last = found.supports[-found.agree[1] :]
-    return float(np.mean([is_delicate(gram, support) for support in last]))
-
-
-def is_delicate(gram: Gram, support: NDArray[np.int64]) -> bool:
-    """Whether most flips of a support would have to be judged from the columns, which takes much longer.
-
-    Either its own columns are badly conditioned, or some other column depends on them so nearly that rounding leaves
-    open whether it does. This foresees the cost of a search and decides nothing else.
-    """
-    if gram.objective in ("deviance", "grouped"):
-        return False
-    columns = gram.columns_of(support).T
-    if gram.penalty.any():
-        columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[support]))])
-    T = np.linalg.inv(np.linalg.qr(columns, mode="r"))
-    inflated = 1.0 + float(np.sum(T * T) - support.size)
-    if inflated > SHAKY or not gram.dense:
-        return inflated > SHAKY
-    rows = gram.matrix[support]
-    W = T @ (T.T @ rows)
-    s = gram.diagonal - np.einsum("kn,kn->n", rows, W)
-    s[support] = 1.0
-    lost = EPSILON * (20.0 + 0.004 * inflated)
-    may_depend = s <= 2.0 * SINGULAR + 4.0 * lost * inflated
-    off = lost * (1.0 + 0.01 * inflated) * (1.0 + support.size**0.5 + 2.0 * np.einsum("kn,kn->n", W, W))
-    return bool(np.any(may_depend & (s + off > SINGULAR)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import NOTHING, WalkResult, is_lower, reaches
+from pairflip.engines.base import NOTHING, Descent, WalkPlan, WalkResult, is_lower, reaches
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 
-__all__ = ["NOTHING", "first_best", "first_bests", "is_lower", "reaches", "refine", "settle"]
+__all__ = ["NOTHING", "descended", "first_best", "first_bests", "is_lower", "reaches", "refine", "settle"]
 
 _TINY = 1e-5  # of y'y: below it, TIE y'y is a visible part of an energy
 _AFFORDABLE = 5_000  # flips, some 50 microseconds each
@@ -41,6 +41,22 @@ def first_best(energies: Floats, yy: float) -> int:
 def first_bests(energies: Floats, yy: Floats) -> NDArray[np.int64]:
     """The same (F,) for F problems at once: energies (F, chains), y'y (F,)."""
     return np.asarray(np.argmax(reaches(energies, energies.min(axis=1, keepdims=True), yy[:, None]), axis=1))
+
+
+def descended(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The support that the best flips reach from another (sorted candidate positions), or that one if it is no higher.
+
+    Parameters
+    ----------
+    gram, support
+        The problem, and where to begin.
+    """
+    from pairflip.engines import get_engine
+
+    no_flips, keys = (np.zeros(0), np.zeros(0, dtype=np.int64)), np.zeros((1, 2), np.uint32)
+    plan = WalkPlan(support.size, *no_flips, keys, support[None], Descent())
+    reached = get_engine("numba").walk([(gram, plan)])[0].support[0]
+    return reached if is_lower(gram.energy(reached), gram.energy(support), gram.yy) else support
 
 
 def refine(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64]:

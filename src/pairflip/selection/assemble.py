@@ -23,9 +23,8 @@ from pairflip.losses.several_held_out import HeldOutSeveral
 from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
 from pairflip.search.certain import proof_of, proof_seconds
-from pairflip.search.double_flip import improve
 from pairflip.search.proof import Proof
-from pairflip.search.settle import first_best, first_bests, is_lower, reaches
+from pairflip.search.settle import descended, first_best, first_bests, is_lower, reaches
 from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
@@ -227,7 +226,7 @@ def _training_rows(work: Work) -> NDArray[np.int64]:
 def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     """The best support on all rows, and the fraction of its chains that agree with it.
 
-    Polished: what the chains of the folds found is tried, too (no row is held out here), and double flips.
+    Polished: what the chains of the folds found is tried, too (no row is held out here), and a descent.
 
     Parameters
     ----------
@@ -244,10 +243,9 @@ def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
         other = _best_of_folds(work, found, size)
         supports, energies = np.vstack([supports, other]), np.append(energies, _energy(problem, other))
     chosen = supports[first_best(energies, problem.gram.yy)]
-    if polish and work.selection.anneals and problem.loss.quadratic:  # kicks do more than double flips, in less time
-        improved = improve(problem.gram, problem.gram.positions(supports), energies)
-        if improved is not None:
-            chosen = problem.candidates[improved[0]]
+    if polish and work.selection.anneals and problem.loss.quadratic:
+        gram = problem.gram
+        chosen = gram.candidates[descended(gram, gram.positions(chosen))]
     fit = problem.fit(problem.columns_of(chosen))
     return fit, float(np.mean(reaches(own, fit.energy, problem.gram.yy)))
 

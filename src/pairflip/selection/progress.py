@@ -16,11 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairflip.gram import Gram
 from pairflip.interrupt import interrupted
 from pairflip.jobs import workers
 from pairflip.progress import expected_time
-from pairflip.search.portfolio import is_delicate
 from pairflip.search.settle import first_best
 from pairflip.selection.journal import Found
 from pairflip.selection.many_folds import AnyOutcome
@@ -67,16 +65,9 @@ def foreseen_seconds(work: Work, chains: Mapping[int, int], folds: int, threads:
     if problem.loss.quadratic:
         total = float(folds) * problem.X.size * min(problem.X.shape)
     for size, count in chains.items():
-        chain = work.nanoseconds(size, 1, delicate_part(problem.gram, size))
+        chain = work.nanoseconds(size, 1)
         total, longest = total + count * chain, max(longest, chain)
     return 1e-9 * max(total / threads, longest)
-
-
-def delicate_part(gram: Gram, size: int) -> float:
-    """Fraction of a few random supports whose flips only the columns can decide, which takes much longer."""
-    draw = np.random.default_rng(size)
-    supports = (np.sort(draw.permutation(gram.n_columns)[:size]) for _ in range(_SUPPORTS))
-    return float(np.mean([is_delicate(gram, support) for support in supports]))
 
 
 def check_show(show: Any) -> None:

@@ -165,23 +165,14 @@ class Work:
             for size in self.sizes:
                 yield size, fold
 
-    def nanoseconds(self, size: int, chains: int, shaky: float = 0.0) -> float:
-        """Estimated time of a task on one core, by the cost model.
-
-        Parameters
-        ----------
-        size, chains : int
-            What is searched.
-        shaky : float
-            Fraction of delicate supports, as in `kick_nanoseconds`. It is for what a reader is told: batches, and
-            whether folds are solved, must not depend on it.
-        """
+    def nanoseconds(self, size: int, chains: int) -> float:
+        """Estimated time of a task on one core, by the cost model."""
         if not self.selection.anneals:
             effort = self.fold_effort
             quadratic = self.problem.loss.quadratic
             descent = effort.descent(size, from_path=True) if quadratic else effort.deviance_descent(size)
             kicks = 3 + descent.kicks
-            return chains * (kicks * kick_nanoseconds(self.problem.gram, size, shaky) + 2e4)
+            return chains * (kicks * kick_nanoseconds(self.problem.gram, size) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
         return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
 

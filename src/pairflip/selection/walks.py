@@ -27,7 +27,6 @@ from pairflip.text import numbered
 FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
 _KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
-_RULED_NS = 3e6  # the same for a fold under rules, where kicks take several times as long as without
 SHOWN_CHAINS = 16
 """Chains of a final fit whose course is kept, for the figures."""
 
@@ -147,11 +146,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = affordable(effort.descent(k, from_path=first), gram, k)
-                own = gram.objective in ("several", "grouped", "signed") and task.fold != ALL_ROWS
-                if work.problem.limits.ruled and gram.objective == "several" and task.fold != ALL_ROWS:
-                    most = max(2 * k, int(_RULED_NS / kick_nanoseconds(gram, k, 0.0)))
-                    descent = replace(descent, kicks=min(descent.kicks, most))
-                elif gram.objective == "deviance" or own:
+                if gram.objective == "deviance" or (gram.objective in ("grouped", "signed") and task.fold != ALL_ROWS):
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))
@@ -205,7 +200,7 @@ def affordable(descent: Descent, gram: Gram, k: int) -> Descent:
     gram, k
         Problem and size.
     """
-    return replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(gram, k, 0.0))))
+    return replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(gram, k))))
 
 
 def keys_of(work: Work, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:

@@ -82,7 +82,7 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "several", "grouped", "signed"):
+            if gram.objective in ("deviance", "grouped", "signed"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
@@ -92,11 +92,6 @@ class NumbaEngine:
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
-        if gram.objective == "several":
-            from pairflip.engines.numba.several_search import first_kernel, several_path
-
-            announce_compilation(first_kernel(gram))
-            return several_path(gram, largest, passes, tick)
         if gram.objective == "grouped":
             from pairflip.engines.numba.grouped import walk_down as first
             from pairflip.engines.numba.grouped_search import grouped_path
@@ -109,10 +104,10 @@ class NumbaEngine:
 
             announce_compilation(with_signs)
             return signed_path(gram, largest, passes, tick)
-        from pairflip.engines.numba.path import advance_path
+        from pairflip.engines.numba.search import walk_path
         from pairflip.engines.numba.searching import Searcher
 
-        announce_compilation(advance_path)
+        announce_compilation(walk_path)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search
             from pairflip.engines.numba.deviance_search import deviance_path
@@ -123,36 +118,20 @@ class NumbaEngine:
         with one_blas_thread():
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
-    def _anneal_several(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Annealing with several targets, and descents from what it found."""
-        walked = self._anneal_pair(gram, plan, n_jobs, tick)
-        if plan.descent is None:
-            return walked
-        then = replace(plan, betas=plan.betas[:0], flips=plan.flips[:0], starts=walked.best_support)
-        down = self._descend_alone(gram, then, n_jobs, tick)
-        return replace(down, energy=walked.energy, accepted=walked.accepted, refreshes=walked.refreshes)
-
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Walks in an energy that has kernels of its own: classes and counts, several targets, groups, signs."""
+        """Walks in an energy that has kernels of its own: classes and counts, groups, signs."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
-        if gram.objective == "several" and plan.betas.size:
-            return self._anneal_several(gram, plan, n_jobs, tick)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
             from pairflip.engines.numba.deviance_search import walk_deviance as walk
         elif gram.objective == "grouped":
             from pairflip.engines.numba.grouped import walk_down as first
             from pairflip.engines.numba.grouped_search import walk_grouped as walk
-        elif gram.objective == "signed":
+        else:
             from pairflip.engines.numba.signed import walk_down as first
             from pairflip.engines.numba.signed_search import walk_signed as walk
-        else:
-            from pairflip.engines.numba.several_search import first_kernel
-            from pairflip.engines.numba.several_search import walk_several as walk
-
-            first = first_kernel(gram)
         announce_compilation(first)
         stop: list[bool] = []
 
@@ -193,11 +172,11 @@ class NumbaEngine:
         reached: NDArray[np.int64], n_jobs: int, tick: Tick | None,
     ) -> WalkResult:  # fmt: skip
         """Chain by chain into `walked` and `reached`."""
-        from pairflip.engines.numba.kicks import advance_chain
+        from pairflip.engines.numba.search import walk_rounds
 
         descent = plan.descent
         assert descent is not None
-        announce_compilation(advance_chain)
+        announce_compilation(walk_rounds)
         stop: list[bool] = []
 
         def go_on(scans: int) -> None:
@@ -206,14 +185,15 @@ class NumbaEngine:
             if tick is not None:
                 tick(scans)
 
-        memory.prepare()
+        if not memory.idle:
+            memory.idle.append(memory.take(go_on))  # the first one forms G, before there are threads
 
         def work(first: int, last: int) -> None:
             searcher = memory.take(go_on)
             for c in range(first, last):
                 found = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
-                walked.support[c] = walked.best_support[c] = found.supports[0]
-                walked.final_energy[c] = found.energies[0]
+                walked.support[c] = walked.best_support[c] = found.support
+                walked.final_energy[c] = found.energy
                 reached[c] = found.reached, found.tried
             memory.idle.append(searcher)
 
@@ -294,34 +274,22 @@ def _ignore(_: int) -> None:
 
 
 class _Memory:
-    """What searches on one problem share, and memory for as many as run at a time, for supports up to `largest`."""
+    """Searchers on one problem, as many as run at a time, for supports up to `largest`."""
 
     def __init__(self, gram: Gram, largest: int) -> None:
         self.gram, self.largest = gram, largest
         self.idle: list[Any] = []
-        self._judge: Any = None
-
-    def prepare(self) -> None:
-        """Form what all threads use, before there are any."""
-        from pairflip.engines.numba.judging import Judge
-
-        if self._judge is None:
-            self._judge = Judge(self.gram)
-            self.idle.append(self._new(_ignore))  # this one forms G
 
     def take(self, go_on: Tick) -> Any:
         """A searcher that nobody uses; it goes back to `idle`."""
+        from pairflip.engines.numba.searching import Searcher
+
         try:
             searcher = self.idle.pop()
         except IndexError:
-            return self._new(go_on)
+            return Searcher(self.gram, self.largest, go_on)
         searcher.go_on = go_on
         return searcher
-
-    def _new(self, go_on: Tick) -> Any:
-        from pairflip.engines.numba.searching import Searcher
-
-        return Searcher(self.gram, self.largest, go_on, self._judge)
 
 
 class _Stopped(Exception):
@@ -362,15 +330,12 @@ def table_nanoseconds(gram: Gram, k: int) -> float:
 elsewhere: list[Popen[bytes]] = []
 """Processes that compile kernels for this one, which waits for them where it needs one."""
 _FIRST_USES = {
-    "path": ("the default search", 25),
-    "kicks": ("the default search", 25),
+    "search": ("the default search", 10),
     "enumeration": ("proofs", 10),
     "branching": ("proofs by branches", 5),
     "several_enumeration": ("proofs with several targets", 10),
     "several_branching": ("proofs by branches", 10),
     "deviance": ("classes and counts", 10),
-    "several": ("several targets", 10),
-    "ruled": ("rules about columns", 35),
     "grouped": ("groups of columns", 8),
     "signed": ("signs of coefficients", 15),
     "walk": ("annealing", 20),

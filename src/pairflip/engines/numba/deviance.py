@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.numba.compile import entry, template
-from pairflip.engines.numba.draws import draw_start
-from pairflip.engines.numba.kicks import FILL, WHAT, below, draw, move_out
+from pairflip.engines.numba.draws import FILL, WHAT, below, draw, draw_start, move_out
 from pairflip.losses.newton import factor, newton, part_of
 
 DOWN, SLOTS, GROW, RANDOM, KICK = 0, 1, 2, 3, 4

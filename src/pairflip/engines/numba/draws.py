@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import uint64
 
 from pairflip.engines.numba.compile import kernel
-from pairflip.philox import MULTIPLIERS, ROUNDS, STREAM_FLIPS, STREAM_START, WEYL
+from pairflip.philox import (
+    KICK_DROP,
+    KICK_FILL,
+    MULTIPLIERS,
+    ROUNDS,
+    STREAM_FLIPS,
+    STREAM_KICKS,
+    STREAM_START,
+    WEYL,
+)
 
 A, B = uint64(MULTIPLIERS[0]), uint64(MULTIPLIERS[1])
 WEYL_0, WEYL_1 = uint64(WEYL[0]), uint64(WEYL[1])
 LOW = uint64(0xFFFFFFFF)
 HALF = uint64(32)
-FLIPS, START = uint64(STREAM_FLIPS), uint64(STREAM_START)
+FLIPS, START, KICKS = uint64(STREAM_FLIPS), uint64(STREAM_START), uint64(STREAM_KICKS)
+WHAT, DROP, FILL = uint64(0), uint64(KICK_DROP), uint64(KICK_FILL)
 
 
 @kernel
@@ -47,4 +58,40 @@ def draw_start(key0, key1, order):
     for i in range(n):
         w0, _, _, _ = philox(uint64(i), START, uint64(key0), uint64(key1))
         there = i + int((w0 * uint64(n - i)) >> HALF)
+        order[i], order[there] = order[there], order[i]
+
+
+@kernel
+def draw(key, round_, part, place):
+    """Four words for one place of one part (what leaves, what enters, halves) of a round."""
+    return philox((uint64(round_) << HALF) + uint64(place), KICKS + part, uint64(key[0]), uint64(key[1]))
+
+
+@kernel
+def below(word, n):
+    """A whole number from 0 to n - 1."""
+    return np.int64((word * uint64(n)) >> HALF)
+
+
+@kernel
+def move_out(support, k, leaving, key, round_):
+    """Random columns go to the end of a support; how many stay."""
+    stays = k
+    for i in range(leaving):
+        w0, _, _, _ = draw(key, round_, DROP, i)
+        at = below(w0, stays)
+        support[at], support[stays - 1] = support[stays - 1], support[at]
+        stays -= 1
+    return stays
+
+
+@kernel
+def mix(order, key, round_):
+    """All columns in the random order of a round."""
+    n = order.size
+    for i in range(n):
+        order[i] = i
+    for i in range(n):
+        w0, _, _, _ = draw(key, round_, FILL, i)
+        there = i + below(w0, n - i)
         order[i], order[there] = order[there], order[i]

@@ -18,10 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import entry, kernel, template
-from pairflip.engines.numba.draws import draw_start
-from pairflip.engines.numba.kicks import WHAT, below, draw, mix, move_out
-from pairflip.engines.numba.several import (
+from pairflip.engines.numba.cholesky import (
     CALM,
     DOUBT,
     GRAY,
@@ -33,6 +30,8 @@ from pairflip.engines.numba.several import (
     invert,
     optimistic,
 )
+from pairflip.engines.numba.compile import entry, kernel, template
+from pairflip.engines.numba.draws import WHAT, below, draw, draw_start, mix, move_out
 
 
 class Grouped(NamedTuple):

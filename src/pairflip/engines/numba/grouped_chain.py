@@ -17,10 +17,10 @@ import numpy as np
 
 from pairflip.engines.base import BETTER, DRIFT, EPSILON
 from pairflip.engines.numba.algebra import accepts
+from pairflip.engines.numba.cholesky import CALM, THIN, add_pivot, invert
 from pairflip.engines.numba.compile import entry, kernel, template
 from pairflip.engines.numba.draws import draw_flips
 from pairflip.engines.numba.grouped import Grouped, solve_small
-from pairflip.engines.numba.several import CALM, THIN, add_pivot, invert
 
 CLOSE = 1e-9
 """Changes of energy within this fraction of y'y are judged from the columns: they may be none."""

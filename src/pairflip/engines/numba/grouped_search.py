@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import EQUAL, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.numba.cholesky import MINIMUM
 from pairflip.engines.numba.grouped import (
     begin_at_random,
     find_addition,
@@ -22,7 +23,6 @@ from pairflip.engines.numba.grouped import (
 )
 from pairflip.engines.numba.grouped_annealing import anneal_grouped, kernel_form
 from pairflip.engines.numba.rounds import Found, InThreads, RoundSearcher, Support, hear, path_of, walk_chains
-from pairflip.engines.numba.several import MINIMUM
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
 

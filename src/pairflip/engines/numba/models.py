@@ -19,8 +19,7 @@ import numpy as np
 from numba import uint64
 
 from pairflip.engines.numba.compile import entry, kernel
-from pairflip.engines.numba.draws import LOW, draw_start, philox
-from pairflip.engines.numba.kicks import below
+from pairflip.engines.numba.draws import LOW, below, draw_start, philox
 from pairflip.philox import STREAM_MODELS
 
 MODELS = uint64(STREAM_MODELS)

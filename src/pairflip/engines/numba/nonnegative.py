@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import EPSILON
+from pairflip.engines.numba.cholesky import add_pivot, invert
 from pairflip.engines.numba.compile import apart, kernel
-from pairflip.engines.numba.several import add_pivot, invert
 
 ENTERS = 1e-11
 """A column carries if its product with the residual exceeds this fraction of the norm of y (see `sign_fit.ENTERS`)."""

@@ -12,14 +12,15 @@ stand, in Python, on anything whose item j is row j of G, for tables so wide tha
 
 from __future__ import annotations
 
+from functools import cache
+from types import FunctionType
 from typing import Any, NamedTuple
 
-import numpy as np
 from numba import uint64
 from numba.extending import register_jitable
 
 from pairflip.engines.numba.compile import apart, entry
-from pairflip.engines.numba.draws import HALF, philox
+from pairflip.engines.numba.draws import below, draw
 from pairflip.engines.numba.table import (
     CLOSED,
     STATE,
@@ -34,7 +35,7 @@ from pairflip.engines.numba.table import (
     remove,
 )
 from pairflip.least_squares import SINGULAR
-from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL, STREAM_KICKS
+from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL
 
 driver: Any = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 RANDOM, BEST, HALF_BEST = 0, 1, 2
@@ -69,19 +70,16 @@ class Rounds(NamedTuple):
 
 
 @apart
-def draw(key, round_, part, place, n):
+def draw_below(key, round_, part, place, n):
     """A whole number from 0 to n - 1 for one place of one part (what leaves, what enters) of a round."""
-    word, _, _, _ = philox(
-        (uint64(round_) << HALF) + uint64(place), uint64(STREAM_KICKS + part), uint64(key[0]), uint64(key[1])
-    )
-    return np.int64((word * uint64(n)) >> HALF)
+    return below(draw(key, round_, uint64(part), place)[0], n)
 
 
 @apart
 def allow_half(key, round_, taken, allowed):
     """The random half of the columns that may enter a kicked support which has `taken` columns."""
     for j in range(allowed.size):
-        allowed[j] = draw(key, round_, ADD + taken, j, 2)
+        allowed[j] = draw_below(key, round_, ADD + taken, j, 2)
 
 
 @apart
@@ -185,7 +183,7 @@ def fill(G, form, table, k, size, rounds, round_, kind, avoid):
     n, place, allowed = table.columns.shape[1], 0, rounds.allowed
     while k < size:
         if kind == RANDOM and place < 4 * n + 64:
-            j = draw(rounds.key, round_, FILL, place, n)
+            j = draw_below(rounds.key, round_, FILL, place, n)
             place += 1
             if find(rounds.target, avoid, j) < 0:
                 k = enter(G, form, table, k, j, size)
@@ -209,7 +207,8 @@ def remember(rounds, table, k, level):
     """Put a minimum into the pool unless it is there, in place of the highest one where the pool is full."""
     pooled, worst = rounds.counts[0], 0
     for m in range(pooled):
-        if abs(rounds.levels[m] - level) <= SAME * abs(level) or same_columns(rounds.pool[m], table.columns[SUPPORT], k):
+        same = abs(rounds.levels[m] - level) <= SAME * abs(level)
+        if same or same_columns(rounds.pool[m], table.columns[SUPPORT], k):
             return
         if rounds.levels[m] > rounds.levels[worst]:
             worst = m
@@ -240,15 +239,15 @@ def search_rounds(G, form, table, k, size, rounds, first, last):
             k = go_to(G, form, table, k, rounds.target, 0)
             k = fill(G, form, table, k, size, rounds, round_, RANDOM, 0)
         else:
-            leaving = rounds.least + draw(rounds.key, round_, WHAT, 1, rounds.most - rounds.least + 1)
-            member = rounds.pool[draw(rounds.key, round_, WHAT, 0, rounds.counts[0])]
+            leaving = rounds.least + draw_below(rounds.key, round_, WHAT, 1, rounds.most - rounds.least + 1)
+            member = rounds.pool[draw_below(rounds.key, round_, WHAT, 0, rounds.counts[0])]
             for m in range(size):
                 rounds.target[m] = member[m]
             for m in range(leaving):  # a shuffle brings those that leave to the front
-                there = m + draw(rounds.key, round_, DROP, m, size - m)
+                there = m + draw_below(rounds.key, round_, DROP, m, size - m)
                 rounds.target[m], rounds.target[there] = rounds.target[there], rounds.target[m]
             k = go_to(G, form, table, k, rounds.target[leaving:], size - leaving)
-            k = fill(G, form, table, k, size, rounds, round_, draw(rounds.key, round_, WHAT, 2, 3), leaving)
+            k = fill(G, form, table, k, size, rounds, round_, draw_below(rounds.key, round_, WHAT, 2, 3), leaving)
         if k == size:
             descend(G, form, table, k, rounds.allowed)
             level = energy(form, table, k)
@@ -295,3 +294,12 @@ def search_path(G, form, table, k, last, supports, energies, allowed):
 
 walk_rounds = entry(search_rounds)
 walk_path = entry(search_path)
+
+
+@cache
+def in_python() -> tuple[Any, Any]:
+    """`search_path` and `search_rounds` as Python runs them, with compiled moves that it can call."""
+    scope = {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
+    for function in (go_to, descend, enter, fill, search_rounds, search_path):
+        scope[function.__name__] = FunctionType(function.__code__, scope)
+    return scope["search_path"], scope["search_rounds"]

@@ -1,256 +1,159 @@
-"""Descents, kicks and paths on one problem: kernels where the Gram matrix can decide, the columns where it cannot."""
+"""Searches on one problem: the path over sizes, and chains of descents and kicks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, SHAKY, Descent, RankTooSmall
-from pairflip.engines.numba.judging import Judge, Support
-from pairflip.engines.numba.kicks import DESCENDING, ENTERING, HALF_BEST, KICK, RANDOM, Kicks, Pool, advance_chain
-from pairflip.engines.numba.path import DESCENDING as PATH_DESCENDING
-from pairflip.engines.numba.path import MOVING, PATH, advance_path
-from pairflip.engines.numba.support_table import (
-    DONE,
-    DOUBT,
-    LISTED,
-    NEED_COLUMNS,
-    NEED_ROW,
-    STATE,
-    Form,
-    new_table,
-)
+from pairflip.engines.base import BETTER, EPSILON, Descent, RankTooSmall
+from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rounds
+from pairflip.engines.numba.table import STATE, form_of, new_table
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.philox import KICK_ADD, KICK_FILL, kick_words
+from pairflip.seating import seated
 
-CALM = SHAKY / 4.0
-"""Inflation below which a search goes back to the table: well below SHAKY, so that it does not come and go."""
+Support = NDArray[np.int64]
 GoOn = Callable[[int], None]
+ROWS_BYTES = 32 * 2**20
+"""Memory for rows of G where G itself does not fit; in any case there is room for those of a support."""
 _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
+_COMPARED = 4  # of the minima of a chain, by QR, where rounding may have changed their order
+_UNSURE = 1e-8  # of y'y: minima this close to the lowest are compared by QR
+
+
+class GramRows:
+    """Rows of G by column: computed when they are asked for, and kept while there is room."""
+
+    def __init__(self, gram: Gram, least: int) -> None:
+        self._gram, self._rows = gram, dict[int, Floats]()
+        self._room = max(least + 1, ROWS_BYTES // (8 * gram.n_columns))
+
+    def fetch(self, columns: Sequence[int]) -> None:
+        """Compute rows that are not there, in one pass over the table."""
+        missing = [j for j in dict.fromkeys(map(int, columns)) if j not in self._rows]
+        rows = [np.empty(self._gram.n_columns) for _ in missing]
+        if missing:
+            self._gram.write_rows(missing, rows)
+        for j, row in zip(missing, rows, strict=True):
+            if len(self._rows) >= self._room:
+                del self._rows[next(iter(self._rows))]
+            self._rows[j] = row
+
+    def __getitem__(self, j: int) -> Floats:
+        self.fetch([j])
+        row = self._rows[int(j)] = self._rows.pop(int(j))  # the last to be forgotten
+        return row
+
+
+class Chain(NamedTuple):
+    """What a chain found: its lowest support, sorted, and its energy; how many of `tried` random starts reached it."""
+
+    support: Support
+    energy: float
+    reached: int
+    tried: int
 
 
 class Searcher:
     """Memory for searches on one problem, in one thread, with supports of up to `largest` columns."""
 
-    def __init__(self, gram: Gram, largest: int, go_on: GoOn, judge: Judge | None = None) -> None:
+    def __init__(self, gram: Gram, largest: int, go_on: GoOn) -> None:
         self.gram, self.go_on = gram, go_on
-        G, nothing = gram.matrix if gram.dense else np.empty((0, 0)), np.empty(0)
-        self.form = Form(G, gram.b, gram.diagonal, gram.yy, np.empty((0, 0)), nothing, nothing)
-        self.table = new_table(largest, gram.n_columns, dense=gram.dense)
-        self.states = np.zeros(1, STATE)
-        self.judge = Judge(gram) if judge is None else judge
-        self._better = BETTER * gram.yy
-        self._budget = max(1, int(_SLICE_NS / (1.5 * largest * gram.n_columns + 1e3)))
-        self._seen = self._fetches = 0
-        self._fetched = np.zeros(self.table.whose.size, np.int64)
-
-    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> _Chain:
-        """Descend from `start` (None: a random support), then kick; what the chain found."""
-        first = np.empty(0, np.int64) if start is None else np.array(start, dtype=np.int64)
-        plan = Kicks(np.array(key), first, descent.kicks, *descent.columns(k))
-        pool = Pool(
-            np.empty((descent.pool, k), np.int64),
-            np.full(descent.pool, np.inf),
-            np.full(descent.kicks + 1, np.inf),
-            np.empty(self.gram.n_columns, np.uint8),
-            np.zeros(self.gram.n_columns, np.uint8),
-        )
-        clocks = np.zeros(1, KICK)
-        clocks["size"] = k
-        while True:
-            status = advance_chain(self.form, self.table, self.states, clocks, plan, pool, self._budget)
-            self._count()
-            if status == DONE:
-                return _Chain(pool, int(clocks["pooled"][0]), int(clocks["fresh"][0]), self._better)
-            if status == DOUBT:
-                self._chain_by_columns(k, plan, clocks, pool)
-            else:
-                self._help(status, self._drawn_next(plan.key, clocks[0], pool) if status == NEED_ROW else [])
+        self._form = form_of(gram)
+        targets, n = self._form.B.shape
+        self._table, self._allowed = new_table(largest, n, targets), np.ones(n, np.uint8)
+        self._G: Any = gram.matrix if gram.dense else GramRows(gram, largest)
+        self._walk_path, self._walk_rounds = (walk_path, walk_rounds) if gram.dense else in_python()
+        # A descent makes some ten scans of all flips; so many may be made in one call.
+        self._chunk = max(1, int(_SLICE_NS / (5.0 * largest * n * targets + 1e3)))
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
-        """Supports of sizes 1 to `largest` (fewer where no more columns are independent) and their energies.
+        """Supports of sizes 1 to `largest` (fewer where no more columns can be chosen together) and their energies.
 
         The first pass goes up, the next ones down and up in turn, until nothing changes or `passes` are over.
         """
         supports, energies = np.zeros((largest, largest), np.int64), np.full(largest, np.inf)
-        clocks = np.zeros(1, PATH)
-        self._write(np.empty(0, np.int64))
-        top = largest
+        k, top = 0, largest
         for turn in range(passes):
-            clocks["up"], clocks["changed"], clocks["phase"] = 1 - turn % 2, 0, MOVING
-            clocks["last"] = 1 if turn % 2 else top
-            if not self._pass(clocks, supports, energies):
-                top = int(np.count_nonzero(np.isfinite(energies)))
-                self._write(supports[top - 1, :top].copy())
-            if top < 2 or (turn and not clocks["changed"][0]):
+            lower, last = 0, 1 if turn % 2 else top
+            while k != last:
+                size = min(k + self._chunk, last) if k < last else max(k - self._chunk, last)
+                k, more = self._walk_path(self._G, self._form, self._table, k, size, supports, energies, self._allowed)
+                self.go_on(1)
+                lower += more
+                if k < size <= last:  # no column may enter: a support of the next size is made anew, if there is one
+                    k = self._restart(k, supports, energies)
+                    if k < 0:
+                        top = k = int(np.count_nonzero(np.isfinite(energies)))
+                        break
+            if top < 2 or (turn and not lower):
                 break
-        return [supports[m, : m + 1].copy() for m in range(top)], energies[:top]
+        found = [np.sort(supports[m, : m + 1]) for m in range(top)]
+        if self._is_shaky:
+            energies[:top] = [self.gram.energy(support) for support in found]
+        return found, energies[:top]
 
-    def _pass(self, clocks: Any, supports: NDArray[np.int64], energies: Floats) -> bool:
-        """One pass of the path; False if columns ran out."""
-        while True:
-            status = advance_path(self.form, self.table, self.states, clocks, supports, energies, self._budget)
-            self._count()
-            if status == DONE:
-                return True
-            if status != DOUBT:
-                self._help(status)
-            elif not self._path_by_columns(clocks):
-                return False
+    def _restart(self, k: int, supports: Support, energies: Floats) -> int:
+        """A chain at a support of one more column that keeps the rules; its size, or -1 where there is none."""
+        if not self._form.ruled:
+            return -1
+        found = self._made(k + 1, supports[k - 1, :k] if k else np.zeros(0, np.int64))
+        if found is None:
+            return -1
+        chain = self.chain(k + 1, np.zeros(2, np.uint32), Descent(), found)
+        supports[k, : k + 1], energies[k] = chain.support, chain.energy
+        return k + 1
 
-    def _count(self) -> None:
-        scans = int(self.states["scans"][0])
-        self.go_on(scans - self._seen)
-        self._seen = scans
+    def _made(self, k: int, first: Support) -> Support | None:
+        """A support of k columns that keeps the rules, some preferred; None where none was found."""
+        rules: Any = self.gram.rules  # type: ignore[attr-defined]
+        n = self.gram.n_columns
+        found = seated(rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
+        return None if found is None or not np.isfinite(self.gram.energy(found)) else found
 
-    def _help(self, status: int, next_ones: Sequence[int] = ()) -> None:
-        """Fetch what a kernel needs before it can go on, and what it will need next."""
-        if status == NEED_ROW:
-            self._fetch([int(self.states["wanted"][0]), *self._support.tolist(), *next_ones])
-        elif status == NEED_COLUMNS and not self._show_columns():  # only those of the support are formed
-            self._end(self.judge.energy(self._support))
+    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
+        """Descend from `start` (None: a random support), then kick; what the chain found."""
+        rounds, at = self._rounds(k, key, descent, start), 0
+        for first in range(0, descent.kicks + 1, self._chunk):
+            last = min(first + self._chunk, descent.kicks + 1)
+            at = self._walk_rounds(self._G, self._form, self._table, at, k, rounds, first, last)
+            self.go_on(last - first)
+        pooled, fresh = rounds.counts.tolist()
+        if not pooled:
+            made = self._made(k, np.zeros(0, np.int64)) if self._form.ruled and start is None else None
+            if made is None:
+                raise RankTooSmall(k, self._most(k), "rules" if self._form.ruled else self.gram.objective)
+            return self.chain(k, key, descent, made)
+        order = np.argsort(rounds.levels[:pooled], kind="stable")
+        levels, pool = rounds.levels[order], np.sort(rounds.pool[order], axis=1)
+        support, energy = pool[0], float(levels[0])
+        if self._is_shaky:
+            few = pool[: min(_COMPARED, int(np.count_nonzero(levels <= energy + _UNSURE * self.gram.yy)))]
+            exact = [self.gram.energy(each) for each in few]
+            support, energy = few[int(np.argmin(exact))], min(exact)
+        reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.gram.yy)
+        return Chain(support, energy, int(reached), fresh)
 
-    def _show_columns(self) -> bool:
-        """Let kernels see the columns; False if they do already, or if there are too many columns for that."""
-        if not self.gram.dense or self.form.target.size:
-            return False
-        columns, target = self.judge.table
-        self.form = self.form._replace(columns=columns, target=target, penalty=self.gram.penalty)
-        return True
+    def _rounds(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Rounds:
+        least, most = descent.columns(k)
+        target = np.full(k, -1) if start is None else np.array(start, dtype=np.int64)
+        if isinstance(self._G, GramRows) and start is not None:
+            self._G.fetch(start.tolist())
+        return Rounds(
+            np.array(key), least, most, np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),
+            np.full(descent.kicks + 1, np.inf), np.zeros(2, np.int64), self._allowed, target,
+        )  # fmt: skip
 
-    def _drawn_next(self, key: NDArray[np.uint32], clock: Any, pool: Pool) -> list[int]:
-        """Columns that a chain which fills up at random will ask for: one pass over the table serves them all."""
-        if clock["phase"] != ENTERING or clock["kind"] != RANDOM:
-            return []
-        n, k, place = self.gram.n_columns, int(self.states["k"][0]), int(clock["drawn"])
-        drawn = [_drawn(key, int(clock["round"]), place + more, n) for more in range(int(clock["size"]) - k)]
-        return [j for j in drawn if not pool.left[j]]
-
-    def _fetch(self, columns: list[int]) -> None:
-        """Compute those Gram rows that are not there, in one pass, in place of those fetched longest ago.
-
-        There is room for the rows of a support; where all are needed, the column will take the place of another one.
-        """
-        table = self.table
-        missing = [j for j in dict.fromkeys(columns) if table.at[j] < 0]
-        spare = np.flatnonzero(~np.isin(table.whose, columns))
-        if not spare.size:
-            spare = np.flatnonzero(table.whose == table.support[int(self.states["slot"][0])])
-        places = spare[np.argsort(self._fetched[spare], kind="stable")][: len(missing)].tolist()
-        missing = missing[: len(places)]
-        for at in places:
-            if table.whose[at] >= 0:
-                table.at[table.whose[at]] = -1
-        self.gram.write_rows(missing, [table.rows[at] for at in places])
-        for column, at in zip(missing, places, strict=True):
-            self._fetches += 1
-            table.whose[at], table.at[column], self._fetched[at] = column, at, self._fetches
-
-    def _chain_by_columns(self, k: int, plan: Kicks, clocks: Any, pool: Pool) -> None:
-        """What the table left in doubt, until the support is well conditioned or at a minimum."""
-        if self._show_columns():
-            return
-        if clocks["phase"][0] == ENTERING:
-            support = self._filled(k, plan, clocks[0], pool, self._support)
-            self._write(support)
-            if support.size < k:
-                return
-            self._descend(support)
-        else:
-            self._flip()
-        clocks["phase"] = DESCENDING
-
-    def _path_by_columns(self, clocks: Any) -> bool:
-        """Go on with a pass until the support is well conditioned or at a minimum; False if columns ran out."""
-        if self._show_columns():
-            return True
-        support = self._support
-        if clocks["phase"][0] == PATH_DESCENDING:
-            self._flip()
-        elif clocks["up"][0]:
-            j = self.judge.best_addition(support)
-            if j is None:
-                return False
-            self._descend(np.append(support, j))
-        else:
-            self._descend(np.delete(support, self.judge.best_removal(support)))
-        clocks["phase"] = PATH_DESCENDING
-        return True
-
-    def _filled(self, k: int, plan: Kicks, clock: Any, pool: Pool, support: Support) -> Support:
-        """The support under way with more columns, as `enter` would find them: all, or until it is well conditioned."""
-        if self.judge.compiled:
-            filled = self.judge.fill(support, k, plan, clock, pool, CALM)
-            if filled is None:
-                raise RankTooSmall(k, self.gram.rank(), self.gram.objective)
-            return filled
-        n, key, round_, before = self.gram.n_columns, plan.key, int(clock["round"]), support.size
-        while support.size < k and (support.size == before or self.judge.basis(support).inflation > CALM):
-            if clock["kind"] != RANDOM:
-                allowed = half_of(key, round_, support.size, n) if clock["kind"] == HALF_BEST else None
-                j = self.judge.best_addition(support, allowed)
-                if j is None and allowed is not None:
-                    j = self.judge.best_addition(support)
-            elif clock["drawn"] >= 8 * n + 64:
-                j = self.judge.first_addition(support)
-            else:
-                j = _drawn(key, round_, int(clock["drawn"]), n)
-                clock["drawn"] += 1
-                if pool.left[j] or not self.judge.can_add(support, j):
-                    continue
-            if j is None:
-                raise RankTooSmall(k, support.size, self.gram.objective)
-            support = np.append(support, j)
-        return support
-
-    def _flip(self) -> None:
-        """The flip that the table could not choose, or that leads where it cannot follow."""
-        doubts, support = int(self.states["doubts"][0]), self._support
-        listed = self.table.listed[:doubts].copy() if 0 < doubts <= LISTED else None
-        self._descend(support, asked=True, listed=listed)
-
-    def _descend(self, support: Support, *, asked: bool = False, listed: NDArray[np.int64] | None = None) -> None:
-        support, energy = self.judge.descend(support, CALM, asked=asked, listed=listed)
-        self._write(support)
-        if energy is not None:
-            self._end(energy)
-
-    def _end(self, energy: float) -> None:
-        """A minimum is reached."""
-        self.states["at_minimum"], self.states["energy"] = 1, energy
+    def _most(self, k: int) -> int:
+        """The most columns below k that can be chosen together."""
+        if not self._form.ruled:
+            return self.gram.rank()
+        return next((size for size in range(k - 1, 0, -1) if self._made(size, np.zeros(0, np.int64)) is not None), 0)
 
     @property
-    def _support(self) -> Support:
-        return np.array(self.table.support[: int(self.states["k"][0])], dtype=np.int64)
-
-    def _write(self, support: Support) -> None:
-        """Write a support where kernels look for it; the table does not belong to it."""
-        self.table.support[: support.size] = support
-        self.states["k"], self.states["stale"] = support.size, 1
-
-
-def _drawn(key: NDArray[np.uint32], round_: int, place: int, n: int) -> int:
-    """The column that a random place of a round stands for."""
-    words = kick_words(key, round_, KICK_FILL, place)
-    return int((words[0] * np.uint64(n)) >> np.uint64(32))
-
-
-def half_of(key: NDArray[np.uint32], round_: int, taken: int, n: int) -> NDArray[np.bool_]:
-    """The random half of the columns that may enter a kicked support which has `taken` columns."""
-    words = np.concatenate([kick_words(key, round_, KICK_ADD + taken, block) for block in range((n + 127) // 128)])
-    bits = (words[:, None] >> np.arange(32, dtype=np.uint64)) & np.uint64(1)
-    return np.asarray(bits.ravel()[:n] == 1)
-
-
-class _Chain:
-    """What a chain found: its pool of minima, the lowest first; how many of its random starts reached the lowest."""
-
-    def __init__(self, pool: Pool, pooled: int, fresh: int, better: float) -> None:
-        order = np.argsort(pool.energies[:pooled], kind="stable")
-        self.supports, self.energies = pool.supports[order], pool.energies[order]
-        self.tried = fresh
-        self.reached = int(np.count_nonzero(pool.fresh[:fresh] <= self.energies[0] + better))
+    def _is_shaky(self) -> bool:
+        """Whether columns were so nearly dependent that rounding shows in the energies of the table."""
+        return bool(EPSILON * self._table.values[STATE, 1] > 1e-11)

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import EPSILON, EQUAL
+from pairflip.engines.numba.cholesky import DOUBT, MINIMUM, SEATED, add_pivot, invert
 from pairflip.engines.numba.compile import apart, entry, kernel, template
-from pairflip.engines.numba.draws import draw_start
-from pairflip.engines.numba.kicks import WHAT, below, draw, mix, move_out
+from pairflip.engines.numba.draws import WHAT, below, draw, draw_start, mix, move_out
 from pairflip.engines.numba.nonnegative import ENTERS, Few, blur, explain, inflation, new_few
 from pairflip.engines.numba.rules import is_needed, may_enter
-from pairflip.engines.numba.several import DOUBT, MINIMUM, SEATED, add_pivot, invert
 from pairflip.losses.signed import SignedForm
 
 CALM = 5e7

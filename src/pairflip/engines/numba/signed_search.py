@@ -1,7 +1,7 @@
 """Chains and paths where coefficients have signs: kernels where the Gram matrix can decide, the columns otherwise.
 
-Paths are those of several targets (`several_search`), with the descents and additions of `signed`. A chain
-that anneals does so first (`signed_chain`). Every energy that is compared or reported comes from QR on the columns.
+A chain that anneals does so first (`signed_chain`). Every energy that is compared or reported comes from QR on the
+columns.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import EQUAL, Descent, RankTooSmall, Steps, Tick, WalkPlan, WalkResult, is_lower
+from pairflip.engines.numba.cholesky import MINIMUM
 from pairflip.engines.numba.rounds import Found, InThreads, RoundSearcher, Support, hear, path_of
-from pairflip.engines.numba.several import MINIMUM
-from pairflip.engines.numba.several_search import SeveralSearcher
 from pairflip.engines.numba.signed import (
     begin_at_random,
     find_addition,
@@ -29,13 +28,15 @@ from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.sign_fit import carrying_columns
 from pairflip.losses.signed import SignedForm
+from pairflip.seating import seated
 
 _FLIPS = 1000  # of a descent in one call, far more than it takes
 _CHECKED = 200  # flips that are judged one by one, at most
+_PACKED = 8  # orders in which columns are seated where taking the best ones leads nowhere
 _NONE = np.zeros(0, np.int64)
 
 
-class SignedSearcher(SeveralSearcher):
+class SignedSearcher(RoundSearcher):
     """Searches supports of up to `largest` columns of one form; not for two threads at a time."""
 
     own_round = 0x7369676E
@@ -81,8 +82,6 @@ class SignedSearcher(SeveralSearcher):
         left = [np.delete(support, i) for i in range(support.size)]
         return left[int(np.argmin([self._energy(other) for other in left]))]
 
-    chain = RoundSearcher.chain  # the kernel of kicks under rules knows nothing of signs
-
     def _energy(self, support: Support) -> float:
         """E+ by QR, each support once."""
         ordered = np.sort(support)
@@ -109,6 +108,83 @@ class SignedSearcher(SeveralSearcher):
         if seated == k and least_energy(self._system, self._site, k)[1]:
             return support
         return self._filled(support, k, gone)
+
+    def _filled(self, support: Support, k: int, barred: Support, first: Support = _NONE) -> Support:
+        """The support with the best columns added until there are k; `barred` ones where there is no other choice.
+
+        Parameters
+        ----------
+        support, k
+            What is there, and how many are wanted.
+        barred
+            Columns that do not come back if others can be had.
+        first
+            Columns that are preferred where rules leave no place for k, so that the support is made anew.
+        """
+        while support.size < k:
+            more = self.larger(support, barred)
+            if more is None and barred.size:
+                more, barred = self.larger(support), _NONE
+            if more is None:
+                more = self._packed(k, first)
+            if more is None:
+                raise self._too_few(k, support)
+            support = more
+        if not np.isfinite(self._form.energy(np.sort(support))):  # many small dependences add up
+            return self._filled(_NONE, k, _NONE)
+        return support
+
+    def _packed(self, k: int, first: Support = _NONE) -> Support | None:
+        """Columns that the rules let stand together, some preferred, then the most correlated; None where none are.
+
+        Columns that were chosen one by one may leave no place for the last ones.
+        """
+        if not self._ruled:
+            return None
+        order = np.argsort(-np.einsum("nq,nq->n", self._form.B, self._form.B), kind="stable")
+        order = np.concatenate([first, order[~np.isin(order, first)]])
+        for turn in range(_PACKED):
+            found = seated(self._form.rules, k, np.roll(order, -turn * self._n // _PACKED))
+            if found is not None and np.isfinite(self._form.energy(found)):
+                return found
+        return None
+
+    def _too_few(self, k: int, support: Support) -> RankTooSmall:
+        """That there are no k columns, and how many there are."""
+        if not self._ruled:
+            return RankTooSmall(k, int(support.size))
+        most = next((size for size in range(k - 1, support.size, -1) if self._packed(size) is not None), support.size)
+        return RankTooSmall(k, int(most), "rules")
+
+    def _rows(self) -> tuple[Floats, Floats]:
+        """Columns (n, m) and targets (m, q), ridge terms among the rows; no more rows than carry all products."""
+        if self._columns is None:
+            columns, targets = self._form.columns, self._form.targets
+            if self._form.penalty.any():
+                columns = np.hstack([columns, np.diag(np.sqrt(self._form.penalty))])
+                targets = np.vstack([targets, np.zeros((self._n, targets.shape[1]))])
+            if targets.shape[0] > 2 * (self._n + targets.shape[1]):
+                triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, targets]), mode="r"))
+                columns, targets = np.ascontiguousarray(triangle[:, : self._n].T), triangle[:, self._n :].copy()
+            self._columns = columns, targets
+        return self._columns
+
+    def _directions(self, support: Support) -> tuple[Floats, Floats]:
+        """For each slot the unit vector (k, m) of the support orthogonal to its other columns; its products (k, q)."""
+        columns, targets = self._rows()
+        q, r = np.linalg.qr(columns[support].T)
+        u = np.linalg.solve(r, q.T)
+        u /= np.sqrt(np.einsum("km,km->k", u, u))[:, None]
+        return u, u @ targets
+
+    def _beside(self, support: Support) -> tuple[Floats, Floats]:
+        """What of every column is orthogonal to a support: s (n,), and its products R (n, q) with the targets."""
+        columns, targets = self._rows()
+        if support.size:
+            q = np.linalg.qr(columns[support].T)[0]
+            for _ in range(2):  # a second projection removes what rounding left of the first
+                columns = columns - (columns @ q) @ q.T
+        return np.einsum("nm,nm->n", columns, columns), columns @ targets
 
     def _promises(self, support: Support, s: Floats, now: float) -> Floats:
         """How much lower than `now` 2 E may be with one column more (n,); not at all where it would not carry.

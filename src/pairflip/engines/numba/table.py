@@ -7,9 +7,10 @@ j changes the energy by
 .. math:: \Delta E = \tfrac12 \left(|C_i|^2 / p - |R_j + C_i W_{ij} / p|^2 / (s_j + W_{ij}^2 / p)\right) .
 
 Targets and slots change alike: the rows R above W are one array `A`, the rows :math:`-C` above P another, `Q`. Adding
-column j with :math:`h = (G_j - G_{jS} W) / s_j` and removing slot i are
+column j with :math:`h = (G_j - G_{jS} W) / s_j`, and removing slot i, are
 
-.. math:: A_m \to A_m - A_{mj} h, \quad s \to s - s_j h^2 ; \qquad A_m \to A_m - (Q_{mi} / p) W_i, \quad s \to s + W_i^2 / p
+.. math:: A_m \to A_m - A_{mj} h, \quad s \to s - s_j h^2, \qquad
+          A_m \to A_m - (Q_{mi} / p) W_i, \quad s \to s + W_i^2 / p
 
 for all rows m, and the same for Q. Any number of targets, and ridge (a part of the diagonal of G), are data.
 """
@@ -55,6 +56,18 @@ class Table(NamedTuple):
     Q: Any  # (q + K, K): minus the coefficients C, then P
     values: Any  # (4, N)
     columns: Any  # (3, N)
+
+
+def form_of(gram: Any) -> Form:
+    """A problem as the moves see it."""
+    targets = np.ascontiguousarray(gram.B.T if gram.objective == "several" else getattr(gram, "B", gram.b[None]))
+    rules, n = getattr(gram, "rules", None), targets.shape[1]
+    if rules is None or not rules.any:
+        free = np.stack([np.full(n, float(NOWHERE)), np.arange(n, dtype=float)])
+        return Form(targets, gram.yy, free, 0.0, np.zeros((0, 2), np.int64), False)
+    owners = np.repeat(np.arange(n), np.diff(rules.need_start))
+    marks = np.stack([rules.group.astype(float), rules.position])
+    return Form(targets, gram.yy, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
 
 
 def new_table(largest: int, n_columns: int, targets: int) -> Table:
