@@ -25,6 +25,7 @@ from pairflip.engines.numba.table import (
     CLOSED,
     STATE,
     SUPPORT,
+    THIN,
     S,
     add,
     best_addition,
@@ -33,8 +34,8 @@ from pairflip.engines.numba.table import (
     empty,
     energy,
     remove,
+    trace,
 )
-from pairflip.least_squares import SINGULAR
 from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL
 
 driver: Any = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
@@ -44,17 +45,17 @@ LOWER = 1e-12
 """A flip is made if it lowers the energy by more than this fraction of y'y, which is rounding."""
 SAME = 1e-10
 """Two minima are the same if their energies differ by less than this fraction."""
-REFRESH = 50
-"""Exchanges after which the table is computed anew where columns are nearly dependent."""
 DRIFT = 1e4
-"""Rounding, in units of the machine precision, up to which it never is."""
+"""Rounding, in units of the machine precision, up to which a table is as good as new."""
+GROWTH = 10.0
+"""Beyond it, a table is computed anew when its rounding exceeds so many times what computing it anew costs."""
 
 
 class Rounds(NamedTuple):
     """Plan and memory of a chain: its key (2,), the fewest and most columns that leave in a kick, and its minima.
 
     `pool` (P, k) and `levels` (P,) are the minima and their energies, in the order in which they were found; `fresh`
-    (rounds,) the energies that random starts reached; `counts` (2,) how many there are of both. `allowed` (N,) and
+    the energies that random starts reached, round 0 included; `counts` (2,) how many there are of both. `allowed` (N,) and
     `target` (k,) are memory for the kick under way.
     """
 
@@ -104,9 +105,10 @@ def find(columns, n, j):
 
 
 @apart
-def drifted(table):
+def drifted(form, table, k):
     """Whether the table has to be computed anew."""
-    return table.values[STATE, 0] >= REFRESH and table.values[STATE, 1] > DRIFT
+    drift = table.values[STATE, 0]
+    return drift > DRIFT and drift > GROWTH * trace(form, table, k)
 
 
 @driver
@@ -116,7 +118,7 @@ def go_to(G, form, table, k, target, n):
     Columns that lack one they need leave with it. A column may be closed until another, which it needs, is there: those
     left out are asked again while some enter.
     """
-    if drifted(table):
+    if drifted(form, table, k):
         k = 0
     before = k + 1
     while k < before:
@@ -133,25 +135,55 @@ def go_to(G, form, table, k, target, n):
         before = k
         for m in range(n):
             j = target[m]
-            if table.columns[CLOSED, j] == 0 and table.values[S, j] > SINGULAR:
+            if table.columns[CLOSED, j] == 0 and table.values[S, j] > THIN:
                 add(form, table, k, j, G[j])
                 k += 1
     return k
 
 
 @driver
+def rebuild(G, form, table, k):
+    """The table computed anew; how many columns could be taken."""
+    target = table.columns[SUPPORT].copy()
+    k = go_to(G, form, table, 0, target, k)
+    table.values[STATE, 0] = 0.0
+    return k
+
+
+@driver
 def descend(G, form, table, k, allowed):
-    """The best of all exchanges until none lowers the energy."""
+    """The best of all exchanges until none lowers the energy; the number of columns, fewer if they are dependent."""
     for _ in range(200 + 10 * k):
-        if drifted(table):
-            target = table.columns[SUPPORT].copy()
-            if go_to(G, form, table, k, target, k) < k:
-                return
+        if drifted(form, table, k):
+            k = rebuild(G, form, table, k)
         slot, column = best_flip(form, table, k, LOWER * form.yy, allowed)
-        if slot < 0:
-            return
-        remove(form, table, k, slot)
-        add(form, table, k - 1, column, G[column])
+        if slot >= 0:
+            remove(form, table, k, slot)
+            add(form, table, k - 1, column, G[column])
+        elif table.values[STATE, 0] > DRIFT:
+            k = rebuild(G, form, table, k)  # without the rounding of what led here there may be a flip
+        else:
+            return k
+    return k
+
+
+@driver
+def settle(G, form, table, k, size, allowed):
+    """The best columns enter until there are `size`, then a descent; how many columns there are in the end.
+
+    Where columns turn out to be dependent, others take their place.
+    """
+    for _ in range(3):
+        while k < size:
+            j = best_addition(form, table, k, allowed)
+            if j < 0:
+                return k
+            add(form, table, k, j, G[j])
+            k += 1
+        k = descend(G, form, table, k, allowed)
+        if k == size:
+            break
+    return k
 
 
 @driver
@@ -163,11 +195,11 @@ def enter(G, form, table, k, j, most):
         for n in range(form.needs.shape[0]):
             if form.needs[n, 0] == j and form.needs[n, 1] >= 0 and find(support, k, form.needs[n, 1]) < 0:
                 lacking = form.needs[n, 1]
-        if lacking < 0 or table.columns[CLOSED, lacking] > 0 or table.values[S, lacking] <= SINGULAR or k + 1 == most:
+        if lacking < 0 or table.columns[CLOSED, lacking] > 0 or table.values[S, lacking] <= THIN or k + 1 == most:
             return k
         add(form, table, k, lacking, G[lacking])
         k += 1
-    if k < most and table.columns[CLOSED, j] == 0 and table.values[S, j] > SINGULAR:
+    if k < most and table.columns[CLOSED, j] == 0 and table.values[S, j] > THIN:
         add(form, table, k, j, G[j])
         k += 1
     return k
@@ -226,12 +258,12 @@ def remember(rounds, table, k, level):
 def search_rounds(G, form, table, k, size, rounds, first, last):
     """Rounds `first` to `last` - 1 of a chain, from a table of k columns; the number of columns of the table after it.
 
-    Round 0 descends from `target` if that is a support (its first column is not negative), otherwise from a random one;
-    rounds start at random until the pool is full.
+    Round 0 descends from `target` if that is a support (its first column is not negative). Rounds start at random until
+    the pool is full, or `fresh` is; then they kick.
     """
     for round_ in range(first, last):
         given = round_ == 0 and rounds.target[0] >= 0
-        anew = given or rounds.counts[0] < rounds.levels.size
+        anew = rounds.counts[1] < rounds.fresh.size and rounds.counts[0] < rounds.levels.size
         if given:
             k = go_to(G, form, table, k, rounds.target, size)
             k = fill(G, form, table, k, size, rounds, round_, BEST, 0)
@@ -249,7 +281,8 @@ def search_rounds(G, form, table, k, size, rounds, first, last):
             k = go_to(G, form, table, k, rounds.target[leaving:], size - leaving)
             k = fill(G, form, table, k, size, rounds, round_, draw_below(rounds.key, round_, WHAT, 2, 3), leaving)
         if k == size:
-            descend(G, form, table, k, rounds.allowed)
+            k = settle(G, form, table, k, size, rounds.allowed)
+        if k == size:
             level = energy(form, table, k)
             if anew:
                 rounds.fresh[rounds.counts[1]] = level
@@ -269,18 +302,13 @@ def search_path(G, form, table, k, last, supports, energies, allowed):
     if k == 0:
         empty(form, table)
     while k != last:
-        if k < last:
-            j = best_addition(form, table, k, allowed)
-            if j < 0:
-                return k, lower
-            add(form, table, k, j, G[j])
-            k += 1
-        else:
+        size = k + 1 if k < last else k - 1
+        if size < k:
             remove(form, table, k, cheapest_removal(form, table, k))
             k -= 1
-        if k == 0:
-            break
-        descend(G, form, table, k, allowed)
+        k = settle(G, form, table, k, size, allowed)
+        if k < size:  # no other column can enter
+            return (go_to(G, form, table, k, supports[size - 2], size - 1) if size > 1 else 0), lower
         level = energy(form, table, k)
         if level < energies[k - 1] * (1.0 - SAME):
             energies[k - 1] = level
@@ -300,6 +328,6 @@ walk_path = entry(search_path)
 def in_python() -> tuple[Any, Any]:
     """`search_path` and `search_rounds` as Python runs them, with compiled moves that it can call."""
     scope = {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
-    for function in (go_to, descend, enter, fill, search_rounds, search_path):
+    for function in (go_to, rebuild, descend, settle, enter, fill, search_rounds, search_path):
         scope[function.__name__] = FunctionType(function.__code__, scope)
     return scope["search_path"], scope["search_rounds"]

@@ -144,7 +144,7 @@ class Searcher:
             self._G.fetch(start.tolist())
         return Rounds(
             np.array(key), least, most, np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),
-            np.full(descent.kicks + 1, np.inf), np.zeros(2, np.int64), self._allowed, target,
+            np.full(descent.kicks + 1 if start is None else 1, np.inf), np.zeros(2, np.int64), self._allowed, target,
         )  # fmt: skip
 
     def _most(self, k: int) -> int:
@@ -156,4 +156,4 @@ class Searcher:
     @property
     def _is_shaky(self) -> bool:
         """Whether columns were so nearly dependent that rounding shows in the energies of the table."""
-        return bool(EPSILON * self._table.values[STATE, 1] > 1e-11)
+        return bool(EPSILON * self._table.values[STATE, 0] > 1e-11)

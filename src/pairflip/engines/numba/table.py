@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.numba.compile import apart
-from pairflip.least_squares import SINGULAR
 
 NOWHERE = -1
+THIN = 1e-9
+"""A column of which less than this is independent of the support (of its squared norm) does not enter."""
 S, GAIN, STEP, STATE = 0, 1, 2, 3
-"""Rows of `Table.values`: Schur complements, gains, the row of W that enters; and (exchanges, rounding) since the table
-was computed anew."""
+"""Rows of `Table.values`: Schur complements, gains, the row of W that enters; and, in its first place, how much rounding
+was added since the table was computed anew, in units of the machine precision."""
 CLOSED, HELD, SUPPORT = 0, 1, 2
 """Rows of `Table.columns`: how many reasons keep a column out (it is in the support, or may not stand beside one that
 is, or lacks one that it needs); how many columns of the support need it; the support itself in the first k places."""
@@ -101,7 +102,7 @@ def close(form, table, j, by):
 def empty(form, table):
     """The table of no columns."""
     s, state, closed, held = table.values[S], table.values[STATE], table.columns[CLOSED], table.columns[HELD]
-    state[0], state[1] = 0.0, 0.0
+    state[0] = 0.0
     for l in range(closed.size):
         s[l], closed[l], held[l] = 1.0, 0, 0
     for n in range(form.needs.shape[0]):
@@ -141,8 +142,7 @@ def add(form, table, k, j, row):
     for l in range(k):
         Q[top, l] = -f[q + l] * s_inverse
     Q[top, k], W[j], s[j], support[k] = s_inverse, 1.0, 0.0, j
-    table.values[STATE, 0] += 1.0
-    table.values[STATE, 1] += s_inverse
+    table.values[STATE, 0] += s_inverse
     close(form, table, j, 1)
 
 
@@ -167,7 +167,7 @@ def remove(form, table, k, i):
     for l in range(k):
         Q_i[l] = Q_last[l]
     support[i] = support[last]
-    table.values[STATE, 1] += p
+    table.values[STATE, 0] += p
     close(form, table, column, -1)
 
 
@@ -185,7 +185,7 @@ def gains(form, table, k, i):
             gain[l] += r * r
     for l in range(W.size):
         schur = s[l] + W[l] * W[l] * p_inverse
-        gain[l] = gain[l] / schur if schur > SINGULAR else -1.0
+        gain[l] = gain[l] / schur if schur > THIN else -1.0
 
 
 @apart
@@ -253,6 +253,15 @@ def best_flip(form, table, k, least, allowed):
             if j >= 0 and gain[j] - cost > least:
                 slot, column, least = i, j, gain[j] - cost
     return slot, column
+
+
+@apart
+def trace(form, table, k):
+    """The trace of P: the sum of the columns' variance inflation factors, in which rounding is measured."""
+    total = 0.0
+    for m in range(k):
+        total += table.Q[len(form.B) + m, m]
+    return total
 
 
 @apart
