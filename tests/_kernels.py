@@ -56,12 +56,6 @@ def _plain():
     anneal(SubsetProblem(ALIKE, Y), 2)
 
 
-def _leaving_one_out():
-    problem = SubsetProblem(X, Y)
-    anneal(problem, 2, chains=2, objective="loo")
-    _survey(problem.loo_gram)
-
-
 def _annealed():
     anneal(SubsetProblem(X, Y), 2, chains=2)
     anneal(SubsetProblem(ALIKE, Y), 2, chains=2)
@@ -78,7 +72,6 @@ def _probable():
 KINDS = [
     _of_several_and_ruled,
     _plain,
-    _leaving_one_out,
     _annealed,
     _with_signs,
     _in_groups,

@@ -67,7 +67,6 @@ def test_no_exchange_of_one_column_improves_what_is_found():
         ({"schedule": "paper"}, "schedule asks"),
         ({"schedule": Schedule.paper()}, "schedule asks"),
         ({"chains": 4}, "chains asks"),
-        ({"objective": "loo"}, "objective asks"),
         ({"engine": "reference"}, "engine is 'reference'"),
         ({"engine": "cuda"}, "engine is 'cuda'"),
     ],

@@ -167,8 +167,7 @@ def test_code_just_compiled_and_code_loaded_give_the_same_bits(tmp_path):
         "rng = np.random.default_rng(0)\n"
         "X = rng.normal(size=(30, 20))\n"
         "problem = SubsetProblem(X, X[:, 0] + X[:, 3] + rng.normal(size=30))\n"
-        "for objective in ('energy', 'loo'):\n"
-        "    print(hashlib.sha256(anneal(problem, 4, chains=8, objective=objective).energy.tobytes()).hexdigest())\n"
+        "print(hashlib.sha256(anneal(problem, 4, chains=8).energy.tobytes()).hexdigest())\n"
     )
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     runs = [

@@ -105,14 +105,14 @@ class Silent(ReferenceEngine):
     """Refuses, but gives no reason a reader could use."""
 
     def refuses(self, gram, plan):
-        return "" if gram.objective == "loo" else None
+        return "" if gram.objective == "several" else None
 
 
 class Empty(ReferenceEngine):
     """Walks what it says it refuses."""
 
     def refuses(self, gram, plan):
-        return "this engine walks on the energy." if gram.objective == "loo" else None
+        return "this engine is for one target." if gram.objective == "several" else None
 
 
 class Disordered(ReferenceEngine):

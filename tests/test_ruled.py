@@ -168,17 +168,10 @@ def test_dependent_columns_that_keep_the_rules_are_too_few() -> None:
         anneal(problem, 8)
 
 
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ({"objective": "loo"}, "objective asks for"),
-        ({"engine": "cuda"}, "engine is 'cuda' and min_distance is given"),
-    ],
-)
-def test_what_there_is_not_is_refused(how: dict[str, Any], says: str) -> None:
+def test_what_there_is_not_is_refused() -> None:
     problem = problem_of(table(0, "bands"))
-    with pytest.raises(ValueError, match=re.escape(says)):
-        anneal(problem, 2, **how)
+    with pytest.raises(ValueError, match="engine is 'cuda' and min_distance is given"):
+        anneal(problem, 2, engine="cuda")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -222,8 +222,6 @@ def test_what_there_is_not_is_refused() -> None:
     problem = SubsetProblem(X, y, positive=True)
     with pytest.raises(ValueError, match=r"positive is given; .* no proofs"):
         prove(problem, 2)
-    with pytest.raises(ValueError, match="objective asks for what there is for one target without limits"):
-        anneal(problem, 2, objective="loo")
     with pytest.raises(ValueError, match=r"engine is 'cuda' and .*positive"):
         anneal(problem, 2, engine="cuda")
     with pytest.raises(ValueError, match="relative ridge"):

@@ -24,8 +24,8 @@ PAGES = sorted(
 )
 IN_ORDER = ["start.md", "command-line.md"]
 """Pages whose commands are run one after the other: here, and in tests/test_command_line_docs.py."""
-ELSEWHERE = {"fixed-support-loo.md", "theory.md"}
-"""Pages that other test files run: tests/test_objective_loo.py, tests/test_theory_docs.py."""
+ELSEWHERE = {"theory.md"}
+"""Pages that other test files run: tests/test_theory_docs.py."""
 GALLERY = sorted((DOCS / "gallery").glob("*.py"))
 
 

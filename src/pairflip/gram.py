@@ -37,7 +37,7 @@ class Gram:
         Whether the N x N matrix may be formed (it fits the memory budget).
     candidates : (N,)
         Which columns of the user's table these are.
-    objective : {"energy", "loo", "deviance", "several", "grouped", "signed"}
+    objective : {"energy", "deviance", "several", "grouped", "signed"}
         What `energy` is, and so what an engine walks on.
     working : Gram
         The quadratic form itself; another one where `energy` is not quadratic.

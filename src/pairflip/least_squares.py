@@ -15,9 +15,6 @@ In other words: when some diagonal element of inv(G_SS), the column's variance i
 stays reversible.
 """
 
-SATURATED = 1e-8
-"""A row whose leverage exceeds 1 - SATURATED dictates its own fit: it has no leave-one-out error."""
-
 
 def orthonormal_basis(columns: Floats) -> Floats:
     """Orthonormal basis (M, rank) of `columns` (M, f); (M, 0) when there are none."""
@@ -68,33 +65,6 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     residual -= q @ (q.T @ residual)
     every = residual.ravel()
     return 0.5 * float(every @ every)
-
-
-def qr_loo_energy(columns: Floats, target: Floats, penalty: Floats, leverage: Floats) -> float:
-    r""":math:`\frac12 \sum_i (e_i / (1 - h_{ii}))^2` of (M, k) columns; inf if singular or some row is saturated.
-
-    e are the residuals of the fit on all rows, and :math:`h_{ii}` is `leverage` (M,), that of the forced columns, plus
-    that of the chosen ones.
-
-    Parameters
-    ----------
-    columns, target, penalty
-        As in `qr_energy`.
-    leverage : (M,)
-        Diagonal of the hat matrix of the forced columns.
-    """
-    factors = factor(columns, target, penalty)
-    if factors is None:
-        return float("inf")
-    _, t, q, _ = factors
-    residual = t - q @ (q.T @ t)
-    residual -= q @ (q.T @ residual)
-    on_rows = q[: target.size]
-    rest = 1.0 - leverage - np.einsum("ml,ml->m", on_rows, on_rows)
-    if np.min(rest) <= SATURATED:
-        return float("inf")
-    left_out = residual[: target.size] / rest
-    return 0.5 * float(left_out @ left_out)
 
 
 def qr_solve(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, float]:

@@ -16,7 +16,6 @@ from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_col
 from pairflip.least_squares import Floats
 from pairflip.limits import read_limits
 from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets, limited
-from pairflip.losses.loo import LooGram
 from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
 from pairflip.losses.units import Units
 from pairflip.seating import largest
@@ -274,19 +273,11 @@ class SubsetProblem:
         if ridge == 0:
             return self
         shrunken = copy(self)
-        shrunken.__dict__.pop("loo_gram", None)
         shrunken.shrinkage = ridge
         if self.loss.quadratic:
             shrunken.loss = ShrunkenError(self, ridge)
         shrunken.gram = shrunken.loss.prepare(shrunken)
         return shrunken
-
-    @cached_property
-    def loo_gram(self) -> LooGram:
-        """The problem with the fixed-support leave-one-out error as its energy, which falls with k."""
-        if not self.loss.quadratic:
-            raise ValueError("the leave-one-out error as an energy is for one target and squared error.")
-        return LooGram(self.gram, self.forced_basis)
 
     def target_options(self) -> dict[str, Any]:
         """What `SubsetProblem` is told about several targets, for another table with these; nothing for one."""

@@ -149,8 +149,6 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
     if gram.objective == "deviance" and plan.betas.size:
         return "Annealing is for squared error; for classes and counts there are descents (method='descend')."
-    if plan.descent is not None and gram.objective == "loo":
-        return "Descents are defined for the energy, not for the leave-one-out error."
     if plan.starts is not None and plan.betas.size:
         return "Chains that anneal start from random supports."
     return None
@@ -158,8 +156,6 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
 
 def flip_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
-    if gram.objective == "loo":
-        return 60.0 + int(gram.target.size) * (2.0 + k / 5.0)
     if gram.objective == "several":
         return 40.0 + 4.0 * k + k * k / 5.0
     if gram.objective == "signed":
@@ -267,13 +263,11 @@ def failure_words(error: BaseException) -> str:
 
 
 class RankTooSmall(ValueError):
-    """Fewer than k columns are linearly independent (objective "loo": and predict every row from the others)."""
+    """Fewer than k columns are linearly independent."""
 
     def __init__(self, k: int, rank: int, objective: str = "energy") -> None:
-        more = " and leave every row a leave-one-out error" if objective == "loo" else ""
+        more = " and were found to keep the rules together" if objective == "rules" else ""
         what = "groups" if objective == "grouped" else "columns"
-        if objective == "rules":
-            more = " and were found to keep the rules together"
         super().__init__(
             f"k is {k}, but only {rank} of the candidate {what} are linearly independent (to working precision)"
             f"{more}; expected k <= {rank}."

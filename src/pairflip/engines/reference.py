@@ -37,7 +37,7 @@ class ReferenceEngine:
         return undefined(gram, plan)
 
     def energy(self, gram: Gram, support: NDArray[np.int64]) -> float:
-        r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2` (or E_loo), infinite when S is singular."""
+        r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2`, infinite when S is singular."""
         return gram.energy(support)
 
     def acceptance(self, beta: float, delta: float) -> float:

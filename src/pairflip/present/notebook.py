@@ -110,7 +110,6 @@ def curve_html(curve: SizeCurve) -> str:
 
 def trace_html(trace: Trace) -> str:
     """What was found and how many chains agree, then the coefficients."""
-    what = "energy" if trace.objective == "energy" else "fixed-support leave-one-out error"
     chains = trace.supports.shape[0]
     agree = f"{percent(trace.agreement)} of {plural(chains, 'chain')} found these columns"
     doubt = ": more chains or a slower schedule may find better ones" if trace.agreement < UNCERTAIN else ""
@@ -127,7 +126,7 @@ def trace_html(trace: Trace) -> str:
     parts = [
         _tag(
             "p",
-            _tag("strong", f"The best {plural(trace.k, counted)} found.") + f" {agree}{doubt}; {what} "
+            _tag("strong", f"The best {plural(trace.k, counted)} found.") + f" {agree}{doubt}; energy "
             f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
         ),
         *_proof_line(trace),

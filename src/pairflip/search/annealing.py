@@ -12,7 +12,6 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.choice import engine_for, failure_note, or_rescue
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
-from pairflip.losses.loo import LooGram
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
@@ -56,7 +55,6 @@ def anneal(
     n_jobs: int | None = None,
     progress: bool | None = False,
     polish: bool = True,
-    objective: Literal["energy", "loo"] = "energy",
     method: Method | None = None,
     effort: Literal["quick", "normal", "thorough"] | float = "normal",
     prove: bool = True,
@@ -88,15 +86,10 @@ def anneal(
     polish
         Whether the best support of the chains is improved at the end by the best flips, until none lowers the energy
         (squared error only). False gives what the chains found and nothing else, as in the paper.
-    objective
-        ``"energy"``, or ``"loo"``: the fixed-support leave-one-out error
-        :math:`E_\mathrm{loo}(S) = \frac12 \sum_i (e_i / (1 - h_{ii}))^2` (the paper's LOOE2 times the number of rows)
-        takes the place of the energy everywhere, in the trace too; a flip costs O(M k), and nothing is polished. Its
-        minimum falls with k far beyond the columns that matter, so it must not choose k.
     method
         ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only; the one for classes and counts) or
-        ``"anneal"``. None: ``"anneal"`` if a schedule, a number of chains or the other objective is given, else
-        ``"auto"``, or ``"descend"`` with several targets.
+        ``"anneal"``. None: ``"anneal"`` if a schedule or a number of chains is given, else ``"auto"``, or
+        ``"descend"`` with several targets.
     effort
         For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (about a second on one core where chains do not
         agree earlier) or ``"thorough"``, counted in work, so that the result is the same everywhere; or a number of
@@ -104,7 +97,7 @@ def anneal(
     prove
         Whether to prove that the answer is the best of all supports, where that takes at most half a second by a cost
         model (effort "quick": 0.05 s, "thorough": 5 s): ``trace.proof``. A better support found on the way is the
-        answer. Not without `polish`, and not with the other objective.
+        answer. Not without `polish`.
 
     Raises
     ------
@@ -118,21 +111,20 @@ def anneal(
     plan_schedule = as_schedule(schedule)
     spend = as_effort(effort)
     if not problem.loss.quadratic:
-        method = as_descent(problem, method, schedule, chains, objective)
+        method = as_descent(problem, method, schedule, chains)
         engine = check_engine(problem, engine)
     if method is None:
-        plain = schedule == "auto" and chains is None and objective == "energy"
+        plain = schedule == "auto" and chains is None
         method = "auto" if plain else "anneal"
     if as_method(method) != "anneal":
-        if chains is not None or objective != "energy":
-            given = "chains" if chains is not None else "objective"
-            raise ValueError(f"method is {method!r} and {given} is given; expected method='anneal', or effort instead.")
+        if chains is not None:
+            raise ValueError(f"method is {method!r} and chains is given; expected method='anneal', or effort instead.")
         certain = prove and polish
         return _search(problem, k, method, spend, plan_schedule, seed, engine, n_jobs, progress, polish, certain, began)
-    gram = _objective_gram(problem, objective)
+    gram = problem.gram
     flips = plan_schedule.flips(gram.n_columns)
     chains = count_chains(chains, gram, k, int(flips.sum()))
-    scale = _scale(gram, k) if plan_schedule.unit == "greedy" else 1.0
+    scale = greedy_scale(gram, k) if plan_schedule.unit == "greedy" else 1.0
     plan = WalkPlan(
         k=k,
         betas=plan_schedule.absolute_betas(scale),
@@ -147,16 +139,15 @@ def anneal(
         threads = local_threads(n_jobs)
         (walked,), failed = or_rescue(walker, lambda who: who.walk([(gram, plan)], n_jobs=threads, tick=tick))
     supports, energies = settle(gram, walked)
-    first = first_best(energies, gram.yy)
-    found = supports[first]
+    found = supports[first_best(energies, gram.yy)]
     notes = ([] if failed is None else [failed]) + ([] if problem.gram.dense else [BY_COLUMNS])
     quadratic = problem.loss.quadratic
     if polish and not quadratic:
         found = refine(gram, found)
-    elif polish and objective == "energy":
+    elif polish:
         found = descended(gram, found)
     proof, chosen = None, problem.columns_of(gram.candidates[found])
-    if prove and polish and quadratic and objective == "energy":
+    if prove and polish and quadratic:
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
     notes += [remark] if (remark := problem.loss.remark(problem, best.support)) else []
@@ -173,13 +164,12 @@ def anneal(
         supports=gram.candidates[supports],
         energies=energies,
         best_support=best.support,
-        best_energy=best.energy if objective == "energy" else float(energies[first]),
+        best_energy=best.energy,
         best_coef=best.coef,
         best_intercept=best.intercept,
         refreshes=walked.refreshes,
         seconds=time.perf_counter() - began,
         note="; ".join(notes),
-        objective=objective,
         yy=float(gram.yy),
         proof=proof,
         groups=groups_of(problem),
@@ -261,21 +251,6 @@ def _search(
             raise Interrupted(traced(so_far[-1], "interrupted")) from None
         raise
     return traced(found)
-
-
-def _objective_gram(problem: SubsetProblem, objective: str) -> Gram:
-    """The problem as the engine is to walk on it."""
-    if objective not in ("energy", "loo"):
-        raise ValueError(f"objective is {objective!r}; expected 'energy' or 'loo'.")
-    return problem.loo_gram if objective == "loo" else problem.gram
-
-
-def _scale(gram: Gram, k: int) -> float:
-    """Energy that forward selection leaves at size k; as E_loo, with every row's leverage at its mean."""
-    scale = greedy_scale(gram, k)
-    if isinstance(gram, LooGram):
-        scale /= max(1.0 - float(np.mean(gram.leverage)) - k / gram.target.size, 0.1) ** 2
-    return scale
 
 
 def count_chains(chains: int | None, gram: Gram, k: int, flips: int) -> int:

@@ -215,7 +215,7 @@ class Rooms:
         many = comb(gram.n_columns, self.asked.k) > _MANY
         columns, target = table_of(gram) if many else (np.ascontiguousarray(gram.columns), gram.target)
         root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
-        self._exact: Any = Exact(columns, target, root, np.empty(0))
+        self._exact: Any = Exact(columns, target, root)
         # What was subtracted for a fold left its rounding in what remains.
         inner = gram.base if isinstance(gram, ShrunkenGram) else gram
         self.rounding = ROUNDING / (inner.trust if isinstance(inner, HeldOutGram) else 1.0)

@@ -10,20 +10,17 @@ from pairflip.problem import SubsetProblem
 from pairflip.search.effort import Method, as_method
 
 
-def as_descent(
-    problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None, objective: str = "energy"
-) -> Method:
+def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
     """The method: descents, unless annealing is asked for and there is one (not for classes and counts).
 
     Parameters
     ----------
     problem
         A problem whose energy is not quadratic.
-    method, schedule, chains, objective
+    method, schedule, chains
         As in `anneal`.
     """
     asked = {
-        "objective": objective != "energy",
         "method": method == "anneal",
         "schedule": schedule != "auto",
         "chains": chains is not None,
@@ -35,11 +32,6 @@ def as_descent(
                     f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; "
                     "expected method='descend' (--method descend), which is the default for classes and counts."
                 )
-    elif asked["objective"]:
-        raise ValueError(
-            f"objective asks for what there is for one target without limits on the columns only, {objective!r}; "
-            "expected objective='energy'."
-        )
     if method is None:
         return "anneal" if asked["schedule"] or asked["chains"] else "descend"
     named = as_method(method)

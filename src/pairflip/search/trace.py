@@ -29,8 +29,7 @@ class Trace:
     betas, flips : (step,)
         Inverse temperatures (multiplying the total energy) and attempted flips at each.
     energy : (chain, step)
-        Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step. With objective "loo",
-        this and every other energy here is :math:`E_\mathrm{loo}`.
+        Energy :math:`E = \frac12 \min_x \|y - X_S x\|^2`, averaged over the flips of the step.
     acceptance : (chain, step)
         Accepted fraction of the attempted flips.
     supports : (chain, k)
@@ -44,8 +43,6 @@ class Trace:
         How often the engine recomputed its running inverse to stay exact.
     note : str
         What a reader should know about how it was computed; empty when all was as usual.
-    objective : {"energy", "loo"}
-        What was annealed.
     method, effort : str
         How it was searched; betas, flips, energy and acceptance have no steps unless the method is "anneal".
     proof : Proof or None
@@ -75,7 +72,6 @@ class Trace:
     refreshes: NDArray[np.int64]
     seconds: float
     note: str = ""
-    objective: str = "energy"
     yy: float = 0.0
     method: str = "anneal"
     effort: str = ""
@@ -93,8 +89,7 @@ class Trace:
         return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
 
     def __repr__(self) -> str:
-        what = "" if self.objective == "energy" else f"objective={self.objective!r}, "
-        what += "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
+        what = "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
         return (
             f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
             f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, {self._proved}"
@@ -145,7 +140,6 @@ class Trace:
                 "beta": (("draw",), self.betas),
             },
             coords={"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)},
-            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name}
-            | ({"objective": self.objective} if self.objective != "energy" else {}),
+            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name},
         )
         return xr.DataTree.from_dict({"sample_stats": stats})

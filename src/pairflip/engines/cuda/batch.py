@@ -100,7 +100,7 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
     """
     n = gram.n_columns
     if gram.objective != "energy":
-        return f"the GPU engine walks on the energy, not on objective={gram.objective!r}."
+        return "the GPU engine walks on the squared error of one target without limits on the columns only."
     if k > LARGEST:
         return f"k is {k}, and the GPU engine holds supports of up to {LARGEST} columns."
     if n > MOST_COLUMNS:

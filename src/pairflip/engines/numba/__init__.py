@@ -339,7 +339,6 @@ _FIRST_USES = {
     "grouped": ("groups of columns", 8),
     "signed": ("signs of coefficients", 15),
     "walk": ("annealing", 20),
-    "loo": ("annealing of the leave-one-out error", 40),
     "several_chain": ("annealing with several targets", 25),
     "replicas": ("tempering", 20),
     "models": ("the posterior", 5),

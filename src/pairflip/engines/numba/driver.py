@@ -1,4 +1,4 @@
-"""How chains are walked one after the other, whatever their energy is: what `walk` and `loo` have in common."""
+"""How chains are walked one after the other, with one target (`walk`) or several (`several_chain`)."""
 
 from __future__ import annotations
 

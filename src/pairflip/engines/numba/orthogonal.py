@@ -23,7 +23,7 @@ import numpy as np
 
 from pairflip.engines.base import EPSILON, INFLATION
 from pairflip.engines.numba.compile import kernel
-from pairflip.least_squares import SATURATED, SINGULAR
+from pairflip.least_squares import SINGULAR
 
 TILT = 1e-10
 """Rounding (as an angle) that may add up before the basis is computed anew: `TURN` EPSILON |T_l| at each flip."""
@@ -31,15 +31,11 @@ TURN = 4.0
 
 
 class Exact(NamedTuple):
-    """What is read here: `vectors` (N, M), `target` (M,), `root` (N,) of the ridge or (0,), `leverage` (M,) or (0,).
-
-    `leverage` is there when the objective is the leave-one-out error.
-    """
+    """What is read here: `vectors` (N, M), `target` (M,), `root` (N,) of the ridge or (0,)."""
 
     vectors: Any
     target: Any
     root: Any
-    leverage: Any
 
 
 class Basis(NamedTuple):
@@ -52,7 +48,6 @@ class Basis(NamedTuple):
     T: Any
     Qy: Any
     e: Any
-    leverage: Any
     inflated: Any
     h: Any
     q: Any
@@ -75,7 +70,7 @@ def new_basis(k: int, n_columns: int, n_rows: int, *, ridge: bool) -> Basis:
         return np.empty(shape)
 
     return Basis(
-        Q=empty(k, length), T=empty(k, k), Qy=empty(k), e=empty(length), leverage=empty(n_rows), inflated=empty(k),
+        Q=empty(k, length), T=empty(k, k), Qy=empty(k), e=empty(length), inflated=empty(k),
         h=empty(k), q=empty(length), c=empty(k), a=empty(length),
         met_c=empty(n_columns, k), met_s=empty(n_columns), met_r=empty(n_columns),
         met=np.zeros(n_columns, np.int64), version=np.zeros(1, np.int64), loaded=np.zeros(1, np.int64),
@@ -180,8 +175,8 @@ def append(basis, n, s):
 
 @kernel
 def can_append(exact, basis, n, s):
-    """Whether the column in q, c may join the first n: nothing singular then, and no row saturated."""
-    T, q, c, inflated = basis.T, basis.q, basis.c, basis.inflated
+    """Whether the column in q, c may join the first n: nothing singular then."""
+    T, c, inflated = basis.T, basis.c, basis.inflated
     if s <= SINGULAR:
         return False
     for l in range(n):
@@ -190,30 +185,18 @@ def can_append(exact, basis, n, s):
             total += T[l, m] * c[m]
         if inflated[l] + total * total / s >= INFLATION:
             return False
-    # A row of leverage 1 is fitted whatever its value, so leaving it out says nothing (objective "loo" alone).
-    for t in range(exact.leverage.size):
-        taken = exact.leverage[t] + q[t] * q[t] / s
-        for m in range(n):
-            taken += basis.Q[m, t] * basis.Q[m, t]
-        if 1.0 - taken <= SATURATED:
-            return False
     return True
 
 
 @kernel
 def energy_of(exact, basis):
-    """E (or E_loo) of the support."""
-    if exact.leverage.size == 0:
-        return 0.5 * dot(basis.e, basis.e)
-    total = 0.0
-    for t in range(basis.leverage.size):
-        total += (basis.e[t] / (1.0 - basis.leverage[t])) ** 2
-    return 0.5 * total
+    """E of the support."""
+    return 0.5 * dot(basis.e, basis.e)
 
 
 @kernel
 def build(exact, basis, candidates, choose, order):
-    """Basis, e and leverages of the first k candidates; with `choose`, of the first k that may stand together.
+    """Basis and e of the first k candidates; with `choose`, of the first k that may stand together.
 
     The target comes last. With `choose`, the columns found go to the front of `order` and the others behind them.
     Returns how many were found.
@@ -246,11 +229,6 @@ def build(exact, basis, candidates, choose, order):
         basis.e[t] = q[t]
     for m in range(k):
         basis.Qy[m] = c[m]
-    for t in range(exact.leverage.size):
-        total = exact.leverage[t]
-        for m in range(k):
-            total += Q[m, t] * Q[m, t]
-        basis.leverage[t] = total
     basis.tilted[0] = 0.0
     new_version(basis)
     return found
@@ -266,9 +244,9 @@ def new_version(basis):
 
 @kernel
 def meet(exact, basis, i, j, anew):
-    """c, |q|^2, q.e of column j for slot i; with `anew` (or ridge, where q depends on i, or leverages) also q and c."""
+    """c, |q|^2, q.e of column j for slot i; with `anew` (or ridge, where q depends on i) also q and c."""
     # At low temperature the same columns are proposed again and again to a support that does not change.
-    if not anew and exact.root.size == 0 and exact.leverage.size == 0 and basis.met[j] == basis.version[0]:
+    if not anew and exact.root.size == 0 and basis.met[j] == basis.version[0]:
         return
     load(exact, j, i, basis.q)
     basis.met_s[j] = project_out(basis.Q, basis.Qy.size, basis.q, basis.c)
@@ -290,19 +268,7 @@ def weigh(exact, basis, i, j, now):
     s, r = basis.met_s[j] + alpha * alpha, basis.met_r[j] + alpha * left
     if s <= SINGULAR:
         return np.inf, alpha, s
-    if exact.leverage.size == 0:
-        return 0.5 * (left * left - r * r / s), alpha, s
-    # E_loo needs each row: a is the unit vector that leaves the basis with slot i, f the one that enters.
-    q, a, e, root, total, least = basis.q, basis.a, basis.e, s**0.5, 0.0, 1.0
-    for t in range(a.size):
-        a[t] = 0.0
-    combine(basis.Q, k, h, 1.0, a)
-    for t in range(basis.leverage.size):
-        f = (q[t] + alpha * a[t]) / root
-        rest = 1.0 - basis.leverage[t] + a[t] * a[t] - f * f
-        least = min(least, rest)
-        total += ((e[t] + a[t] * left - f * (r / root)) / rest) ** 2
-    return (np.inf if least <= SATURATED else 0.5 * total - now), alpha, s
+    return 0.5 * (left * left - r * r / s), alpha, s
 
 
 @kernel
@@ -349,12 +315,10 @@ def take(exact, basis, i):
             T[m, l] -= along * h[l]
         c[m] -= along_c * h[m]
         Qy[m] -= along_y * h[m]
-    # Slot i alone contributes Q[at] now: give its share back to e and the leverages, and let q fill the place.
+    # Slot i alone contributes Q[at] now: give its share back to e, and let q fill the place.
     s = 0.0
     for t in range(q.size):
         e[t] += Q[at, t] * Qy[at]
-        if t < exact.leverage.size:
-            basis.leverage[t] -= Q[at, t] * Q[at, t]
         q[t] += c[at] * Q[at, t]
         s += q[t] * q[t]
     norm, y_part = s**0.5, 0.0
@@ -364,8 +328,6 @@ def take(exact, basis, i):
     Qy[at] = y_part
     for t in range(q.size):
         e[t] -= Q[at, t] * y_part
-        if t < exact.leverage.size:
-            basis.leverage[t] += Q[at, t] * Q[at, t]
     # Dual vectors stay dual: what the others have along the new direction follows from X_j . A_l = 0.
     for l in range(k):
         # (Zero first, so that the product below leaves this coordinate out.)

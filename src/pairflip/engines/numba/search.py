@@ -55,8 +55,8 @@ class Rounds(NamedTuple):
     """Plan and memory of a chain: its key (2,), the fewest and most columns that leave in a kick, and its minima.
 
     `pool` (P, k) and `levels` (P,) are the minima and their energies, in the order in which they were found; `fresh`
-    the energies that random starts reached, round 0 included; `counts` (2,) how many there are of both. `allowed` (N,) and
-    `target` (k,) are memory for the kick under way.
+    the energies that random starts reached, round 0 included; `counts` (2,) how many there are of both. `allowed` (N,)
+    and `target` (k,) are memory for the kick under way.
     """
 
     key: Any

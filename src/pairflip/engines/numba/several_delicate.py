@@ -30,7 +30,6 @@ class ExactSeveral(NamedTuple):
     vectors: Any
     target: Any
     root: Any
-    leverage: Any
     targets: Any
     rules: Any
     ruled: bool
@@ -43,7 +42,6 @@ class SeveralBasis(NamedTuple):
     T: Any
     Qy: Any
     e: Any
-    leverage: Any
     inflated: Any
     h: Any
     q: Any
@@ -78,7 +76,7 @@ def for_judging_several(form: SeveralForm, k: int) -> tuple[ExactSeveral, Severa
     basis = new_basis(k, n, targets.shape[0], ridge=ridge)
     basis.Qy[:], basis.e[:] = 0.0, 0.0
     across = np.ascontiguousarray(targets.T)
-    exact = ExactSeveral(columns, across[0], root, np.empty(0), across, form.rules, form.rules.any)
+    exact = ExactSeveral(columns, across[0], root, across, form.rules, form.rules.any)
     return exact, SeveralBasis(*basis, np.empty((q, k)), np.empty((q, basis.e.size)), np.empty((n, q)))
 
 

@@ -27,7 +27,7 @@ NOWHERE = -1
 THIN = 1e-9
 """A column of which less than this is independent of the support (of its squared norm) does not enter."""
 S, GAIN, STEP, STATE = 0, 1, 2, 3
-"""Rows of `Table.values`: Schur complements, gains, the row of W that enters; and, in its first place, how much rounding
+"""Rows of `Table.values`: Schur complements, gains, the row of W that enters; and, in its first place, the rounding that
 was added since the table was computed anew, in units of the machine precision."""
 CLOSED, HELD, SUPPORT = 0, 1, 2
 """Rows of `Table.columns`: how many reasons keep a column out (it is in the support, or may not stand beside one that

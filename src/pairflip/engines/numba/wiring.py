@@ -1,4 +1,4 @@
-"""Which kernels, and which memory, belong to the energy of a problem: one target, several, or leaving one row out."""
+"""Which kernels, and which memory, belong to the energy of a problem: one target, or several."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.first_support import first_order
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.loo import LooGram
 from pairflip.losses.several import SeveralForm
 
 
 def new_memory(gram: Gram, k: int) -> Any:
     """Memory of a chain."""
-    if isinstance(gram, LooGram):
-        from pairflip.engines.numba.loo_chain import new_loo_chain
-
-        return new_loo_chain(k, gram.n_columns, gram.n_rows)
     if isinstance(gram, SeveralForm):
         from pairflip.engines.numba.several_chain import new_several_chain
 
@@ -33,7 +28,7 @@ def new_memory(gram: Gram, k: int) -> Any:
 def for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
     """What delicate flips need: the columns, and memory for an orthonormal basis.
 
-    N + 1 rows carry all inner products, so that of more rows one QR leaves these (unless each row's error counts).
+    N + 1 rows carry all inner products, so that of more rows one QR leaves these.
     """
     if isinstance(gram, SeveralForm):
         from pairflip.engines.numba.several_delicate import for_judging_several
@@ -41,15 +36,13 @@ def for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
         return for_judging_several(gram, k)
     from pairflip.engines.numba.orthogonal import Exact, new_basis
 
-    columns, target, leverage = gram.columns, gram.target, np.empty(0)
-    if isinstance(gram, LooGram):
-        leverage = gram.leverage
-    elif target.size > 2 * (gram.n_columns + 1):
+    columns, target = gram.columns, gram.target
+    if target.size > 2 * (gram.n_columns + 1):
         triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
         columns, target = np.ascontiguousarray(triangle[:, :-1].T), np.ascontiguousarray(triangle[:, -1])
     ridge = bool(gram.penalty.any())
     root = np.sqrt(gram.penalty) if ridge else np.empty(0)
-    return Exact(columns, target, root, leverage), new_basis(k, gram.n_columns, target.size, ridge=ridge)
+    return Exact(columns, target, root), new_basis(k, gram.n_columns, target.size, ridge=ridge)
 
 
 def system_of(gram: Gram, plan: WalkPlan | None = None) -> Any:
@@ -66,12 +59,6 @@ def system_of(gram: Gram, plan: WalkPlan | None = None) -> Any:
     from pairflip.engines.numba.chain import System
 
     none = np.empty((0, 0))
-    if isinstance(gram, LooGram):
-        from pairflip.engines.numba.loo_chain import LooSystem
-
-        G = gram.matrix if gram.dense else none
-        rest = gram.diagonal, gram.yy, gram.target, gram.penalty, gram.leverage
-        return LooSystem(G, gram.columns, gram.b, *rest)
     if gram.dense:
         return System(gram.matrix, none, gram.b, gram.diagonal, gram.yy)
     return System(none, gram.columns, gram.b, gram.diagonal, gram.yy)
@@ -79,9 +66,7 @@ def system_of(gram: Gram, plan: WalkPlan | None = None) -> Any:
 
 def kernel_of(objective: str) -> Any:
     """The kernel that advances chains on that objective."""
-    if objective == "loo":
-        from pairflip.engines.numba.loo import advance
-    elif objective == "several":
+    if objective == "several":
         from pairflip.engines.numba.several_chain import advance
     else:
         from pairflip.engines.numba.walk import advance
@@ -102,9 +87,7 @@ def judge_of(objective: str) -> Any:
 
 def survey_of(objective: str) -> Any:
     """The kernel that fills in the changes of energy of all flips of a support."""
-    if objective == "loo":
-        from pairflip.engines.numba.loo import survey
-    elif objective == "several":
+    if objective == "several":
         from pairflip.engines.numba.several_chain import survey
     else:
         from pairflip.engines.numba.survey import survey

@@ -192,7 +192,7 @@ def _ask(
         As in `reproduce`.
     """
     time.sleep(wait)
-    how = settings.scale, settings.seed, settings.engine, settings.n_jobs
+    how = settings.scale, settings.seed, settings.n_jobs
     section = ahead.call(section3.collect, *how) if "section3" in wanted else lambda: None
     for problems, sizes in drawn:
         ahead.solve_theory(problems, sizes, sizes_of(SHOWN, problems[0].drawn.x0.size) if "fig1" in wanted else [])

@@ -129,8 +129,8 @@ def section3_cost(scale: RunScale) -> Cost:
     N, problems, chains = scale.loo_objective
     flips = float(Schedule.paper().flips(N).sum())
     walks = problems * chains
-    seconds = sum(flips * (60.0 + a * N * (2.0 + k / 5.0)) for a in scale.loo_alphas for k in scale.loo_sizes)
-    return Cost(flips * walks * len(scale.loo_alphas) * len(scale.loo_sizes), 0.5e-9 * walks * seconds)
+    nanoseconds = sum(flips * (250.0 + a * N * (1.0 + k / 5.0)) for a in scale.loo_alphas for k in scale.loo_sizes)
+    return Cost(flips * walks * len(scale.loo_alphas) * len(scale.loo_sizes), 1e-9 * walks * nanoseconds)
 
 
 def supernova_cost(scale: RunScale, rows: int, columns: int, sizes: list[int]) -> Cost:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pairflip.least_squares import Floats
+from pairflip.paper.reproduce.fixed_support import anneal_loo, loo_energy
 from pairflip.paper.reproduce.scales import RunScale
 from pairflip.paper.reproduce.verdict import Claim, mean_and_bar
 from pairflip.paper.reproduce.walks import SCHEDULE, PlantedProblem, draw_all
-from pairflip.search.annealing import anneal
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class FixedSupport:
     found_size: Floats
 
 
-def collect(scale: RunScale, seed: int, engine: Any, n_jobs: int | None) -> list[FixedSupport]:
+def collect(scale: RunScale, seed: int, n_jobs: int | None) -> list[FixedSupport]:
     """Anneal the fixed-support error E_loo for every problem, size and number of rows.
 
     Parameters
@@ -50,23 +50,17 @@ def collect(scale: RunScale, seed: int, engine: Any, n_jobs: int | None) -> list
         How many problems, sizes and chains.
     seed : int
         Seed from which the seeds of the problems follow.
-    engine : str or Engine
-        What walks the chains; on a GPU machine the CPU does it, because other engines do not know E_loo.
     n_jobs : int or None
         Threads.
     """
     from joblib import Parallel, delayed
 
     N, count, chains = scale.loo_objective
-    walker = "numba" if engine in ("auto", "cuda") else engine
 
-    def one(sample: PlantedProblem, k: int) -> tuple[float, float, bool]:
-        trace = anneal(
-            sample.problem, k, SCHEDULE, chains=chains, seed=sample.seed, engine=walker, polish=False, objective="loo"
-        )
+    def one(sample: PlantedProblem, k: int) -> tuple[float, float]:
+        support, energy = anneal_loo(sample.drawn.X, sample.drawn.y, k, SCHEDULE, chains, sample.seed)
         true = sample.drawn.support
-        common = np.intersect1d(trace.best_support, true).size
-        return trace.best_energy / sample.drawn.y.size, common / max(true.size, 1), common == true.size == k
+        return energy / sample.drawn.y.size, np.intersect1d(support, true).size / max(true.size, 1)
 
     results = []
     for alpha in scale.loo_alphas:
@@ -95,8 +89,7 @@ def collect(scale: RunScale, seed: int, engine: Any, n_jobs: int | None) -> list
 
 def _at_truth(sample: PlantedProblem) -> float:
     support = sample.drawn.support
-    energy = sample.problem.loo_gram.energy(sample.problem.slots(support)) if support.size else np.nan
-    return float(energy / sample.drawn.y.size)
+    return loo_energy(sample.drawn.X, sample.drawn.y, support) / sample.drawn.y.size if support.size else np.nan
 
 
 def table(results: Sequence[FixedSupport]) -> list[dict[str, Any]]:
