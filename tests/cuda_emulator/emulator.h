@@ -8,7 +8,6 @@
 #include <cmath>
 #include <csetjmp>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -27,7 +26,6 @@ using std::min;
 #define __shared__ static
 #define __align__(x) alignas(x)
 #define __launch_bounds__(...)
-#define __restrict__
 
 struct dim3_ { unsigned x, y, z; };
 static dim3_ threadIdx, blockIdx, blockDim, gridDim;
@@ -151,8 +149,6 @@ static inline long long nanoseconds() {
 
 static inline void __syncthreads() { emulator::wait(emulator::whole); }
 static inline void __syncwarp(unsigned = 0) { emulator::wait(emulator::warps[emulator::now / 32]); }
-static inline void __threadfence_block() {}
-static inline void __threadfence() {}
 
 template <class V> static V __shfl_sync(unsigned, V value, int lane) {
     return emulator::exchange(value, [=](auto of) { return of(lane); });
@@ -167,32 +163,13 @@ static inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mas
 template <class V> static V __reduce_add_sync(unsigned, V value) {
     return emulator::exchange(value, [](auto of) { V sum = 0; for (int l = 0; l < 32; l++) sum += of(l); return sum; });
 }
-static inline int __syncthreads_or(int vote) {
-    static int any;
-    __syncthreads();
-    any = 0;
-    __syncthreads();
-    any |= vote;
-    __syncthreads();
-    return any;
-}
-
 static inline int __ffs(unsigned word) { return __builtin_ffs((int)word); }
-static inline float rough_log(float x) { return std::log(x) + 3e-7f; }  // no better than that of a device
-#define __logf rough_log  // a name that the C library has, too
 static inline int __popc(unsigned word) { return __builtin_popcount(word); }
 template <class V> static V __ldg(const V *p) { return *p; }
 template <class V, class W> static V atomicAdd(V *p, W more) { V was = *p; *p = was + (V)more; return was; }
-template <class V> static V atomicOr(V *p, V more) { V was = *p; *p = was | more; return was; }
 template <class V, class W> static V atomicMin(V *p, W other) { V was = *p; *p = min(was, (V)other); return was; }
 static inline float __double2float_ru(double x) { float y = (float)x; return y < x ? std::nextafter(y, INFINITY) : y; }
 static inline float __double2float_rd(double x) { return -__double2float_ru(-x); }
 static inline int64_t bits_of(double x) { int64_t bits; memcpy(&bits, &x, 8); return bits; }
 static inline int __double2hiint(double x) { return (int)(bits_of(x) >> 32); }
 static inline int __double2loint(double x) { return (int)bits_of(x); }
-static inline double __hiloint2double(int high, int low) {
-    int64_t bits = ((int64_t)high << 32) | (uint32_t)low;
-    double x;
-    memcpy(&x, &bits, 8);
-    return x;
-}

@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
-from pairflip.engines.choice import engine_for, failure_note, or_rescue
+from pairflip.engines.choice import engine_for, or_rescue
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.losses.loo import LooGram
@@ -24,7 +24,6 @@ from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, is_lower, refine, settle
 from pairflip.search.sizes import check_size, groups_of
 from pairflip.search.trace import Trace
-from pairflip.search.wide_rows import lend_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 
 ON_THE_CPU = "searched on the CPU: a device walks annealing chains only (method='anneal')"
-ROWS_ON_THE_GPU = "inner products of a wide table were computed on the GPU"
 BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
 
 
@@ -220,16 +218,11 @@ def _search(
     """A trace by the portfolio of methods."""
     walker, remarks = get_engine(engine), list[str]()
     gram, so_far = problem.gram, list[Searched]()
-    lent = lend_rows(engine, walker, gram)
     if walker.prefers_many:
         walker, remarks = get_engine("numba"), [ON_THE_CPU]
-    if lent:
-        remarks = [ROWS_ON_THE_GPU]
 
     def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
-        failed = getattr(gram, "multiplier_failed", None)
-        notes += [] if failed is None else [failure_note(failed)]
         agree, of = found.agree
         quadratic = problem.loss.quadratic  # what follows is for squared error of one target
         if polish and quadratic and not note and agree < of:
