@@ -6,7 +6,7 @@ import pytest
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import ENGINES, WalkPlan, get_engine
 from pairflip.engines.cuda import why_unavailable, worthwhile
-from pairflip.engines.cuda.batch import CLASSES, LARGEST, cut, queue, refusal, result_bytes, size_class
+from pairflip.engines.cuda.batch import CLASSES, LARGEST, bytes_of, cut, queue, refusal, size_class
 from pairflip.engines.together import join, root
 from pairflip.philox import chain_keys
 
@@ -41,27 +41,16 @@ def test_walks_of_the_same_kind_are_joined_and_come_apart_again():
             assert (plan.k, plan.keys.tolist()) == (walks[pair][1].k, walks[pair][1].keys.tolist())
 
 
-@pytest.mark.parametrize("budget", [10**9, 22_000, 1])
-def test_cut_covers_every_chain_once_whatever_the_memory(budget):
-    together, _ = join(make_walks())
-    seen = [np.zeros((each.which.size, each.chains), int) for each in together]
+@pytest.mark.parametrize("budget", [10**9, 50_000, 1])
+def test_groups_hold_every_walk_once_and_keep_to_the_budget_where_they_can(budget):
+    together, _ = join(make_walks(sizes=(3, 4, 5, 9, 20), chains=20))
     groups = list(cut(together, budget))
+    assert sorted(at for group in groups for at in group) == list(range(len(together)))
+    assert len(groups) == {10**9: 3, 50_000: 4, 1: 5}[budget]
     for group in groups:
-        assert len({size_class(part.walks.k) for part in group}) == 1
-        for part in group:
-            seen[part.at][part.forms, part.chains] += 1
-            assert part.walks.keys.tolist() == together[part.at].keys[part.forms, part.chains].tolist()
-    assert all((count == 1).all() for count in seen)
-    assert (len(groups) == 3) == (budget == 10**9)
-
-
-def test_groups_keep_to_the_budget():
-    (together, _), budget = join(make_walks(chains=50)), 30_000
-    for group in cut(together, budget):
-        shared = {id(part.walks.forms.root): 8 * 40**2 for part in group}
-        shared |= {id(part.walks.forms): 3 * part.walks.forms.b.nbytes for part in group}
-        chains = sum(part.walks.which.size * part.walks.chains * result_bytes(part.walks) for part in group)
-        assert sum(shared.values()) + chains <= budget
+        assert len({size_class(together[at].k) for at in group}) == 1
+        needs = {owner: size for at in group for owner, size in bytes_of(together[at]).items()}
+        assert len(group) == 1 or sum(needs.values()) <= budget
 
 
 def test_folds_of_one_row_share_the_matrix_and_others_have_their_own():

@@ -24,7 +24,6 @@ from pairflip.engines.cuda import enumeration
 __all__ = ["device"]
 
 FOLDER = Path(tempfile.gettempdir()) / f"pairflip-cuda-emulator-{getattr(os, 'getuid', int)()}"
-"""Of compiled programs, by their text."""
 FLAGS = ["-std=c++17", "-Og", "-U_FORTIFY_SOURCE", "-ffp-contract=fast", "-march=native", "-w", "-shared", "-fPIC"]
 # The few places that speak to the hardware, by what they begin with.
 MACHINE = {
@@ -43,10 +42,9 @@ class Failure(RuntimeError):
 
 
 class ndarray(np.ndarray):
-    """An array "on the device"."""
+    """An array "on the device", which answers so many calls before it is gone."""
 
     answers = float("inf")
-    """Transfers and launches before the device is gone."""
 
     def get(self):
         spend()
@@ -84,17 +82,10 @@ class Kernel:
         self._launch, self.kernel = function, SimpleNamespace(ptr=0)
 
     def __call__(self, grid, block, arguments, shared_mem=0):
-        spend()
-        assert shared_mem <= 1 << 18
-        kept = [_argument(each) for each in arguments]
-        pointers = (ctypes.c_void_p * len(kept))(*(ctypes.cast(ctypes.byref(each), ctypes.c_void_p) for each in kept))
+        assert spend(shared_mem) <= 1 << 18
+        kept = [np.array(a.ctypes.data if isinstance(a, np.ndarray) else a) for a in arguments]
+        pointers = (ctypes.c_void_p * len(kept))(*(each.ctypes.data for each in kept))
         self._launch(ctypes.c_uint(grid[0]), ctypes.c_uint(block[0]), pointers)
-
-
-def _argument(value):
-    if isinstance(value, np.ndarray):
-        return ctypes.c_void_p(value.ctypes.data)
-    return np.ctypeslib.as_ctypes_type(value.dtype)(value.item())
 
 
 class RawModule:
@@ -115,11 +106,10 @@ class RawModule:
         FOLDER.mkdir(exist_ok=True)
         library = FOLDER / f"{hashlib.sha256((text + str(options)).encode()).hexdigest()[:32]}.so"
         if not library.exists():
-            with tempfile.TemporaryDirectory(dir=FOLDER) as made:
-                program, built = Path(made) / "kernels.cpp", Path(made) / "kernels.so"
-                program.write_text(text)
-                subprocess.run(["g++", *FLAGS, *options, str(program), "-o", str(built)], check=True)
-                built.replace(library)
+            built = library.with_suffix(f".{os.getpid()}")
+            command = ["g++", *FLAGS, *options, "-x", "c++", "-", "-o", str(built)]
+            subprocess.run(command, input=text, text=True, check=True)
+            built.replace(library)
         self._library = ctypes.CDLL(str(library))
 
     def get_function(self, name):
@@ -134,10 +124,7 @@ def pretended_cupy():
     cupy.get_default_memory_pool = lambda: SimpleNamespace(free_bytes=lambda: 0)
     cupy.cuda = SimpleNamespace(
         Device=lambda: SimpleNamespace(id=0, attributes={"MultiProcessorCount": 1}),
-        runtime=SimpleNamespace(
-            getDeviceCount=lambda: 1, memGetInfo=lambda: spend((1 << 32, 1 << 32)),
-            getDeviceProperties=lambda number: {"name": b"emulator"}, CUDARuntimeError=Failure,
-        ),
+        runtime=SimpleNamespace(memGetInfo=lambda: spend((1 << 32, 1 << 32)), CUDARuntimeError=Failure),
         driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *kernel: 2, CUDADriverError=Failure),
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
         nvrtc=SimpleNamespace(getVersion=lambda: (13, 0), NVRTCError=Failure),
@@ -155,8 +142,6 @@ def device(monkeypatch):
     monkeypatch.setattr(real_device, "find_spec", lambda name: name)
     monkeypatch.setattr(real_device, "_compiled", {})
     monkeypatch.setattr(ndarray, "answers", float("inf"))
-    for each in (enumeration._kernel, real_device.device_count):
-        each.cache_clear()
-    yield ndarray
-    for each in (enumeration._kernel, real_device.device_count):
-        each.cache_clear()
+    monkeypatch.setattr(enumeration, "_kernel", enumeration._kernel.__wrapped__)
+    monkeypatch.setattr(real_device, "device_count", lambda: 1)
+    return ndarray

@@ -4,21 +4,10 @@
 // order and now in that, so that a barrier which is missing is noticed. Warps are whole (their masks are not looked at),
 // and a thread that has returned is not waited for.
 
-#include <algorithm>
-#include <cmath>
-#include <csetjmp>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
-#include <type_traits>
+#include <bits/stdc++.h>
 #include <ucontext.h>
-#include <utility>
-#include <vector>
 
-using std::max;
-using std::min;
-
+using std::max, std::min;
 #define __device__
 #define __global__
 #define __forceinline__ inline
@@ -35,7 +24,6 @@ struct __attribute__((aligned(8))) float2 { float x, y; };
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 
 namespace emulator {
-
 struct Barrier { int arrived = 0, generation = 0, live = 0; };
 struct Fiber { ucontext_t first; jmp_buf where; bool started = false, over = false; char *stack = nullptr; };
 
@@ -49,19 +37,12 @@ static int now;
 static unsigned turn = 1;
 static void (*body)();
 constexpr size_t STACK = 1 << 17;
-
-static void pause() {
-    if (!_setjmp(fibers[now].where)) _longjmp(back, 1);
-}
-
-static void leave(Barrier &barrier) {
-    if (--barrier.live && barrier.arrived == barrier.live) barrier.arrived = 0, barrier.generation++;
-}
-
+static void open(Barrier &barrier) { barrier.arrived = 0, barrier.generation++; }
+static void leave(Barrier &barrier) { if (--barrier.live && barrier.arrived == barrier.live) open(barrier); }
 static void wait(Barrier &barrier) {
     int mine = barrier.generation;
-    if (++barrier.arrived == barrier.live) barrier.arrived = 0, barrier.generation++;
-    else while (barrier.generation == mine) pause();
+    if (++barrier.arrived == barrier.live) open(barrier);
+    else while (barrier.generation == mine) if (!_setjmp(fibers[now].where)) _longjmp(back, 1);
 }
 
 static void enter() {
@@ -139,14 +120,9 @@ static inline void multiply_tiles(double &c0, double &c1, double a, double b) {
     for (int l = 0; l < 4; l++) c0 += A[l] * B0[l], c1 += A[l] * B1[l];
 }
 
-static inline long long nanoseconds() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000ll + time.tv_nsec;
-}
+static inline long long nanoseconds() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 }  // namespace emulator
-
 static inline void __syncthreads() { emulator::wait(emulator::whole); }
 static inline void __syncwarp(unsigned = 0) { emulator::wait(emulator::warps[emulator::now / 32]); }
 
@@ -157,7 +133,8 @@ template <class V> static V __shfl_xor_sync(unsigned, V value, int mask) {
     return emulator::exchange(value, [=](auto of) { return of(emulator::lane() ^ mask); });
 }
 static inline unsigned __ballot_sync(unsigned, int vote) {
-    return emulator::exchange(vote, [](auto of) { unsigned all = 0; for (int l = 0; l < 32; l++) all |= (unsigned)(of(l) != 0) << l; return all; });
+    auto gather = [](auto of) { unsigned all = 0; for (int l = 0; l < 32; l++) all |= (unsigned)(of(l) != 0) << l; return all; };
+    return emulator::exchange(vote, gather);
 }
 static inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0; }
 template <class V> static V __reduce_add_sync(unsigned, V value) {

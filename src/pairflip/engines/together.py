@@ -7,7 +7,7 @@ than a device takes to walk it; what is done for one size of all folds of a tabl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -119,11 +119,6 @@ class ManyWalks:
         plan = WalkPlan(self.k, betas, self.flips, self.keys[at])
         return self.forms.gram(int(self.which[at])), plan
 
-    def part(self, forms: slice, chains: slice) -> ManyWalks:
-        """The same of some problems and chains."""
-        betas = self.betas if self.betas.ndim == 1 else self.betas[forms]
-        return replace(self, which=self.which[forms], betas=betas, keys=self.keys[forms, chains])
-
     def pairs(self) -> Iterator[Pair]:
         """Problem by problem, for engines that walk so."""
         return map(self.pair, range(len(self.which)))
@@ -154,20 +149,6 @@ class ManyWalked:
         known = {name: getattr(self, name) for name in self.__dataclass_fields__}
         fields: dict[str, Any] = {name: None if each is None else each[at] for name, each in known.items()}
         return WalkResult(**fields)
-
-    @classmethod
-    def room(cls, walks: ManyWalks) -> ManyWalked:
-        """Empty arrays for the answers of some walks."""
-        shape, k, steps = (len(walks.which), walks.chains), walks.k, walks.steps
-        support, best = (np.zeros((*shape, k), np.int64) for _ in range(2))
-        course = (np.zeros((*shape, steps)), np.zeros((*shape, steps), np.int64)) if walks.course else (None, None)
-        return cls(support, best, np.zeros(shape), np.zeros(shape, np.int64), *course)
-
-    def put(self, forms: slice, chains: slice, part: ManyWalked) -> None:
-        """Enter the answers of some problems and chains."""
-        for name in self.__dataclass_fields__:
-            if getattr(self, name) is not None:
-                getattr(self, name)[forms, chains] = getattr(part, name)
 
 
 def _stacked(arrays: Sequence[Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any
@@ -90,22 +89,12 @@ class CudaEngine:
         """Walk what is whole arrays already; the number of each and its result, as soon as it is there."""
         # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
         budget = self._memory if self._memory is not None else free_bytes() * 4 // 5
-        groups = list(cut(together, budget))
         self.get_ready([(each.k, each.forms.root.n_columns) for each in together])
-        remaining = Counter(piece.at for group in groups for piece in group)
-        found, held = dict[int, ManyWalked](), Held()
-        for group in groups:
+        held = Held()
+        for group in cut(together, budget):
             with _launching:
-                answers = run_group([piece.walks for piece in group], held, tick, self._slice_ns)
-            for piece, walked in zip(group, answers, strict=True):
-                if piece.at not in found:
-                    whole = walked.support.shape[:2] == together[piece.at].keys.shape[:2]
-                    found[piece.at] = walked if whole else ManyWalked.room(together[piece.at])
-                if found[piece.at] is not walked:
-                    found[piece.at].put(piece.forms, piece.chains, walked)
-                remaining[piece.at] -= 1
-                if not remaining[piece.at]:
-                    yield piece.at, found.pop(piece.at)
+                answers = run_group([together[at] for at in group], held, tick, self._slice_ns)
+            yield from zip(group, answers, strict=True)
 
     def get_ready(self, sizes: Sequence[tuple[int, int]]) -> None:
         """Begin to compile what supports of (k, number of columns) need."""

@@ -89,59 +89,33 @@ def worthwhile(walks: Sequence[Pair]) -> bool:
     return chains >= WORTH_CHAINS and sum(cost(g, p) * p.chains for g, p in walks) > 1e9 * WORTH_SECONDS
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Some problems and chains of walks number `at`."""
-
-    at: int
-    forms: slice
-    chains: slice
-    walks: ManyWalks
-
-
-def cut(together: Sequence[ManyWalks], budget: int) -> Iterator[list[Piece]]:
-    """Groups of pieces, each of one size class and within `budget` bytes of device memory (or of one chain)."""
+def cut(together: Sequence[ManyWalks], budget: int) -> Iterator[list[int]]:
+    """Numbers of walks that go together: of one size class, and within `budget` bytes unless one alone takes more."""
     # Kernel by kernel, long chains first, then problem by problem, so that a matrix stays where it is.
     names = {id(each.forms.root): number for number, each in enumerate(together)}
     keys = [(-size_class(each.k).tiles, names[id(each.forms.root)], each.k) for each in together]
-    group: list[Piece] = []
-    used, held, tiles = 0, set[int](), 0
+    group: list[int] = []
+    needs: dict[int, int] = {}
     for at in sorted(range(len(together)), key=keys.__getitem__):
-        walks = together[at]
-        shared = {id(walks.forms.root): 8 * walks.forms.root.n_columns**2, id(walks.forms): 3 * walks.forms.b.nbytes}
-        for piece in _pieces(at, walks, budget - sum(shared.values())):
-            need = piece.walks.which.size * (_form_bytes(walks) + piece.walks.chains * result_bytes(walks))
-            new = sum(size for key, size in shared.items() if key not in held)
-            if group and (keys[at][0] != tiles or used + need + new > budget):
-                yield group
-                group, used, held = [], 0, set()
-                new = sum(shared.values())
-            group.append(piece)
-            used, tiles = used + need + new, keys[at][0]
-            held |= shared.keys()
+        own = bytes_of(together[at])
+        if group and (keys[at][0] != keys[group[-1]][0] or sum((needs | own).values()) > budget):
+            yield group
+            group, needs = [], {}
+        group.append(at)
+        needs |= own
     if group:
         yield group
 
 
-def result_bytes(walks: ManyWalks) -> int:
-    """Device memory of what one chain is told and answers."""
-    return (12 * walks.steps if walks.course else 0) + 8 * walks.k + 32
-
-
-def _form_bytes(walks: ManyWalks) -> int:
-    """Device memory of what is told of each problem: a row of the table, betas, coldest and ends."""
-    return 160 + 24 * walks.steps
-
-
-def _pieces(at: int, walks: ManyWalks, room: int) -> Iterator[Piece]:
-    """Problems and chains such that each piece takes at most `room` bytes, if that holds one chain."""
-    form, chain = _form_bytes(walks), result_bytes(walks)
-    forms = max(1, room // (form + walks.chains * chain))
-    chains = max(1, min(walks.chains, (room // forms - form) // chain))
-    for first in range(0, len(walks.which), forms):
-        for begin in range(0, walks.chains, chains):
-            part = slice(first, min(first + forms, len(walks.which))), slice(begin, min(begin + chains, walks.chains))
-            yield Piece(at, *part, walks.part(*part))
+def bytes_of(walks: ManyWalks) -> dict[int, int]:
+    """Device memory of a matrix, of vectors of problems, and of what chains are told and answer: each by its owner."""
+    problem = 160 + 24 * walks.steps
+    chain = (12 * walks.steps if walks.course else 0) + 8 * walks.k + 32
+    return {
+        id(walks.forms.root): 8 * walks.forms.root.n_columns**2,
+        id(walks.forms): 3 * walks.forms.b.nbytes,
+        id(walks): len(walks.which) * (problem + walks.chains * chain),
+    }
 
 
 def queue(costs: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.int32]:

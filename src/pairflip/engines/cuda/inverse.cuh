@@ -300,7 +300,6 @@ struct Inverse {
             for (int b = 0; b < T; b++)
                 if (b <= n) set(n, b, make_double2(0.0, 0.0));
         for (int m = lane; m < K8; m += 32) shared->x[m] = shared->diagonal[m] = shared->unit[m] = shared->left_out[m] = 0.0;
-        energy = 0.5 * shared->walk.yy;
         double inflation = 1.0;
         while (found < k && at < N) {
             __syncwarp();
@@ -335,7 +334,6 @@ struct Inverse {
                 inflation += warp_sum(added) - 1.0;
                 __syncwarp();
                 border_P(v_j, s_inverse);
-                energy -= 0.5 * r * x_j;
                 if (lane == 0) {
                     shared->unit[found] = d, shared->left_out[found] = a;
                     for (int m = at; m > found; m--) order[m] = order[m - 1];  // columns passed over stay behind
@@ -346,6 +344,24 @@ struct Inverse {
             at++;
         }
         __syncwarp();
+        // E = (y'y - x'(b + r)) / 2 with r = b - G x: as x comes from an inflated P, an error of x counts squared only.
+        double explained = 0.0;
+        for (int first = 0; first < found; first += 8) {
+            if (lane < 8) shared->j[lane] = order[min(first + lane, found - 1)];
+            __syncwarp();
+            gather(false);
+            __syncwarp();
+            double along = 0.0, b_j = shared->column[4 * q];
+#pragma unroll
+            for (int n = 0; n < T; n++) {
+                double2 g = shared->gathered[n][lane], x = pair_at(shared->x + slot_of(n));
+                along += g.x * x.x + g.y * x.y;
+            }
+            along = flip_sum(along);
+            if (c == 0 && first + q < found) explained += shared->x[first + q] * (2.0 * b_j - along);
+            __syncwarp();
+        }
+        energy = 0.5 * (shared->walk.yy - warp_sum(explained));
         // The rounding of a new P: its budget begins with that, not with zero.
         if (lane == 0) shared->clock.error = (float)(EPSILON * inflation);
         __syncwarp();

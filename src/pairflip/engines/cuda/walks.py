@@ -37,14 +37,15 @@ class Held:
         self._held = {key: held for key, held in self._held.items() if key in wanted}
 
     def matrix(self, gram: Gram) -> Any:
-        """G; that of a problem which has no matrix here is formed there (its diagonal, which may lack the ridge, is
-        never read).
-        """
+        """G, with ones on its diagonal; that of a problem which has no matrix here is formed there."""
         import cupy
 
         if id(gram) not in self._held:
             there = cupy.asarray(np.ascontiguousarray(gram.matrix if gram.dense else gram.columns))
-            self._held[id(gram)] = gram, there if gram.dense else there @ there.T
+            if not gram.dense:
+                there = there @ there.T
+                there.reshape(-1)[:: gram.n_columns + 1] = 1.0
+            self._held[id(gram)] = gram, there
         return self._held[id(gram)][1]
 
     def vectors(self, forms: Forms) -> dict[str, Any]:
