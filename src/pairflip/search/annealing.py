@@ -76,7 +76,7 @@ def anneal(
         Independent walks of simulated annealing; the best one counts. None, when annealing: as many as take about a
         second on one core, between 16 and 512, fewer for tiny tables (by the problem alone, not by the machine).
     seed
-        Same seed, same result: for any number of threads and with every engine, also on collinear tables.
+        Same seed, same result: for any number of threads. Engines may part where rounding decides.
     engine
         ``"auto"``, ``"numba"``, ``"reference"`` or ``"cuda"``, which walks annealing chains only.
     n_jobs
