@@ -186,6 +186,7 @@ class Engine(Protocol):
         What `get_engine` and the user call it.
     prefers_many : bool
         Whether one call with many pairs is much faster than many calls with one (a device that has to be filled).
+        Such an engine also has `walk_many`, as that of `CudaEngine`, for walks that are whole arrays.
     """
 
     name: str

@@ -82,5 +82,5 @@ FUNCTION Flip flip_energy(double x_i, double p_inverse, double r_j, double s_j, 
 // u <= min(1, exp(-beta Delta E)), asked as beta Delta E <= -log u = `patience`. A Delta E of rounding error counts as zero,
 // so that supports of equal energy stay equal at every temperature; one that is infinite is refused, also at beta = 0.
 FUNCTION bool accepts(double beta, double delta, double tie, double patience) {
-    return delta <= tie || beta * delta <= patience;
+    return (delta <= tie) | (beta * delta <= patience);  // without a branch: what is independent can be done meanwhile
 }
