@@ -8,7 +8,17 @@ from pairflip import SubsetProblem, anneal, datasets, sample, temper
 from pairflip.engines import Refused, WalkPlan
 from pairflip.engines.cuda import CudaEngine
 from pairflip.philox import chain_keys
-from pairflip.testing import check_many, check_rank, check_tick, check_visits, make_plan, walk_one
+from pairflip.testing import (
+    boltzmann,
+    check_many,
+    check_rank,
+    check_tick,
+    check_visits,
+    enumerated_cases,
+    make_plan,
+    states,
+    walk_one,
+)
 
 __all__ = ["device"]
 
@@ -16,6 +26,18 @@ __all__ = ["device"]
 @pytest.mark.parametrize("check", [check_visits, check_many, check_rank, check_tick])
 def test_chains_visit_supports_as_boltzmann_says_and_keep_the_protocol(device, check):
     check(CudaEngine())
+
+
+@pytest.mark.parametrize(("name", "beta"), [("centred", 4.0), ("duplicated columns", 12.0), ("one row out", 40.0)])
+def test_the_mean_energy_is_that_of_all_supports_weighted_as_boltzmann_says(device, name, beta):
+    """Within four standard errors, about a hundredth of the spread; supports of duplicated columns have no weight."""
+    case = next(case for case in enumerated_cases() if case.name == name)
+    plan = make_plan(case.gram, case.k, [beta, beta], [100, 2000], chains=40, seed=1)
+    walked = walk_one(CudaEngine(), case.gram, plan)
+    energies = states(case.gram, case.k)[1]
+    expected, means = boltzmann(energies, beta / case.gram.yy) @ energies, walked.energy[:, 1]
+    assert abs(means.mean() - expected) < 4.0 * means.std(ddof=1) / np.sqrt(means.size)
+    assert means.std(ddof=1) / np.sqrt(means.size) < 0.03 * energies.std()
 
 
 def check_energies(problem, k, betas, flips, off=1e-10):
@@ -40,12 +62,15 @@ def test_energies_are_those_of_the_columns(device, k):
 
 
 def test_nearly_dependent_columns_are_walked_and_singular_supports_are_not(device):
-    """Pairs of columns that agree to four digits, to seven, and to all."""
+    """Pairs of columns that agree to four digits (1e-8 of one is left beside the other), to five, and to all."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 4))
-    X = np.hstack([X, X + 1e-4 * rng.normal(size=X.shape), X[:, :2] + 1e-7 * rng.normal(size=(20, 2)), 3.0 * X[:, :2]])
-    walked = check_energies(SubsetProblem(X, rng.normal(size=20)), 5, [0.0, 30.0, 1e3], 80, off=1e-7)
-    assert walked.refreshes.min() > 0
+    X = np.hstack([X, X + 1e-4 * rng.normal(size=X.shape), X[:, :2] + 5e-6 * rng.normal(size=(20, 2)), 3.0 * X[:, :2]])
+    problem = SubsetProblem(X, rng.normal(size=20))
+    assert check_energies(problem, 5, [0.0, 30.0, 1e3], 80, off=1e-7).refreshes.min() > 0
+    hot = walk_one(CudaEngine(), problem.gram, make_plan(problem.gram, 5, [0.0], [60], chains=40))
+    left = [1.0 / np.linalg.inv(problem.gram.matrix[np.ix_(s, s)]).diagonal().max() for s in hot.support]
+    assert 1e-9 < min(left) < 2e-8
 
 
 def some_walks():
