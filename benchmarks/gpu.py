@@ -8,7 +8,7 @@ from benchmarks.crossval import problem
 from benchmarks.speed import best_time
 from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import WalkPlan
-from pairflip.engines.cuda import CudaEngine, device_name, launch, why_unavailable
+from pairflip.engines.cuda import CudaEngine, device_name, walks, why_unavailable
 from pairflip.engines.numba import NumbaEngine
 from pairflip.paper.reproduce.scales import PAPER, sizes_of
 from pairflip.paper.reproduce.walks import cross_validate_all, draw_all
@@ -32,9 +32,9 @@ def leave_one_out(n_columns, k, chains, seed=0):
     ]
 
 
-def one_core(walks):
+def one_core(asked):
     """Flips per second of the Numba engine on one core, on a few of the same chains."""
-    gram, plan = walks[0]
+    gram, plan = asked[0]
     few = WalkPlan(plan.k, plan.betas, plan.flips, plan.keys[: max(2, 40 // plan.k)])
     NumbaEngine().walk([(gram, few)])
     seconds, _ = best_time(lambda: NumbaEngine().walk([(gram, few)]), 3)
@@ -50,11 +50,11 @@ def report():
     print(f"GPU engine on {device_name()}: {CHAINS} leave-one-out chains, paper's schedule, transfers included")
     print("    N    k   seconds   flips/s   one core   ratio")
     for n_columns, k in CASES:
-        walks = leave_one_out(n_columns, k, CHAINS)
-        engine.walk(walks[:1])
-        seconds, _ = best_time(lambda walks=walks: engine.walk(walks), 2)
-        speed = sum(plan.chains * int(plan.flips.sum()) for _, plan in walks) / seconds
-        core = one_core(walks)
+        asked = leave_one_out(n_columns, k, CHAINS)
+        engine.walk(asked[:1])
+        seconds, _ = best_time(lambda asked=asked: engine.walk(asked), 2)
+        speed = sum(plan.chains * int(plan.flips.sum()) for _, plan in asked) / seconds
+        core = one_core(asked)
         print(f"{n_columns:5d}{k:5d}{seconds:10.3f}{speed:10.2e}{core:11.2e}{speed / core:8.0f}", flush=True)
     began = time.perf_counter()
     chains = _many_small(engine)
@@ -63,34 +63,24 @@ def report():
     report_whole()
 
 
-def kernel_spans(run, about=lambda: None):
-    """(what `about` says in its thread, begin, end) of all kernels of chains in a run."""
-    spans, walk = [], launch._walk
+def busy_share(run):
+    """Seconds of a run, and the part of them in which a kernel of chains was under way."""
+    launch, under_way = walks._launch, []
 
     def timed(*arguments):
         began = time.perf_counter()
         try:
-            return walk(*arguments)
+            return launch(*arguments)
         finally:
-            spans.append((about(), began, time.perf_counter()))
+            under_way.append(time.perf_counter() - began)
 
-    launch._walk = timed
+    walks._launch, began = timed, time.perf_counter()
     try:
         run()
     finally:
-        launch._walk = walk
-    return spans
-
-
-def busy_share(run):
-    """Seconds of a run, and the part of them in which at least one kernel of chains was under way."""
-    began = time.perf_counter()
-    spans = kernel_spans(run)
+        walks._launch = launch
     seconds = time.perf_counter() - began
-    under_way, end = 0.0, 0.0
-    for first, last in sorted(span[1:] for span in spans):
-        under_way, end = under_way + max(0.0, last - max(first, end)), max(end, last)
-    return seconds, under_way / seconds
+    return seconds, sum(under_way) / seconds
 
 
 def report_whole(counts=((100, 50), (200, 50), (400, 25))):
@@ -119,10 +109,10 @@ def _many_small(engine):
     problem = SubsetProblem(data.X, data.y)
     folds = [problem.held_out([row]) for row in range(problem.n_rows)]
     betas, flips = np.asarray(schedule.betas), schedule.flips(276)
-    walks = [
+    asked = [
         (fold, WalkPlan(k, betas, flips, chain_keys(0, k, number, range(64))))
         for k in range(1, 11)
         for number, fold in enumerate(folds)
     ]
-    engine.walk(walks)
-    return sum(plan.chains for _, plan in walks)
+    engine.walk(asked)
+    return sum(plan.chains for _, plan in asked)

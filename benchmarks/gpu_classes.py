@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.gpu import busy_share, leave_one_out
 from pairflip.engines import cuda
-from pairflip.engines.cuda import batch, device, launch
+from pairflip.engines.cuda import batch, device
 
 
 def report():
@@ -23,7 +23,7 @@ def report():
     asked = asked or {one.largest: [one] for one in batch.CLASSES}
     wanted = [one for classes in asked.values() for one in classes]
     with ThreadPoolExecutor(len(wanted)) as pool:  # NVRTC works in threads, and the kernels are kept
-        list(pool.map(lambda one: device.kernels(one, False), wanted))
+        list(pool.map(lambda one: device.request(one, False).result(), wanted))
     print(f"size classes on {device.device_name()}: leave-one-out chains, paper's schedule, N = 400 (276 for k = 5)")
     print("   k  class           flips/s  whole call  registers  local  shared  chains fit")
     for k, classes in asked.items():
@@ -41,12 +41,12 @@ def _asked(lines):
 def _tell(k, one, walks, n_columns):
     import cupy
 
-    compiled, order = device.kernels(one, False), device.order_bytes(n_columns)
+    compiled, order = device.request(one, False).result(), batch.order_bytes(n_columns)
     shared = one.chains * (compiled.shared_bytes + order)
-    compiled.allow(shared)
+    compiled.walk.max_dynamic_shared_size_bytes = shared
     fit = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(compiled.walk.kernel.ptr, 32 * one.chains, shared)
     flips = sum(plan.chains * int(plan.flips.sum()) for _, plan in walks)
-    places, usual = (cuda, launch), batch.size_class
+    places, usual = (cuda, cuda.walks), batch.size_class
     try:
         for place in places:
             place.size_class = lambda _: one

@@ -1,20 +1,12 @@
 """Wide tables: seconds and memory of a path and of kicks where the table is far too wide for a matrix of all columns.
 
-Each table is measured in a process of its own, on one core, since peak memory never falls again; with a device
-(`python -m benchmarks gpu-wide`) it is seconds alone, on all cores.
+Each table is measured in a process of its own, on one core, since peak memory never falls again.
 """
 
 import json
 import os
 import subprocess
 import sys
-import time
-
-import numpy as np
-
-from pairflip import SubsetProblem, anneal
-from pairflip.engines import get_engine
-from pairflip.search.wide_rows import lend_rows
 
 SCRIPT = """
 import json, re, sys, time
@@ -98,32 +90,3 @@ def report_million():
     """One million columns."""
     print("\nA million columns (one core, 10 planted columns; aims: 1.3 times the table, a path within 20 s)")
     show(200, 1_000_000, "float32", 20)
-
-
-def report_device(n_rows=200, n_columns=1_000_000, k=10):
-    """The same on a device, which computes inner products, beside all cores: the default search, planted columns."""
-    from pairflip.engines.cuda import device_name, why_unavailable
-
-    if why_unavailable() is not None:
-        print(f"\nWide tables on a GPU: not measured, {why_unavailable()}")
-        return
-    print(f"\n{n_rows} x {n_columns:,} float32 on {device_name()}, {k} planted columns (aim: 10 s after the upload)")
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal(size=(n_rows, n_columns), dtype=np.float32)
-    planted = np.sort(rng.choice(n_columns, k, replace=False))
-    y = X[:, planted] @ rng.choice([-1.0, 1.0], size=k) + 0.1 * rng.normal(size=n_rows)
-    anneal(SubsetProblem(X[:, :30_000], y, memory_budget=0), k, engine="cuda")  # loads and compiles
-    for engine in ("cuda", "numba"):
-        laps = [time.perf_counter()]
-        problem = SubsetProblem(X, y)
-        laps.append(time.perf_counter())
-        lend_rows(engine, get_engine(engine), problem.gram)
-        laps.append(time.perf_counter())
-        trace = anneal(problem, k, engine=engine, n_jobs=-1)
-        laps.append(time.perf_counter())
-        made, sent, searched = np.diff(laps)
-        print(
-            f"  {engine}: problem {made:.1f} s, upload {sent:.1f} s, search {searched:.1f} s; planted columns "
-            f"{'found' if trace.best_support.tolist() == planted.tolist() else 'NOT found'}; {trace.note}",
-            flush=True,
-        )

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pairflip.engines.numba.judge_kernels import descend_by_columns
+from pairflip.engines.numba.judging import Judge, _Basis
+from pairflip.engines.numba.support_table import SHAKY
 
 import pairflip.testing as suite
 from pairflip import SubsetProblem
 from pairflip.engines import RankTooSmall, WalkPlan
 from pairflip.engines.base import BETTER, TIE, Descent
 from pairflip.engines.numba import NumbaEngine, judging
-from pairflip.engines.numba.judge_kernels import descend_by_columns
-from pairflip.engines.numba.judging import Judge, _Basis
 from pairflip.engines.numba.searching import Searcher
-from pairflip.engines.numba.support_table import SHAKY
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.philox import chain_keys
 from pairflip.testing import Case, descent_cases, descent_plan, walk_one

@@ -6,10 +6,7 @@ from concurrent.futures.process import BrokenProcessPool
 import numpy as np
 import pytest
 
-from pairflip.engines import numba as numba_engine
-from pairflip.engines.numba.wiring import judge_of, kernel_of
-from pairflip.losses import weighing
-from pairflip.paper.reproduce import compiling, fig1, own, typical
+from pairflip.paper.reproduce import fig1, own, typical
 from pairflip.paper.reproduce.ahead import Ahead
 from pairflip.paper.reproduce.levels import points_of
 from pairflip.paper.reproduce.scales import SHOWN, sizes_of
@@ -76,45 +73,6 @@ def test_where_processes_are_killed_it_is_computed_here():
         assert ahead.call(max, 3, 5)() == 5
     with Ahead(0) as ahead:
         assert ahead.call(max, 3, 5)() == 5
-
-
-class Process:
-    """One that compiles, and has not ended before somebody waits for it."""
-
-    def __init__(self, command, **_):
-        self.command, self.heard = command, []
-
-    def wait(self):
-        self.heard.append("waited")
-
-    def kill(self):
-        self.heard.append("killed")
-
-
-def test_kernels_are_compiled_by_other_processes_and_waited_for(monkeypatch):
-    monkeypatch.setattr(compiling, "_begun", [])
-    monkeypatch.setattr(numba_engine, "elsewhere", [])
-    monkeypatch.setattr(compiling.subprocess, "Popen", Process)
-    monkeypatch.setattr(compiling.atexit, "register", lambda _: None)
-    compiling.begin()
-    compiling.begin()
-    first, second = compiling._begun
-    assert [each.command[1:] for each in compiling._begun] == [
-        ["-m", "pairflip.paper.reproduce.compiling", "weighing"],
-        ["-m", "pairflip.paper.reproduce.compiling", "walking"],
-    ]
-    compiling.compile_walking()
-    assert (first.heard, set(second.heard)) == ([], {"waited"})
-    compiling.end()
-    assert first.heard == ["killed", "waited"]
-
-
-def test_what_is_compiled_is_what_walks_on_nearly_dependent_columns_and_weighs():
-    compiling.compile_walking()
-    compiling.compile_weighing()
-    assert kernel_of("energy").signatures
-    assert judge_of("energy").signatures
-    assert weighing._weigh.signatures
 
 
 @pytest.mark.slow

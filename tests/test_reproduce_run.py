@@ -177,7 +177,6 @@ def as_with_a_device(monkeypatch):
         "get_engine": lambda name: name,
         "get_ready": lambda *_: None,
         "Ahead": lambda _: Ahead(0),
-        "_LATER": 0.01,
     }
     for name, value in pretended.items():
         monkeypatch.setattr(running, name, value)

@@ -5,7 +5,7 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
-from pairflip.engines import Refused, get_engine
+from pairflip.engines import get_engine
 from pairflip.engines.together import ManyWalked
 from pairflip.jobs import threads_beside_a_device
 from pairflip.search.annealing import ON_THE_CPU, anneal
@@ -27,17 +27,16 @@ class Batches:
     def refuses(self, gram, plan):
         return None if plan.k <= self.largest else f"k is {plan.k}, more than this device takes."
 
-    def flip_energies(self, gram, order, k):
-        return get_engine("numba").flip_energies(gram, order, k)
-
-    def acceptance(self, beta, delta):
-        return get_engine("numba").acceptance(beta, delta)
-
     def walk(self, pairs, *, n_jobs=1, tick=None):
         self.batches.append([plan.k for _, plan in pairs])
-        if tick is not None:
-            tick(sum(int(plan.flips.sum()) * plan.chains for _, plan in pairs))
         return get_engine("numba").walk(pairs)
+
+    def walk_many(self, together, *, tick=None):
+        self.batches.append([each.k for each in together for _ in each.which])
+        for at, each in enumerate(together):
+            yield at, ManyWalked.of(get_engine("numba").walk(list(each.pairs())))
+            if tick is not None:
+                tick(int(each.flips.sum()) * each.chains * each.which.size)
 
     def path(self, gram, largest, *, passes=1, tick=None):
         return get_engine("numba").path(gram, largest, passes=passes, tick=tick)
@@ -93,7 +92,8 @@ def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, mon
     engine = Batches()
     together = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=engine, **paper))
     assert len(engine.batches) == 1
-    monkeypatch.setattr(launches, "_LAUNCH_NS", 1e6)
+    for name in ("_FIRST_NS", "_BATCH_NS"):
+        monkeypatch.setattr(launches, name, 1e6)
     cut = Batches()
     in_parts = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=cut, **paper))
     assert len(cut.batches) > 3
@@ -139,7 +139,7 @@ def test_progress_follows_the_flips_of_a_device(tables, monkeypatch, capsys):
     problem = SubsetProblem(tables[0].X, tables[0].y)
     select_size(problem, [1, 2], cv=3, chains=2, engine=Batches(), progress="log")
     first = capsys.readouterr().err.splitlines()[0]
-    assert first.startswith("pairflip: 16 of 16 chains, ")  # all walked, none judged yet
+    assert first.startswith("pairflip: 2 of 16 chains, ")  # walked, and not judged yet
 
 
 def test_searches_run_on_the_cpu_and_say_so(tables):
@@ -156,27 +156,26 @@ def test_searches_run_on_the_cpu_and_say_so(tables):
 
 
 class Failing(Batches):
-    """A device that is lost in its second launch, after it has answered half of it."""
+    """A device that is lost in its second batch, after it has answered half of it."""
 
     failures = (RuntimeError,)
-    lanes = 2
-    get_walks_ready = staticmethod(list)
 
-    def walk_many(self, together, ready, *, tick=None, lane=0):
-        self.batches.append([each.k for each in together])
-        failing = len(self.batches) > 1
-        for at, each in enumerate(together[: len(together) // 2] if failing else together):
-            ready(at, ManyWalked.of(get_engine("numba").walk(list(each.pairs()))))
-        if failing:
+    def walk_many(self, together, *, tick=None):
+        answered = list(super().walk_many(together))
+        if len(self.batches) == 1:
+            yield from answered
+        else:
+            yield from answered[: len(together) // 2]
             raise RuntimeError("out of memory: 12 bytes\nwere wanted")
 
 
 @pytest.mark.parametrize("cv", ["loo", 4])
 def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, monkeypatch):
-    monkeypatch.setattr(launches, "_LEAST_NS", 1e6)
+    for name in ("_FIRST_NS", "_BATCH_NS"):
+        monkeypatch.setattr(launches, name, 1e6)
     problem, engine = SubsetProblem(tables[0].X, tables[0].y), Failing()
     curve = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
-    assert len(engine.batches) > 1
+    assert len(engine.batches) == 2
     said = "the device failed, and the CPU did the rest: RuntimeError: out of memory: 12 bytes were wanted"
     assert curve.notes == (said,)
     on_cpu = select_size(problem, [1, 3, 5], cv, chains=3, engine="numba")
@@ -186,53 +185,6 @@ def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, mo
 @pytest.mark.parametrize(("n_jobs", "problems", "threads"), [(16, 1, 16), (16, 2, 6), (2, 300, 1), (None, 300, 1)])
 def test_few_threads_judge_while_a_device_is_fed(n_jobs, problems, threads):
     assert threads_beside_a_device(n_jobs, problems) == threads
-
-
-class FailingEarly(Failing):
-    """A device that is lost, or has no more room, while its second launch is prepared."""
-
-    def __init__(self, error):
-        super().__init__()
-        self.error, self.prepared = error, 0
-
-    def get_walks_ready(self, together):
-        self.prepared += 1
-        if self.prepared > 1:
-            raise self.error
-        return list(together)
-
-
-@pytest.mark.parametrize("error", [RuntimeError("gone"), Refused("another program took its memory.")], ids=str)
-def test_where_the_device_is_lost_before_it_walks_the_cpu_does_the_rest(tables, monkeypatch, error):
-    monkeypatch.setattr(launches, "_LEAST_NS", 1e6)
-    problem, engine = SubsetProblem(tables[0].X, tables[0].y), FailingEarly(error)
-    curve = select_size(problem, [1, 3, 5], chains=3, engine=engine)
-    said = f"the device failed, and the CPU did the rest: {type(error).__name__}: {error}"
-    assert (engine.prepared, curve.notes) == (2, (said,))
-    on_cpu = select_size(problem, [1, 3, 5], chains=3, engine="numba")
-    assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
-
-
-class GivingUp(Batches):
-    """A device that gives up every second chain."""
-
-    get_walks_ready = staticmethod(list)
-
-    def walk_many(self, together, ready, *, tick=None, lane=0):
-        for at, each in enumerate(together):
-            walked = ManyWalked.of(get_engine("numba").walk(list(each.pairs())))
-            for name in ("support", "best_support", "energy", "final_energy"):
-                getattr(walked, name)[:, ::2] = 0
-            walked.refreshes[:, ::2] = -1
-            ready(at, walked)
-
-
-@pytest.mark.parametrize("cv", ["loo", 4])
-def test_chains_that_a_device_gives_up_are_walked_here(tables, cv):
-    problem = SubsetProblem(tables[0].X, tables[0].y)
-    curve = select_size(problem, [1, 3], cv, chains=3, schedule=SHORT, engine=GivingUp())
-    on_cpu = select_size(problem, [1, 3], cv, chains=3, schedule=SHORT, engine="numba")
-    assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row"))
 
 
 def test_other_errors_of_a_device_are_not_hidden(tables):

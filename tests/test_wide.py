@@ -2,18 +2,17 @@
 
 import numpy as np
 import pytest
+from pairflip.engines.numba.judging import Judge
 
 from _errors import sentence_of
-from pairflip import Schedule, SubsetProblem, anneal, select_size
+from pairflip import Schedule, SubsetProblem, select_size
 from pairflip.engines.base import Descent
 from pairflip.engines.numba import NumbaEngine
-from pairflip.engines.numba.judging import Judge
 from pairflip.engines.numba.searching import Searcher
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.losses import squares
 from pairflip.losses.wide import WideGram
 from pairflip.philox import chain_keys
-from pairflip.search.annealing import ROWS_ON_THE_GPU
 
 M, N, K = 60, 3000, 5
 WEIGHTS = np.linspace(0.0, 2.0, M)
@@ -229,44 +228,3 @@ def test_held_out_errors_are_those_of_the_ordinary_problem():
         same = [curve.supports[curve.at(size)].tolist() for curve in curves]
         assert same[0] == same[1]
     np.testing.assert_allclose(curves[0].cv_error, curves[1].cv_error, rtol=1e-9)
-
-
-class Lends(NumbaEngine):
-    """An engine that prefers many chains and multiplies elsewhere, until it breaks."""
-
-    prefers_many = True
-
-    def __init__(self, lasts):
-        super().__init__()
-        self.lasts, self.asked = lasts, 0
-
-    def lend_rows(self, gram):
-        def multiply(vectors):
-            self.asked += 1
-            if self.asked > self.lasts:
-                raise MemoryError("the device is gone")
-            return vectors @ gram.table.astype(float)
-
-        gram.multiplier = multiply
-        return True
-
-
-@pytest.mark.parametrize("lasts", [10**9, 3])
-def test_inner_products_computed_elsewhere_change_nothing_even_when_that_breaks(lasts):
-    X, y = table()
-    found, engine = anneal(pair(X, y)[0], K, effort="quick"), Lends(lasts)
-    lent = anneal(pair(X, y)[0], K, effort="quick", engine=engine)
-    np.testing.assert_array_equal(lent.best_support, found.best_support)
-    np.testing.assert_array_equal(lent.supports, found.supports)
-    assert lent.best_energy == found.best_energy
-    assert ROWS_ON_THE_GPU in lent.note
-    assert engine.asked == 4 if lasts == 3 else engine.asked > 10
-
-
-def test_products_of_columns_that_need_centring_stay_here():
-    X, y = table()
-    wide = pair(X, y)[0]
-    right = [wide.gram.row(j) for j in (5, 600, 2500)]
-    wide.gram.multiplier = lambda vectors: vectors @ X.astype(float)
-    for j, row in zip((5, 600, 2500), right, strict=True):
-        np.testing.assert_allclose(wide.gram.row(j), row, atol=1e-12)

@@ -4,22 +4,10 @@
 // order and now in that, so that a barrier which is missing is noticed. Warps are whole (their masks are not looked at),
 // and a thread that has returned is not waited for.
 
-#include <algorithm>
-#include <cmath>
-#include <csetjmp>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
-#include <type_traits>
+#include <bits/stdc++.h>
 #include <ucontext.h>
-#include <utility>
-#include <vector>
 
-using std::max;
-using std::min;
-
+using std::max, std::min;
 #define __device__
 #define __global__
 #define __forceinline__ inline
@@ -27,7 +15,6 @@ using std::min;
 #define __shared__ static
 #define __align__(x) alignas(x)
 #define __launch_bounds__(...)
-#define __restrict__
 
 struct dim3_ { unsigned x, y, z; };
 static dim3_ threadIdx, blockIdx, blockDim, gridDim;
@@ -37,7 +24,6 @@ struct __attribute__((aligned(8))) float2 { float x, y; };
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 
 namespace emulator {
-
 struct Barrier { int arrived = 0, generation = 0, live = 0; };
 struct Fiber { ucontext_t first; jmp_buf where; bool started = false, over = false; char *stack = nullptr; };
 
@@ -51,19 +37,12 @@ static int now;
 static unsigned turn = 1;
 static void (*body)();
 constexpr size_t STACK = 1 << 17;
-
-static void pause() {
-    if (!_setjmp(fibers[now].where)) _longjmp(back, 1);
-}
-
-static void leave(Barrier &barrier) {
-    if (--barrier.live && barrier.arrived == barrier.live) barrier.arrived = 0, barrier.generation++;
-}
-
+static void open(Barrier &barrier) { barrier.arrived = 0, barrier.generation++; }
+static void leave(Barrier &barrier) { if (--barrier.live && barrier.arrived == barrier.live) open(barrier); }
 static void wait(Barrier &barrier) {
     int mine = barrier.generation;
-    if (++barrier.arrived == barrier.live) barrier.arrived = 0, barrier.generation++;
-    else while (barrier.generation == mine) pause();
+    if (++barrier.arrived == barrier.live) open(barrier);
+    else while (barrier.generation == mine) if (!_setjmp(fibers[now].where)) _longjmp(back, 1);
 }
 
 static void enter() {
@@ -141,18 +120,11 @@ static inline void multiply_tiles(double &c0, double &c1, double a, double b) {
     for (int l = 0; l < 4; l++) c0 += A[l] * B0[l], c1 += A[l] * B1[l];
 }
 
-static inline long long nanoseconds() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000ll + time.tv_nsec;
-}
+static inline long long nanoseconds() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 }  // namespace emulator
-
 static inline void __syncthreads() { emulator::wait(emulator::whole); }
 static inline void __syncwarp(unsigned = 0) { emulator::wait(emulator::warps[emulator::now / 32]); }
-static inline void __threadfence_block() {}
-static inline void __threadfence() {}
 
 template <class V> static V __shfl_sync(unsigned, V value, int lane) {
     return emulator::exchange(value, [=](auto of) { return of(lane); });
@@ -161,38 +133,20 @@ template <class V> static V __shfl_xor_sync(unsigned, V value, int mask) {
     return emulator::exchange(value, [=](auto of) { return of(emulator::lane() ^ mask); });
 }
 static inline unsigned __ballot_sync(unsigned, int vote) {
-    return emulator::exchange(vote, [](auto of) { unsigned all = 0; for (int l = 0; l < 32; l++) all |= (unsigned)(of(l) != 0) << l; return all; });
+    auto gather = [](auto of) { unsigned all = 0; for (int l = 0; l < 32; l++) all |= (unsigned)(of(l) != 0) << l; return all; };
+    return emulator::exchange(vote, gather);
 }
 static inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0; }
 template <class V> static V __reduce_add_sync(unsigned, V value) {
     return emulator::exchange(value, [](auto of) { V sum = 0; for (int l = 0; l < 32; l++) sum += of(l); return sum; });
 }
-static inline int __syncthreads_or(int vote) {
-    static int any;
-    __syncthreads();
-    any = 0;
-    __syncthreads();
-    any |= vote;
-    __syncthreads();
-    return any;
-}
-
 static inline int __ffs(unsigned word) { return __builtin_ffs((int)word); }
-static inline float rough_log(float x) { return std::log(x) + 3e-7f; }  // no better than that of a device
-#define __logf rough_log  // a name that the C library has, too
 static inline int __popc(unsigned word) { return __builtin_popcount(word); }
 template <class V> static V __ldg(const V *p) { return *p; }
 template <class V, class W> static V atomicAdd(V *p, W more) { V was = *p; *p = was + (V)more; return was; }
-template <class V> static V atomicOr(V *p, V more) { V was = *p; *p = was | more; return was; }
 template <class V, class W> static V atomicMin(V *p, W other) { V was = *p; *p = min(was, (V)other); return was; }
 static inline float __double2float_ru(double x) { float y = (float)x; return y < x ? std::nextafter(y, INFINITY) : y; }
 static inline float __double2float_rd(double x) { return -__double2float_ru(-x); }
 static inline int64_t bits_of(double x) { int64_t bits; memcpy(&bits, &x, 8); return bits; }
 static inline int __double2hiint(double x) { return (int)(bits_of(x) >> 32); }
 static inline int __double2loint(double x) { return (int)bits_of(x); }
-static inline double __hiloint2double(int high, int low) {
-    int64_t bits = ((int64_t)high << 32) | (uint32_t)low;
-    double x;
-    memcpy(&x, &bits, 8);
-    return x;
-}

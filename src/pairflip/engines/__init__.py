@@ -19,9 +19,8 @@ def get_engine(engine: str | Engine) -> Engine:
         return NumbaEngine()
     if engine == "cuda":
         from pairflip.engines.cuda import CudaEngine
-        from pairflip.engines.numba import NumbaEngine
 
-        return CudaEngine(rest=NumbaEngine())
+        return CudaEngine()
     if engine == "reference":
         from pairflip.engines.reference import ReferenceEngine
 

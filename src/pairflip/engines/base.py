@@ -172,9 +172,9 @@ Pair = tuple[Gram, WalkPlan]
 
 @runtime_checkable
 class Engine(Protocol):
-    """A way to walk chains. All engines give the same chains for the same keys (see decision 018).
+    """A way to walk chains; equal keys give equal chains wherever rounding does not decide.
 
-    Delta E within `TIE` y'y counts as zero, so that rounding decides nothing between supports of equal energy.
+    Delta E within `TIE` y'y counts as zero, so that supports of equal energy stay equal at every temperature.
 
     Attributes
     ----------
@@ -182,6 +182,7 @@ class Engine(Protocol):
         What `get_engine` and the user call it.
     prefers_many : bool
         Whether one call with many pairs is much faster than many calls with one (a device that has to be filled).
+        Such an engine also has `walk_many`, as that of `CudaEngine`, for walks that are whole arrays.
     """
 
     name: str
@@ -193,14 +194,6 @@ class Engine(Protocol):
         The answer depends on `plan.k` and `plan.flips`, not on the betas or the keys, so that it can be asked for
         before they are known.
         """
-        ...
-
-    def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
-        """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-        ...
-
-    def acceptance(self, beta: float, delta: float) -> float:
-        r"""Probability :math:`\min(1, e^{-\beta \Delta E})` that a flip is accepted."""
         ...
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:

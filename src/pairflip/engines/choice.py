@@ -25,13 +25,10 @@ def engine_for(engine: str | Engine, pairs: Sequence[Pair]) -> Engine:
 
 def auto_rule() -> str:
     """When "auto" is the device, in words."""
-    from pairflip.engines.cuda import WORTH_CHAINS, WORTH_ENTRIES, WORTH_SECONDS
+    from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS
 
-    return (
-        f'engine="auto" uses it for {WORTH_CHAINS} chains or more that would take one core {WORTH_SECONDS:g} s or more,'
-        " also where these are searches of folds,"
-        f" and for tables of {WORTH_ENTRIES:,} numbers or more"
-    )
+    least = f"{WORTH_CHAINS} chains or more that would take one core {WORTH_SECONDS:g} s or more"
+    return f'engine="auto" anneals {least} on it'
 
 
 def or_rescue(engine: Engine, ask: Callable[[Any], Found]) -> tuple[Found, str | None]:

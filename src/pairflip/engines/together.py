@@ -7,13 +7,13 @@ than a device takes to walk it; what is done for one size of all folds of a tabl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Engine, Pair, WalkPlan, WalkResult
+from pairflip.engines.base import Pair, WalkPlan, WalkResult
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
 from pairflip.losses.one_row_out import OneRowOut
@@ -85,7 +85,7 @@ class ManyWalks:
         The problems.
     which : (F,)
         Which of them are walked on.
-    k, flips, record
+    k, flips
         As in `WalkPlan`.
     betas : (steps,) or (F, steps)
         Inverse temperatures of all, or of each.
@@ -102,7 +102,6 @@ class ManyWalks:
     flips: NDArray[np.int64]
     keys: NDArray[np.uint32]
     course: bool = False
-    record: bool = False
 
     @property
     def chains(self) -> int:
@@ -117,7 +116,7 @@ class ManyWalks:
     def pair(self, at: int) -> Pair:
         """One of the problems, and its chains."""
         betas = self.betas if self.betas.ndim == 1 else self.betas[at]
-        plan = WalkPlan(self.k, betas, self.flips, self.keys[at], record=self.record)
+        plan = WalkPlan(self.k, betas, self.flips, self.keys[at])
         return self.forms.gram(int(self.which[at])), plan
 
     def pairs(self) -> Iterator[Pair]:
@@ -135,8 +134,6 @@ class ManyWalked:
     refreshes: Numbers
     energy: Floats | None = None
     accepted: Numbers | None = None
-    record: NDArray[np.int32] | None = None
-    record_energy: Floats | None = None
 
     @classmethod
     def of(cls, results: Sequence[WalkResult]) -> ManyWalked:
@@ -153,24 +150,6 @@ class ManyWalked:
         fields: dict[str, Any] = {name: None if each is None else each[at] for name, each in known.items()}
         return WalkResult(**fields)
 
-    @classmethod
-    def room(cls, walks: ManyWalks) -> ManyWalked:
-        """Empty arrays for the answers of some walks."""
-        shape, k, steps = (len(walks.which), walks.chains), walks.k, walks.steps
-        slots = [np.zeros((*shape, k), np.int64) for _ in range(2)]
-        fields: list[Any] = [*slots, np.zeros(shape), np.zeros(shape, np.int64), None, None, None, None]
-        if walks.course:
-            fields[4:6] = np.zeros((*shape, steps)), np.zeros((*shape, steps), np.int64)
-        if walks.record:
-            fields[6:] = np.zeros((*shape, steps, k), np.int32), np.zeros((*shape, steps))
-        return cls(*fields)
-
-    def put(self, forms: slice, chains: slice, part: ManyWalked) -> None:
-        """Enter the answers of some problems and chains."""
-        for name in self.__dataclass_fields__:
-            if getattr(self, name) is not None:
-                getattr(self, name)[forms, chains] = getattr(part, name)
-
 
 def _stacked(arrays: Sequence[Any]) -> Any:
     return None if arrays[0] is None else np.stack(arrays)
@@ -181,7 +160,7 @@ def join(pairs: Sequence[Pair]) -> tuple[list[ManyWalks], list[Numbers]]:
     kinds: dict[tuple[Any, ...], list[int]] = {}
     for at, (gram, plan) in enumerate(pairs):
         owner = root(gram)
-        kind = id(owner), owner is gram, plan.k, id(plan.flips), plan.betas.size, len(plan.keys), plan.record
+        kind = id(owner), owner is gram, plan.k, id(plan.flips), plan.betas.size, len(plan.keys)
         kinds.setdefault(kind, []).append(at)
     together = []
     for members in kinds.values():
@@ -191,46 +170,5 @@ def join(pairs: Sequence[Pair]) -> tuple[list[ManyWalks], list[Numbers]]:
         betas = plans[0].betas if same else np.stack([plan.betas for plan in plans])
         keys, flips = np.stack([plan.keys for plan in plans]), plans[0].flips
         which = np.arange(len(members))
-        together.append(ManyWalks(forms, which, plans[0].k, betas, flips, keys, course=True, record=plans[0].record))
+        together.append(ManyWalks(forms, which, plans[0].k, betas, flips, keys, course=True))
     return together, [np.array(members) for members in kinds.values()]
-
-
-def completed_many(rest: Engine, walks: ManyWalks, walked: ManyWalked, n_jobs: int = 1) -> ManyWalked:
-    """The same answers, with chains that a device gave up (their `refreshes` are negative) walked by another engine.
-
-    Parameters
-    ----------
-    rest : Engine
-        What walks these chains.
-    walks : ManyWalks
-        What was asked.
-    walked : ManyWalked
-        What was answered; completed in place.
-    n_jobs : int
-        Threads.
-    """
-    given_up = walked.refreshes < 0
-    which = np.flatnonzero(given_up.any(axis=1)).tolist()
-    if not which:
-        return walked
-    asked = [(at, np.flatnonzero(given_up[at]), *walks.pair(at)) for at in which]
-    again = [(gram, replace(plan, keys=plan.keys[chains])) for _, chains, gram, plan in asked]
-    known = [name for name in walked.__dataclass_fields__ if walks.record or not name.startswith("record")]
-    for (at, chains, _, _), found in zip(asked, rest.walk(again, n_jobs=n_jobs), strict=True):
-        for name in known:
-            if getattr(walked, name) is not None:
-                getattr(walked, name)[at, chains] = getattr(found, name)
-    return walked
-
-
-def share(walks: ManyWalks, part: int, of: int) -> ManyWalks:
-    """Every `of`-th chain of each problem, from number `part` on: a chain is the same wherever it is walked."""
-    return replace(walks, keys=np.ascontiguousarray(walks.keys[:, part::of]))
-
-
-def interleaved(walks: ManyWalks, shares: Sequence[ManyWalked]) -> ManyWalked:
-    """The shares of all parts, chain by chain in their order again."""
-    whole = ManyWalked.room(walks)
-    for number, part in enumerate(shares):
-        whole.put(slice(None), slice(number, None, len(shares)), part)
-    return whole

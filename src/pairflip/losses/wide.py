@@ -11,7 +11,7 @@ or projected first, since differences of large numbers would not have the digits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +61,7 @@ class WideGram(Gram):
         What is always in the model, and an orthonormal basis of it.
     powers : (f,)
         The powers of two that forced columns of the table were divided by.
-    multiplier : callable or None
-        Multiplies vectors (p, M) by the whole table, instead of a loop over its blocks: a device that holds a copy.
-    multiplier_failed : Exception or None
-        Why it does so no longer.
     """
-
-    multiplier: Callable[[Floats], Floats] | None = None
-    multiplier_failed: Exception | None = None
 
     def __init__(
         self,
@@ -139,11 +132,6 @@ class WideGram(Gram):
         self.scale, self.b, self.penalty = scale, b, penalty
         self._starts = np.searchsorted(self.candidates, [part.start for part in self._blocks] + [n])
 
-    @property
-    def table(self) -> NDArray[Any]:
-        """The table itself, with all its rows and columns."""
-        return self._X
-
     def _values(self, which: slice | NDArray[np.int64]) -> NDArray[Any]:
         """Columns of the table on the rows that are used (M, n), as the table holds them."""
         values = self._X[:, which]
@@ -190,7 +178,6 @@ class WideGram(Gram):
         """`products`, into as many arrays (n,)."""
         weighted = np.zeros((len(vectors), self._X.shape[0]))
         weighted[:, slice(None) if self._rows is None else self._rows] = vectors * np.sqrt(self._weight)
-        elsewhere = self._multiplied(weighted)
         sums = weighted.sum(axis=1)[:, None]
         X, single = self._X, self._X.dtype != np.float64
         buffer = np.empty(0)
@@ -200,32 +187,18 @@ class WideGram(Gram):
                     row[at] = found
                 continue
             block, means = X[:, part], self.means[part]
-            direct = way == _DIRECT and elsewhere is not None
-            if not direct and (way == _CENTRED or single):
+            if way == _CENTRED or single:
                 if buffer.size != block.size:
                     buffer = np.empty(block.shape, order="F" if X.flags.f_contiguous else "C")
                 block = np.subtract(block, means, out=buffer) if way == _CENTRED else _copied(block, buffer)
             # One vector as such: a matrix of one row would be copied, and multiplied by a slower routine.
-            if direct and elsewhere is not None:
-                found = elsewhere[:, part]
-            else:
-                found = (weighted[0] @ block)[None, :] if len(weighted) == 1 else weighted @ block
+            found = (weighted[0] @ block)[None, :] if len(weighted) == 1 else weighted @ block
             if way == _DIRECT:
                 found -= sums * means
             if at.stop - at.start < means.size:
                 found = found[:, self.candidates[at] - part.start]
             for row, own in zip(out, found, strict=True):
                 np.divide(own, self.scale[at], out=row[at])
-
-    def _multiplied(self, weighted: Floats) -> Floats | None:
-        """What the multiplier says; one that fails (a device that is full, or gone) is not asked again."""
-        if self.multiplier is None:
-            return None
-        try:
-            return self.multiplier(weighted)
-        except Exception as error:  # whatever it is, the table is here, too
-            self.multiplier, self.multiplier_failed = None, error
-            return None
 
     def row(self, j: int) -> Floats:
         """Row j of G (N,)."""

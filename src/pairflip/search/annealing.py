@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
-from pairflip.engines.choice import engine_for, failure_note, or_rescue
+from pairflip.engines.choice import engine_for, or_rescue
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.philox import chain_keys, check_seed
@@ -23,7 +23,6 @@ from pairflip.search.schedule import Schedule
 from pairflip.search.settle import descended, first_best, is_lower, refine, settle
 from pairflip.search.sizes import check_size, groups_of
 from pairflip.search.trace import Trace
-from pairflip.search.wide_rows import lend_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 
 ON_THE_CPU = "searched on the CPU: a device walks annealing chains only (method='anneal')"
-ROWS_ON_THE_GPU = "inner products of a wide table were computed on the GPU"
 BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
 
 
@@ -76,7 +74,7 @@ def anneal(
         Independent walks of simulated annealing; the best one counts. None, when annealing: as many as take about a
         second on one core, between 16 and 512, fewer for tiny tables (by the problem alone, not by the machine).
     seed
-        Same seed, same result: for any number of threads and with every engine, also on collinear tables.
+        Same seed, same result: for any number of threads. Engines may part where rounding decides.
     engine
         ``"auto"``, ``"numba"``, ``"reference"`` or ``"cuda"``, which walks annealing chains only.
     n_jobs
@@ -204,16 +202,11 @@ def _search(
     """A trace by the portfolio of methods."""
     walker, remarks = get_engine(engine), list[str]()
     gram, so_far = problem.gram, list[Searched]()
-    lent = lend_rows(engine, walker, gram)
     if walker.prefers_many:
         walker, remarks = get_engine("numba"), [ON_THE_CPU]
-    if lent:
-        remarks = [ROWS_ON_THE_GPU]
 
     def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
-        failed = getattr(gram, "multiplier_failed", None)
-        notes += [] if failed is None else [failure_note(failed)]
         quadratic = problem.loss.quadratic  # what follows is for squared error of one target
         if polish and problem.loss.squared and not note:
             best = refine(gram, best)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.choice import or_rescue
 from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
@@ -34,7 +33,6 @@ APART = 1.1
 """Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""
 _MOST_PLACES = 60
 _PILOT_ROUNDS = 400
-_Walked = TypeVar("_Walked")
 
 
 @runtime_checkable
@@ -78,8 +76,8 @@ def sample(
         Sweeps (N attempted flips) that count, those before (a fifth by default), and between two draws.
     chains, seed : int
         Independent walks, and what their random numbers depend on.
-    engine : {"auto", "numba", "cuda", "reference"}
-        What walks the chains. A device pays for hundreds of chains.
+    engine : {"auto", "numba", "reference"}
+        What walks the chains.
     first_chain : int
         Number of the first chain. Chains 0 to 3 and 4 to 7 may be walked in two places; `Samples.joined` puts them
         together, and they are those of one run with 8 chains.
@@ -104,10 +102,8 @@ def sample(
         keys = chain_keys(seed, k, None, np.array(which))
         return WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
 
-    rescued: list[str] = []
-
     def walk(which: Sequence[int]) -> list[Chain]:
-        (walked,) = _rescuing(walker, lambda who: who.walk([(gram, plan(which))], n_jobs=threads), rescued)
+        (walked,) = walker.walk([(gram, plan(which))], n_jobs=threads)
         assert walked.record is not None
         assert walked.record_energy is not None
         accepted = walked.accepted[:, 1:].sum(axis=1, keepdims=True).astype(np.int64)
@@ -123,8 +119,8 @@ def sample(
         problem, run="sample", k=k, betas=betas.tolist(), sweeps=int(draws * thin), burn_in=int(before), thin=int(thin),
         seed=seed, engine=walker.name,
     )  # fmt: skip
-    found, note = walk_kept(numbers, walk, settings, journal, len(numbers) if walker.prefers_many else threads)
-    return _samples(problem, settings, numbers, found, draws * thin * n, [*rescued, note], began)
+    found, note = walk_kept(numbers, walk, settings, journal, threads)
+    return _samples(problem, settings, numbers, found, draws * thin * n, [note], began)
 
 
 def temper(
@@ -181,20 +177,14 @@ def temper(
     threads = local_threads(n_jobs)
     if isinstance(betas, str) and betas == "auto":
         end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
-        # A short run of one ladder, which no device is woken for: the same temperatures on every engine.
-        pilot = get_engine("numba") if walker.prefers_many else walker
-        assert isinstance(pilot, HasLadders)
-        ladder = auto_ladder(pilot, gram, k, _read_betas([end])[0], seed)
+        ladder = auto_ladder(walker, gram, k, _read_betas([end])[0], seed)
     else:
         ladder = _read_betas(betas)
     skipped, draws = -(-before // every), max(1, sweeps // every)
     rounds = skipped + draws
-    rescued: list[str] = []
 
     def walk(which: Sequence[int]) -> list[Chain]:
-        found = _rescuing(
-            walker, lambda who: _ladders(who, gram, k, ladder, rounds, every * n, which, seed, threads), rescued
-        )
+        found = _ladders(walker, gram, k, ladder, rounds, every * n, which, seed, threads)
         return [
             {
                 "supports": each.supports[:, skipped:],
@@ -211,15 +201,8 @@ def temper(
         problem, run="temper", k=k, betas=ladder.tolist(), sweeps=int(draws * every), burn_in=int(skipped * every),
         thin=int(every), seed=seed, engine=walker.name,
     )  # fmt: skip
-    found, note = walk_kept(numbers, walk, settings, journal, len(numbers) if walker.prefers_many else threads)
-    return _samples(problem, settings, numbers, found, rounds * every * n, [*rescued, note], began)
-
-
-def _rescuing(walker: Engine, ask: Callable[[Any], list[_Walked]], rescued: list[str]) -> list[_Walked]:
-    """What the engine answers, or the CPU where a device fails, which `rescued` is told: the chains are the same."""
-    found, failed = or_rescue(walker, ask)
-    rescued += [] if failed is None else [failed]
-    return found
+    found, note = walk_kept(numbers, walk, settings, journal, threads)
+    return _samples(problem, settings, numbers, found, rounds * every * n, [note], began)
 
 
 def _samples(
@@ -258,7 +241,7 @@ def _ladders(
     walker: HasLadders, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, numbers: Sequence[int],
     seed: int, threads: int,
 ) -> list[LadderResult]:  # fmt: skip
-    """Independent ladders of these numbers, in threads or together on a device."""
+    """Independent ladders of these numbers, in threads."""
     keys = np.stack([_keys(seed, k, number, betas.size) for number in numbers])
     return walker.ladders(gram, LadderPlan(k, betas, rounds, flips, keys), threads)
 

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from pairflip.engines import Tick, get_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.selection.device import Device, find_device
-from pairflip.selection.fold_searches import why_not
 from pairflip.selection.many_folds import AnyOutcome
 from pairflip.selection.tasks import Job, Task, Work, batches
 from pairflip.selection.walks import Outcome, run_batch
@@ -47,9 +46,8 @@ class Workers:
         self.name, self.n_jobs = name, n_jobs
 
     def notes(self, work: Work) -> list[str]:
-        """Nothing out of the ordinary, unless a device was asked for."""
-        reason = None if work.device is None else why_not(get_engine(work.device), [work])
-        return [] if reason is None else [f"searched on the CPU: {reason}"]
+        """Nothing out of the ordinary."""
+        return []
 
     def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
         """The jobs one after the other, each by all workers."""

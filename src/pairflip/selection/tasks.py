@@ -92,8 +92,7 @@ class Work:
     `final_chains` (S,) on all rows. What the schedule means in a fold, its temperatures and numbers of flips, follows
     from the training rows of the fold (`walks.plans`). `sparing`: searches are so short that forming the matrix of a
     fold would take longer, where there are many columns. `first_address` is added to the numbers of folds in the
-    addresses of their random numbers, which are then not those of other folds. `device` is the engine that searches
-    folds in place of `engine` where that pays.
+    addresses of their random numbers, which are then not those of other folds.
     """
 
     problem: SubsetProblem
@@ -106,7 +105,6 @@ class Work:
     notes: tuple[str, ...] = ()
     sparing: bool = False
     first_address: int = 0
-    device: Any = None
     stop: Stop = field(default_factory=lambda: Stop())
 
     @property
@@ -299,10 +297,9 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if not problem.loss.quadratic:
         selection, engine = by_descents(problem, selection), check_engine(problem, engine)
-    walker, notes, device = get_engine(engine), tuple[str, ...](), None
-    if walker.prefers_many and not selection.anneals:
-        device = engine if hasattr(walker, "search_many") else None
-        engine, notes = "numba", () if device is not None else (ON_THE_CPU,)
+    notes: tuple[str, ...] = ()
+    if get_engine(engine).prefers_many and not selection.anneals:
+        engine, notes = "numba", (ON_THE_CPU,)
     folds = as_folds(selection.cv, problem, groups, selection.seed)
     check_learnable(problem, folds)
     wanted = check_sizes(problem, selection.sizes, problem.rows_present - max(f.size for f in folds.left_out))
@@ -310,7 +307,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     flips = int(selection.plan.flips(gram.n_columns).sum())
     if not selection.anneals:
         inside, final = FOLD_EFFORTS[selection.effort].chains, FINAL_EFFORTS[selection.effort].chains
-        return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine, notes, device=device)
+        return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine, notes)
     return Work(
         problem=problem,
         selection=selection,

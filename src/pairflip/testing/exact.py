@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import Engine
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
@@ -60,13 +60,13 @@ def states(gram: Gram, k: int) -> tuple[NDArray[np.int64], Floats]:
     return all_supports(gram.n_columns, k)[allowed], energies[allowed]
 
 
-def transition_matrix(engine: Engine, gram: Gram, k: int, beta: float) -> Floats:
+def transition_matrix(engine: Any, gram: Gram, k: int, beta: float) -> Floats:
     """P (n, n) over `states`, from the engine's own `flip_energies` and `acceptance`.
 
     Parameters
     ----------
     engine : Engine
-        Whose flips these are.
+        Whose flips these are; one that has `flip_energies` and `acceptance`.
     gram : Gram
         The problem.
     k : int

@@ -18,8 +18,7 @@ typedef unsigned long long u64;
 #define INFINITE __longlong_as_double(0x7ff0000000000000ll)  // 1.0 / 0.0 would be divided out, each time anew
 #endif
 
-#define SINGULAR 1e-10
-#define INFLATION 1e10
+#define SINGULAR 1e-9  // of a column of unit norm more than this must be left outside a support, or it does not enter
 #define EPSILON 2.220446049250313e-16
 
 struct Block {
@@ -64,7 +63,7 @@ FUNCTION double reciprocal(double x) {
 #endif
 }
 
-// Delta E = (x_i^2 / p - r'^2 / s') / 2 with r' = r_j + x_i w / p, s' = s_j + w^2 / p; infinite when s' vanishes.
+// Delta E = (x_i^2 / p - r'^2 / s') / 2 with r' = r_j + x_i w / p, s' = s_j + w^2 / p; infinite when s' nearly vanishes.
 struct Flip {
     double delta, r, s, p_inverse, s_inverse;
 };
@@ -80,28 +79,8 @@ FUNCTION Flip flip_energy(double x_i, double p_inverse, double r_j, double s_j, 
     return f;
 }
 
-// Error of s' where it is small, for each unit of the squared size of the coefficients v.
-FUNCTION double rounding_of_s(double inflated, double error) {
-    return EPSILON * (20.0 + 0.004 * inflated) * (1.0 + 0.01 * inflated) + error;
-}
-
-// What Delta E may be off by: tau, rounding times inflation, bounds the errors of x_i / sqrt(p), r' and s' (decision 018).
-FUNCTION double doubt_of(const Flip &f, double tau, double yy) {
-    double x_j = f.r * f.s_inverse;
-    return tau * (1.5 * yy + x_j * x_j);
-}
-
-// s' below which it cannot be told whether a flip is singular.
-FUNCTION double edge_of(double tau) { return 2.0 * SINGULAR + 4.0 * tau; }
-
-// z = beta Delta E of a flip; a Delta E of rounding error counts as zero, so that rounding decides nothing between supports
-// of equal energy.
-FUNCTION double cost_of(double beta, double delta, double tie) { return fabs(delta) <= tie ? 0.0 : beta * delta; }
-
-// u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6).
-FUNCTION bool accepts(double u, double z) {
-    bool yes = z <= 0.0 || u < 1.0 - z;
-    bool maybe = u * (1.0 + z * (1.0 + z * (0.5 + z * (1.0 / 6.0)))) <= 1.0 + 1e-14;  // never for NaN
-    if (!yes && maybe) yes = u <= exp(-z);
-    return yes;
+// u <= min(1, exp(-beta Delta E)), asked as beta Delta E <= -log u = `patience`. A Delta E of rounding error counts as zero,
+// so that supports of equal energy stay equal at every temperature; one that is infinite is refused, also at beta = 0.
+FUNCTION bool accepts(double beta, double delta, double tie, double patience) {
+    return (delta <= tie) | (beta * delta <= patience);  // without a branch: what is independent can be done meanwhile
 }

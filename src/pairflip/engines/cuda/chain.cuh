@@ -4,10 +4,9 @@
 // it in O(k). Chains that have been quiet for long are surveyed: the lowest Delta E of each slot says which random numbers
 // can accept anything, so that most flips then cost only their random number, and a chain for which none can is ended.
 
-// REFRESH: rounding might decide the next flip. P is computed anew then, which takes away most of it. DOUBT: that has been
-// done and does not help, or the support would be badly conditioned. The chain is given up then, and walked by an engine
-// that can look at the columns.
-enum Need { NOTHING, START, CONFIRM, FINISH, REFRESH, DOUBT };
+// What is to be done before the next flip: the first P; P anew with a flip made (its rounding is used up), or with that flip
+// taken back, for the new P says that the support is singular; the end.
+enum Need { NOTHING, START, REBUILD, RESTORE, FINISH };
 
 struct Chain : Inverse {
     int quiet, filtered;
@@ -21,9 +20,7 @@ struct Chain : Inverse {
 
     // Lowest Delta E of each slot over all columns outside.
     __device__ __forceinline__ void survey() {
-        // As low as rounding allows, so that no flip is passed over which it might decide.
-        double tau = doubt(), edge = edge_of(tau), unsure = rounding_of_s(shared->clock.inflated, shared->clock.error);
-        double spread = 2.0 * ((double)shared->clock.inflated + k), yy = shared->walk.yy;
+        const double unclear = blur();
 #pragma unroll
         for (int n = 0; n < T; n++) shared->gain[n][lane] = make_float2(0.0f, 0.0f);
         for (int m = lane; m < k; m += 32) shared->inverse[m] = reciprocal(shared->diagonal[m]);
@@ -37,10 +34,7 @@ struct Chain : Inverse {
             double r_part, s_part;
             project(W);
             correlate(W, r_part, s_part);
-            double r = shared->column[4 * q] - r_part, s = 1.0 - s_part, squares = 0.0;
-#pragma unroll
-            for (int n = 0; n < T; n++) squares += W[n].x * W[n].x + W[n].y * W[n].y;
-            double size = sqrt((double)k) + 2.0 * flip_sum(squares);
+            double r = shared->column[4 * q] - r_part, s = 1.0 - s_part;
 #pragma unroll
             for (int n = 0; n < T; n++) {
                 float2 gain = shared->gain[n][lane];  // rounded up
@@ -50,8 +44,8 @@ struct Chain : Inverse {
                     if (m < k) {
                         double w = e ? W[n].y : W[n].x, a = w * shared->inverse[m];
                         double r_new = r + shared->x[m] * a, s_new = s + w * a;
-                        double x_j = r_new * reciprocal(s_new), most = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j);
-                        if (!(s_new > edge)) most = s_new + unsure * (size + spread * w * a) <= SINGULAR ? 0.0 : 1e300;
+                        double most = s_new > SINGULAR ? r_new * r_new * reciprocal(s_new) : 0.0;
+                        if (s_new <= unclear) most = 1e300;
                         (e ? gain.y : gain.x) = fmaxf(e ? gain.y : gain.x, __double2float_ru(most));
                     }
                 }
@@ -85,45 +79,21 @@ struct Chain : Inverse {
         quiet = 0;
     }
 
-    // Delta E of this lane's flip, of which (r, s, w) are known. Returns bit 0: it may be accepted, with all rounding in its
-    // favour; bit 1: it is, with all of it against it, and is surely not singular. Writes for all lanes, by pairs: 1 / p and
-    // 1 / s'; W_ij / p and x_j; Delta E and s'; Delta E with all rounding against it.
-    __device__ __forceinline__ int weigh(int slot, const Draw *draw, double r, double s, double w) {
+    // Whether this lane's flip, of which (r, s, w) are known, is accepted, or only a new P can tell. Writes for all lanes, by pairs: 1 / p and 1 / s';
+    // W_ij / p and x_j; Delta E.
+    __device__ __forceinline__ bool weigh(int slot, const Draw *draw, double r, double s, double w) {
         Flip f = flip_energy(shared->x[slot], reciprocal(shared->diagonal[slot]), r, s, w);
-        double2 now = pair_at(&shared->now.beta), patience = pair_at(&draw->patience_least);
-        double beta = now.x, tie = now.y;
-        double tau = doubt(), margin = doubt_of(f, tau, shared->walk.yy), least = f.delta - margin, most = f.delta + margin;
-        double2 mine = make_double2(f.p_inverse, f.s_inverse);
+        double2 now = pair_at(&shared->now.beta), mine = make_double2(f.p_inverse, f.s_inverse);
         if (c == 1) mine = make_double2(w * f.p_inverse, f.r * f.s_inverse);
-        if (c == 2) mine = make_double2(f.delta, f.s);
-        if (c == 3) mine.x = most;
+        if (c == 2) mine.x = f.delta;
         shared->numbers[lane] = mine;
-        // Without branches: what is independent of it can be done meanwhile.
-        bool far = f.s > edge_of(tau);
-        bool maybe = !far | (least <= tie) | (beta * least <= patience.y);
-        bool simple = far & ((most <= tie) | (beta * most <= patience.x));
-        return (int)maybe | (int)simple << 1;
+        return accepts(now.x, f.delta, now.y, draw->patience) | (f.s <= blur());
     }
 
     // r and s of the flips, for the next time: registers are scarce.
     __device__ __forceinline__ void keep_parts(double r, double s) {
         if (c == 0) shared->column[4 * q] = r;
         if (c == 3) shared->column[4 * q + 3] = s;
-    }
-
-    // Whether a flip that may be accepted by its weight is so by the exponential, too: bit 0 with all rounding in its favour,
-    // bit 1 with all of it against it.
-    __device__ __noinline__ static int exactly(double u, double delta, double most, bool far, Step now) {
-        bool maybe = !far || accepts(u, cost_of(now.beta, delta - (most - delta), now.tie));
-        return maybe | (far && accepts(u, cost_of(now.beta, most, now.tie))) << 1;
-    }
-
-    // Whether the flip of which propose has written v is singular whatever rounding did.
-    __device__ __forceinline__ bool surely_singular(double s, const double *v) const {
-        double size = 0.0;
-        for (int m = lane; m < k; m += 32) size += v[m] * v[m];
-        double unsure = rounding_of_s(shared->clock.inflated, shared->clock.error);
-        return s + unsure * (sqrt((double)k) + warp_sum(size)) <= SINGULAR;
     }
 
     // Above which u no flip of a slot can be accepted (a little more, for rounding).
@@ -220,9 +190,6 @@ struct Chain : Inverse {
         d_w = __shfl_sync(WHOLE, d_w, lane & 28), d_u = __shfl_sync(WHOLE, d_u, lane & 28);
     }
 
-    // Lanes of the flips behind one that was passed over.
-    __device__ __forceinline__ static u32 lanes_behind(int chosen) { return ~((2u << (4 * chosen + 3)) - 1u); }
-
     // Looks at the next draws of the block, up to eight, and walks through them. Returns how many were dealt with.
     // `need` says whether P has to be computed anew, and `redo` for which flip.
     __device__ __forceinline__ int round(Need &need) {
@@ -248,26 +215,17 @@ struct Chain : Inverse {
         }
         w = __shfl_sync(WHOLE, w, 4 * q + ((slot & 7) >> 1));
         quiet += count;
-        int weight = weigh(slot, mine, r, s, w);
-        u32 votes = __ballot_sync(WHOLE, q < count && weight & 1), simple = __ballot_sync(WHOLE, weight & 2);
+        bool yes = weigh(slot, mine, r, s, w);
+        u32 votes = __ballot_sync(WHOLE, q < count && yes);
         __syncwarp();
         keep_parts(r, s);
         // The first flip that is accepted is made; it changes what those behind it cost, so they are weighed again.
         while (votes) {
-            int lead = __ffs(votes) - 1, chosen = lead >> 2;
+            int chosen = (__ffs(votes) - 1) >> 2;
             const Draw *draw = &shared->draw[at + chosen];
             const double2 *numbers = shared->numbers + 4 * chosen;
             u32 flip = draw->flip;
             int i = flip >> 16;
-            bool sure = simple >> lead & 1;
-            if (!sure) {  // rarely
-                int told = exactly(draw->u, numbers[2].x, numbers[3].x, numbers[2].y > edge_of(doubt()), shared->now);
-                if (!(told & 1)) {
-                    votes &= lanes_behind(chosen);
-                    continue;
-                }
-                sure = told & 2;
-            }
             double shares = shared_with(chosen);
             double *u_i = shared->u, *w_j = shared->w, *v_j = shared->v;
             publish(i, chosen, W);
@@ -279,24 +237,13 @@ struct Chain : Inverse {
             int total = propose(i, u_i, w_j, v_j, p_inverse, s_inverse, ratio, x_j, x_i, new_x, new_diagonal);
             products_behind(u_i, w_j, d_w, d_u);
             float worst = 0.0625f * (float)total - (float)(k - 1);
-            if (!sure || !(worst <= (float)DELICATE)) {  // rarely
-                __syncwarp();
-                double s_lead = numbers[2].y;
-                if (s_lead > edge_of(doubt()) || !surely_singular(s_lead, v_j)) {
-                    need = shared->clock.error > (float)EPSILON * shared->clock.inflated ? REFRESH : DOUBT;
-                    count = chosen;
-                    break;
-                }
-                votes &= lanes_behind(chosen);
-                continue;
-            }
-            // The budget of rounding is used up: P is computed anew with the flip made, and the flip is confirmed there.
+            // Where the budget of rounding is used up, P is computed anew with the flip made, and decides about it.
             Clock *clock = &shared->clock;
             float error = clock->error + (float)EPSILON * worst;
             int when = clock->number + (int)draw->at;
             if (error >= (float)DRIFT) {
-                need = CONFIRM;
-                if (lane == 0) shared->redo = {flip, when, worst};
+                need = REBUILD;
+                if (lane == 0) shared->redo = {flip, when, draw->patience};
                 count = chosen + 1;
                 break;
             }
@@ -310,7 +257,7 @@ struct Chain : Inverse {
             keep(new_x, new_diagonal);
             if (lane == 0) {
                 clock->sum = sum, clock->mark = when, clock->accepted = accepted, clock->energy = energy;
-                clock->error = error, clock->inflated = worst;
+                clock->error = error;
                 order[k + (flip & 0xffff)] = leaves, order[i] = enters;
                 shared->unit[i] = unit, shared->left_out[i] = left_out;
             }
@@ -326,14 +273,13 @@ struct Chain : Inverse {
             w = slot == i ? b : w - (a * u_i[slot] + b * v_j[slot]);
             r = shared->column[4 * q] + (x_i * a - h * x_j);
             s = shared->column[4 * q + 3] + (d_u * a - h * b);
-            weight = weigh(slot, mine, r, s, w);
+            yes = weigh(slot, mine, r, s, w);
             __syncwarp();
             keep_parts(r, s);
             change(W, u_i, v_j, p_inverse, s_inverse, a, b);
             if (worst > WORTH_REPAIR) repair(W, v_j, i, s_inverse, b);
             settle(energy, bar);
-            votes = __ballot_sync(WHOLE, q > chosen && q < count && weight & 1);
-            simple = __ballot_sync(WHOLE, weight & 2);
+            votes = __ballot_sync(WHOLE, q > chosen && q < count && yes);
             __syncwarp();
         }
         return count;

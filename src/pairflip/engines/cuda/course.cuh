@@ -48,16 +48,11 @@ struct Course : Chain {
         __syncwarp();
     }
 
-    __device__ __forceinline__ void start_step() {
-        set_step();
-        if (filtered) set_ceilings();
-    }
-
     __device__ __forceinline__ void begin(double first_energy) {
         quiet = filtered = drawn = at = length = 0;
         if (lane == 0) {
             Clock *clock = &shared->clock;
-            clock->energy = first_energy, clock->sum = 0.0, clock->error = 0.0f;
+            clock->energy = first_energy, clock->sum = 0.0;
             clock->t = 0, clock->number = clock->step = clock->mark = clock->accepted = 0;
             shared->hot = 1;
         }
@@ -65,7 +60,7 @@ struct Course : Chain {
         set_step();
     }
 
-    // Makes the flip after which P is computed anew.
+    // Makes the flip after which P is computed anew, or takes it back.
     __device__ __forceinline__ void exchange() {
         __syncwarp();
         if (lane == 0) {
@@ -76,28 +71,23 @@ struct Course : Chain {
         }
     }
 
-    // Writes the support at the end of step a, for those who sample.
-    __device__ __forceinline__ void keep_record(int a, double its_energy) {
-        size_t here = (size_t)shared->clock.chain * shared->walk.steps + a;
-        for (int m = lane; m < k; m += 32) shared->walk.record[here * k + m] = order[m];
-        if (lane == 0) shared->walk.record_energy[here] = its_energy;
-    }
-
     // Goes on to the next block, step, survey; true when the chain has come to its end, or can accept nothing more.
     __device__ __forceinline__ bool end_of_block() {
         Clock *clock = &shared->clock;
         __syncwarp();
         int number = clock->number + drawn, step = clock->step;
         bool over = number == shared->flips;
-        if (over && shared->walk.record) keep_record(step, clock->energy);
-        __syncwarp();
+        __syncwarp();  // lane 0 writes there
         if (lane == 0) {
             clock->t += drawn;
             clock->number = over ? 0 : number;
             if (over) {
                 size_t here = (size_t)clock->chain * shared->walk.steps + step;
-                shared->walk.energy[here] = (clock->sum + clock->energy * (double)(number - clock->mark)) / (double)number;
-                shared->walk.accepted[here] = clock->accepted;
+                if (shared->walk.energy) {
+                    double sum = clock->sum + clock->energy * (double)(number - clock->mark);
+                    shared->walk.energy[here] = sum / (double)number;
+                    shared->walk.accepted[here] = clock->accepted;
+                }
                 shared->hot = 16 * (long long)clock->accepted > number;
                 clock->sum = 0.0, clock->mark = clock->accepted = 0;
                 clock->step = step + 1;
@@ -107,8 +97,8 @@ struct Course : Chain {
         drawn = at = length = 0;
         if (over) {
             if (step + 1 == shared->walk.steps) return true;
-            if (shared->walk.pauses) return false;
-            start_step();
+            set_step();
+            if (filtered) set_ceilings();
         }
         if (!filtered && quiet > QUIET_SWEEPS * (N - k)) {
             survey();
@@ -122,15 +112,14 @@ struct Course : Chain {
         drawn = min(32, shared->flips - shared->clock.number);
         Block block = philox((u64)(shared->clock.t + lane), 0u, shared->key0, shared->key1);
         double u = uniform(block.w2, block.w3);
-        float patience = -__logf((float)u), off = fmaf(1e-6f, patience, 1e-6f);
-        Draw one = {patience - off, patience + off, u, below(block.w0, k) << 16 | below(block.w1, N - k), (u32)lane};
-        bool could = lane < drawn && (!filtered || u <= shared->ceiling[one.flip >> 16]);
+        u32 flip = below(block.w0, k) << 16 | below(block.w1, N - k);
+        bool could = lane < drawn && (!filtered || u <= shared->ceiling[flip >> 16]);
         u32 mask = __ballot_sync(WHOLE, could);
         length = __popc(mask);
         at = 0;
         if (length == 0) return;
         __syncwarp();
-        if (could) shared->draw[__popc(mask & ((1u << lane) - 1u))] = one;
+        if (could) shared->draw[__popc(mask & ((1u << lane) - 1u))] = {-log(u), flip, (u32)lane};
         __syncwarp();
     }
 
@@ -147,15 +136,13 @@ struct Course : Chain {
         const Walk *walk = &shared->walk;
         const Clock *clock = &shared->clock;
         int chain = clock->chain, steps = walk->steps, step = clock->step;
-        for (int a = step + lane; a < steps; a += 32) {
+        for (int a = walk->energy ? step + lane : steps; a < steps; a += 32) {
             double flips = (double)(walk->ends[a] - (a ? walk->ends[a - 1] : 0));
             size_t here = (size_t)chain * steps + a;
             bool begun = a == step;  // that is for lane 0
             walk->energy[here] = begun ? (clock->sum + final_energy * (flips - clock->mark)) / flips : final_energy;
             walk->accepted[here] = begun ? clock->accepted : 0;
         }
-        if (walk->record)
-            for (int a = step; a < steps; a++) keep_record(a, final_energy);
         for (int m = lane; m < k; m += 32) {  // ascending
             int last = order[m], best = shared->best[m], below_last = 0, below_best = 0;
 #pragma unroll 1
@@ -167,17 +154,6 @@ struct Course : Chain {
             walk->final_energy[chain] = final_energy;
             walk->refreshes[chain] = shared->clock.refreshes;
             atomicAdd(done, (u64)walk->ends[steps - 1]);
-            atomicAdd(done + 1, 1ull);
-        }
-        __syncwarp();
-    }
-
-    // Ends a chain about which the Gram matrix cannot decide: somebody else has to walk it.
-    __device__ __forceinline__ void give_up(u64 *done) {
-        const Walk *walk = &shared->walk;
-        if (lane == 0) {
-            walk->refreshes[shared->clock.chain] = -1;
-            atomicAdd(done, (u64)walk->ends[walk->steps - 1]);
             atomicAdd(done + 1, 1ull);
         }
         __syncwarp();

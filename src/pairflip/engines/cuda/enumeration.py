@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.distinct import distinct_supports
-from pairflip.engines.cuda.device import free_bytes, gone_is_refused, why_unavailable
-from pairflip.engines.cuda.launch import SLICE_NS
+from pairflip.engines.cuda.device import SLICE_NS, free_bytes, gone_is_refused, why_unavailable
 from pairflip.gram import Gram
 
 Columns = NDArray[np.int64]

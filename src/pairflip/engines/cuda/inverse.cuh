@@ -283,10 +283,14 @@ struct Inverse {
         }
     }
 
+    // Below which s' may be rounding alone, where P is so inflated that every accepted flip has it computed anew.
+    __device__ __forceinline__ double blur() const {
+        return shared->clock.error >= (float)DRIFT ? BLUR * shared->clock.error : -INFINITE;
+    }
+
     // P, x and energy from G alone, column by column: the inverse is bordered by each column of the support.
-    // `start`: take the first k columns of the order that stay independent. Returns how many were found; k is success, and
-    // -1 says that only the columns can tell, because the inflation exceeds the limit.
-    __device__ __forceinline__ int build(bool start, double &energy, double limit = 4.0 * DELICATE) {
+    // `start`: take the first k columns of the order that stay independent. Returns how many were found; k is success.
+    __device__ __forceinline__ int build(bool start, double &energy) {
         int found = 0, at = 0;
         double *v_j = shared->v, *w = shared->w;
         __syncwarp();
@@ -296,7 +300,7 @@ struct Inverse {
             for (int b = 0; b < T; b++)
                 if (b <= n) set(n, b, make_double2(0.0, 0.0));
         for (int m = lane; m < K8; m += 32) shared->x[m] = shared->diagonal[m] = shared->unit[m] = shared->left_out[m] = 0.0;
-        energy = 0.5 * shared->walk.yy;
+        double inflation = 1.0;
         while (found < k && at < N) {
             __syncwarp();
             int j = order[at];
@@ -315,33 +319,21 @@ struct Inverse {
             __syncwarp();
             r -= r_part;
             s -= s_part;
-            double s_inverse = 1.0 / s, x_j = r * s_inverse;
-            bool beyond = s <= 0.0 || s_inverse > limit;
-            double size = 0.0, before = 0.0;
-            for (int m = lane; m < K8; m += 32) {
-                double v = m < found ? w[m] : m == found ? -1.0 : 0.0;
-                v_j[m] = v;
-                if (m < found) {
-                    beyond |= !(shared->diagonal[m] + v * v * s_inverse <= limit);
-                    size += v * v;
-                    before += shared->diagonal[m] - 1.0;
-                }
-            }
-            bool singular = __any_sync(WHOLE, beyond);
-            if (singular) {
-                double unsure = rounding_of_s(1.0 + warp_sum(before), 0.0);
-                if (!(s + unsure * (sqrt((double)found) + warp_sum(size)) <= SINGULAR)) return -1;
-            }
+            bool singular = __any_sync(WHOLE, !(s > SINGULAR + BLUR * EPSILON * inflation));
             if (singular && !start) return found;
             if (!singular) {
+                double s_inverse = 1.0 / s, x_j = r * s_inverse, added = 0.0;
+                for (int m = lane; m < K8; m += 32) v_j[m] = m < found ? w[m] : m == found ? -1.0 : 0.0;
+                __syncwarp();
                 for (int m = lane; m <= found; m += 32) {
                     double v = v_j[m];
                     shared->diagonal[m] += v * v * s_inverse;
                     shared->x[m] -= v * x_j;
+                    added += v * v * s_inverse;
                 }
+                inflation += warp_sum(added) - 1.0;
                 __syncwarp();
                 border_P(v_j, s_inverse);
-                energy -= 0.5 * r * x_j;
                 if (lane == 0) {
                     shared->unit[found] = d, shared->left_out[found] = a;
                     for (int m = at; m > found; m--) order[m] = order[m - 1];  // columns passed over stay behind
@@ -352,17 +344,27 @@ struct Inverse {
             at++;
         }
         __syncwarp();
-        double total = 0.0;
-        for (int m = lane; m < found; m += 32) total += shared->diagonal[m] - 1.0;
-        total = warp_sum(total);
-        if (lane == 0) shared->clock.inflated = (float)(1.0 + total);
+        // E = (y'y - x'(b + r)) / 2 with r = b - G x: as x comes from an inflated P, an error of x counts squared only.
+        double explained = 0.0;
+        for (int first = 0; first < found; first += 8) {
+            if (lane < 8) shared->j[lane] = order[min(first + lane, found - 1)];
+            __syncwarp();
+            gather(false);
+            __syncwarp();
+            double along = 0.0, b_j = shared->column[4 * q];
+#pragma unroll
+            for (int n = 0; n < T; n++) {
+                double2 g = shared->gathered[n][lane], x = pair_at(shared->x + slot_of(n));
+                along += g.x * x.x + g.y * x.y;
+            }
+            along = flip_sum(along);
+            if (c == 0 && first + q < found) explained += shared->x[first + q] * (2.0 * b_j - along);
+            __syncwarp();
+        }
+        energy = 0.5 * (shared->walk.yy - warp_sum(explained));
+        // The rounding of a new P: its budget begins with that, not with zero.
+        if (lane == 0) shared->clock.error = (float)(EPSILON * inflation);
         __syncwarp();
         return found;
-    }
-
-    // Bounds the rounding of x_i / sqrt(p), r' and s'.
-    __device__ __forceinline__ float doubt() const {
-        float error = shared->clock.error, inflated = shared->clock.inflated;
-        return inflated * (error + fmaf((float)(0.004 * EPSILON), inflated, (float)(20.0 * EPSILON)));
     }
 };

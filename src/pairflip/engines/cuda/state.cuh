@@ -9,7 +9,7 @@ constexpr int FAR = NEAR < TRIANGLE ? TRIANGLE - NEAR : 1;
 #define PARTS ((K8 + 31) / 32)              // slots that each lane looks after
 constexpr u32 WHOLE = 0xffffffffu;
 constexpr double DRIFT = 1e-11, BETTER = 1e-9, TIE = 1e-12;
-constexpr double DELICATE = 1e5;             // inflation above which G has lost too much: others must walk such chains
+constexpr double BLUR = 100.0;               // s' is known to a hundredth of itself above so many times its rounding
 constexpr double FROZEN = 36.7368005696771;  // 53 log 2: no smaller u than 2^-53 exists
 constexpr int LARGE = 16 * 1000000;          // sixteenths of a variance inflation factor
 constexpr float WORTH_REPAIR = 1000.0f;
@@ -21,11 +21,11 @@ constexpr double QUIET_SWEEPS = 1.5;         // a survey costs about one and a h
 struct Walk {
     const double *G, *b, *unit, *left_out, *betas, *coldest;
     const long long *ends;
-    double *energy, *final_energy, *record_energy;
-    int *accepted, *support, *best, *refreshes, *record;  // the records are null where nobody asks for them
+    double *energy, *final_energy;  // energy and accepted, of every step, are null where nobody asks for them
+    int *accepted, *support, *best, *refreshes;
     const u32 *keys;
     double yy;
-    int N, k, steps, pauses;  // pauses: put away after every step, whose successor's beta is written meanwhile
+    int N, k, steps, unused;
 };
 
 struct Task {
@@ -34,27 +34,27 @@ struct Task {
 
 // Where a chain stands. All but the last row always live here, for registers are scarce, and lane 0 writes them: energies,
 // `bar` below which a support is the best so far, the block's first flip `t` and its number in the step; the sum of energies
-// of the step, which flip of it last changed the energy, and how many were accepted; the rounding since P was computed, and
-// a bound on the variance inflation of the support. The last row is put away here between two launches.
+// of the step, which flip of it last changed the energy, and how many were accepted; the rounding since P was computed. The
+// last row is put away here between two launches.
 struct Clock {
     double energy, bar, lowest; int refreshes, walk, chain;
     long long t; int number, step;
     double sum; int mark, accepted;
-    float error, inflated;
+    float error;
     int quiet, filtered, active;
 };
 
-// A flip after which P is computed anew: slot << 16 | place, its number in the step, and the inflation behind it.
+// A flip after which P is computed anew: slot << 16 | place, its number in the step, and -log u.
 struct Redo {
     u32 flip;
     int when;
-    float worst;
+    double patience;
 };
 
-// A flip that was drawn. -log u, from below and from above, decides most of them without an exponential.
+// A flip that was drawn: -log u; slot << 16 | place; position in its block.
 struct __align__(16) Draw {
-    double patience_least, patience_most, u;
-    u32 flip, at;  // slot << 16 | place; position in its block
+    double patience;
+    u32 flip, at;
 };
 
 // What decides in a step: read when it is needed, for registers are scarce.

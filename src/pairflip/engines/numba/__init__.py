@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from subprocess import Popen
 from threading import Lock
 from typing import Any, Literal
 
@@ -327,8 +326,6 @@ def table_nanoseconds(gram: Gram, k: int) -> float:
     return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
 
 
-elsewhere: list[Popen[bytes]] = []
-"""Processes that compile kernels for this one, which waits for them where it needs one."""
 _FIRST_USES = {
     "search": ("the default search", 10),
     "enumeration": ("proofs", 10),
@@ -352,9 +349,7 @@ _announcing = Lock()
 
 
 def announce_compilation(kernel: Any) -> None:
-    """Say on standard error, once, what is compiled and how long that takes; wait where another process compiles."""
-    for process in elsewhere:
-        process.wait()
+    """Say on standard error, once, what is compiled and how long that takes."""
     module = kernel.__module__.rsplit(".", 1)[1]
     use, seconds = _FIRST_USES[module]
     with _announcing:

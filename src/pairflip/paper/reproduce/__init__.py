@@ -2,7 +2,7 @@
 
 ``parts`` (what there is), ``scales`` (how much) -> ``walks`` (the problems, and one annealing of each) ->
 ``typical``, ``own`` (theory) -> ``fig1``, ``fig2``, ``fig3``, ``section3``, ``supernova`` (points and claims) ->
-``run`` (files). Where a device walks, ``compiling`` and ``ahead`` have other processes do what does not need it.
+``run`` (files). Where a device walks, ``ahead`` has other processes do what does not need it.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What other processes do while a device walks, the theory and section III, and the figures in the end.
+"""What other processes do while a device walks: the theory, and section III.
 
 In threads, the many small arrays of the theory would wait for each other, and for what judges the device's answers.
 Results are the same; where processes cannot be started, everything is computed here when it is asked for.
@@ -21,9 +21,6 @@ from pairflip.paper.reproduce.own import Factors, Truth
 from pairflip.paper.reproduce.typical import Levels
 from pairflip.paper.reproduce.walks import MODEL, SCHEDULE, PlantedProblem
 
-Rows = Sequence[dict[str, Any]]
-KINDS = "svg", "png"
-
 
 class Ahead:
     """Other processes, if there are to be any, and what they have been asked."""
@@ -31,7 +28,6 @@ class Ahead:
     def __init__(self, processes: int) -> None:
         self._pool: Any = None
         self._theory: list[tuple[tuple[PlantedProblem, ...], Callable[[], SolvedTheory]]] = []
-        self._figures: dict[tuple[str, str], Callable[[], bytes]] = {}
         if processes:
             from joblib.externals.loky import ProcessPoolExecutor
 
@@ -93,43 +89,12 @@ class Ahead:
                 typical.remember_cooling(steps, rho, alpha, epsilon)
         self._theory.clear()
 
-    def draw(self, part: str, rows: Rows, theory: Rows) -> None:
-        """Have a figure drawn, once.
-
-        Parameters
-        ----------
-        part, rows, theory
-            As in `image`.
-        """
-        for kind in KINDS:
-            if self._pool is not None and (part, kind) not in self._figures:
-                self._figures[part, kind] = self.call(image, part, kind, rows, theory)
-
-    def figures(self) -> dict[tuple[str, str], bytes]:
-        """All figures that were drawn; none where there are no other processes."""
-        return {what: drawn() for what, drawn in self._figures.items()}
-
-
-def image(part: str, kind: str, rows: Rows, theory: Rows) -> bytes:
-    """A figure: `drawing.image`, which is loaded where figures are drawn, and not before.
-
-    Parameters
-    ----------
-    part, kind, rows, theory
-        As there.
-    """
-    from pairflip.paper.reproduce import drawing
-
-    return drawing.image(part, kind, rows, theory)
-
 
 def _step_back() -> None:
-    """Leave the processor to whoever feeds the device, and one thread to BLAS; load what draws the figures."""
+    """Leave the processor to whoever feeds the device, and one thread to BLAS."""
     if hasattr(os, "nice"):
         os.nice(10)
     from threadpoolctl import threadpool_limits
-
-    from pairflip.paper.reproduce import drawing  # noqa: F401
 
     threadpool_limits(1)
 

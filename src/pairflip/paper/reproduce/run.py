@@ -7,18 +7,17 @@ import json
 import platform
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pairflip
 from pairflip.engines import get_engine
 from pairflip.engines.cuda import why_unavailable
 from pairflip.jobs import local_threads
 from pairflip.paper.reproduce import fig1, fig2, fig3, section3, supernova, typical
-from pairflip.paper.reproduce.ahead import KINDS, Ahead, Rows, image
+from pairflip.paper.reproduce.ahead import Ahead
 from pairflip.paper.reproduce.levels import points_of
 from pairflip.paper.reproduce.parts import TABLES
 from pairflip.paper.reproduce.scales import (
@@ -33,10 +32,8 @@ from pairflip.paper.reproduce.scales import (
 )
 from pairflip.paper.reproduce.verdict import Claim
 from pairflip.paper.reproduce.walks import MODEL, Drawn, Walks, cross_validate_all, draw_all, walk
-from pairflip.problem import SubsetProblem
 
-_LATER = 1.0
-"""Seconds after which a device has got its first walks."""
+Rows = Sequence[dict[str, Any]]
 _FIGURES = ("fig1", "fig2", "fig3", "section3", "table1")
 
 
@@ -68,13 +65,9 @@ class Settings:
 
 @dataclass
 class Reproduction:
-    """What a run found: rows of the CSV files, claims, what was left out, seconds of each stage and of all of them.
-
-    `figures` are those that other processes have drawn, by part and kind, see `image`.
-    """
+    """What a run found: rows of the CSV files, claims, what was left out, seconds of each stage and of all of them."""
 
     tables: dict[str, Rows] = field(default_factory=dict)
-    figures: dict[tuple[str, str], bytes] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -120,26 +113,18 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
     device = _on_device(settings.engine)
     if device and "fig3" in wanted:
         get_ready(get_engine("cuda"), settings.scale)
-    with Ahead(local_threads(settings.n_jobs) if device else 0) as ahead, ThreadPoolExecutor(2) as beside:
+    with Ahead(local_threads(settings.n_jobs) if device else 0) as ahead:
         drawn = _drawn(settings) if "fig3" in wanted else []
-        wait = _LATER if device and drawn else 0.0
-        asked = beside.submit(_ask, wait, ahead, settings, wanted, drawn, say)
-        if not wait:  # one thing after the other
-            asked.result()
-        tables: list[Future[list[supernova.Runs]]] = []
-
-        def begin_tables() -> None:
-            """The tables beside the rest, where the processor has little else to do."""
-            problem = asked.result().problem  # a table that cannot be read ends the run here
-            if problem is not None and device and not tables:
-                tables.append(beside.submit(_supernova, settings, problem, say))
-
-        validated = {}
+        problem = supernova.read_problem(settings.data) if wanted & set(TABLES) and settings.data is not None else None
+        say(f"scale {settings.scale.name}: {cost(settings, problem)}")
+        how = settings.scale, settings.seed, settings.engine, settings.n_jobs
+        section = ahead.call(section3.collect, *how) if "section3" in wanted else None
+        for problems, sizes in drawn:
+            ahead.solve_theory(problems, sizes, sizes_of(SHOWN, problems[0].drawn.x0.size) if "fig1" in wanted else [])
         if drawn:
-            # Not before the device has something to do: threads of one interpreter wait for each other.
-            validated = _stage(outcome, "cross_validation", _validated, settings, drawn, begin_tables, say)
-        begin_tables()
-        problem = asked.result().problem
+            ahead.solve_curves()
+        validated = _stage(outcome, "cross_validation", _validated, settings, drawn, say) if drawn else {}
+        runs = [] if problem is None else _stage(outcome, "supernova", _supernova, settings, problem, say)
         if wanted & {"fig1", "fig2"}:
             annealed = _stage(outcome, "annealing", _annealed, settings, validated, say)
         _stage(outcome, "theory_of_problems", ahead.know_theory)
@@ -147,69 +132,16 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
             outcome.tables["theory"] = _stage(outcome, "theory", typical.table, MODEL.alpha)
         if "fig1" in wanted:
             _stage(outcome, "fig1", _fig1, outcome, annealed, settings.n_jobs)
-            _draw(outcome, ahead)
         if "fig2" in wanted:
             _stage(outcome, "fig2", _fig2, outcome, annealed, settings.n_jobs)
         if "fig3" in wanted:
             _stage(outcome, "fig3", _fig3, outcome, list(validated.values()), settings.n_jobs)
-        _draw(outcome, ahead)
-        if problem is not None:
-            found = tables[0].result if tables else lambda: _supernova(settings, problem, say)
-            _tables(outcome, _stage(outcome, "supernova", found), wanted)
-        if "section3" in wanted:
-            _section3(outcome, _stage(outcome, "section3", asked.result().section3))
-        _draw(outcome, ahead)
-        outcome.figures = _stage(outcome, "figures", ahead.figures)
+        if runs:
+            _tables(outcome, runs, wanted)
+        if section is not None:
+            _section3(outcome, _stage(outcome, "section3", section))
     outcome.wall = time.perf_counter() - began
     return outcome
-
-
-class _Asked(NamedTuple):
-    """The supernova table, where it is wanted, and what gives the result of section III."""
-
-    problem: SubsetProblem | None
-    section3: Callable[[], Any]
-
-
-def _ask(
-    wait: float, ahead: Ahead, settings: Settings, wanted: set[str], drawn: Sequence[Drawn], say: Callable[[str], None]
-) -> _Asked:
-    """Have other processes do what does not need the walks, read the supernova table, and say what the run will cost.
-
-    Parameters
-    ----------
-    wait : float
-        Seconds to wait before: pandas, and sixteen processes, keep the interpreter from whoever feeds a device.
-    ahead : Ahead
-        The other processes.
-    settings : Settings
-        What to compute.
-    wanted : set of str
-        Parts.
-    drawn : sequence of Drawn
-        The problems of figure 3.
-    say : callable
-        As in `reproduce`.
-    """
-    time.sleep(wait)
-    how = settings.scale, settings.seed, settings.n_jobs
-    section = ahead.call(section3.collect, *how) if "section3" in wanted else lambda: None
-    for problems, sizes in drawn:
-        ahead.solve_theory(problems, sizes, sizes_of(SHOWN, problems[0].drawn.x0.size) if "fig1" in wanted else [])
-    if drawn:
-        ahead.solve_curves()
-    problem = None
-    if wanted & set(TABLES) and settings.data is not None:
-        problem = supernova.read_problem(settings.data)
-    say(f"scale {settings.scale.name}: {cost(settings, problem)}")
-    return _Asked(problem, section)
-
-
-def _draw(outcome: Reproduction, ahead: Ahead) -> None:
-    """Have the figures drawn whose points are known."""
-    for part in _FIGURES:
-        if part in outcome.tables:
-            ahead.draw(part, outcome.tables[part], outcome.tables.get("theory", ()))
 
 
 def _on_device(engine: Any) -> bool:
@@ -233,21 +165,9 @@ def _drawn(settings: Settings) -> list[Drawn]:
     ]
 
 
-def _validated(
-    settings: Settings, drawn: Sequence[Drawn], begun: Callable[[], None], say: Callable[[str], None]
-) -> dict[int, Walks]:
-    """Figure 3's cross validation, by the number of columns.
-
-    Parameters
-    ----------
-    settings : Settings
-        What to compute.
-    drawn : sequence of Drawn
-        The problems.
-    begun, say : callable
-        As in `cross_validate_all`.
-    """
-    found = cross_validate_all(drawn, settings.engine, settings.n_jobs, settings.journal, say, begun)
+def _validated(settings: Settings, drawn: Sequence[Drawn], say: Callable[[str], None]) -> dict[int, Walks]:
+    """Figure 3's cross validation, by the number of columns."""
+    found = cross_validate_all(drawn, settings.engine, settings.n_jobs, settings.journal, say)
     return {walks.N: walks for walks in found}
 
 
@@ -322,11 +242,13 @@ def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> No
     folder : Path
         An empty folder.
     """
+    from pairflip.paper.reproduce import drawing  # with matplotlib, which nothing else needs
+
     for part, rows in outcome.tables.items():
         write_csv(rows, folder / f"{part}.csv")
         if part in _FIGURES:
-            for kind in KINDS:
-                drawn = outcome.figures.get((part, kind)) or image(part, kind, rows, outcome.tables.get("theory", ()))
+            for kind in ("svg", "png"):
+                drawn = drawing.image(part, kind, rows, outcome.tables.get("theory", ()))
                 (folder / f"{part}.{kind}").write_bytes(drawn)
     engine = settings.engine if isinstance(settings.engine, str) else settings.engine.name
     asked = {"scale": settings.scale.name, "seed": settings.seed, "parts": list(settings.parts)}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.paper.reproduce import compiling
 from pairflip.search.schedule import Schedule
 
 SHOWN = (0.05, 0.1, 0.15)
@@ -74,8 +73,7 @@ def sizes_of(rhos: tuple[float, ...], N: int) -> list[int]:
 
 
 def get_ready(engine: Any, scale: RunScale) -> None:
-    """Have a device's kernels for figure 3 compiled, or loaded, in threads of their own, and what judges beside it."""
-    compiling.begin()
+    """Have a device's kernels for figure 3 compiled, or loaded, in threads of their own."""
     engine.get_ready([(k, N) for N, _ in scale.crossvalidated for k in sizes_of(scale.loo_rhos, N)])
 
 

@@ -28,8 +28,6 @@ MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
 
 SCHEDULE = Schedule.paper()
 Say = Callable[[str], None]
-_SOONER = 0.8
-"""Small problems are all begun when this part of the large ones is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +205,6 @@ def cross_validate_all(
     n_jobs: int | None,
     journal: str | os.PathLike[str] | None = None,
     say: Say = lambda _: None,
-    begun: Callable[[], None] = lambda: None,
 ) -> list[Walks]:
     """The same for problems of several shapes, which share what a device does.
 
@@ -217,31 +214,19 @@ def cross_validate_all(
         Problems of each shape.
     engine, n_jobs, journal, say
         As in `cross_validate`.
-    begun : callable
-        Is called whenever a problem is done: the first time, a device has much to do.
     """
     found = [_Scored(problems, sizes, say) for problems, sizes in sets]
     asked, places = [], []
     folders: list[Path | None] = []
-    # By turns: a device is busy for long with a large one, and judges with the many chains of small ones; these sooner,
-    # so that the judges have little left to do when the device is done.
-    largest = max((each.N for each in found), default=0)
-    turns = [
-        (index / len(each.problems) * (1.0 if largest == each.N else _SOONER), number, index)
-        for number, each in enumerate(found)
-        for index in range(len(each.problems))
-    ]
-    for _, number, index in sorted(turns):
-        each = found[number]
-        sample = each.problems[index]
-        how = {"cv": "loo", "schedule": SCHEDULE, "chains": 1, "seed": sample.seed, "polish": False}
-        asked.append((sample.problem, as_selection(each.sizes, how)))
-        places.append((each, index))
-        folders.append(None if journal is None else Path(journal) / f"loo-N{each.N}" / f"{index:04d}")
+    for each in found:
+        for index, sample in enumerate(each.problems):
+            how = {"cv": "loo", "schedule": SCHEDULE, "chains": 1, "seed": sample.seed, "polish": False}
+            asked.append((sample.problem, as_selection(each.sizes, how)))
+            places.append((each, index))
+            folders.append(None if journal is None else Path(journal) / f"loo-N{each.N}" / f"{index:04d}")
     for number, scores in score_many(asked, engine=engine, n_jobs=n_jobs, journals=folders):
         each, index = places[number]
         each.take(index, scores)
-        begun()
     return [each.walks() for each in found]
 
 
