@@ -132,6 +132,7 @@ class WalkResult:
     the chain ended, and the lowest energy it met. `final_energy` is the running energy at the end. `reached` has shape
     (chains, 2): how many of a chain's random starts descended to the lowest energy it found, and how many there were.
     `record` (chains, steps, k) and `record_energy` (chains, steps): supports and running energies at the end of steps.
+    `nanoseconds`: what descents and kicks took on one core, counted in work.
     """
 
     energy: Floats
@@ -143,6 +144,7 @@ class WalkResult:
     reached: NDArray[np.int64] | None = None
     record: NDArray[np.int32] | None = None
     record_energy: Floats | None = None
+    nanoseconds: float = 0.0
 
 
 def undefined(gram: Gram, plan: WalkPlan) -> str | None:

@@ -78,12 +78,12 @@ def portfolio(
     start = np.sort(path[-1])
     if k >= gram.n_columns:
         return Searched(start[None, :], np.array([gram.energy(start)]), (1, 1), gram.yy)
-    flips, walked = schedule.flips(gram.n_columns), 0
+    flips, walked, spent = schedule.flips(gram.n_columns), 0, 0.0
     supports: list[NDArray[np.int64]] = []
     energies: list[Floats] = []
 
     def go(wave: Wave) -> Searched:
-        nonlocal walked
+        nonlocal walked, spent
         keys = chain_keys(seed, k, None, walked + np.arange(wave.chains))
         betas = NO_FLIPS
         if wave.anneal:
@@ -93,6 +93,7 @@ def portfolio(
             own, low = settle(gram, result)
             supports.append(own)
             energies.append(low)
+            spent += result.nanoseconds
         walked += wave.chains
         every = np.concatenate(energies)
         agree = int(np.count_nonzero(reaches(every[-wave.chains :], float(every.min()), gram.yy)))
@@ -111,6 +112,8 @@ def portfolio(
     # Chains that agree are evidence; for more than a few columns, only longer ones.
     if effort.seconds == 0.0 or first.chains < effort.chains or (k <= _FEW and found.agree[0] == found.agree[1]):
         return found
+    # What kicks of this table take is known now: where columns are nearly dependent, more than the model says.
+    kick_ns = max(kick_ns, spent / (first.chains * (first.kicks + 1)))
     second = second_wave(effort, kick_ns, gram.n_columns)
     found = go(second)
     if found.agree[0] == found.agree[1]:
@@ -119,7 +122,7 @@ def portfolio(
     # Annealing wins where many columns matter about equally.
     if method == "auto" and gram.dense and effort.anneals:
         anneal_ns = 0.5 * float(flips.sum()) * flip_nanoseconds(gram, k)
-    spent = effort.chains * kick_ns * (effort.kicks + second.kicks)
+    spent = max(spent, effort.chains * kick_ns * (effort.kicks + second.kicks))
     for wave in last_waves(effort, kick_ns, spent, anneal_ns, hard=found.agree[0] < 2):
         found = go(wave)
         if time.perf_counter() - began > 0.8 * effort.seconds if effort.clock else wave.chains == found.agree[0] > 1:

@@ -163,14 +163,15 @@ class NumbaEngine:
         if plan.descent is None:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
-        reached = np.zeros((plan.chains, 2), np.int64)
-        return replace(self._descend_pair(memory, plan, starts, walked, reached, n_jobs, tick), reached=reached)
+        reached, work = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains)
+        self._descend_pair(memory, plan, starts, walked, reached, work, n_jobs, tick)
+        return replace(walked, reached=reached, nanoseconds=float(work.sum()))
 
     def _descend_pair(
         self, memory: _Memory, plan: WalkPlan, starts: NDArray[np.int64] | None, walked: WalkResult,
-        reached: NDArray[np.int64], n_jobs: int, tick: Tick | None,
-    ) -> WalkResult:  # fmt: skip
-        """Chain by chain into `walked` and `reached`."""
+        reached: NDArray[np.int64], nanoseconds: Floats, n_jobs: int, tick: Tick | None,
+    ) -> None:  # fmt: skip
+        """Chain by chain into `walked`, `reached` and `nanoseconds`."""
         from pairflip.engines.numba.search import walk_rounds
 
         descent = plan.descent
@@ -193,11 +194,10 @@ class NumbaEngine:
                 found = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
                 walked.support[c] = walked.best_support[c] = found.support
                 walked.final_energy[c] = found.energy
-                reached[c] = found.reached, found.tried
+                reached[c], nanoseconds[c] = (found.reached, found.tried), found.nanoseconds
             memory.idle.append(searcher)
 
         _in_threads(work, plan.chains, n_jobs, stop)
-        return walked
 
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan

@@ -21,6 +21,7 @@ ROWS_BYTES = 32 * 2**20
 """Memory for rows of G where G itself does not fit; in any case there is room for those of a support."""
 _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 _COMPARED = 4  # of the minima of a chain, by QR, where rounding may have changed their order
+_ROW_NS = 0.35  # for one number of one row of a table, fitted once
 _UNSURE = 1e-8  # of y'y: minima this close to the lowest are compared by QR
 
 
@@ -49,12 +50,16 @@ class GramRows:
 
 
 class Chain(NamedTuple):
-    """What a chain found: its lowest support, sorted, and its energy; how many of `tried` random starts reached it."""
+    """What a chain found: its lowest support, sorted, and its energy; how many of `tried` random starts reached it.
+
+    `nanoseconds` is what it took on one core, counted in rows of tables, so that it is the same everywhere.
+    """
 
     support: Support
     energy: float
     reached: int
     tried: int
+    nanoseconds: float
 
 
 class Searcher:
@@ -117,6 +122,7 @@ class Searcher:
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""
         rounds, at = self._rounds(k, key, descent, start), 0
+        self._table.values[STATE, 1] = 0.0
         for first in range(0, descent.kicks + 1, self._chunk):
             last = min(first + self._chunk, descent.kicks + 1)
             at = self._walk_rounds(self._G, self._form, self._table, at, k, rounds, first, last)
@@ -135,7 +141,8 @@ class Searcher:
             exact = [self.gram.energy(each) for each in few]
             support, energy = few[int(np.argmin(exact))], min(exact)
         reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.gram.yy)
-        return Chain(support, energy, int(reached), fresh)
+        work = float(self._table.values[STATE, 1]) * self._allowed.size
+        return Chain(support, energy, int(reached), fresh, _ROW_NS * work + 2e3 * (descent.kicks + 1))
 
     def _rounds(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Rounds:
         least, most = descent.columns(k)

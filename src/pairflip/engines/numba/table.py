@@ -27,8 +27,8 @@ NOWHERE = -1
 THIN = 1e-9
 """A column of which less than this is independent of the support (of its squared norm) does not enter."""
 S, GAIN, STEP, STATE = 0, 1, 2, 3
-"""Rows of `Table.values`: Schur complements, gains, the row of W that enters; and, in its first place, the rounding that
-was added since the table was computed anew, in units of the machine precision."""
+"""Rows of `Table.values`: Schur complements, gains, the row of W that enters; and two numbers, the rounding that was
+added since the table was computed anew, in units of the machine precision, and the rows that were worked on so far."""
 CLOSED, HELD, SUPPORT = 0, 1, 2
 """Rows of `Table.columns`: how many reasons keep a column out (it is in the support, or may not stand beside one that
 is, or lacks one that it needs); how many columns of the support need it; the support itself in the first k places."""
@@ -143,6 +143,7 @@ def add(form, table, k, j, row):
         Q[top, l] = -f[q + l] * s_inverse
     Q[top, k], W[j], s[j], support[k] = s_inverse, 1.0, 0.0, j
     table.values[STATE, 0] += s_inverse
+    table.values[STATE, 1] += 2.0 * top
     close(form, table, j, 1)
 
 
@@ -168,6 +169,7 @@ def remove(form, table, k, i):
         Q_i[l] = Q_last[l]
     support[i] = support[last]
     table.values[STATE, 0] += p
+    table.values[STATE, 1] += q + k
     close(form, table, column, -1)
 
 
@@ -176,6 +178,7 @@ def gains(form, table, k, i):
     """Of every column the gain |R'|^2 / s' that it brings in place of slot i (i = k: in addition), or -1."""
     A, Q, s, gain, q, here = table.A, table.Q, table.values[S], table.values[GAIN], len(form.B), i < k
     W, p_inverse = A[q + i] if here else A[0], 1.0 / Q[q + i, i] if here else 0.0
+    table.values[STATE, 1] += 2.0 + q
     for l in range(W.size):
         gain[l] = 0.0
     for t in range(q):
@@ -241,6 +244,7 @@ def cheapest_removal(form, table, k):
 def best_flip(form, table, k, least, allowed):
     """(slot, column) of the exchange that lowers the energy most, by more than half of `least`; or (-1, -1)."""
     gain, slot, column = table.values[GAIN], -1, -1
+    table.values[STATE, 1] += k
     for i in range(k):
         own = table.columns[SUPPORT, i]
         cost = cost_of(form, table, i)

@@ -117,7 +117,7 @@ def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -
         drawn = _drawn(settings) if "fig3" in wanted else []
         problem = supernova.read_problem(settings.data) if wanted & set(TABLES) and settings.data is not None else None
         say(f"scale {settings.scale.name}: {cost(settings, problem)}")
-        how = settings.scale, settings.seed, settings.engine, settings.n_jobs
+        how = settings.scale, settings.seed, settings.n_jobs
         section = ahead.call(section3.collect, *how) if "section3" in wanted else None
         for problems, sizes in drawn:
             ahead.solve_theory(problems, sizes, sizes_of(SHOWN, problems[0].drawn.x0.size) if "fig1" in wanted else [])
