@@ -11,7 +11,7 @@ from pairflip.engines.cuda import device as real_device
 from pairflip.engines.cuda.host_work import HostWork
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.together import Forms, ManyWalks
-from pairflip.losses.one_row_out import OneRowOut
+from pairflip.moments import OneRowOut
 from pairflip.philox import chain_keys
 from test_engine_cuda import SMALL, compare, real_walks, same
 

@@ -8,7 +8,7 @@ import pytest
 
 from pairflip.engines import numba as numba_engine
 from pairflip.engines.numba.wiring import judge_of, kernel_of
-from pairflip.losses import weighing
+from pairflip.losses import held_out_kernel
 from pairflip.paper.reproduce import compiling, fig1, own, typical
 from pairflip.paper.reproduce.ahead import Ahead
 from pairflip.paper.reproduce.levels import points_of
@@ -114,7 +114,7 @@ def test_what_is_compiled_is_what_walks_on_nearly_dependent_columns_and_weighs()
     compiling.compile_weighing()
     assert kernel_of("energy").signatures
     assert judge_of("energy").signatures
-    assert weighing._weigh.signatures
+    assert held_out_kernel.solve_pairs.signatures
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from pairflip.engines.first_support import first_order
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.limits import NOWHERE, Rules, no_rules
-from pairflip.losses.several import SeveralForm
+from pairflip.moments import Form
 from pairflip.philox import chain_keys
 from pairflip.search.forward import forward_energies
 from pairflip.testing import Case
@@ -43,7 +43,7 @@ def rules_of(kind: str, n: int) -> Rules:
 def form_of(
     seed: int, m: int, n: int, q: int, *, correlation: float = 0.0, ridge: float = 0.0, rules: str = "none",
     copies: bool = False,
-) -> SeveralForm:  # fmt: skip
+) -> Form:  # fmt: skip
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, n))
     for j in range(1, n):
@@ -51,10 +51,9 @@ def form_of(
     if copies:
         X[:, 1], X[:, n - 1] = -2.0 * X[:, 0], X[:, 2] + X[:, 3]
     Y = X[:, rng.choice(n, 3, replace=False)] @ rng.normal(size=(3, q)) + 0.7 * rng.normal(size=(m, q))
-    form: Any = SubsetProblem(X, Y, ridge=ridge).gram
-    if q == 1:  # one target under rules has the same form
-        return SeveralForm(form, form.target[:, None], np.ones(1), rules_of(rules, n))
-    return SeveralForm(form.form, form.targets * form.target_scale, form.target_scale, rules_of(rules, n))
+    form = SubsetProblem(X, Y, ridge=ridge).gram
+    form.rules = rules_of(rules, n)
+    return form
 
 
 @pytest.mark.parametrize("rules", RULES)

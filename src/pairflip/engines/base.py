@@ -145,6 +145,11 @@ class WalkResult:
     record_energy: Floats | None = None
 
 
+def kind_of(gram: Gram) -> str:
+    """Which kernels search a problem: "several" for several targets or under rules, else named by the objective."""
+    return gram.objective if gram.objective != "energy" or gram.plain else "several"
+
+
 def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
     if gram.objective == "deviance" and plan.betas.size:
@@ -160,7 +165,7 @@ def flip_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
     if gram.objective == "loo":
         return 60.0 + int(gram.target.size) * (2.0 + k / 5.0)
-    if gram.objective == "several":
+    if kind_of(gram) == "several":
         return 40.0 + 4.0 * k + k * k / 5.0
     if gram.objective == "signed":
         return 150.0 + 20.0 * k + float(k) ** 3

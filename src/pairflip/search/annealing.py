@@ -120,6 +120,7 @@ def anneal(
     spend = as_effort(effort)
     if not problem.loss.quadratic:
         method = as_descent(problem, method, schedule, chains, objective)
+    if not problem.gram.plain:
         engine = check_engine(problem, engine)
     if method is None:
         plain = schedule == "auto" and chains is None and objective == "energy"
@@ -151,8 +152,7 @@ def anneal(
     first = first_best(energies, gram.yy)
     found = supports[first]
     notes = ([] if failed is None else [failed]) + ([] if problem.gram.dense else [BY_COLUMNS])
-    quadratic = problem.loss.quadratic
-    if polish and not quadratic:
+    if polish and not problem.gram.plain:
         found = refine(gram, found)
     elif polish and objective == "energy":
         from pairflip.search.double_flip import improve
@@ -162,7 +162,7 @@ def anneal(
             found = improved[0]
             notes.append("double flips found a better support than any chain")
     proof, chosen = None, problem.columns_of(gram.candidates[found])
-    if prove and polish and quadratic and objective == "energy":
+    if prove and polish and problem.loss.quadratic and objective == "energy":
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
     notes += [remark] if (remark := problem.loss.remark(problem, best.support)) else []
@@ -231,8 +231,7 @@ def _search(
         failed = getattr(gram, "multiplier_failed", None)
         notes += [] if failed is None else [failure_note(failed)]
         agree, of = found.agree
-        quadratic = problem.loss.quadratic  # what follows is for squared error of one target
-        if polish and quadratic and not note and agree < of:
+        if polish and gram.plain and not note and agree < of:
             from pairflip.search.double_flip import improve
 
             improved = improve(gram, found.supports, found.energies)
@@ -242,7 +241,7 @@ def _search(
         if polish and problem.loss.squared and not note:
             best = refine(gram, best)
         proof, chosen = None, problem.columns_of(gram.candidates[best])
-        if certain and quadratic and not note:
+        if certain and problem.loss.quadratic and not note:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
         remark = problem.loss.remark(problem, fit.support)

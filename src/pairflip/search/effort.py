@@ -12,10 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairflip.engines.base import Descent
+from pairflip.engines.base import Descent, kind_of
 from pairflip.gram import Gram
 from pairflip.losses.grouped import GroupedForm
-from pairflip.losses.ruled import RuledForm
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -147,9 +146,9 @@ def kick_nanoseconds(gram: Gram, k: int, shaky: float) -> float:
         columns = gram.b.size
         inside = k * columns / gram.n_columns
         return 3e5 + 4.0 * columns * inside * (6.0 + 2.0 * inside)
-    if gram.objective == "several":  # some four tables computed anew, and an energy by QR; or six by the columns
+    if kind_of(gram) == "several":  # some four tables computed anew, and an energy by QR; or six by the columns
         entries = gram.n_columns * min(gram.n_rows, 2 * gram.n_columns) * k
-        if isinstance(gram, RuledForm):  # kicks without leaving the kernel; products that are tried with their factors
+        if gram.rules.any:  # kicks without leaving the kernel; products that are tried with their factors
             products = 2.0 * float(np.count_nonzero(np.diff(gram.rules.need_start))) * (k + 3) ** 3
             return 1.5e4 + gram.n_columns * k * (48.0 + 4.8 * k) + products + 12.0 * shaky * entries
         shakily = shaky * 6.0 * (5e5 + entries)

@@ -20,7 +20,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.searches import ManyDescents, ManyFound, ManyPairs, ManyPaths
 from pairflip.engines.together import Forms
 from pairflip.gram import Gram
-from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
+from pairflip.moments import OneRowOut, leaves_one_out
 from pairflip.search.certain import best_support
 from pairflip.selection.launches import Batch, Numbers, run_seconds, tasks_of
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines import Engine, RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
-from pairflip.engines.base import Descent
+from pairflip.engines.base import Descent, kind_of
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -147,8 +147,8 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = affordable(effort.descent(k, from_path=first), gram, k)
-                own = gram.objective in ("several", "grouped", "signed") and task.fold != ALL_ROWS
-                if work.problem.limits.ruled and gram.objective == "several" and task.fold != ALL_ROWS:
+                own = kind_of(gram) in ("several", "grouped", "signed") and task.fold != ALL_ROWS
+                if gram.objective == "energy" and gram.rules.any and task.fold != ALL_ROWS:
                     most = max(2 * k, int(_RULED_NS / kick_nanoseconds(gram, k, 0.0)))
                     descent = replace(descent, kicks=min(descent.kicks, most))
                 elif gram.objective == "deviance" or own:

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import WalkPlan, flip_nanoseconds
+from pairflip.engines.base import WalkPlan, flip_nanoseconds, kind_of
 from pairflip.engines.together import ManyWalks, root
 from pairflip.gram import Gram, HeldOutGram
 
@@ -99,8 +99,8 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
         Bytes of device memory that can be had.
     """
     n = gram.n_columns
-    if gram.objective != "energy":
-        return f"the GPU engine walks on the energy, not on objective={gram.objective!r}."
+    if not gram.plain:
+        return f"the GPU engine walks on the energy of one target without rules, not on {kind_of(gram)!r}."
     if k > LARGEST:
         return f"k is {k}, and the GPU engine holds supports of up to {LARGEST} columns."
     if n > MOST_COLUMNS:

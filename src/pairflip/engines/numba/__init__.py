@@ -25,6 +25,7 @@ from pairflip.engines.base import (
     WalkPlan,
     WalkResult,
     flip_nanoseconds,
+    kind_of,
     undefined,
 )
 from pairflip.engines.blas import one_blas_thread
@@ -75,14 +76,14 @@ class NumbaEngine:
         chain = new_memory(gram, k)
         chain.order[:] = order
         delta = np.empty((k, gram.n_columns - k))
-        survey_of(gram.objective)(system_of(gram), chain, *for_judging(gram, k), self.way == "table", delta)
+        survey_of(kind_of(gram))(system_of(gram), chain, *for_judging(gram, k), self.way == "table", delta)
         return delta
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "several", "grouped", "signed"):
+            if kind_of(gram) in ("deviance", "several", "grouped", "signed"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
@@ -92,7 +93,7 @@ class NumbaEngine:
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
-        if gram.objective == "several":
+        if kind_of(gram) == "several":
             from pairflip.engines.numba.several_search import first_kernel, several_path
 
             announce_compilation(first_kernel(gram))
@@ -137,7 +138,7 @@ class NumbaEngine:
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
-        if gram.objective == "several" and plan.betas.size:
+        if kind_of(gram) == "several" and plan.betas.size:
             return self._anneal_several(gram, plan, n_jobs, tick)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
@@ -223,7 +224,7 @@ class NumbaEngine:
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
-        announce_compilation(kernel_of(gram.objective))
+        announce_compilation(kernel_of(kind_of(gram)))
         shape = plan.chains, plan.betas.size
         result = WalkResult(
             energy=np.zeros(shape),
@@ -271,7 +272,7 @@ class NumbaEngine:
         from pairflip.engines.numba.clock import RANK_TOO_SMALL, TO_BE_JUDGED, new_clock
         from pairflip.engines.numba.delicate import Memory
 
-        advance, judge, k = kernel_of(gram.objective), judge_of(gram.objective), output.support.shape[1]
+        advance, judge, k = kernel_of(kind_of(gram)), judge_of(kind_of(gram)), output.support.shape[1]
         chain, clocks, judging = new_memory(gram, k), new_clock(first, last), None
         now = clocks["chain"]
         while now[0] < last and not stop:

@@ -38,7 +38,6 @@ from pairflip.engines.numba.several import (
 )
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
-from pairflip.losses.several import SeveralForm
 from pairflip.seating import seated
 
 _ROUNDS = 16  # of kicks in one call, so that Ctrl-C is heard
@@ -54,11 +53,11 @@ class SeveralSearcher(RoundSearcher):
 
     own_round = 0x73657665
 
-    def __init__(self, form: SeveralForm, largest: int, tick: Tick) -> None:
-        n, q = form.B.shape
+    def __init__(self, form: Gram, largest: int, tick: Tick) -> None:
+        q, n = form.B.shape
         self._form, self._n, self._tick = form, n, tick
         self._ruled = form.rules.any
-        self._several = Several(form.matrix, form.B, form.yy, form.rules, self._ruled)
+        self._several = Several(form.matrix, np.ascontiguousarray(form.B.T), form.yy, form.rules, self._ruled)
         self._place = new_spot(largest, n, q)
         self._wider = new_wider(largest, q)
         self._columns: tuple[Floats, Floats] | None = None
@@ -193,7 +192,7 @@ class SeveralSearcher(RoundSearcher):
         """
         if not self._ruled:
             return None
-        order = np.argsort(-np.einsum("nq,nq->n", self._form.B, self._form.B), kind="stable")
+        order = np.argsort(-np.einsum("qn,qn->n", self._form.B, self._form.B), kind="stable")
         order = np.concatenate([first, order[~np.isin(order, first)]])
         for turn in range(_PACKED):
             found = seated(self._form.rules, k, np.roll(order, -turn * self._n // _PACKED))
@@ -290,7 +289,7 @@ class SeveralSearcher(RoundSearcher):
 
 def first_kernel(form: Gram) -> Any:
     """What is compiled first."""
-    return go if isinstance(form, SeveralForm) and form.rules.any else walk_down
+    return go if form.rules.any else walk_down
 
 
 def walk_several(form: Gram, plan: WalkPlan, tick: Tick, in_threads: InThreads) -> WalkResult:
@@ -298,7 +297,7 @@ def walk_several(form: Gram, plan: WalkPlan, tick: Tick, in_threads: InThreads) 
 
     Parameters
     ----------
-    form : SeveralForm
+    form : Gram
         What is searched.
     plan : WalkPlan
         Its chains.
@@ -307,10 +306,8 @@ def walk_several(form: Gram, plan: WalkPlan, tick: Tick, in_threads: InThreads) 
     in_threads : callable
         Calls a function with (first, last) for parts of all chains.
     """
-    assert isinstance(form, SeveralForm)
-    several = form
     form.matrix  # noqa: B018 - formed before there are threads
-    return walk_chains(form, plan, lambda: SeveralSearcher(several, plan.k, tick), in_threads)
+    return walk_chains(form, plan, lambda: SeveralSearcher(form, plan.k, tick), in_threads)
 
 
 def several_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> Steps:
@@ -318,13 +315,11 @@ def several_path(form: Gram, largest: int, passes: int, tick: Tick | None) -> St
 
     Parameters
     ----------
-    form : SeveralForm
+    form : Gram
         What is searched.
     largest, passes : int
         As in `Engine.path`.
     tick : callable or None
         Hears of descents as they are done.
     """
-    assert isinstance(form, SeveralForm)
-    several = form
-    return path_of(form, largest, passes, lambda size: SeveralSearcher(several, size, hear(tick)))
+    return path_of(form, largest, passes, lambda size: SeveralSearcher(form, size, hear(tick)))

@@ -41,10 +41,12 @@ def compile_weighing() -> None:
     """Weigh a support without a row."""
     import numpy as np
 
-    from pairflip.losses.held_out import without_one_row
+    from pairflip.losses.held_out import HeldOutErrors
     from pairflip.paper.reproduce.walks import draw
+    from pairflip.selection.folds import as_folds
 
-    without_one_row(draw(20, 0, 0).problem, np.array([[0, 1]]), np.array([0]))
+    problem = draw(20, 0, 0).problem
+    HeldOutErrors(problem, as_folds("loo", problem)).energies(np.array([0]), np.array([[0, 1]]))
 
 
 def compile_walking() -> None:
