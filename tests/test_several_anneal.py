@@ -146,7 +146,7 @@ def table(seed: int = 0) -> tuple[Any, Any]:
 def test_annealing_is_what_a_schedule_a_number_of_chains_or_the_method_asks_for() -> None:
     problem = SubsetProblem(*table())
     lowest = min(problem.energy(list(support)) for support in combinations(range(15), 3))
-    assert anneal(problem, 3).method == "descend"
+    assert anneal(problem, 3).method == "auto"
     for options in ({"method": "anneal"}, {"chains": 4}, {"schedule": "paper", "chains": 4}):
         trace = anneal(problem, 3, **options)
         assert trace.method == "anneal"
@@ -178,4 +178,4 @@ def test_folds_are_annealed_where_that_is_asked_for() -> None:
     one = AnnealedSubset(3, schedule=Schedule.auto(), chains=3, random_state=0).fit(X, Y)
     assert one.support_.tolist() == [2, 5, 11]
     plain = select_size(SubsetProblem(X, Y), sizes=[2, 3], cv=4, method="auto")
-    assert plain.settings["method"] == "descend"
+    assert plain.settings["method"] == "auto"

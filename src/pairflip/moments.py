@@ -141,7 +141,7 @@ class Form:
 
     def on_rows(self, rows: Ints) -> Floats:
         """All columns on some rows (h, N)."""
-        return np.asarray(self.columns[:, rows].T)
+        return np.asarray(np.take(self.columns, rows, axis=1).T)
 
     def products(self, vectors: Floats) -> Floats:
         """Inner products (p, N) of all columns with `vectors` (p, M)."""
@@ -240,6 +240,9 @@ class TrainingForm(Form):
             else:
                 self._sweep = root.T @ F.T
         U, V = self._sweep @ Z, self._sweep @ T
+        self._moments: Floats | None = None
+        if base.dense and rows.size > base.n_columns:  # gathering so many rows twice would take longer
+            self._moments = Z.T @ Z + U.T @ U
         left = base.diagonal - np.einsum("hj,hj->j", Z, Z) - np.einsum("fj,fj->j", U, U)
         yy = np.maximum(base.squares - np.einsum("hq,hq->q", T, T) - np.einsum("fq,fq->q", V, V), 0.0)
         of_targets = yy / np.where(base.squares > 0, base.squares, 1.0)
@@ -278,8 +281,12 @@ class TrainingForm(Form):
     @cached_property
     def matrix(self) -> Floats:
         """G (N, N) by subtraction from the matrix of all rows."""
-        n, left, single = self.n_columns, self._left_out(), self.rows.size == 1
-        gram: Floats = np.empty((n, n)) if single else left.T @ left
+        n, single = self.n_columns, self.rows.size == 1
+        left = self._left_out() if self._moments is None else np.empty((0, n))
+        if self._moments is None:
+            gram: Floats = np.empty((n, n)) if single else left.T @ left
+        else:
+            gram = self._moments * (self.unit[:, None] * self.unit)
         step = max(1, _BLOCK_BYTES // (8 * n))
         scaled, dropped = np.empty((step, n)), np.empty((step, n))
         for first in range(0, n, step):  # in blocks, so that no second matrix is needed

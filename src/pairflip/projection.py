@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks, largest_values
+from pairflip.blocks import column_blocks, largest_values, row_slices
 from pairflip.least_squares import Floats, orthonormal_basis
 
 CONSTANT = 1e-12
@@ -124,21 +124,31 @@ def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:
     means : (n,) or None
         What to subtract, in the units of the table; None for the weighted means.
     """
-    powers = powers_of_two(X)
-    columns = np.array(X.T, dtype=np.float64, order="C")
-    columns /= powers[:, None]
-    small: Floats = columns @ weight / float(weight.sum()) if means is None else means / powers
-    raw = np.einsum("jm,jm,m->j", columns, columns, weight)
-    columns -= small[:, None]
-    columns *= np.sqrt(weight)
+    powers, root = powers_of_two(X), np.sqrt(weight)[:, None]
+    columns = np.empty(X.shape[::-1])
+    sums, raw = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for part in row_slices(X):  # a part of the rows stays in the cache, and is turned there
+        values = X[part] / powers
+        sums += weight[part] @ values
+        raw += weight[part] @ (values * values)
+        columns[:, part] = values.T
+    small: Floats = sums / float(weight.sum()) if means is None else means / powers
+    for part in row_slices(X):
+        columns[:, part] -= small[:, None]
+        columns[:, part] *= root[part].T
     return Centred(columns, powers, small, raw)
 
 
 def take_out(columns: Floats, basis: Floats) -> None:
     """Project the orthonormal `basis` (M, f) out of `columns` (n, M), in place and in blocks."""
-    for part in column_blocks(columns.shape[1], columns.shape[0]):
-        for _ in range(2):  # a second projection removes what rounding left of the first
-            columns[part] -= (columns[part] @ basis) @ basis.T
+    for _ in range(2 if basis.shape[1] else 0):  # a second projection removes what rounding left of the first
+        shares = columns @ basis
+        if columns.shape[0] > columns.shape[1]:
+            for part in column_blocks(*columns.shape[::-1]):
+                columns[part] -= shares[part] @ basis.T
+        else:
+            for part in row_slices(columns.T):
+                columns[:, part] -= shares @ basis[part].T
 
 
 def penalties(ridge: float, powers: Floats, norm2: Floats) -> Floats:

@@ -49,7 +49,8 @@ class SignedForm(Form):
     def __init__(self, form: Form, signs: NDArray[np.int8], rules: Rules) -> None:
         self.form, self.signs, self.rules = form, signs, rules
         self.candidates, self.penalty, self.diagonal = form.candidates, form.penalty, form.diagonal
-        self.B, self.targets, self.yy, self.dense = form.B, form.targets, form.yy, form.dense
+        self.B, self.targets, self.target_scale = form.B, form.targets, form.target_scale
+        self.yy, self.dense = form.yy, form.dense
 
     @property
     def columns(self) -> Floats:  # type: ignore[override]

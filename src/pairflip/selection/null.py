@@ -50,7 +50,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
     present = np.flatnonzero(problem.sample_weight > 0)
     (key,) = address_keys(seed, 0, _SHUFFLES, [number])
     form, root = problem.gram.working, np.sqrt(problem.sample_weight[present])
-    left = form.targets[present] * problem.gram.working.target_scale / root[:, None]
+    left = form.targets[present] * form.target_scale / root[:, None]
     y = problem.targets.copy()
     y[present] += left[start_order(key, present.size)] - left  # several targets stay together
     other = SubsetProblem(
