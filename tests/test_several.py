@@ -11,6 +11,7 @@ import pytest
 from pairflip import SubsetProblem, anneal, select_size
 from pairflip.engines.base import RankTooSmall
 from pairflip.least_squares import SINGULAR
+from pairflip.present.proof import proof_sentence
 
 
 def literal(X: Any, Y: Any, w: Any, forced: Any, ridge: float, scaled: bool, support: Any) -> float:
@@ -221,6 +222,7 @@ def test_several_targets_rules_and_a_relative_ridge_together(more: dict[str, Any
     trace = anneal(problem, 3, effort="quick")
     assert trace.best_energy == pytest.approx(min(every[S] for S in allowed), rel=1e-9)
     assert trace.proof is not None
+    assert "of these 7 that keep the limits fit better" in proof_sentence(trace.proof)
     curve = select_size(problem, [1, 2, 3], cv=4, effort="quick", progress=False)
     assert all(problem.gram.rules.allow(problem.gram.positions(S)) for own in curve.fold_supports for S in own)
 

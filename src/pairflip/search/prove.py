@@ -26,7 +26,7 @@ from pairflip.search.branch_and_bound import branch_seconds, branch_supports, ca
 from pairflip.search.certain import best_support, enumeration_cost
 from pairflip.search.exhaustive import Lowest, Question, all_seconds, enumerate_supports, whole_bound
 from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
-from pairflip.search.proof import Proof
+from pairflip.search.proof import LIMITED, Proof
 from pairflip.search.ridge_bound import can_bound
 from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
 from pairflip.search.several_proof import first_of_flips
@@ -320,7 +320,7 @@ def as_proof(
     if not found.complete and method != "none" and not note:
         note = "not enough time"
     if problem.limits.ruled and found.complete:
-        only = f"this is about sets that keep the limits ({', '.join(problem.limits.asked)}); others were not looked at"
+        only = f"{LIMITED} ({', '.join(problem.limits.asked)}); others were not looked at"
         note = f"{only}; {note}" if note else only
     return Proof(
         k=k,
