@@ -123,7 +123,7 @@ def test_what_the_device_cannot_hold_is_refused_with_a_reason():
     assert "GiB free" in refusal(gram, 5, 100, 1000)
     assert "2147483648 flips" in refusal(gram, 5, 2**31, 10**9)
     data = datasets.make_planted(N=20, seed=0)
-    assert "not on objective='loo'" in refusal(SubsetProblem(data.X, data.y).loo_gram, 5, 100, 10**9)
+    assert "not on 'loo'" in refusal(SubsetProblem(data.X, data.y).loo_gram, 5, 100, 10**9)
 
 
 def test_a_batch_is_worth_the_device_when_it_is_long_and_wide():
