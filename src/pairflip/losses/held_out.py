@@ -83,6 +83,7 @@ class HeldOutErrors:
         K, V = np.eye(f) - moments[:, :f, :f], moments[:, :f, f:]
         whole = np.linalg.eigvalsh(K).min(axis=1, initial=1.0) >= TRUSTED
         self._K = np.linalg.inv(np.where(whole[:, None, None], K, np.eye(f)))
+        self._R = np.ascontiguousarray(np.linalg.cholesky(self._K).transpose(0, 2, 1))
         squares = base.squares - np.diagonal(moments, axis1=1, axis2=2)[:, f:]
         self._squares = np.ascontiguousarray(squares - np.einsum("naq,nab,nbq->nq", V, self._K, V))
         self._trusted: NDArray[np.bool_] = whole & np.all(self._squares >= TRUSTED * base.squares, axis=1)
@@ -203,7 +204,7 @@ class HeldOutErrors:
         at = (np.cumsum(size) - size).astype(np.int64)
         x, g, energy = np.zeros((pairs, q, k)), np.zeros((pairs, q, f)), np.full(pairs, -1.0)
         residual = np.zeros((q, int(size.sum())))
-        left = Left(self._rows, self._start, self._K, 1.0 / self._relative**2, self._squares)
+        left = Left(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
         common = np.ascontiguousarray(base.targets.T), np.ascontiguousarray(problem.forced_basis.T)
         trusted = np.flatnonzero(self._trusted[fold])
         for part in self._parts(trusted, supports):

@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 
 
 class Left(NamedTuple):
-    """Rows left out: those of fold f are `rows[start[f]:start[f + 1]]`; K^{-1} (F, f, f), weights (F, q) of targets.
+    """Rows left out: those of fold f are `rows[start[f]:start[f + 1]]`; K^{-1} = R'R (F, f, f), weights (F, q).
 
     `weight` are what squares of residuals are multiplied by; `yy` (F, q) what the training rows have of each target.
     """
@@ -51,6 +51,7 @@ class Left(NamedTuple):
     rows: Any
     start: Any
     K: Any
+    R: Any
     weight: Any
     yy: Any
 
@@ -67,8 +68,7 @@ def solve_pairs(
     most = 1
     for f in range(left.start.size - 1):
         most = max(most, left.start[f + 1] - left.start[f])
-    ZH, YH, FH = np.empty((k, most)), np.empty((q, most)), np.empty((nf, most))
-    FZ, KZ, FY = np.empty((nf, k)), np.empty((nf, k)), np.empty((nf, q))
+    ZH, YH, FH = np.empty((k, most + nf)), np.empty((q, most + nf)), np.empty((nf, most))
     U, D, c, v, rest = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(max(k, nf)), np.empty(M)
     Z, G, B, rows, G_S = data.Z, data.G, data.B, left.rows, np.empty((k, k))
     now = -1
@@ -80,12 +80,9 @@ def solve_pairs(
             now = f
             for a in range(nf):
                 for m in range(h):
-                    FH[a, m] = data.F[a, left.rows[first + m]]
+                    FH[a, m] = data.F[a, rows[first + m]]
             for t in range(q):
-                for m in range(h):
-                    YH[t, m] = data.Y[t, left.rows[first + m]]
-                for a in range(nf):
-                    FY[a, t] = _dot(FH[a], YH[t], h)
+                _take(data.Y[t], rows, first, h, FH, left.R[f], v, YH[t])
         same = p > 0
         for i in range(k):
             same = same and S[i] == supports[p - 1, i]
@@ -94,34 +91,19 @@ def solve_pairs(
             for j in range(i, k):
                 G_S[i, j] = G[column, S[j]]
         for i in range(k):
-            column = S[i]
-            for m in range(h):
-                ZH[i, m] = Z[column, rows[first + m]]
-            for a in range(nf):
-                total = 0.0
-                for m in range(h):
-                    total += FH[a, m] * ZH[i, m]
-                FZ[a, i] = total
-        for a in range(nf):
-            for i in range(k):
-                total = 0.0
-                for b in range(nf):
-                    total += K[a, b] * FZ[b, i]
-                KZ[a, i] = total
+            _take(Z[S[i]], rows, first, h, FH, left.R[f], v, ZH[i])
         regular = True
         for i in range(k):
             for j in range(i, k):
                 U[i, j] = G_S[i, j]
-            for j in range(i, k if h > _FEW else i):
-                U[i, j] -= _dot(ZH[i], ZH[j], h)
-            for m in range(0 if h > _FEW else h):
-                z = ZH[i, m]
+            if h > _FEW:
                 for j in range(i, k):
-                    U[i, j] -= z * ZH[j, m]
-            for a in range(nf):
-                z = FZ[a, i]
-                for j in range(i, k):
-                    U[i, j] -= z * KZ[a, j]
+                    U[i, j] -= _dot(ZH[i], ZH[j], h + nf)
+            else:
+                for m in range(h + nf):
+                    z = ZH[i, m]
+                    for j in range(i, k):
+                        U[i, j] -= z * ZH[j, m]
             D[i] = U[i, i]
             U[i, i] *= 1.0 + data.ridge
             regular = regular and D[i] >= data.trusted
@@ -133,12 +115,7 @@ def solve_pairs(
         E, everything = 0.0, 0.0
         for t in range(q):
             for i in range(k):
-                total = B[t, S[i]]
-                for m in range(h):
-                    total -= YH[t, m] * ZH[i, m]
-                for a in range(nf):
-                    total -= FY[a, t] * KZ[a, i]
-                c[i] = total
+                c[i] = B[t, S[i]] - _dot(YH[t], ZH[i], h + nf)
             explained = _solve(U, k, c, x[p, t])
             E += 0.5 * left.weight[f, t] * (left.yy[f, t] - explained)
             everything += 0.5 * left.weight[f, t] * left.yy[f, t]
@@ -181,6 +158,17 @@ def solve_pairs(
             for a in range(nf):
                 for m in range(h):
                     residual[t, here + m] -= FH[a, m] * g[p, t, a]
+
+
+@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+def _take(column: Any, rows: Any, first: Any, h: Any, FH: Any, R: Any, v: Any, out: Any) -> None:
+    """A column z on the h rows left out, and behind them R F_H' z, so that products take away what these rows do."""
+    for m in range(h):
+        out[m] = column[rows[first + m]]
+    for a in range(FH.shape[0]):
+        v[a] = _dot(FH[a], out, h)
+    for a in range(FH.shape[0]):
+        out[h + a] = _dot(R[a], v, FH.shape[0])
 
 
 @_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
