@@ -128,7 +128,7 @@ def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:
     columns = np.empty(X.shape[::-1])
     sums, raw = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for part in row_slices(X):  # a part of the rows stays in the cache, and is turned there
-        values = X[part] / powers
+        values = np.divide(X[part], powers, order="C")  # the same bits whatever the order of X
         sums += weight[part] @ values
         raw += weight[part] @ (values * values)
         columns[:, part] = values.T
