@@ -161,8 +161,6 @@ def test_sizes_that_cannot_be_had_are_refused() -> None:
         select_size(problem, [1, 5], cv=4)
     with pytest.raises(TypeError, match="expected whole numbers of columns from 1 to 3"):
         select_size(problem, [1.5], cv=4)  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="relative ridge"):
-        select_size(problem, [1], cv=4, ridge="auto")
 
 
 def test_bands_on_a_table_of_spectra(shared_data: Path) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairflip import SubsetProblem, anneal
+from pairflip import SubsetProblem, anneal, select_size
 from pairflip.engines.base import RankTooSmall
 from pairflip.least_squares import SINGULAR
+from pairflip.present.proof import proof_sentence
 
 
 def literal(X: Any, Y: Any, w: Any, forced: Any, ridge: float, scaled: bool, support: Any) -> float:
@@ -89,7 +90,7 @@ def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
             continue
         trace = anneal(problem, k, effort="quick")
         assert trace.best_energy == pytest.approx(min(every.values()), rel=1e-7), seed
-        assert trace.method == "descend"
+        assert trace.method == "auto"
 
 
 def test_coefficients_are_those_of_each_target_alone() -> None:
@@ -184,8 +185,51 @@ def test_bad_targets_are_refused_in_one_sentence(change: Any, says: str) -> None
 def test_what_there_is_not_for_several_targets_is_refused() -> None:
     problem = problem_of(small(2))
     with pytest.raises(ValueError, match="several targets"):
-        anneal(problem, 2, engine="reference")
-    with pytest.raises(ValueError, match="one target"):
-        problem.with_shrinkage(0.1)
+        anneal(problem, 2, engine="cuda")
     with pytest.raises(ValueError, match="memory_budget"):
         SubsetProblem(np.random.default_rng(0).normal(size=(9, 40)), np.eye(9)[:, :2], memory_budget=100)
+
+
+def test_the_reference_engine_finds_the_same() -> None:
+    problem = problem_of(small(3))
+    found = [anneal(problem, 3, effort="quick", engine=engine, prove=False) for engine in ("reference", "numba")]
+    assert [trace.engine for trace in found] == ["reference", "numba"]
+    assert found[0].best_energy == pytest.approx(found[1].best_energy, rel=1e-9)
+
+
+@pytest.mark.parametrize("more", [{"min_distance": 2}, {"groups": list("aabbccdd"), "one_per_group": True}])
+def test_several_targets_rules_and_a_relative_ridge_together(more: dict[str, Any]) -> None:
+    rng = np.random.default_rng(5)
+    X, weights = rng.normal(size=(30, 8)), rng.uniform(0.5, 2.0, 30)
+    Y = X[:, [0, 1]] + X[:, [3]] + 0.3 * rng.normal(size=(30, 2))
+    problem = SubsetProblem(X, Y, sample_weight=weights, always=[7], **more).with_shrinkage(0.2)
+    every = {S: problem.energy(S) for S in combinations(problem.candidates.tolist(), 3)}
+    allowed = [S for S in every if problem.gram.rules.allow(np.array(S))]
+    assert 0 < len(allowed) < len(every)
+    for S in allowed:
+        root = np.sqrt(weights)[:, None]
+        forced = root * np.column_stack([np.ones(30), X[:, 7]])
+        Z, T = ((root * A) - forced @ np.linalg.lstsq(forced, root * A, rcond=None)[0] for A in (X[:, S], Y))
+        T = T / np.sqrt(np.sum(T**2, axis=0) / weights.sum())
+        A = np.vstack([Z, np.diag(np.sqrt(0.2 * np.sum(Z**2, axis=0)))])
+        B = np.vstack([T, np.zeros((3, 2))])
+        left = B - A @ np.linalg.lstsq(A, B, rcond=None)[0]
+        assert every[S] == pytest.approx(0.5 * np.sum(left**2), rel=1e-9)
+    trace = anneal(problem, 3, effort="quick")
+    assert trace.best_energy == pytest.approx(min(every[S] for S in allowed), rel=1e-9)
+    assert trace.proof is not None
+    assert "of these 7 that keep the limits fit better" in proof_sentence(trace.proof)
+    curve = select_size(problem, [1, 2, 3], cv=4, effort="quick", progress=False)
+    assert all(problem.gram.rules.allow(problem.gram.positions(S)) for own in curve.fold_supports for S in own)
+
+
+def test_a_ridge_is_chosen_for_several_targets_and_under_rules() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(25, 6))
+    Y = X[:, [0, 1]] + rng.normal(size=(25, 2))
+    for y, more in ((Y, {}), (Y[:, 0], {"min_distance": 2}), (Y, {"min_distance": 2})):
+        problem = SubsetProblem(X, y, **more)
+        curve = select_size(problem, [1, 2], cv=4, ridge="auto", effort="quick", progress=False)
+        alone = select_size(problem.with_shrinkage(0.1), [1, 2], cv=4, effort="quick", progress=False)
+        assert curve.ridge_surface is not None
+        np.testing.assert_allclose(curve.ridge_surface.errors[1], alone.cv_error, rtol=1e-9)

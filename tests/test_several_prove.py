@@ -12,7 +12,6 @@ import pytest
 from pairflip import SubsetProblem, prove
 from pairflip.engines.base import reaches
 from pairflip.limits import NOWHERE, Rules, no_rules
-from pairflip.losses.several import SeveralForm
 from pairflip.search.branch_and_bound import branch_supports
 from pairflip.search.exhaustive import Question, enumerate_supports
 
@@ -36,10 +35,7 @@ def random_problem(seed: int, rules: bool = False) -> SubsetProblem:
         ridge=float(rng.choice([0.0, 0.0, 0.5])), center="fold" if seed % 8 else None,
     )  # fmt: skip
     if rules:
-        form: Any = problem.gram
-        problem.gram = SeveralForm(
-            form.form, form.targets * form.target_scale, form.target_scale, random_rules(rng, form.n_columns)
-        )
+        problem.gram.rules = random_rules(rng, problem.gram.n_columns)
     return problem
 
 

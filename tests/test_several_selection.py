@@ -127,11 +127,6 @@ def test_threads_and_leaving_single_rows_out() -> None:
     assert "one row is left out" in one._repr_html_()
 
 
-def test_a_ridge_chosen_with_the_size_is_there_for_one_target_only() -> None:
-    with pytest.raises(ValueError, match="3 targets"):
-        select_size(SubsetProblem(*table()), [1], cv=3, ridge="auto")
-
-
 def test_estimators_have_a_row_of_coefficients_for_each_target() -> None:
     pd = pytest.importorskip("pandas")
     X, Y = table()

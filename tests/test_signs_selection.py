@@ -10,9 +10,8 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from pairflip import SizeCurve, SubsetProblem, anneal, half_sample_stability, select_size
-from pairflip.selection.folds import as_folds
+from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.null import shuffled
-from pairflip.selection.stability import fit_without
 
 SIGNS = np.array([1, 1, -1, 0, 1, -1, 1, 0, 1, 1])
 
@@ -63,23 +62,22 @@ def test_held_out_rows_are_predicted_by_fits_of_the_training_rows_alone(cv: Any,
     judge = problem.loss.held_out(problem, folds)
     rng = np.random.default_rng(3)
     supports = np.array([[np.sort(rng.permutation(problem.candidates)[:4]) for _ in range(2)] for _ in folds.rows])
-    for quick in (False, True):
-        residuals, energies = judge.judged(supports, quick=quick)
-        fits = judge.fits(supports[:, 0], quick=quick)
-        idle = 0
-        for f, rows in enumerate(folds.rows):
-            kept = np.setdiff1d(np.arange(40), folds.left_out[f])
-            for c in range(2):
-                x, energy = literal(problem, kept, supports[f, c])
-                told = x[0] + problem.X[rows][:, np.append(problem.always, supports[f, c])] @ x[1:]
-                np.testing.assert_allclose(residuals[c, folds.places[f]], problem.y[rows] - told, rtol=1e-6, atol=1e-7)
-                assert energies[f, c] == pytest.approx(energy, rel=1e-8)
-                idle += int(np.sum(x[-4:] == 0))
-                if c == 0:
-                    own = np.concatenate([[fits.intercepts[f]], fits.always_coefs[f], fits.coefs[f]])
-                    np.testing.assert_allclose(own, x, rtol=1e-5, atol=1e-7)
-                    assert np.all(fits.coefs[f] * SIGNS[supports[f, 0]] >= 0)
-        assert idle > 5  # folds in which columns carry nothing are among them
+    residuals, energies = judge.judged(supports)
+    fits = judge.fits(supports[:, 0])
+    idle = 0
+    for f, rows in enumerate(folds.rows):
+        kept = np.setdiff1d(np.arange(40), folds.left_out[f])
+        for c in range(2):
+            x, energy = literal(problem, kept, supports[f, c])
+            told = x[0] + problem.X[rows][:, np.append(problem.always, supports[f, c])] @ x[1:]
+            np.testing.assert_allclose(residuals[c, folds.places[f]], problem.y[rows] - told, rtol=1e-6, atol=1e-7)
+            assert energies[f, c] == pytest.approx(energy, rel=1e-8)
+            idle += int(np.sum(x[-4:] == 0))
+            if c == 0:
+                own = np.concatenate([[fits.intercepts[f]], fits.always_coefs[f], fits.coefs[f]])
+                np.testing.assert_allclose(own, x, rtol=1e-5, atol=1e-7)
+                assert np.all(fits.coefs[f] * SIGNS[supports[f, 0]] >= 0)
+    assert idle > 5  # folds in which columns carry nothing are among them
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +116,9 @@ def test_all_coefficients_have_their_signs(curve: SizeCurve) -> None:
 def test_half_samples_fit_their_rows_with_signs() -> None:
     problem = SubsetProblem(*table(), positive=SIGNS.tolist())
     left = np.arange(0, 40, 2)
-    coef, energy, yy = fit_without(problem, left, np.array([0, 4, 5, 9]))
+    support, half = np.array([0, 4, 5, 9]), Folds((left,), (left,), "half", True)
+    judge = problem.loss.held_out(problem, half)
+    coef, energy, yy = judge.fits(support[None]).coefs[0], judge.judged(support[None, None])[1][0, 0], judge.yy[0]
     x, literally = literal(problem, np.arange(1, 40, 2), np.array([0, 4, 5, 9]))
     np.testing.assert_allclose(coef, x[1:], rtol=1e-6, atol=1e-9)
     assert energy == pytest.approx(literally)

@@ -11,8 +11,9 @@ from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import AnnealedSubsetCV, SizeCurve, SubsetProblem, half_sample_stability, select_size
 from pairflip.selection import JournalError, further, loop
+from pairflip.selection.folds import Folds
 from pairflip.selection.halves import half_samples
-from pairflip.selection.stability import THRESHOLD, fit_without
+from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import size_to_show
 from test_selection_no_leak import GARBAGE, OPTIONS, spoiled
 from test_selection_no_leak import table as leak_table
@@ -137,7 +138,8 @@ def test_coefficients_are_those_of_the_rows_of_the_half(options):
         whole.X[kept], whole.y[kept], center=whole.center, always=whole.always.tolist(), ridge=whole.ridge,
         sample_weight=whole.sample_weight[kept],
     )  # fmt: skip
-    np.testing.assert_allclose(fit_without(whole, rows, support)[0], alone.fit(support).coef, rtol=1e-10)
+    half = whole.loss.held_out(whole, Folds((rows,), (rows,), "half", True))
+    np.testing.assert_allclose(half.fits(support[None]).coefs[0], alone.fit(support).coef, rtol=1e-9)
 
 
 def test_a_size_does_not_depend_on_other_sizes_nor_on_the_number_of_pairs():

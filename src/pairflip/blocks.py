@@ -29,9 +29,20 @@ def row_blocks(X: NDArray[Any]) -> Iterator[Floats]:
         yield np.ascontiguousarray(X[first : first + step], dtype=np.float64)
 
 
+def row_slices(X: NDArray[Any]) -> list[slice]:
+    """All rows, as parts of neighbours."""
+    step = max(64, BYTES // (8 * max(X.shape[1], 1)))
+    return [slice(first, min(first + step, X.shape[0])) for first in range(0, X.shape[0], step)]
+
+
 def largest_values(X: NDArray[Any]) -> Floats:
     """The largest absolute value (N,) of each column."""
     largest = np.zeros(X.shape[1])
+    if X.flags.c_contiguous:
+        for part in row_slices(X):
+            np.maximum(largest, X[part].max(axis=0, initial=0.0), out=largest)
+            np.maximum(largest, -X[part].min(axis=0, initial=0.0), out=largest)
+        return largest
     for part in column_blocks(*X.shape):
         block = X[:, part]
         largest[part] = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))

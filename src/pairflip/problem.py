@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.gram import Gram
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
 from pairflip.limits import read_limits
-from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SeveralTargets, limited
-from pairflip.losses.shrunken import ShrunkenError, check_shrinkage
+from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SquaredError, limited
+from pairflip.losses.squares import check_shrinkage
 from pairflip.losses.units import Units
+from pairflip.moments import Form
 from pairflip.seating import largest
 from pairflip.text import numbered
 
@@ -46,7 +46,7 @@ class SubsetProblem:
         Table of candidates.
     y : (M,) or (M, q)
         Target: numbers; labels of two classes, of any kind; or counts. Several targets, as columns, are predicted from
-        one set of columns (`pairflip.losses.several`).
+        one set of columns (`pairflip.losses.squares`).
     names : sequence of str, optional
         Column names; taken from a data frame, else ``x0, x1, ...``.
     center : {"fold", "global", None}
@@ -89,11 +89,9 @@ class SubsetProblem:
         The table, float64 unless it is wide; the target, (M, q) where there are several; the weights.
     target_names : list of q names
         Of several targets: those of a data frame, else ``y0, y1, ...``; empty for one.
-    target_means : (q,)
-        Of several targets: what was subtracted from each.
     wide : bool
         Whether X was kept as it is.
-    gram : Gram
+    gram : Form
         The quadratic form of all rows, which engines walk on.
     candidates, scale : (n,)
         Columns of X that can be chosen, and the norms by which they were divided.
@@ -109,7 +107,7 @@ class SubsetProblem:
         As given.
     shrinkage : float
         Ridge term in units of the scaled columns, see `with_shrinkage`; 0 unless asked for there.
-    means, y_mean, powers
+    means, target_means, powers
         Means that were subtracted, and powers of two by which forced columns were divided, before anything was squared.
     """
 
@@ -121,7 +119,6 @@ class SubsetProblem:
     forced: Floats
     forced_basis: Floats
     means: Floats
-    y_mean: float
     powers: Floats
     target_means: Floats
 
@@ -156,7 +153,7 @@ class SubsetProblem:
             ridge = 0.0 if self.loss.quadratic else RIDGE
         self.target_names: list[str] = []
         if n_targets(y) > 1 and loss == "squares":
-            self.loss, self.target_names = SeveralTargets(bool(scale_targets)), names_of_targets(y, target_names)
+            self.loss, self.target_names = SquaredError(True, bool(scale_targets)), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
@@ -178,12 +175,22 @@ class SubsetProblem:
         )
         if self.limits.any:
             self.loss = limited(self.loss, self.limits)
-        self.gram: Gram = self.loss.prepare(self)
+        self.gram: Form = self.loss.prepare(self)
 
     @cached_property
     def names(self) -> list[str]:
         """Names of the columns of X."""
         return list(self.column_names)
+
+    @property
+    def targets(self) -> Floats:
+        """The target, or several of them, as columns (M, q)."""
+        return self.y if self.y.ndim == 2 else self.y[:, None]
+
+    @property
+    def y_mean(self) -> float:
+        """What was subtracted from the (first) target."""
+        return float(self.target_means[0])
 
     @property
     def n_rows(self) -> int:
@@ -228,8 +235,8 @@ class SubsetProblem:
             f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{shrunken})"
         )
 
-    def held_out(self, rows: ArrayLike, anew: bool = False) -> Gram:
-        """The problem without some rows: a low-rank change of the Gram matrix where that is accurate.
+    def held_out(self, rows: ArrayLike, anew: bool = False) -> Form:
+        """The problem without some rows: by subtraction from that of all rows where that is accurate.
 
         Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
         leave rounding errors: then (or if `anew`) the remaining rows are a problem of their own, with candidates of
@@ -253,35 +260,28 @@ class SubsetProblem:
         classes and counts it is added to their small ridge.
         """
         ridge = check_shrinkage(ridge)
-        if self.limits.any and ridge:
+        if ridge == 0:
+            return self
+        if self.limits.whole_groups or self.limits.signs is not None:
             raise ValueError(
-                f"a relative ridge of {ridge:g} was asked for together with groups, bands, hierarchy or signs; "
-                "expected ridge of SubsetProblem, a penalty in the units of the table."
+                f"a relative ridge of {ridge:g} was asked for together with groups or signs; expected ridge of "
+                "SubsetProblem, a penalty in the units of the table."
             )
-        if self.target_names:
-            raise ValueError(
-                f"a relative ridge of {ridge:g} was asked for with {len(self.target_names)} targets; expected one "
-                "target, or ridge of SubsetProblem, a penalty in the units of the table."
-            )
-        if self.ridge and self.loss.quadratic:
+        if self.ridge and self.loss.squared:
             raise ValueError(
                 f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "
                 "without it where a ridge in units of the scaled columns is asked for."
             )
         if self.shrinkage:
             raise ValueError(f"the problem has a relative ridge of {self.shrinkage:g} already; expected one without.")
-        if ridge == 0:
-            return self
         shrunken = copy(self)
         shrunken.shrinkage = ridge
-        if self.loss.quadratic:
-            shrunken.loss = ShrunkenError(self, ridge)
         shrunken.gram = shrunken.loss.prepare(shrunken)
         return shrunken
 
     def target_options(self) -> dict[str, Any]:
         """What `SubsetProblem` is told about several targets, for another table with these; nothing for one."""
-        if not isinstance(self.loss, SeveralTargets):
+        if not self.target_names or not isinstance(self.loss, SquaredError):
             return {}
         return {"scale_targets": self.loss.scaled, "target_names": self.target_names}
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import largest_values
+from pairflip.blocks import column_blocks, largest_values, row_slices
 from pairflip.least_squares import Floats, orthonormal_basis
 
 CONSTANT = 1e-12
@@ -30,8 +30,8 @@ class Projected:
     ----------
     columns : (n, M)
         Candidate j as contiguous row j; with its ridge term it has norm 1.
-    target : (M,)
-        The projected target; exactly zero where nothing of it is left.
+    targets : (M, q)
+        The projected targets; exactly zero where nothing of one is left.
     candidates : (n,)
         Which columns of the table they are: those of which something remains.
     scale : (n,)
@@ -40,7 +40,7 @@ class Projected:
         Ridge term of each scaled column.
     forced : (M, f)
         The columns that were projected out, divided by their powers of two, rows times the root of their weights.
-    means, target_mean : (N,), float
+    means, target_means : (N,), (q,)
         What was subtracted first.
     basis : (M, rank)
         Orthonormal basis of the forced columns.
@@ -49,13 +49,13 @@ class Projected:
     """
 
     columns: Floats
-    target: Floats
+    targets: Floats
     candidates: NDArray[np.int64]
     scale: Floats
     penalty: Floats
     forced: Floats
     means: Floats
-    target_mean: float
+    target_means: Floats
     basis: Floats
     powers: Floats
 
@@ -65,7 +65,7 @@ def powers_of_two(X: NDArray[Any]) -> Floats:
 
     Squares of what is left neither overflow nor vanish.
     """
-    largest = np.max(np.abs(X), axis=0, initial=0.0)
+    largest = largest_values(X)
     return np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)
 
 
@@ -124,20 +124,31 @@ def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:
     means : (n,) or None
         What to subtract, in the units of the table; None for the weighted means.
     """
-    powers = powers_of_two(X)
-    columns = np.array(X.T, dtype=np.float64, order="C")
-    columns /= powers[:, None]
-    small: Floats = columns @ weight / float(weight.sum()) if means is None else means / powers
-    raw = np.einsum("jm,jm,m->j", columns, columns, weight)
-    columns -= small[:, None]
-    columns *= np.sqrt(weight)
+    powers, root = powers_of_two(X), np.sqrt(weight)[:, None]
+    columns = np.empty(X.shape[::-1])
+    sums, raw = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for part in row_slices(X):  # a part of the rows stays in the cache, and is turned there
+        values = np.divide(X[part], powers, order="C")  # the same bits whatever the order of X
+        sums += weight[part] @ values
+        raw += weight[part] @ (values * values)
+        columns[:, part] = values.T
+    small: Floats = sums / float(weight.sum()) if means is None else means / powers
+    for part in row_slices(X):
+        columns[:, part] -= small[:, None]
+        columns[:, part] *= root[part].T
     return Centred(columns, powers, small, raw)
 
 
 def take_out(columns: Floats, basis: Floats) -> None:
-    """Project the orthonormal `basis` (M, f) out of `columns` (n, M), in place."""
-    for _ in range(2):  # a second projection removes what rounding left of the first
-        columns -= (columns @ basis) @ basis.T
+    """Project the orthonormal `basis` (M, f) out of `columns` (n, M), in place and in blocks."""
+    for _ in range(2 if basis.shape[1] else 0):  # a second projection removes what rounding left of the first
+        shares = columns @ basis
+        if columns.shape[0] > columns.shape[1]:
+            for part in column_blocks(*columns.shape[::-1]):
+                columns[part] -= shares[part] @ basis.T
+        else:
+            for part in row_slices(columns.T):
+                columns[:, part] -= shares @ basis[part].T
 
 
 def penalties(ridge: float, powers: Floats, norm2: Floats) -> Floats:
@@ -163,9 +174,10 @@ def project(
     always: NDArray[np.int64],
     ridge: float,
     intercept: bool,
-    means: tuple[Floats, float] | None,
+    means: tuple[Floats, Floats] | None,
+    shrinkage: float = 0.0,
 ) -> Projected:
-    """Take the forced columns out of X (M, N) and y (M,), and scale what remains.
+    """Take the forced columns out of X (M, N) and the targets y (M, q), and scale the columns that remain.
 
     Parameters
     ----------
@@ -180,52 +192,43 @@ def project(
     means
         What to subtract from X and y first: given values, or None for the weighted means of these rows. With an
         intercept this changes nothing but rounding.
+    shrinkage
+        Penalty in units of the squared norms of the projected columns, added to `ridge`.
     """
     root = np.sqrt(weight)
     centred = centre(X, weight, None if means is None else means[0])
     columns, powers, small = centred.columns, centred.powers, centred.means
-    target_mean = float(y @ weight) / float(weight.sum()) if means is None else means[1]
+    target_means: Floats = weight @ y / float(weight.sum()) if means is None else means[1]
     forced = X[:, always] / powers[always] - small[always]
-    y = y - target_mean
     if intercept:
         forced = np.hstack([np.ones((X.shape[0], 1)), forced])
-    y *= root
     forced = root[:, None] * forced
     basis = orthonormal_basis(forced)
     take_out(columns, basis)
-    for _ in range(2):
-        y -= basis @ (basis.T @ y)
+    targets = np.ascontiguousarray(((y - target_means) * root[:, None]).T)
+    take_out(targets, basis)
+    targets[np.einsum("qm,qm->q", targets, targets) <= CONSTANT**2 * (weight @ y**2)] = 0.0
     norm2 = np.einsum("jm,jm->j", columns, columns)
     keep = norm2 > CONSTANT**2 * centred.raw
     keep[always] = False
     candidates = np.flatnonzero(keep)
     if not keep.all():
-        columns, norm2 = columns[candidates], norm2[candidates]
-    penalty = penalties(ridge, powers[candidates], norm2)
+        for place, j in enumerate(candidates.tolist()):  # in place: a second copy of the table might not fit
+            if place < j:
+                columns[place] = columns[j]
+        columns, norm2 = columns[: candidates.size], norm2[candidates]
+    penalty = penalties(ridge, powers[candidates], norm2) + shrinkage * norm2
     norm = np.sqrt(norm2 + penalty)
     columns /= norm[:, None]
     return Projected(
         columns=columns,
-        target=y,
+        targets=np.ascontiguousarray(targets.T),
         candidates=candidates,
         scale=norm * powers[candidates],
         penalty=penalty / norm**2,
         forced=forced,
         means=small * powers if means is None else means[0],
-        target_mean=target_mean,
+        target_means=target_means,
         basis=basis,
         powers=powers,
     )
-
-
-def is_nothing(target: Floats, y: Floats, weight: Floats) -> bool:
-    """Whether what is left of y after projection is rounding error.
-
-    Parameters
-    ----------
-    target : (M,)
-        What is left of y.
-    y, weight : (M,)
-        The target before projection, and row weights.
-    """
-    return float(target @ target) <= CONSTANT**2 * float(weight @ y**2)

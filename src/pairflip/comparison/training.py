@@ -61,9 +61,9 @@ class Training:
     def projected(self) -> Projected:
         """Forced columns (the intercept among them) taken out, rows times root of weight, columns of unit norm."""
         problem = self.problem
-        means = None if problem.center == "fold" else (problem.means, problem.y_mean)
+        means = None if problem.center == "fold" else (problem.means, problem.target_means)
         return project(
-            self.X, self.y, self.weight, always=problem.always, ridge=0.0, intercept=problem.center == "fold",
+            self.X, self.y[:, None], self.weight, always=problem.always, ridge=0.0, intercept=problem.center == "fold",
             means=means,
         )  # fmt: skip
 
@@ -75,7 +75,7 @@ class Training:
     @property
     def target(self) -> Floats:
         """The target (m,) of these rows, likewise."""
-        return self.projected.target
+        return self.projected.targets[:, 0]
 
     @cached_property
     def X(self) -> Floats:
@@ -118,7 +118,7 @@ class Training:
         inside, problem = self.projected, self.problem
         coef = np.zeros(problem.n_columns)
         coef[inside.candidates] = coefficients / inside.scale
-        middle, means, always = inside.target_mean, inside.means, problem.always
+        middle, means, always = float(inside.target_means[0]), inside.means, problem.always
         root = np.sqrt(self.weight)
         rest = root * (self.y - middle - (self.X - means) @ coef)
         powers = inside.powers[always]

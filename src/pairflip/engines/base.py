@@ -147,6 +147,11 @@ class WalkResult:
     nanoseconds: float = 0.0
 
 
+def kind_of(gram: Gram) -> str:
+    """Which kernels search a problem: "several" for several targets or under rules, else named by the objective."""
+    return gram.objective if gram.objective != "energy" or gram.plain else "several"
+
+
 def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
     if gram.objective == "deviance" and plan.betas.size:
@@ -158,7 +163,7 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
 
 def flip_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
-    if gram.objective == "several":
+    if kind_of(gram) == "several":
         return 40.0 + 4.0 * k + k * k / 5.0
     if gram.objective == "signed":
         return 150.0 + 20.0 * k + float(k) ** 3

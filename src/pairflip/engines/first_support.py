@@ -21,7 +21,7 @@ Energy = Callable[[NDArray[np.int64]], float]
 def first_order(gram: Gram, k: int, key: NDArray[np.uint32], energy: Energy | None = None) -> NDArray[np.int64]:
     """An order (N,) of all columns whose first k are a support: the first that stay independent, in random order.
 
-    Rules (`SeveralForm.rules`) count as well. A column that needs another may come before it, so that those passed over
+    Rules (`Form.rules`) count as well. A column that needs another may come before it, so that those passed over
     are asked again while some enter; where too few do, another order is tried, and in the end one that looks ahead.
 
     Parameters

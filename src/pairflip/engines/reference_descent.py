@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, TIE, Descent, RankTooSmall
 from pairflip.gram import Gram
-from pairflip.losses.several import SeveralForm
 from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL, kick_words
 from pairflip.seating import seated
 
@@ -180,8 +179,8 @@ class LiteralSearch:
 
     def without_needy(self, now: Columns) -> Columns:
         """Without columns that need others which are not there."""
-        while isinstance(self.gram, SeveralForm) and not np.isfinite(self.energy(now)):
-            rules = self.gram.rules
+        rules = getattr(self.gram, "rules", None)
+        while rules is not None and not np.isfinite(self.energy(now)):
             left = [j for j in now if set(now).issuperset(rules.need[rules.need_start[j] : rules.need_start[j + 1]])]
             if left == now:
                 break
@@ -190,8 +189,9 @@ class LiteralSearch:
 
     def packed(self, k: int, first: Iterable[int]) -> Columns | None:
         """A support of k columns that keeps the rules, some preferred; None where there are no rules, or none is."""
-        if not (isinstance(self.gram, SeveralForm) and self.gram.rules.any):
+        rules = getattr(self.gram, "rules", None)
+        if rules is None or not rules.any:
             return None
         order = np.array(list(dict.fromkeys([*first, *range(self.gram.n_columns)])), dtype=np.int64)
-        found = seated(self.gram.rules, k, order)
+        found = seated(rules, k, order)
         return None if found is None or not np.isfinite(self.energy(found.tolist())) else found.tolist()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pairflip.engines.base import Pair, WalkPlan, WalkResult
 from pairflip.gram import Gram, HeldOutGram
 from pairflip.least_squares import Floats
-from pairflip.losses.one_row_out import OneRowOut
+from pairflip.moments import OneRowOut
 
 Numbers = NDArray[np.int64]
 

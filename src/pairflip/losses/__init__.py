@@ -9,28 +9,41 @@ from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.grouped import GroupedError
 from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
-from pairflip.losses.ruled import RuledError
-from pairflip.losses.several import SeveralTargets
 from pairflip.losses.signed import SignedError
-from pairflip.losses.squares import SquaredError
+from pairflip.losses.squares import SEVERAL, SquaredError
 
-__all__ = ["LOSSES", "RIDGE", "Fit", "HeldOutJudge", "Loss", "SeveralTargets", "Words", "limited", "loss_named"]
+__all__ = [
+    "LOSSES",
+    "RIDGE",
+    "SEVERAL",
+    "Fit",
+    "HeldOutJudge",
+    "Loss",
+    "SquaredError",
+    "Words",
+    "limited",
+    "loss_named",
+]
 
 LOSSES: dict[str, Loss] = {each.name: each for each in (SquaredError(), LogisticLoss(), PoissonLoss())}
 
 
 def loss_named(name: str) -> Loss:
     """The loss of a result: one of `LOSSES`, or that of several targets, which is not asked for by name."""
-    return SeveralTargets() if name == SeveralTargets.name else LOSSES[name]
+    return SquaredError(several=True) if name == SEVERAL else LOSSES[name]
 
 
 def limited(loss: Loss, limits: Limits) -> Loss:
     """The loss under limits on what may be chosen."""
-    if loss.name != "squares":
-        what = "several targets" if loss.name == SeveralTargets.name else f"loss={loss.name!r}"
+    if not loss.squared:
         raise ValueError(
-            f"groups, bands, hierarchy or signs are given together with {what}; expected them with the squared error "
-            "of one target."
+            f"groups, bands, hierarchy or signs are given together with loss={loss.name!r}; expected them with squared "
+            "error."
+        )
+    if loss.name == SEVERAL and (limits.whole_groups or limits.signs is not None):
+        raise ValueError(
+            f"{'groups' if limits.whole_groups else 'positive'} is given together with several targets; expected one "
+            "target (or one_per_group=True, min_distance, hierarchy)."
         )
     if limits.signs is not None and limits.whole_groups:
         raise ValueError("positive is given together with groups; expected one of the two (or one_per_group=True).")
@@ -40,4 +53,4 @@ def limited(loss: Loss, limits: Limits) -> Loss:
         )
     if limits.whole_groups:
         return GroupedError()
-    return RuledError() if limits.signs is None else SignedError()
+    return loss if limits.signs is None else SignedError()

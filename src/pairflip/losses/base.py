@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.fold_fits import FoldCoefficients
+from pairflip.moments import Form
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -29,6 +28,18 @@ class Fit:
     intercept: Any
     always_coef: Floats
     energy: float
+
+
+@dataclass(frozen=True)
+class FoldCoefficients:
+    """What F folds predict with: coefficients (F, k) of their columns, (F, A) of forced ones, intercepts (F,).
+
+    With q targets these are (F, k, q), (F, A, q) and (F, q).
+    """
+
+    coefs: Floats
+    always_coefs: Floats
+    intercepts: Floats
 
 
 @dataclass(frozen=True)
@@ -56,15 +67,15 @@ class HeldOutJudge(Protocol):
         """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
         ...
 
-    def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
+    def judged(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """The same, and the energies (F, C) of the supports on the training rows of their folds."""
         ...
 
-    def without_columns(self, *, quick: bool = False) -> Floats:
+    def without_columns(self) -> Floats:
         """Observed minus predicted (P,) when no columns are chosen."""
         ...
 
-    def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
+    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
         ...
 
@@ -113,11 +124,11 @@ class Loss(Protocol):
         """What each row adds to twice cv_error."""
         ...
 
-    def prepare(self, problem: SubsetProblem) -> Gram:
+    def prepare(self, problem: SubsetProblem) -> Form:
         """The quadratic form of all rows, on which engines walk; fills `candidates`, `scale` and the forced columns."""
         ...
 
-    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Gram:
+    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Form:
         """The quadratic form without some rows; nothing in it may depend on them.
 
         Parameters

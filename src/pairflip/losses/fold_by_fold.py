@@ -32,16 +32,8 @@ class FoldByFold(ABC):
         """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
         return self.judged(supports)[0]
 
-    def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
-        """The same, and the energies (F, C) of the supports on the training rows of their folds.
-
-        Parameters
-        ----------
-        supports : (F, C, k)
-            What each chain of each fold chose.
-        quick
-            Nothing here: there is one way only.
-        """
+    def judged(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """The same, and the energies (F, C) of the supports on the training rows of their folds."""
         folds, chains, _ = supports.shape
         residuals, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
         for fold in range(folds):
@@ -51,7 +43,7 @@ class FoldByFold(ABC):
                 residuals[own, self._places[fold]], energies[fold, own] = self._judge(fold, support)
         return residuals, energies
 
-    def without_columns(self, *, quick: bool = False) -> Floats:
+    def without_columns(self) -> Floats:
         """Observed minus predicted (P,) by the constant, or by the forced columns alone."""
         nothing = np.empty((len(self._places), 1, 0), dtype=np.int64)
         return np.asarray(self.judged(nothing)[0][0])

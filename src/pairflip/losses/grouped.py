@@ -13,7 +13,6 @@ of the others.
 
 from __future__ import annotations
 
-from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -21,13 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats, qr_energy, qr_several
 from pairflip.losses.base import Fit, HeldOutJudge
 from pairflip.losses.bases import reduced
-from pairflip.losses.several import constants
-from pairflip.losses.squares import SquaredError
+from pairflip.losses.squares import SquaredError, constants
 from pairflip.losses.units import Units
+from pairflip.moments import Form
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -38,12 +36,12 @@ _LOOKS = 2000
 _REMEMBERED = 100_000  # energies; searches come back to the same supports again and again
 
 
-class GroupedForm(Gram):
+class GroupedForm(Form):
     """The units of a table on some rows; positions in a support are those of units.
 
     Attributes
     ----------
-    form : Gram
+    form : Form
         The columns as they are.
     units : U units
         Their columns on these rows.
@@ -55,7 +53,7 @@ class GroupedForm(Gram):
 
     objective = "grouped"
 
-    def __init__(self, form: Gram, groups: Units) -> None:
+    def __init__(self, form: Form, groups: Units) -> None:
         self.form = form
         self.candidates, place = np.unique(groups.first[form.candidates], return_inverse=True)
         order = np.argsort(place, kind="stable")
@@ -71,7 +69,7 @@ class GroupedForm(Gram):
         self.diagonal, self.penalty = np.ones(self.b.size), np.zeros(self.b.size)
 
     @property
-    def working(self) -> Gram:
+    def working(self) -> Form:
         """The form of the columns, without their groups."""
         return self.form
 
@@ -239,7 +237,7 @@ class GroupedError(SquaredError):
 
     quadratic = False
 
-    def prepare(self, problem: SubsetProblem) -> Gram:
+    def prepare(self, problem: SubsetProblem) -> Form:
         """Project the forced columns out of all rows, and reduce units to independent columns."""
         n = problem.n_columns
         if problem.wide or 8 * n**2 > problem.memory_budget:
@@ -253,7 +251,7 @@ class GroupedError(SquaredError):
         problem.units = Units.of({name: own for name, own in varying.items() if own.size}, n)
         return GroupedForm(form, problem.units)
 
-    def without_rows(self, problem: SubsetProblem, rows: Ints, anew: bool = False) -> Gram:
+    def without_rows(self, problem: SubsetProblem, rows: Ints, anew: bool = False) -> Form:
         """The remaining rows as a problem of their own, with units of what varies there.
 
         Parameters
@@ -327,7 +325,5 @@ def forced_part(
     inside : Projected, optional
         Forced and chosen columns on these rows; without it, the rows are those of the problem.
     """
-    one = copy(problem)  # one target as several
-    one.y, one.target_means = problem.y[:, None], np.array([problem.y_mean])
-    always_coef, intercept = constants(one, rows, columns, coef[:, None], inside)
+    always_coef, intercept, _ = constants(problem, rows, columns, coef[:, None], inside)
     return always_coef[:, 0], float(intercept[0])

@@ -2,7 +2,7 @@ r"""Held-out rows of groups of columns.
 
 Supports are units, of different numbers of columns, and are fitted again on the training rows of their fold; what
 depends on each other is decided there. A column that does not vary on them (the dummy of a level that only held-out
-rows have) has the coefficient 0. Where single rows are left out, the identity of `losses.held_out` and `fold_fits` does
+rows have) has the coefficient 0. Where single rows are left out, the leave-one-out identity does
 the same for all folds at once: a row that alone determines a direction has leverage 1, and is left to a fit of its own.
 """
 
@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.losses.base import FoldCoefficients
 from pairflip.losses.fold_by_fold import FoldByFold
-from pairflip.losses.fold_fits import FoldCoefficients
 from pairflip.losses.grouped import GroupedForm, forced_part
-from pairflip.losses.one_row_out import TRUSTED
+from pairflip.losses.squares import project_rows
 from pairflip.losses.units import ABSENT
-from pairflip.projection import is_nothing, project
+from pairflip.moments import TRUSTED, Form
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -131,22 +130,11 @@ class HeldOutGroups(FoldByFold):
         columns = problem.columns_of(units)
         kept = np.delete(np.arange(problem.n_rows), self._folds.left_out[fold])
         which = np.concatenate([problem.always, columns]).astype(np.int64)
-        own = problem.center == "fold"
-        inside = project(
-            problem.X[np.ix_(kept, which)],
-            problem.y[kept],
-            problem.sample_weight[kept],
-            always=np.arange(a),
-            ridge=problem.ridge,
-            intercept=own,
-            means=None if own else (problem.means[which], problem.y_mean),
-        )
-        target = inside.target
-        if is_nothing(target, problem.y[kept], problem.sample_weight[kept]):
-            target = np.zeros(kept.size)
+        inside = project_rows(problem, kept, which)
+        target = inside.targets[:, 0]
         coef, energy = np.zeros(columns.size), 0.5 * float(target @ target)
         if inside.candidates.size:
-            form = Gram(inside.columns, target, inside.penalty, which[inside.candidates], dense=True)
+            form = Form(inside.columns, target, inside.penalty, which[inside.candidates], dense=True)
             grouped = GroupedForm(form, problem.units)
             at, own_coef, energy = grouped.solve(np.arange(grouped.n_columns), inside.scale)
             coef[inside.candidates[at] - a] = own_coef
@@ -159,15 +147,13 @@ class HeldOutGroups(FoldByFold):
         told = told + problem.X[np.ix_(rows, problem.always)] @ found.always_coef
         return problem.y[rows] - told, found.energy
 
-    def fits(self, supports: Ints, *, quick: bool = False) -> FoldCoefficients:
+    def fits(self, supports: Ints) -> FoldCoefficients:
         """What the folds predict with.
 
         Parameters
         ----------
         supports : (F, n)
             Columns that each fold chose, `ABSENT` in front where they are fewer: so are the coefficients, with zeros.
-        quick
-            Nothing here.
         """
         units = self._problem.units
         assert units is not None

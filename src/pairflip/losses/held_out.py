@@ -1,261 +1,277 @@
-r"""Held-out errors of a support, for every fold, from one QR.
+r"""Held-out errors, training energies and coefficients of supports in folds, for squared error.
 
-With e the residuals and h the hat matrix of a support S (forced columns included) fitted on all rows, the residuals of
-the rows H when the same support is fitted without them are
-
-.. math:: e^{(H)}_H = (I - h_{HH})^{-1} e_H .
-
-This is exact, so folds that chose the same support share one factorization. Where the held-out rows dwarf the others,
-so that it would lose digits, the support is fitted again on the remaining rows.
+Every (fold, support) is fitted on the training rows of the fold by subtraction (`held_out_kernel`); where the held-out
+rows hold most of a column, or columns are dependent without them, the support is fitted again on the remaining rows.
+Errors are in units of the targets' standard deviations on the training rows where targets are scaled. Predictions of
+one row stand together, target by target; nothing knows of the held-out rows before they are predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blocks import column_blocks
 from pairflip.distinct import distinct_supports
-from pairflip.gram import HeldOutGram
-from pairflip.least_squares import Floats
-from pairflip.losses.fold_fits import UNSEEN, FoldCoefficients, fold_coefficients, solve_without
-from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
-from pairflip.losses.wide import energy_without
+from pairflip.least_squares import Floats, qr_several
+from pairflip.losses.base import FoldCoefficients
+from pairflip.losses.squares import SquaredError, constants, project_rows
+from pairflip.moments import TRUSTED, TrainingForm, spread
 
 if TYPE_CHECKING:
-    from pairflip.losses.weighing import Weights
     from pairflip.problem import SubsetProblem
     from pairflip.selection.folds import Folds
 
+Ints = NDArray[np.int64]
+_BYTES = 256 * 2**20  # of the columns of a wide table that are looked at together
+_FORMED = 500  # columns whose matrix is formed whatever the supports are
+
+
+class _Fitted(NamedTuple):
+    """One support on the training rows of a fold, in the units of the table: (k, q), (a, q), (q,), and the energy.
+
+    `residual` (h, q) is observed minus predicted on the rows left out.
+    """
+
+    coef: Floats
+    always_coef: Floats
+    intercept: Floats
+    energy: float
+    residual: Floats
+
+
+class _Solved(NamedTuple):
+    """P pairs of fold and support: x (P, q, k) and g (P, q, f) as in the kernel, energies (P,), residuals (q, .).
+
+    Residuals of the rows left out begin at `at[p]`; `alone` has the pairs that were fitted again.
+    """
+
+    x: Floats
+    g: Floats
+    energy: Floats
+    residual: Floats
+    at: Ints
+    alone: dict[int, _Fitted]
+
 
 class HeldOutErrors:
-    """Residuals of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
+    """Errors of held-out rows under supports fitted without them.
+
+    Attributes
+    ----------
+    yy : (F,)
+        What the targets have on the training rows of each fold, twice the energy without columns.
+    observed : (P q,)
+        Targets of the held-out rows; of several targets less their mean and divided by their scale.
+    means, scales : (F, q)
+        These, on the training rows.
+    """
 
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
-        self._problem = problem
-        self._folds = folds
-        self._basis = problem.forced_basis
-        self._outside = 1.0 - np.einsum("mf,mf->m", self._basis, self._basis)  # 1 - h of the forced columns alone
-        self._root = np.sqrt(problem.sample_weight)
-        self._single = all(rows.size == left.size == 1 for rows, left in zip(folds.rows, folds.left_out, strict=True))
-        if problem.wide:  # the form of a fold would take a pass over the table: supports are fitted again instead
-            nothing = np.empty(0, dtype=np.int64)
-            self._apart = np.ones(len(folds.left_out), bool)
-            self.yy = np.array([2.0 * energy_without(problem, rows, nothing) for rows in folds.left_out])
-        elif self._single and leaves_one_out(problem) and problem.rows_present > 2:
-            together = OneRowOut.of(problem, np.concatenate(folds.left_out))
-            self._apart, self.yy = ~together.trusted, together.yy.copy()
-            for fold in np.flatnonzero(self._apart).tolist():
-                self.yy[fold] = problem.held_out(folds.left_out[fold]).yy
-        else:
-            fold_grams = [problem.held_out(rows) for rows in folds.left_out]
-            self._apart = np.array([not isinstance(gram, HeldOutGram) for gram in fold_grams])
-            self.yy = np.array([gram.yy for gram in fold_grams])
-        self._places = folds.places
+        loss, gram = problem.loss, problem.gram
+        assert isinstance(loss, SquaredError)
+        self._problem, self._folds, self._several = problem, folds, loss.several
+        base = self._base = gram.base if isinstance(gram, TrainingForm) else gram
+        self._rows = np.concatenate(folds.left_out).astype(np.int64)
+        self._start = np.concatenate([[0], np.cumsum([rows.size for rows in folds.left_out])]).astype(np.int64)
+        w, Y, f = problem.sample_weight, problem.targets, problem.forced_basis.shape[1]
+        both = np.hstack([problem.forced_basis, base.targets])
+        moments, middle = self._moments(both, both), w @ Y / float(w.sum())
+        K, V = np.eye(f) - moments[:, :f, :f], moments[:, :f, f:]
+        whole = np.linalg.eigvalsh(K).min(axis=1, initial=1.0) >= TRUSTED
+        self._K = np.linalg.inv(np.where(whole[:, None, None], K, np.eye(f)))
+        self._R = np.ascontiguousarray(np.linalg.cholesky(self._K).transpose(0, 2, 1))
+        squares = base.squares - np.diagonal(moments, axis1=1, axis2=2)[:, f:]
+        self._squares = np.ascontiguousarray(squares - np.einsum("naq,nab,nbq->nq", V, self._K, V))
+        self._trusted: NDArray[np.bool_] = whole & np.all(self._squares >= TRUSTED * base.squares, axis=1)
+        sums = self._moments(np.ones((w.size, 1)), np.hstack([w[:, None], w[:, None] * (Y - middle)]))[:, 0]
+        weight = float(w.sum()) - sums[:, :1]
+        self._relative = np.sqrt(np.maximum(self._squares, 0.0) / weight) if loss.scaled else np.ones(sums[:, 1:].shape)
+        self._relative[self._relative == 0] = 1.0
+        self.means: Floats = middle - sums[:, 1:] / weight
+        self.scales: Floats = base.target_scale * self._relative
+        self.yy: Floats = np.sum(self._squares / self._relative**2, axis=1)
+        for fold in np.flatnonzero(~self._trusted).tolist():
+            kept = self._kept(fold)
+            own = project_rows(problem, kept, problem.always).targets
+            squares, total = np.einsum("mq,mq->q", own, own), float(w[kept].sum())
+            self.scales[fold] = spread(squares, total if loss.scaled else None)
+            self.means[fold] = w[kept] @ Y[kept] / total
+            self.yy[fold] = np.sum(squares / self.scales[fold] ** 2)
+        self.observed: Floats = Y[folds.row].ravel()
+        if loss.several:
+            self.observed = ((Y[folds.row] - self.means[folds.fold]) / self.scales[folds.fold]).ravel()
 
-    def residuals(self, supports: NDArray[np.int64]) -> Floats:
-        """y minus prediction (C, P), in units of y, when fold f is predicted by supports[f, c] of (F, C, k)."""
+    def _moments(self, a: Floats, b: Floats) -> Floats:
+        """The sums (F, n, p) of a' b over the rows left out of each fold, for a (M, n) and b (M, p)."""
+        if np.all(np.diff(self._start) == 1):
+            return np.asarray(a[self._rows][:, :, None] * b[self._rows][:, None, :])
+        return np.stack([a[rows].T @ b[rows] for rows in self._folds.left_out])
+
+    def _kept(self, fold: int) -> Ints:
+        """The training rows of a fold."""
+        return np.delete(np.arange(self._problem.n_rows), self._folds.left_out[fold])
+
+    def residuals(self, supports: Ints) -> Floats:
+        """Observed minus predicted (C, P q) when fold f is predicted by supports[f, c] of (F, C, k)."""
         return self.judged(supports)[0]
 
-    def judged(self, supports: NDArray[np.int64], *, quick: bool = False) -> tuple[Floats, Floats]:
-        """The same, and the energies (F, C) of the supports on the training rows of their folds.
-
-        Parameters
-        ----------
-        supports : (F, C, k)
-            Columns chosen by each chain of each fold.
-        quick
-            Whether well-conditioned supports may be judged from the Gram matrix (to ten digits) where single rows are
-            left out: a QR for each of very many supports takes longer than finding them.
-        """
-        folds, chains, _ = supports.shape
-        result, energies = np.empty((chains, self._places[-1].stop)), np.empty((folds, chains))
-        done = np.zeros((folds, chains), dtype=bool)
-        if quick and self._single and self._problem.gram.dense:
-            done = self._by_gram(supports, result, energies)
-        if not done.all():
-            which = np.full((folds, chains), -1)
-            distinct, _, which[~done], _ = distinct_supports(supports[~done])
-            (self._single_rows if self._single else self._blocks)(distinct, which, result, energies)
-        return result / self._root[self._folds.row], energies
-
-    def _by_gram(self, supports: NDArray[np.int64], result: Floats, energies: Floats) -> NDArray[np.bool_]:
-        """Fill in what the Gram matrix tells safely; which (F, C) that was."""
+    def judged(self, supports: Ints) -> tuple[Floats, Floats]:
+        """The same, and the energies (F, C) of the supports on the training rows of their folds."""
         folds, chains, k = supports.shape
-        found = without_one_row(self._problem, supports.reshape(-1, k), np.repeat(self._folds.row, chains))
-        result[:] = found.residual.reshape(folds, chains).T
-        energies[:] = found.energy.reshape(folds, chains)
-        return np.asarray(found.safe.reshape(folds, chains) & ~self._apart[:, None])
+        each = supports.reshape(folds * chains, k)
+        pairs, _, which, _ = distinct_supports(np.column_stack([each, np.repeat(np.arange(folds), chains)]))
+        solved, which = self._solve(pairs[:, -1], pairs[:, :-1]), which.reshape(folds, chains)
+        row, fold, pick = self._folds.row, self._folds.fold, self._pick
+        unit = np.sqrt(self._problem.sample_weight[row])[:, None] * self._relative[fold]
+        result = np.empty((chains, row.size, unit.shape[1]))
+        for c in range(chains):
+            result[c] = solved.residual[:, solved.at[which[fold, c]] + pick].T / unit
+        for p, alone in solved.alone.items():
+            own = int(pairs[p, -1])
+            place = self._folds.places[own]
+            result[which[own] == p, place] = alone.residual[pick[place]] / (self.scales[own] if self._several else 1.0)
+        return result.reshape(chains, -1), solved.energy[which]
 
-    def _single_rows(
-        self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats, energies: Floats
-    ) -> None:
-        """Fill in residuals (C, P) and energies (F, C) of single rows left out; fold f, chain c uses which[f, c]."""
-        row = self._folds.row
-        for part, left, e, energy in loo_stack(self._problem, distinct):
-            fold, chain = np.nonzero((which >= part.start) & (which < part.stop))
-            at = which[fold, chain] - part.start, row[fold]
-            unseen = (left[at] <= UNSEEN) | self._apart[fold]
-            result[chain, fold] = e[at] / np.where(unseen, 1.0, left[at])
-            energies[fold, chain] = energy[at[0]] - 0.5 * e[at] * result[chain, fold]
-            for f, c in zip(fold[unseen], chain[unseen], strict=True):
-                result[c, f] = self._refit(distinct[which[f, c]], self._folds.left_out[f])[0]
-                energies[f, c] = self._training_energy(distinct[which[f, c]], f)
+    def energies(self, fold: Ints, supports: Ints) -> Floats:
+        """Energies (n,) of supports (n, k), each on the training rows of one fold; infinite where it is singular."""
+        pairs, _, which, _ = distinct_supports(np.column_stack([supports, fold]))
+        return np.asarray(self._solve(pairs[:, -1], pairs[:, :-1]).energy[which])
 
-    def _training_energy(self, support: NDArray[np.int64], fold: int) -> float:
-        """E of a support on the training rows of a fold, by QR."""
-        if self._problem.wide:
-            return energy_without(self._problem, self._folds.left_out[fold], support)
-        gram = self._problem.held_out(self._folds.left_out[fold])
-        return gram.energy(gram.positions(support))
+    def without_columns(self) -> Floats:
+        """Observed minus predicted (P q,) when nothing is chosen: by the mean and the forced columns of other rows."""
+        return np.asarray(self.judged(np.empty((len(self._folds), 1, 0), dtype=np.int64))[0][0])
 
-    def _blocks(self, distinct: NDArray[np.int64], which: NDArray[np.int64], result: Floats, energies: Floats) -> None:
-        """Fill in residuals (C, P) and energies (F, C) of rows left out together."""
-        for u, support in enumerate(distinct):
-            q, e, energy = self._factor(support)
-            for fold, chain in zip(*np.nonzero(which == u), strict=True):
-                rows, place = self._folds.left_out[fold], self._places[fold]
-                left = None if self._apart[fold] else _block(q[rows], e[rows])
-                residuals = self._refit(support, rows) if left is None else left
-                if left is None:
-                    energies[fold, chain] = self._training_energy(support, fold)
-                else:
-                    energies[fold, chain] = energy - 0.5 * float(e[rows] @ left)
-                result[chain, place] = residuals[np.searchsorted(rows, self._folds.rows[fold])]
-
-    def without_columns(self, *, quick: bool = False) -> Floats:
-        """y minus prediction (P,) when nothing is chosen: by the mean and the forced columns of the other rows.
-
-        If it may be `quick`, by the identity for single rows left out.
-        """
-        row, nothing = self._folds.row, np.empty(0, dtype=np.int64)
-        refit = np.ones(len(self._folds.rows), dtype=bool)
-        result = np.empty(row.size)
-        if self._problem.center != "fold" and not self._problem.always.size:
-            # Nothing is fitted, so what is left of the target does not depend on the fold.
-            target = solve_without(self._problem, nothing, self._folds.left_out[0]).table[:, -1]
-            return np.asarray(target[row] / self._root[row])
-        if quick and self._single:
-            refit = (self._outside[row] <= UNSEEN) | self._apart
-            result[~refit] = (self._problem.gram.target[row] / np.where(refit, 1.0, self._outside[row]))[~refit]
-        for fold in np.flatnonzero(refit).tolist():
-            left = self._folds.left_out[fold]
-            result[self._places[fold]] = self._refit(nothing, left)[np.searchsorted(left, self._folds.rows[fold])]
-        return np.asarray(result / self._root[row])
-
-    def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
-        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold.
-
-        Parameters
-        ----------
-        supports : (F, k)
-            Columns that each fold chose.
-        quick
-            As in `judged`.
-        """
-        problem = self._problem
-        if not (quick and self._single and problem.gram.dense and supports.size) or problem.always.size:
-            return fold_coefficients(problem, self._folds, supports)
-        coefs, intercepts, safe = self._fits_by_gram(supports)
-        if not safe.all():
-            found = fold_coefficients(problem, self._folds.some(np.flatnonzero(~safe)), supports[~safe])
-            coefs[~safe], intercepts[~safe] = found.coefs, found.intercepts
-        return FoldCoefficients(coefs, np.empty((len(supports), 0)), intercepts)
-
-    def _fits_by_gram(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Coefficients (F, k) and intercepts (F,) without the row of each fold, and where (F,) they can be relied on.
-
-        With a weight w of W the row moves the means that the intercept makes up for by w / (W - w) of its distance.
-        """
-        problem, row = self._problem, self._folds.row
-        found = without_one_row(problem, supports, row, solve=True)
-        weights, safe = found.weights, found.safe & ~self._apart
-        scale = problem.scale[np.searchsorted(problem.candidates, supports)]
-        coefs = (weights.x - found.residual[:, None] * weights.of_row) / scale
-        means, middle, w = problem.means[supports], problem.y_mean, problem.sample_weight
-        intercepts = middle - np.einsum("fk,fk->f", means, coefs)
-        if problem.center == "fold":
-            away = problem.y[row] - middle - np.einsum("fk,fk->f", problem.X[row[:, None], supports] - means, coefs)
-            intercepts -= w[row] / (w.sum() - w[row]) * away
-        return coefs, intercepts, safe
+    def fits(self, supports: Ints) -> FoldCoefficients:
+        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
+        problem, base = self._problem, self._base
+        solved = self._solve(np.arange(len(supports)), supports)
+        scale = problem.scale[np.searchsorted(problem.candidates, supports)] / np.sqrt(1.0 + problem.shrinkage)
+        coefs = solved.x.transpose(0, 2, 1) / scale[:, :, None] * base.target_scale
+        # Of what is always in the model: as fitted to the targets, less what the chosen columns share with it.
+        z = np.einsum("af,nqf->naq", self._to_forced @ problem.forced_basis, solved.g * base.target_scale[:, None])
+        if problem.always.size:
+            used, at = np.unique(supports, return_inverse=True)
+            z += self._share(problem.targets, problem.target_means)
+            shared = np.empty((len(z[0]), used.size))
+            for part in column_blocks(problem.n_rows, used.size):
+                shared[:, part] = self._share(problem.X[:, used[part]], problem.means[used[part]])
+            z -= np.einsum("ank,nkq->naq", shared[:, at.reshape(supports.shape)], coefs)
+        first = int(problem.center == "fold")
+        always_coefs = z[:, first:] / problem.powers[:, None]
+        intercepts = problem.target_means - np.einsum("nk,nkq->nq", problem.means[supports], coefs)
+        intercepts = intercepts - np.einsum("a,naq->nq", problem.means[problem.always], always_coefs)
+        if first:
+            intercepts += z[:, 0]
+        for fold, alone in solved.alone.items():
+            coefs[fold], always_coefs[fold], intercepts[fold] = alone.coef, alone.always_coef, alone.intercept
+        if self._several:
+            return FoldCoefficients(coefs, always_coefs, intercepts)
+        return FoldCoefficients(coefs[:, :, 0], always_coefs[:, :, 0], intercepts[:, 0])
 
     def row_errors(self, residuals: Floats) -> Floats:
         """Squared errors."""
         return np.asarray(residuals**2)
 
-    def _factor(self, support: NDArray[np.int64]) -> tuple[Floats, Floats, float]:
-        """Orthonormal basis of forced and chosen columns (its rows give the hat matrix), the residuals, the energy."""
-        gram = self._problem.gram
-        at = self._problem.slots(support)
-        columns, m = gram.columns_of(at).T, gram.target.size
-        ridge = bool(gram.penalty[at].any())
-        if ridge:
-            columns = np.vstack([columns, np.diag(np.sqrt(gram.penalty[at]))])
-        q = np.linalg.qr(columns)[0][:m]
-        fitted = q.T @ gram.target
-        residual = gram.target - q @ fitted
-        if not ridge:
-            residual -= q @ (q.T @ residual)
-        # With ridge the rows below have residuals, too: together with these, y is what was fitted and what was not.
-        energy = 0.5 * float(residual @ residual if not ridge else gram.yy - fitted @ fitted)
-        return np.hstack([self._basis, q]), residual, energy
+    @cached_property
+    def _pick(self) -> Ints:
+        """Where each predicted row (P,) stands among the rows left out of its fold."""
+        pairs = zip(self._folds.left_out, self._folds.rows, strict=True)
+        return np.concatenate([np.searchsorted(left, own) for left, own in pairs])
 
-    def _refit(self, support: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
-        """Weighted residuals of the rows by fitting without them."""
-        found = solve_without(self._problem, support, rows)
-        return np.asarray(found.table[rows, -1] - found.table[rows, :-1] @ found.x)
+    @cached_property
+    def _to_forced(self) -> Floats:
+        """The pseudo-inverse (f, M) of the forced columns."""
+        forced = self._problem.forced
+        norms = np.linalg.norm(forced, axis=0)
+        norms[norms == 0] = 1.0
+        return np.asarray(np.linalg.pinv(forced / norms) / norms[:, None])
 
+    def _share(self, values: NDArray[Any], means: Floats) -> Floats:
+        """What forced columns explain (f, n) of columns (M, n) of the table."""
+        return np.asarray(self._to_forced @ (np.sqrt(self._problem.sample_weight)[:, None] * (values - means)))
 
-class OneRowLess(NamedTuple):
-    """n supports, each fitted without one row: residuals (n,) of these rows, weighted, and energies (n,) on the others.
+    def _solve(self, fold: Ints, supports: Ints) -> _Solved:
+        """Fit supports (P, k), each on the training rows of its fold (P,); neighbours that are equal share work."""
+        from pairflip.losses.held_out_kernel import Left, Rows, solve_pairs  # compiled
 
-    `safe` (n,) says which of them the Gram matrix tells; `weights` are of all rows.
-    """
+        problem, base, (pairs, k) = self._problem, self._base, supports.shape
+        q, f = base.targets.shape[1], problem.forced_basis.shape[1]
+        size = self._start[fold + 1] - self._start[fold]
+        at = (np.cumsum(size) - size).astype(np.int64)
+        x, g, energy = np.zeros((pairs, q, k)), np.zeros((pairs, q, f)), np.full(pairs, -1.0)
+        residual = np.zeros((q, int(size.sum())))
+        left = Left(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
+        common = np.ascontiguousarray(base.targets.T), np.ascontiguousarray(problem.forced_basis.T)
+        trusted = np.flatnonzero(self._trusted[fold])
+        for part in self._parts(trusted, supports):
+            Z, G, B, penalty, places = self._columns(np.searchsorted(problem.candidates, supports[part]))
+            data = Rows(Z, G, B, *common, penalty, problem.shrinkage, TRUSTED)
+            own = np.empty((part.size, q, k)), np.empty((part.size, q, f)), np.empty(part.size)
+            solve_pairs(data, left, fold[part], places, *own, residual, at[part])
+            x[part], g[part], energy[part] = own
+        alone = {int(p): self._fit_alone(int(fold[p]), supports[p]) for p in np.flatnonzero(energy < 0)}
+        for p, found in alone.items():
+            energy[p] = found.energy
+        return _Solved(x, g, energy, residual, at, alone)
 
-    residual: Floats
-    energy: Floats
-    safe: NDArray[np.bool_]
-    weights: Weights
+    def _parts(self, which: Ints, supports: Ints) -> list[Ints]:
+        """Some pairs, in parts whose columns and their products may be formed."""
+        if self._formed or which.size <= 1:
+            return [which] if which.size else []
+        different = np.unique(supports[which]).size
+        if 8 * different * (different + self._problem.n_rows) <= _BYTES:
+            return [which]
+        half = which.size // 2
+        return self._parts(which[:half], supports) + self._parts(which[half:], supports)
 
+    @property
+    def _formed(self) -> bool:
+        """Whether columns and matrix of all candidates are at hand, or the matrix is formed in no time."""
+        base = self._base
+        small = base.dense and (base.n_columns <= _FORMED or base.n_rows > base.n_columns)
+        return "columns" in base.__dict__ and ("matrix" in base.__dict__ or small)
 
-def without_one_row(
-    problem: SubsetProblem, supports: NDArray[np.int64], rows: NDArray[np.int64], *, solve: bool = False
-) -> OneRowLess:
-    r"""Supports without one row each, from the Gram matrix, to ten digits where that is safe.
+    def _columns(self, places: Ints) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+        """Columns (n, M), G (n, n), B (q, n), penalties (n,) and positions (P, k) among these."""
+        base = self._base
+        if self._formed:
+            return base.columns, base.matrix, base.B, base.penalty, places
+        used, at = np.unique(places, return_inverse=True)
+        Z = np.ascontiguousarray(base.columns_of(used))
+        G = Z @ Z.T
+        np.fill_diagonal(G, 1.0)
+        return Z, G, np.ascontiguousarray(base.B[:, used]), base.penalty[used], at.reshape(places.shape)
 
-    With h the hat matrix and e the residuals of all rows, :math:`e_m / (1 - h_{mm})` is the residual of row m without
-    it, and :math:`E - e_m^2 / (2 (1 - h_{mm}))` the energy of the others.
+    def _fit_alone(self, fold: int, support: Ints) -> _Fitted:
+        """A support on the training rows of a fold, from these rows alone; a column constant there has coefficient 0.
 
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The problem; its matrix can be formed.
-    supports : (n, k)
-        Columns.
-    rows : (n,)
-        The row that is left out for each support.
-    solve
-        Whether `weights` are to have coefficients.
-    """
-    from pairflip.losses.weighing import weigh  # compiled
-
-    gram, basis = problem.gram, problem.forced_basis[rows]
-    weights = weigh(gram, np.searchsorted(problem.candidates, supports), rows, solve=solve)
-    left, e = 1.0 - np.einsum("mf,mf->m", basis, basis) - weights.leverage, gram.target[rows] - weights.fitted
-    safe = weights.calm & (left > UNSEEN)
-    residual = e / np.where(safe, left, 1.0)
-    return OneRowLess(residual, weights.energy - 0.5 * e * residual, safe, weights)
-
-
-def _block(q: Floats, e: Floats) -> Floats | None:
-    """Weighted residuals of several rows left out together; None where they leave too little to the others."""
-    few = e.size <= q.shape[1]  # otherwise by Woodbury's identity, in the size of the columns
-    inside = np.eye(e.size) - q @ q.T if few else np.eye(q.shape[1]) - q.T @ q
-    if np.linalg.eigvalsh(inside)[0] <= UNSEEN:
-        return None
-    return np.asarray(np.linalg.solve(inside, e) if few else e + q @ np.linalg.solve(inside, q.T @ e))
+        Where columns are dependent there, the coefficients are the smallest ones (of scaled columns), and the energy is
+        infinite.
+        """
+        problem, a, scale = self._problem, self._problem.always.size, self.scales[fold]
+        kept, which = self._kept(fold), np.concatenate([problem.always, support]).astype(np.int64)
+        inside = project_rows(problem, kept, which)
+        targets = inside.targets / scale
+        found = qr_several(inside.columns.T, targets, inside.penalty)
+        if found is None:
+            rows = np.vstack([inside.columns.T, np.diag(np.sqrt(inside.penalty))])
+            zeros = np.zeros((inside.penalty.size, targets.shape[1]))
+            x, energy = np.linalg.lstsq(rows, np.vstack([targets, zeros]), rcond=None)[0], np.inf
+        else:
+            x, energy = found[0], float(found[1].sum()) if inside.candidates.size == support.size else np.inf
+        coef = np.zeros((support.size, scale.size))
+        coef[inside.candidates - a] = x / inside.scale[:, None] * scale
+        always_coef, intercept, constant = constants(problem, kept, support, coef, inside)
+        left = self._folds.left_out[fold]
+        away = problem.X[np.ix_(left, which)] - inside.means
+        residual = (
+            problem.targets[left] - inside.target_means - constant - away[:, a:] @ coef - away[:, :a] @ always_coef
+        )
+        return _Fitted(coef, always_coef, intercept, energy, residual)
 
 
 def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -277,31 +293,5 @@ def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) ->
     total = np.bincount(unit, weights, n_units)
     sums = np.stack([np.bincount(unit, weights * row, n_units) for row in squares])
     mean = sums.sum(axis=1) / total.sum()
-    spread = (total * (sums / total - mean[:, None]) ** 2).sum(axis=1) / total.sum() / (n_units - 1)
-    return 0.5 * mean, 0.5 * np.sqrt(spread)
-
-
-_STACK_BYTES = 32 * 2**20
-
-
-def loo_stack(problem: SubsetProblem, supports: NDArray[np.int64]) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
-    """For parts of `supports` (U, k): which part, 1 - h (u, M), e (u, M) in weighted rows, and the energies E (u,)."""
-    gram = problem.gram
-    m, k = gram.target.size, supports.shape[1]
-    basis = problem.forced_basis
-    outside_forced = 1.0 - np.einsum("mf,mf->m", basis, basis)
-    at = np.searchsorted(problem.candidates, supports)
-    ridge = bool(gram.penalty.any())
-    step = max(1, _STACK_BYTES // (8 * (m + ridge * k) * k))
-    for first in range(0, supports.shape[0], step):
-        part = slice(first, min(first + step, supports.shape[0]))
-        columns = gram.columns_of(at[part].ravel()).reshape(-1, k, m).transpose(0, 2, 1)
-        if ridge:
-            tails = np.sqrt(gram.penalty[at[part]])[:, :, None] * np.eye(k)
-            columns = np.concatenate([columns, tails], axis=1)
-        target = np.concatenate([gram.target, np.zeros(ridge * k)])
-        q = np.linalg.qr(columns)[0]
-        e = target - np.einsum("umk,uk->um", q, np.einsum("umk,m->uk", q, target, optimize=True), optimize=True)
-        e -= np.einsum("umk,uk->um", q, np.einsum("umk,um->uk", q, e, optimize=True), optimize=True)
-        left = outside_forced - np.einsum("umk,umk->um", q[:, :m], q[:, :m])
-        yield part, left, e[:, :m], 0.5 * np.einsum("um,um->u", e, e)
+    variance = (total * (sums / total - mean[:, None]) ** 2).sum(axis=1) / total.sum() / (n_units - 1)
+    return 0.5 * mean, 0.5 * np.sqrt(variance)

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
 from pairflip.inputs import as_labels, as_target
 from pairflip.least_squares import Floats
-from pairflip.losses.base import Fit, HeldOutJudge, Words
+from pairflip.losses.base import Fit, FoldCoefficients, HeldOutJudge, Words
 from pairflip.losses.fold_by_fold import FoldByFold
-from pairflip.losses.fold_fits import FoldCoefficients
+from pairflip.moments import Form
 from pairflip.projection import check_range
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Likelihood:
     quadratic = False
     squared = False
 
-    def prepare(self, problem: SubsetProblem) -> Gram:
+    def prepare(self, problem: SubsetProblem) -> Form:
         """Standardize the columns of all rows, and fit what is always in the model."""
         if problem.center == "global":
             raise ValueError(
@@ -75,7 +74,7 @@ class Likelihood:
         problem.forced = np.zeros((problem.n_rows, form.forced.shape[0]))
         problem.forced[present] = form.forced.T
         problem.forced_basis, problem.powers = problem.forced, np.ones(problem.always.size)
-        problem.means, problem.y_mean = np.zeros(problem.n_columns), 0.0
+        problem.means, problem.target_means = np.zeros(problem.n_columns), np.zeros(1)
         return form
 
     def form(
@@ -117,7 +116,7 @@ class Likelihood:
             return ONE_CLASS if np.unique(y).size < 2 else None
         return "no count above 0" if not np.any(y > 0) else None
 
-    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Gram:
+    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Form:
         """The remaining rows as a problem of their own.
 
         Parameters
@@ -254,15 +253,13 @@ class HeldOutDeviance(FoldByFold):
         self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
         self.yy = np.array([loss.form(problem, kept, problem.always).yy for kept in self._kept])
 
-    def fits(self, supports: NDArray[np.int64], *, quick: bool = False) -> FoldCoefficients:
+    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
         """Coefficients of supports (F, k), each on the training rows of its fold.
 
         Parameters
         ----------
         supports : (F, k)
             Columns that each fold chose.
-        quick
-            As in `judged`.
         """
         found = [self._fit(fold, support)[0] for fold, support in enumerate(supports)]
         a = self._problem.always.size

@@ -14,11 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats, orthonormal_basis
 from pairflip.losses.likelihood import POISSON
 from pairflip.losses.newton import Rows, Workspace, fit_rows, workspace
-from pairflip.losses.shrunken import ShrunkenGram
+from pairflip.moments import Form, TrainingForm
 from pairflip.projection import CONSTANT, powers_of_two, project
 
 _SMALL = 1e-3  # a ridge, relative to the Hessian, that makes no difference to the working problem
@@ -39,7 +38,7 @@ class Solved:
     eta: Floats
 
 
-class LikelihoodForm(Gram):
+class LikelihoodForm(Form):
     """What engines need to know of rows with a likelihood.
 
     Where a quadratic form is asked for (stand-ins, shuffled targets, a first guess), it is that of the working problem:
@@ -201,19 +200,20 @@ class LikelihoodForm(Gram):
         return int(self.y.size)
 
     @cached_property
-    def working(self) -> Gram:
+    def working(self) -> Form:
         """The quadratic form of the Newton step from the model without chosen columns, with the ridge unless small."""
         eta = self.rows.offset + self._null @ self.forced
         mean = np.exp(np.minimum(eta, 700.0)) if self.rows.family == POISSON else 1.0 / (1.0 + np.exp(-eta))
         slope = mean if self.rows.family == POISSON else mean * (1.0 - mean)
         slope = np.maximum(slope, 1e-12 * float(slope.max()))
         found = project(
-            self._X, (self.y - mean) / slope, self.w * slope, always=self.always, ridge=0.0, intercept=self.intercept,
-            means=None if self.intercept else (np.zeros(self._X.shape[1]), 0.0),
+            self._X, ((self.y - mean) / slope)[:, None], self.w * slope, always=self.always, ridge=0.0,
+            intercept=self.intercept, means=None if self.intercept else (np.zeros(self._X.shape[1]), np.zeros(1)),
         )  # fmt: skip
-        plain = _on(found.columns, found.target, found.candidates, self.candidates, self.dense)
+        plain = _on(found.columns, found.targets, found.candidates, self.candidates, self.dense)
         relative = self.penalty_weight / float(self.w @ slope)
-        return ShrunkenGram(plain, relative) if relative > _SMALL else plain
+        none = np.zeros(0, np.int64)
+        return TrainingForm(plain, found.forced, found.basis, none, ridge=relative) if relative > _SMALL else plain
 
     @property
     def columns(self) -> Floats:  # type: ignore[override]
@@ -221,12 +221,12 @@ class LikelihoodForm(Gram):
         return self.working.columns
 
     @property
-    def target(self) -> Floats:  # type: ignore[override]
+    def target(self) -> Floats:
         """Target (m,) of the working problem."""
         return self.working.target
 
     @property
-    def b(self) -> Floats:  # type: ignore[override]
+    def b(self) -> Floats:
         """Products (n,) of the columns of the working problem with its target."""
         return self.working.b
 
@@ -259,12 +259,12 @@ class LikelihoodForm(Gram):
         self.working.write_rows(which, out)
 
 
-def _on(columns: Floats, target: Floats, found: NDArray[np.int64], wanted: NDArray[np.int64], dense: bool) -> Gram:
+def _on(columns: Floats, target: Floats, found: NDArray[np.int64], wanted: NDArray[np.int64], dense: bool) -> Form:
     """The working problem on the candidates `wanted`; what weights leave nothing of is a column of zeros.
 
     Parameters
     ----------
-    columns, target : (c, m), (m,)
+    columns, target : (c, m), (m, 1)
         Projected and scaled.
     found, wanted : (c,), (n,)
         Which columns of the table they are, and which are candidates.
@@ -276,4 +276,4 @@ def _on(columns: Floats, target: Floats, found: NDArray[np.int64], wanted: NDArr
         every = np.zeros((wanted.size, columns.shape[1]))
         every[there] = columns[at]
         columns = every
-    return Gram(columns, target, np.zeros(wanted.size), wanted, dense=dense)
+    return Form(columns, target, np.zeros(wanted.size), wanted, dense=dense)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram, OverForm
 from pairflip.least_squares import Floats
 from pairflip.limits import Limits, Rules
 from pairflip.losses.base import Fit, HeldOutJudge
 from pairflip.losses.sign_fit import Carrying, signed_energy
 from pairflip.losses.squares import SquaredError
+from pairflip.moments import Form
 from pairflip.text import plural, shorten
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int64]
 
 
-class SignedForm(OverForm):
+class SignedForm(Form):
     """The inner products of some rows, where coefficients have signs.
 
     Attributes
     ----------
-    form : Gram
+    form : Form
         The same without signs; its energy is a lower bound.
     signs : (N,)
         Of the candidates: 1, -1, or 0 for free.
@@ -46,24 +46,34 @@ class SignedForm(OverForm):
 
     objective = "signed"
 
-    def __init__(self, form: Gram, signs: NDArray[np.int8], rules: Rules) -> None:
-        self._share(form)
-        self.signs, self.rules, self.b, self.yy = signs, rules, form.b, form.yy
+    def __init__(self, form: Form, signs: NDArray[np.int8], rules: Rules) -> None:
+        self.form, self.signs, self.rules = form, signs, rules
+        self.candidates, self.penalty, self.diagonal = form.candidates, form.penalty, form.diagonal
+        self.B, self.targets, self.target_scale = form.B, form.targets, form.target_scale
+        self.yy, self.dense = form.yy, form.dense
 
     @property
-    def target(self) -> Floats:  # type: ignore[override]
-        """The target (M,)."""
-        return self.form.target
+    def columns(self) -> Floats:  # type: ignore[override]
+        """Columns (N, M)."""
+        return self.form.columns
 
     @property
-    def B(self) -> Floats:
-        """Products (N, 1) of the columns with the target, as one of several."""
-        return self.b[:, None]
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table, without the matrix."""
+        return self.form.nbytes
 
     @property
-    def targets(self) -> Floats:
-        """The target (M, 1), as one of several."""
-        return self.form.target[:, None]
+    def matrix(self) -> Floats:
+        """G (N, N)."""
+        return self.form.matrix
+
+    def columns_of(self, which: Rows) -> Floats:
+        """Some columns (n, M)."""
+        return self.form.columns_of(which)
+
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,)."""
+        return self.form.row(j)
 
     def judged(self, support: Rows) -> tuple[Carrying, float]:
         """Which columns (k,) of a support carry its fit, and its energy; infinite where it is singular."""
@@ -81,7 +91,7 @@ class SignedError(SquaredError):
 
     quadratic = False
 
-    def prepare(self, problem: SubsetProblem) -> Gram:
+    def prepare(self, problem: SubsetProblem) -> Form:
         """As for squared error; the signs of the candidates come with it."""
         signs = problem.limits.signs
         assert signs is not None
@@ -101,7 +111,7 @@ class SignedError(SquaredError):
             )
         return _signed(problem, form)
 
-    def without_rows(self, problem: SubsetProblem, rows: Rows, anew: bool = False) -> Gram:
+    def without_rows(self, problem: SubsetProblem, rows: Rows, anew: bool = False) -> Form:
         """As for squared error.
 
         Parameters
@@ -159,7 +169,7 @@ def without_signs(problem: SubsetProblem) -> SubsetProblem:
     return ordinary
 
 
-def _signed(problem: SubsetProblem, form: Gram) -> SignedForm:
+def _signed(problem: SubsetProblem, form: Form) -> SignedForm:
     """A form with the signs and rules of its candidates."""
     signs = problem.limits.signs
     assert signs is not None

@@ -2,8 +2,7 @@
 
 Leaving rows out may change which coefficients are zero, so that the identities of ordinary least squares hold for the
 columns that carry the fit *of the fold* only. These are found on the training rows, from the columns; the fold's fit
-is then the ordinary one of these columns, and `HeldOutErrors` and `fold_coefficients` give its errors and
-coefficients.
+is then the ordinary one of these columns, and `HeldOutErrors` gives its errors and coefficients.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats
-from pairflip.losses.fold_fits import FoldCoefficients, fold_coefficients
+from pairflip.losses.base import FoldCoefficients
 from pairflip.losses.held_out import HeldOutErrors
 from pairflip.losses.sign_fit import carrying_columns
 from pairflip.losses.signed import SignedForm, with_signs, without_signs
@@ -41,24 +40,22 @@ class HeldOutSigned:
         """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
         return self.judged(supports)[0]
 
-    def judged(self, supports: Supports, *, quick: bool = False) -> tuple[Floats, Floats]:
+    def judged(self, supports: Supports) -> tuple[Floats, Floats]:
         """The same, and the energies (F, C) of the supports on the training rows of their folds.
 
         Parameters
         ----------
         supports : (F, C, k)
             Columns chosen by each chain of each fold.
-        quick
-            As for ordinary least squares, once it is known which columns carry.
         """
         folds, chains, _ = supports.shape
-        nothing = self.without_columns(quick=quick)
+        nothing = self.without_columns()
         residuals, energies = np.tile(nothing, (chains, 1)), np.repeat(0.5 * self.yy[:, None], chains, axis=1)
         for where, carrying in self._by_number(supports):
             # Cells with another number of carrying columns are given some support, and what comes of it is dropped.
             every = np.tile(carrying[0], (folds, chains, 1))
             every[where] = carrying
-            left, energy = self._errors.judged(every, quick=quick)
+            left, energy = self._errors.judged(every)
             energies[where] = energy[where]
             fold, chain = where[0], where[1]
             own = np.zeros((chains, folds), dtype=bool)
@@ -67,27 +64,25 @@ class HeldOutSigned:
             residuals[rows] = left[rows]
         return residuals, energies
 
-    def without_columns(self, *, quick: bool = False) -> Floats:
+    def without_columns(self) -> Floats:
         """Observed minus predicted (P,) when no columns are chosen."""
-        return self._errors.without_columns(quick=quick)
+        return self._errors.without_columns()
 
-    def fits(self, supports: Supports, *, quick: bool = False) -> FoldCoefficients:
+    def fits(self, supports: Supports) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold.
 
         Parameters
         ----------
         supports : (F, k)
             Columns that each fold chose.
-        quick
-            Nothing here: coefficients come from QR.
         """
         nothing = np.empty((len(supports), 0), dtype=np.int64)
-        found = fold_coefficients(self._ordinary, self._folds, nothing)
+        found = self._errors.fits(nothing)
         coefs, always, intercepts = np.zeros(supports.shape), found.always_coefs.copy(), found.intercepts.copy()
         signs = self._problem.limits.signs
         assert signs is not None
         for (fold, _), carrying in self._by_number(supports[:, None, :]):
-            own = fold_coefficients(self._ordinary, self._folds.some(fold), carrying)
+            own = HeldOutErrors(self._ordinary, self._folds.some(fold)).fits(carrying)
             places = np.argmax(supports[fold][:, None, :] == carrying[:, :, None], axis=2)
             coefs[fold[:, None], places] = with_signs(own.coefs, signs[carrying])
             always[fold], intercepts[fold] = own.always_coefs, own.intercepts

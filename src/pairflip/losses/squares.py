@@ -1,51 +1,88 @@
-r"""Squared error: forced columns are projected out, and the quadratic form is the Gram matrix itself."""
+r"""Squared error of one target, or of several that share one set of columns: the energy is
+
+.. math:: E(S) = \tfrac12 \sum_t \min_{x, z} \|\sqrt w (y_t / \sigma_t - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2 .
+
+:math:`\sigma_t` is the standard deviation of target t on the rows that are fitted (weighted, beside what is always in
+the model), so that every target counts alike; 1 for one target, or if targets are not scaled. Forced columns Z are
+projected out, and the quadratic form is the whole truth. A relative ridge (`SubsetProblem.with_shrinkage`) is
+:math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2` with :math:`|X_j|` the norm of column j on the rows that are fitted.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram, HeldOutGram
-from pairflip.inputs import as_target
-from pairflip.least_squares import Floats, qr_solve
+from pairflip.inputs import as_target, as_targets
+from pairflip.least_squares import Floats, qr_several
+from pairflip.limits import no_rules
 from pairflip.losses.base import Fit, HeldOutJudge, Words
-from pairflip.losses.held_out import HeldOutErrors
-from pairflip.losses.one_row_out import TRUSTED
 from pairflip.losses.wide import WideGram
-from pairflip.projection import Projected, check_range, is_nothing, project
+from pairflip.moments import TRUSTED, Form, TrainingForm, spread
+from pairflip.projection import Projected, check_range, project
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
     from pairflip.selection.folds import Folds
 
+Rows = NDArray[np.int64]
 HELD_OUT_BYTES = 64 * 2**20
 """Of a wide table, the left-out rows may take this much in a fold's form; beyond it the fold makes its own pass."""
+LARGEST = 1e6
+"""More shrinkage than this leaves nothing of the coefficients."""
+SEVERAL = "several"
+"""Name of the loss in files and settings where there are several targets."""
+_ONE = Words(error="RMSE", cv_error="half the mean squared error of held-out rows")
+_MANY = Words(
+    error="RMSE",
+    cv_error="half the mean squared error, over all targets, of held-out rows",
+    meaning="RMSE over all targets, each in units of its standard deviation; R2, one minus the squared error over "
+    "that of the means",
+)
+
+
+def check_shrinkage(ridge: object) -> float:
+    """A relative ridge: a finite number >= 0."""
+    if isinstance(ridge, (bool, str)) or not isinstance(ridge, (int, float, np.number)):
+        raise TypeError(f"ridge holds {ridge!r}; expected numbers >= 0, in units of the scaled columns.")
+    if not (np.isfinite(ridge) and 0 <= ridge <= LARGEST):
+        raise ValueError(f"ridge holds {float(ridge):g}; expected numbers from 0 to {LARGEST:g}.")
+    return float(ridge)
 
 
 class SquaredError:
-    r""":math:`E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2`."""
+    """Squared error.
 
-    name = "squares"
-    words = Words(error="RMSE", cv_error="half the mean squared error of held-out rows")
+    Parameters
+    ----------
+    several : bool
+        Whether there are several targets.
+    scaled : bool
+        Whether several targets are divided by their standard deviations.
+    """
+
     quadratic = True
     squared = True
 
+    def __init__(self, several: bool = False, scaled: bool = True) -> None:
+        self.several, self.scaled = several, several and scaled
+        self.name, self.words = (SEVERAL, _MANY) if several else ("squares", _ONE)
+
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
-        """Numbers."""
-        return as_target(y, n_rows), None
+        """Numbers (M,), or (M, q) of several targets."""
+        return (as_targets if self.several else as_target)(y, n_rows), None
 
     def mean(self, eta: Floats) -> Floats:
         """The linear predictor itself."""
         return eta
 
-    def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
+    def lacking(self, problem: SubsetProblem, kept: Rows) -> str | None:
         """Nothing: a target that does not vary is predicted by its mean."""
         return None
 
-    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
+    def remark(self, problem: SubsetProblem, support: Rows) -> str:
         """Nothing: a support without a fit is refused."""
         return ""
 
@@ -53,32 +90,44 @@ class SquaredError:
         """Squared errors."""
         return np.asarray((observed - predicted) ** 2)
 
-    def prepare(self, problem: SubsetProblem) -> Gram:
+    def prepare(self, problem: SubsetProblem) -> Form:
         """Project the forced columns out of all rows and scale what remains to unit norm."""
-        check_range(problem.X, problem.y, problem.column_names)
-        means = (np.zeros(problem.n_columns), 0.0) if problem.center is None else None
-        everything = np.arange(problem.n_rows)
-        whole = _wide(problem, everything, means) if problem.wide else _projected(problem, everything, means)
-        if is_nothing(whole.target, problem.y, problem.sample_weight):
-            raise ValueError(
-                "y is constant (or explained by what is always in the model), so there is nothing to predict; "
-                "check that the target column is the right one."
-            )
+        if problem.shrinkage:  # a copy of a problem without: the ridge is added to its form
+            problem.scale = problem.scale * np.sqrt(1.0 + problem.shrinkage)
+            return self._shrunken(problem, problem.gram)
+        for target in problem.targets.T:
+            check_range(problem.X, target, problem.column_names)
+        whole = project_rows(problem, None)
+        for t, target in enumerate(whole.targets.T):
+            if not target.any():
+                named = f"the target {problem.target_names[t]!r}" if problem.target_names else "y"
+                raise ValueError(
+                    f"{named} is constant (or explained by what is always in the model), so there is nothing to "
+                    + ("predict; leave it out." if self.several else "predict; check that the target column is right.")
+                )
         if not whole.candidates.size:
             raise ValueError(
                 f"none of the {problem.n_columns} columns of X varies (apart from what is always in the model); "
                 "expected at least one column that is not constant."
             )
-        problem.means, problem.y_mean = whole.means, whole.target_mean
+        problem.means, problem.target_means = whole.means, whole.target_means
         problem.powers = whole.powers if problem.wide else whole.powers[problem.always]
         problem.forced, problem.forced_basis = whole.forced, whole.basis
         problem.candidates, problem.scale = whole.candidates, whole.scale
-        return _gram(problem, whole)
+        form = self._form(problem, whole, problem.sample_weight)
+        if not (form.dense or form.plain):
+            what = "several targets cannot" if self.several else "limits on what may be chosen cannot"
+            raise ValueError(
+                f"the matrix of {form.n_columns:,} columns takes more than the memory budget of "
+                f"{problem.memory_budget:,} bytes, and {what} be searched without it; expected fewer columns, or "
+                f"memory_budget={8 * form.n_columns**2}."
+            )
+        return form
 
-    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Gram:
-        """A low-rank change of the Gram matrix where that is accurate, otherwise the remaining rows as a new problem.
+    def without_rows(self, problem: SubsetProblem, rows: Rows, anew: bool = False) -> Form:
+        """The form of the remaining rows by subtraction where that is accurate, otherwise from these rows.
 
-        Where the held-out rows hold most of a column or of the target, or alone make a column vary, subtraction would
+        Where the held-out rows hold most of a column or of a target, or alone make a column vary, subtraction would
         leave rounding errors.
 
         Parameters
@@ -86,83 +135,137 @@ class SquaredError:
         problem, rows
             The problem, and the rows left out.
         anew
-            The remaining rows as a new problem in any case: faster where they are few.
+            From the remaining rows in any case: faster where they are few.
         """
-        if not anew and (
-            problem.gram.dense or 8 * rows.size * problem.gram.n_columns <= HELD_OUT_BYTES or not problem.wide
-        ):
-            fold = HeldOutGram(problem.gram, problem.forced, problem.forced_basis, rows)
+        whole = problem.gram.base if isinstance(problem.gram, TrainingForm) else problem.gram
+        if not anew and (problem.gram.dense or 8 * rows.size * whole.n_columns <= HELD_OUT_BYTES or not problem.wide):
+            left = self._total(np.delete(problem.sample_weight, rows))
+            forced = problem.forced, problem.forced_basis
+            fold = TrainingForm(whole, *forced, rows, ridge=problem.shrinkage, weight=left)
             if fold.trust >= TRUSTED:
+                fold.dense = problem.gram.dense
                 return fold
-        return _remaining(problem, rows)
+        rest = np.delete(np.arange(problem.n_rows), rows)
+        form = self._form(problem, project_rows(problem, rest), problem.sample_weight[rest])
+        return self._shrunken(problem, form) if problem.wide and problem.shrinkage else form
 
-    def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
-        """Coefficients and energy by QR on the columns of X."""
-        at, gram = problem.slots(support), problem.gram
-        x, energy = qr_solve(gram.columns_of(at).T, gram.target, gram.penalty[at])
-        coef = x / problem.scale[at]
-        means, forced = problem.means, problem.forced
-        rest = problem.y - problem.y_mean - (problem.X[:, support] - means[support]) @ coef
-        norms = np.linalg.norm(forced, axis=0)
-        norms[norms == 0] = 1.0
-        z = np.linalg.lstsq(forced / norms, np.sqrt(problem.sample_weight) * rest, rcond=None)[0] / norms
-        intercept, always_coef = (float(z[0]), z[1:]) if problem.center == "fold" else (0.0, z)
-        always_coef = always_coef / problem.powers
-        intercept += problem.y_mean - float(means[support] @ coef + means[problem.always] @ always_coef)
-        return Fit(support, coef, intercept, always_coef, energy)
+    def _shrunken(self, problem: SubsetProblem, form: Form) -> Form:
+        """A form with the relative ridge of the problem."""
+        none = np.zeros(0, np.int64)
+        return TrainingForm(form, problem.forced, problem.forced_basis, none, ridge=problem.shrinkage)
 
-    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
+    def _total(self, weights: Floats) -> float | None:
+        """The sum of some weights if targets are scaled."""
+        return float(weights.sum()) if self.scaled else None
+
+    def _form(self, problem: SubsetProblem, of: Projected | WideGram, weights: Floats) -> Form:
+        """The form to walk on; a wide table with few candidates is an ordinary problem."""
+        n, limits = of.candidates.size, problem.limits
+        dense = 8 * n**2 <= problem.memory_budget
+        scale = spread(np.einsum("mq,mq->q", of.targets, of.targets), self._total(weights))
+        rules = limits.rules(of.candidates, problem.always) if limits.ruled else no_rules(n)
+        if isinstance(of, WideGram) and not dense:
+            of.finish(scale, rules)
+            return of
+        return Form(of.columns, of.targets, of.penalty, of.candidates, dense=dense, target_scale=scale, rules=rules)
+
+    def fit(self, problem: SubsetProblem, support: Rows) -> Fit:
+        """Coefficients and energy by QR on the columns of X: (k, q) and (q,) for several targets."""
+        at, form = problem.slots(support), problem.gram
+        found = qr_several(form.columns_of(at).T, form.targets, form.penalty[at])
+        if found is None:
+            raise ValueError(
+                "the columns of this support are linearly dependent, so their coefficients are not determined; "
+                "leave one of them out."
+            )
+        x, energies = found
+        coef = x / problem.scale[at][:, None] * form.target_scale
+        always_coef, intercept, _ = constants(problem, None, support, coef)
+        energy = float(energies.sum())
+        if self.several:
+            return Fit(support, coef, intercept, always_coef, energy)
+        return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], energy)
+
+    def standard_errors(self, problem: SubsetProblem, support: Rows) -> Floats:
         """They need an estimate of the noise, which `selection.coefficients` makes."""
         raise NotImplementedError
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
-        """Held-out residuals by the leave-one-out identity."""
+        """Held-out errors of supports that were chosen elsewhere: rules play no part."""
+        from pairflip.losses.held_out import HeldOutErrors
+
         return HeldOutErrors(problem, folds)
 
 
-def _projected(problem: SubsetProblem, rows: NDArray[np.int64], means: tuple[Floats, float] | None) -> Projected:
-    """Some rows as a table of their own, centred on `means`, or on their own means."""
-    everything = rows.size == problem.n_rows
-    return project(
-        problem.X if everything else problem.X[rows],
-        problem.y if everything else problem.y[rows],
-        problem.sample_weight[rows],
-        always=problem.always,
-        ridge=problem.ridge,
-        intercept=problem.center == "fold",
-        means=means,
-    )
+def project_rows(problem: SubsetProblem, rows: Rows | None, columns: Rows | None = None) -> Any:
+    """Forced columns swept out of some rows (None: all), centred on their own means if the intercept is one of them.
+
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and targets.
+    rows : indices or None
+        The rows that are fitted.
+    columns : indices, optional
+        Forced columns and some others; by default all.
+
+    Returns
+    -------
+    Projected, or a WideGram for all columns of a wide table
+    """
+    own = problem.center == "fold" or (rows is None and problem.center == "global")
+    means: tuple[Floats, Floats] | None = None
+    if not own and problem.center is None:
+        means = np.zeros(problem.n_columns), np.zeros(problem.targets.shape[1])
+    elif not own:
+        means = problem.means, problem.target_means
+    options: dict[str, Any] = {"ridge": problem.ridge, "intercept": problem.center == "fold"}
+    if columns is None and problem.wide:
+        return WideGram(
+            problem.X, problem.targets, problem.sample_weight, always=problem.always, means=means, rows=rows, **options
+        )
+    X, y, weight = problem.X, problem.targets, problem.sample_weight
+    if columns is not None:
+        X = X[np.ix_(rows, columns)] if rows is not None else X[:, columns]
+        means = None if means is None else (means[0][columns], means[1])
+    elif rows is not None:
+        X = X[rows]
+    if rows is not None:
+        y, weight = y[rows], weight[rows]
+    always = problem.always if columns is None else np.arange(problem.always.size)
+    return project(X, y, weight, always=always, means=means, shrinkage=problem.shrinkage, **options)
 
 
-def _remaining(problem: SubsetProblem, held_out: NDArray[np.int64]) -> Gram:
-    """The rows that are left as a problem of their own; a target that does not vary there is zero."""
-    rest = np.delete(np.arange(problem.n_rows), held_out)
-    means = None if problem.center == "fold" else (problem.means, problem.y_mean)
-    if problem.wide:
-        return _gram(problem, _wide(problem, rest, means))
-    inside = _projected(problem, rest, means)
-    if is_nothing(inside.target, problem.y[rest], problem.sample_weight[rest]):
-        inside = replace(inside, target=np.zeros(rest.size))
-    return _gram(problem, inside)
+def constants(
+    problem: SubsetProblem, rows: Rows | None, support: Rows, coef: Floats, inside: Projected | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Coefficients of the forced columns (a, q), intercepts (q,) and these for centred columns, given the chosen ones.
 
-
-def _wide(problem: SubsetProblem, rows: NDArray[np.int64], means: tuple[Floats, float] | None) -> WideGram:
-    """Some rows of a wide table, without copying them."""
-    return WideGram(
-        problem.X,
-        problem.y,
-        problem.sample_weight,
-        always=problem.always,
-        ridge=problem.ridge,
-        intercept=problem.center == "fold",
-        means=means,
-        rows=None if rows.size == problem.n_rows else rows,
-    )
-
-
-def _gram(problem: SubsetProblem, of: Projected | WideGram) -> Gram:
-    """The form to walk on; a wide table with few candidates is an ordinary problem."""
-    dense = 8 * of.candidates.size**2 <= problem.memory_budget
-    if isinstance(of, WideGram) and not dense:
-        return of
-    return Gram(of.columns, of.target, of.penalty, of.candidates, dense=dense)
+    Parameters
+    ----------
+    problem : SubsetProblem
+        Table and targets.
+    rows, support : indices
+        What was fitted; None: all rows.
+    coef : (k, q)
+        Chosen coefficients, in the units of the table.
+    inside : Projected, optional
+        Forced and chosen columns on these rows; without it, the rows are those of the problem.
+    """
+    a, X, y, weights = problem.always.size, problem.X[:, support], problem.targets, problem.sample_weight
+    if rows is not None:
+        X, y, weights = X[rows], y[rows], weights[rows]
+    if inside is None:
+        forced, powers, means, middle = problem.forced, problem.powers, problem.means, problem.target_means
+        of_always, of_chosen = means[problem.always], means[support]
+    else:
+        forced, powers, middle = inside.forced, inside.powers[:a], inside.target_means
+        of_always, of_chosen = inside.means[:a], inside.means[a:]
+    rest = y - middle - (X - of_chosen) @ coef
+    norms = np.linalg.norm(forced, axis=0)
+    norms[norms == 0] = 1.0
+    z: Floats = np.linalg.lstsq(forced / norms, np.sqrt(weights)[:, None] * rest, rcond=None)[0] / norms[:, None]
+    first = int(problem.center == "fold")
+    always_coef = z[first:] / powers[:, None]
+    constant = z[0] if first else np.zeros(y.shape[1])
+    return always_coef, constant + middle - of_chosen @ coef - of_always @ always_coef, constant

@@ -13,47 +13,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.blocks import column_blocks
-from pairflip.gram import Gram
-from pairflip.least_squares import Floats, qr_energy
-from pairflip.projection import CONSTANT, centre, is_nothing, penalties, project, take_out
-
-if TYPE_CHECKING:
-    from pairflip.problem import SubsetProblem
+from pairflip.least_squares import Floats
+from pairflip.limits import Rules
+from pairflip.moments import Form
+from pairflip.projection import CONSTANT, centre, penalties, project, take_out
 
 _DIRECT, _CENTRED, _PROJECTED = 0, 1, 2  # what is done to a block before products are taken
 _LOST = 64.0  # times a column's own sum of squares: beyond it, more than a digit would be lost
 _ORDINARY = 2.0**500  # powers of two beyond which squares and sums might overflow
 
 
-class WideGram(Gram):
-    """A `Gram` that computes columns and rows of G from the table when they are asked for.
+class WideGram(Form):
+    """A `Form` that computes columns and rows of G from the table when they are asked for.
 
     Parameters
     ----------
     X : (M, N) float32 or float64
         The table; it is kept, not copied.
-    y, weight : (M,)
-        Target and row weights.
+    y, weight : (M, q), (M,)
+        Targets and row weights.
     always : indices
         Forced columns of X.
     ridge : float
         Penalty on coefficients in the units of the table.
     intercept : bool
         Whether a constant is one of the forced columns.
-    means : (N,) and float, or None
+    means : (N,) and (q,), or None
         What to subtract from X and y first; None for the weighted means.
     rows : indices, optional
         The rows to use, all of them by default; the others take part in nothing.
 
     Attributes
     ----------
-    means, target_mean : (N,), float
+    means, target_means : (N,), (q,)
         What was subtracted first, in the units of the table.
     scale : (n,)
         What each candidate was divided by, in the units of the table.
@@ -72,7 +70,7 @@ class WideGram(Gram):
         always: NDArray[np.int64],
         ridge: float,
         intercept: bool,
-        means: tuple[Floats, float] | None,
+        means: tuple[Floats, Floats] | None,
         rows: NDArray[np.int64] | None = None,
     ) -> None:
         self._X, self._rows = X, rows
@@ -84,11 +82,9 @@ class WideGram(Gram):
             always=np.arange(always.size), ridge=ridge, intercept=intercept, means=given,
         )  # fmt: skip
         self.forced, self.basis, self.powers = of_forced.forced, of_forced.basis, of_forced.powers
-        self.target_mean = of_forced.target_mean
-        self.target = of_forced.target
-        if is_nothing(self.target, y, weight):
-            self.target = np.zeros_like(self.target)
-        self.yy = float(self.target @ self.target)
+        self.target_means, self.targets = of_forced.target_means, of_forced.targets
+        self.target_scale = np.ones(self.targets.shape[1])
+        self.yy = float(np.vdot(self.targets, self.targets))
         self._forced_columns = always.size > 0
         self._blocks = column_blocks(*X.shape)
         self._prepare(always, ridge, None if means is None else means[0])
@@ -99,7 +95,8 @@ class WideGram(Gram):
         """One pass over the table: means, norms, inner products with the target; how to treat each block."""
         n = self._X.shape[1]
         self.means = np.empty(n) if means is None else means
-        scale, b, keep = np.empty(n), np.empty(n), np.empty(n, bool)
+        scale, B, keep = np.empty(n), np.empty((self.targets.shape[1], n)), np.empty(n, bool)
+        targets = np.ascontiguousarray(self.targets.T)
         penalty = np.zeros(n)  # not touched without ridge, so that it takes no memory
         self._ways = np.zeros(len(self._blocks), np.int8)
         for at, part in enumerate(self._blocks):
@@ -119,7 +116,7 @@ class WideGram(Gram):
                 norm2 = norm2 + added
             norm = np.where(own, np.sqrt(norm2), 1.0)
             scale[part] = norm * centred.powers
-            b[part] = (columns @ self.target) / norm
+            B[:, part] = (targets @ columns.T) / norm
             powers = centred.powers[own]
             odd = np.any((powers > _ORDINARY) | (powers < 1.0 / _ORDINARY))
             if odd or np.any(spread[own] > _LOST * norm2[own]):
@@ -128,9 +125,16 @@ class WideGram(Gram):
                 self._ways[at] = _CENTRED
         self.candidates = np.flatnonzero(keep)
         if self.candidates.size < n:
-            scale, b, penalty = scale[keep], b[keep], penalty[keep]
-        self.scale, self.b, self.penalty = scale, b, penalty
+            scale, B, penalty = scale[keep], B[:, keep], penalty[keep]
+        self.scale, self.B, self.penalty = scale, np.ascontiguousarray(B), penalty
         self._starts = np.searchsorted(self.candidates, [part.start for part in self._blocks] + [n])
+
+    def finish(self, target_scale: Floats, rules: Rules) -> None:
+        """Divide the targets by their scale (q,), and take up the rules."""
+        self.target_scale, self.rules = target_scale, rules
+        self.targets = self.targets / target_scale
+        self.B /= target_scale[:, None]
+        self.yy = float(np.vdot(self.targets, self.targets))
 
     def _values(self, which: slice | NDArray[np.int64]) -> NDArray[Any]:
         """Columns of the table on the rows that are used (M, n), as the table holds them."""
@@ -243,31 +247,3 @@ class WideGram(Gram):
 def _copied(block: NDArray[Any], buffer: Floats) -> Floats:
     np.copyto(buffer, block)
     return buffer
-
-
-def energy_without(problem: SubsetProblem, rows: NDArray[np.int64], support: NDArray[np.int64]) -> float:
-    """E of a support on all rows but `rows`, by QR; infinite when it is singular there.
-
-    From the columns of the support alone: the form of a fold would take a pass over the table.
-
-    Parameters
-    ----------
-    problem
-        A problem with a wide table.
-    rows : indices
-        The rows left out.
-    support : indices
-        Columns of the table; with none, E is half of y'y on these rows.
-    """
-    rest = np.delete(np.arange(problem.n_rows), rows)
-    y, weight, f = problem.y[rest], problem.sample_weight[rest], problem.always.size
-    which = np.concatenate([problem.always, support])
-    inside = project(
-        problem.X[:, which][rest], y, weight, always=np.arange(f), ridge=problem.ridge,
-        intercept=problem.center == "fold",
-        means=None if problem.center == "fold" else (problem.means[which], problem.y_mean),
-    )  # fmt: skip
-    if inside.candidates.size < support.size:
-        return float("inf")
-    target = np.zeros(rest.size) if is_nothing(inside.target, y, weight) else inside.target
-    return qr_energy(inside.columns.T, target, inside.penalty)

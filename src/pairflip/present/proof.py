@@ -81,7 +81,8 @@ def _proved(proof: Proof) -> str:
         these = "this column fits" if proof.k == 1 else f"these {proof.k} columns fit"
         return f"Proved: {these} the target perfectly, so that nothing can fit better"
     other = "no other column" if proof.k == 1 else f"no other {proof.k} columns"
-    return f"Proved: {other} of these {proof.n_candidates:,} {'fits' if proof.k == 1 else 'fit'} better"
+    keeping = f" that {'keeps' if proof.k == 1 else 'keep'} the limits" if proof.limited else ""
+    return f"Proved: {other} of these {proof.n_candidates:,}{keeping} {'fits' if proof.k == 1 else 'fit'} better"
 
 
 def _next(proof: Proof) -> str:

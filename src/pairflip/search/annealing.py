@@ -110,6 +110,7 @@ def anneal(
     spend = as_effort(effort)
     if not problem.loss.quadratic:
         method = as_descent(problem, method, schedule, chains)
+    if not problem.gram.plain:
         engine = check_engine(problem, engine)
     if method is None:
         plain = schedule == "auto" and chains is None
@@ -139,13 +140,12 @@ def anneal(
     supports, energies = settle(gram, walked)
     found = supports[first_best(energies, gram.yy)]
     notes = ([] if failed is None else [failed]) + ([] if problem.gram.dense else [BY_COLUMNS])
-    quadratic = problem.loss.quadratic
-    if polish and not quadratic:
+    if polish and not problem.gram.plain:
         found = refine(gram, found)
     elif polish:
         found = descended(gram, found)
     proof, chosen = None, problem.columns_of(gram.candidates[found])
-    if prove and polish and quadratic:
+    if prove and polish and problem.loss.quadratic:
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
     notes += [remark] if (remark := problem.loss.remark(problem, best.support)) else []
@@ -207,11 +207,10 @@ def _search(
 
     def traced(found: Searched, note: str = "") -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
-        quadratic = problem.loss.quadratic  # what follows is for squared error of one target
         if polish and problem.loss.squared and not note:
             best = refine(gram, best)
         proof, chosen = None, problem.columns_of(gram.candidates[best])
-        if certain and quadratic and not note:
+        if certain and problem.loss.quadratic and not note:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
         remark = problem.loss.remark(problem, fit.support)

@@ -16,7 +16,6 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.several import SeveralForm
 from pairflip.search.exhaustive import Lowest, Question, rooms_of, run_pieces, table_of
 
 _PARTS = 64  # open nodes that are handed out
@@ -79,7 +78,7 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
 
     def walk(nodes: list[Node], most: float, *, tell: bool) -> tuple[list[bool], int]:
         """Which of some nodes could be finished with so many branches altogether, and supports looked at."""
-        if isinstance(gram, SeveralForm):
+        if not gram.plain:
             from pairflip.engines.numba.several_branching import branch_several as branch
         else:
             from pairflip.engines.numba.branching import branch
@@ -99,7 +98,7 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
                 tree.columns[0, :columns], tree.n[0] = free, columns
                 tree.doubled[0], tree.taken[0] = factor.doubled, len(inside)
                 chosen.at[: len(inside)] = np.array(inside, dtype=np.int64)
-                b = gram.B if isinstance(gram, SeveralForm) else gram.b
+                b = gram.b if gram.plain else np.ascontiguousarray(gram.B.T)
                 form = gram.matrix, b, exact, basis, chosen, kept, tree
                 return bool(branch(*form, gram.yy, *errors, most / len(nodes), looked[at], room.stop))
 

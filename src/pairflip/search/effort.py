@@ -140,7 +140,7 @@ def kick_nanoseconds(gram: Gram, k: int) -> float:
         return 3e5 + 4.0 * columns * inside * (6.0 + 2.0 * inside)
     if gram.objective == "signed":  # some four scans, a fit of k - 1 columns for each slot, and energies by QR
         return 3e5 + gram.n_columns * (300.0 + 60.0 * k)
-    n, targets = gram.n_columns, int(getattr(gram, "targets", gram.target[:, None]).shape[1])
+    n, targets = gram.n_columns, int(gram.B.shape[0])
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
     return 3e3 + n * k * (7.0 + 0.25 * k) * (0.7 + 0.3 * targets) + 2.0 * passes * n * min(gram.n_rows, n + 1)

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from pairflip.engines.base import EQUAL, NOTHING, Tick
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
-from pairflip.gram import Gram, HeldOutGram
+from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.several import SeveralForm
-from pairflip.losses.shrunken import ShrunkenGram
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _LITTLE = 1e-3
@@ -106,7 +104,7 @@ def enumeration_seconds(n: int, k: int) -> float:
 
 def all_seconds(gram: Gram, k: int) -> float:
     """The same for a problem, which may have several targets."""
-    if isinstance(gram, SeveralForm):
+    if not gram.plain:
         from pairflip.search.several_proof import several_seconds
 
         return several_seconds(gram, k)
@@ -117,7 +115,7 @@ def enumerate_supports(asked: Question) -> Lowest:
     """All supports, from the largest first column down."""
     gram, k = asked.gram, asked.k
     n = gram.n_columns
-    if isinstance(gram, SeveralForm):
+    if not gram.plain:
         from pairflip.search.several_proof import enumerate_several_supports
 
         return enumerate_several_supports(asked)
@@ -164,7 +162,7 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     """
     n = gram.n_columns if count is None else count
     ridge = bool(gram.penalty.any())
-    if n >= gram.target.size and not ridge:
+    if n >= gram.n_rows and not ridge:
         return 0.0
     columns, target = gram.columns_of(np.arange(n)), targets_of(gram)
     if n > len(target) and np.all(gram.penalty[:n] >= LEAST):
@@ -183,12 +181,12 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
 
 def targets_of(gram: Gram) -> Floats:
     """The target (M,), or several (M, q)."""
-    return gram.targets if isinstance(gram, SeveralForm) else gram.target
+    return gram.target if gram.plain else gram.targets
 
 
 def table_of(gram: Gram) -> tuple[Floats, Floats]:
     """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
-    if isinstance(gram, SeveralForm):
+    if not gram.plain:
         from pairflip.engines.numba.several_delicate import few_rows
 
         return few_rows(gram)
@@ -217,8 +215,7 @@ class Rooms:
         root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
         self._exact: Any = Exact(columns, target, root)
         # What was subtracted for a fold left its rounding in what remains.
-        inner = gram.base if isinstance(gram, ShrunkenGram) else gram
-        self.rounding = ROUNDING / (inner.trust if isinstance(inner, HeldOutGram) else 1.0)
+        self.rounding = ROUNDING / gram.trust
 
     def _memory(self) -> tuple[Any, ...]:
         """(basis, chosen, levels) for one thread."""
@@ -289,7 +286,7 @@ class Rooms:
 
 def rooms_of(asked: Question) -> Rooms:
     """Memory for a question, as its targets need it."""
-    if isinstance(asked.gram, SeveralForm):
+    if not asked.gram.plain:
         from pairflip.search.several_proof import SeveralRooms
 
         return SeveralRooms(asked)

@@ -7,7 +7,6 @@ import numpy as np
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.grouped import GroupedForm
-from pairflip.losses.several import SeveralForm
 from pairflip.losses.signed import SignedForm
 
 
@@ -19,29 +18,29 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
 
     .. math:: q = (G_j - Q_{:j}^T Q) / \sqrt{s_j}, \quad r \to r - q r_j / \sqrt{s_j}, \quad s \to s - q^2 .
 
-    `b` (N,) and `yy` stand for another target than that of the problem. With several targets, all of them together.
+    `b` (N,) or (q, N) and `yy` stand for other targets than those of the problem. Several targets count together.
     """
-    if b is None and isinstance(gram, SeveralForm):
-        return [0.5 * gram.yy * left for left in (1.0, *forward_several(gram, gram.B, gram.yy, k))]
     if isinstance(gram, GroupedForm):
         return gram.forward_energies(k)
     if isinstance(gram, SignedForm):
         return _forward_signed(gram, k, gram.b if b is None else b, gram.yy if yy is None else yy)
-    r, s = (gram.b if b is None else b).copy(), gram.diagonal.copy()
+    if b is None:
+        b = gram.B if gram.objective == "energy" else gram.b
+    r, s = np.array(b, ndmin=2), gram.diagonal.copy()
     usable = s > SINGULAR
-    Q = np.empty((0, r.size))
+    Q = np.empty((0, s.size))
     energies = [0.5 * (gram.yy if yy is None else yy)]
     for _ in range(k):
         usable &= s > SINGULAR
         if not usable.any():
             break
-        gain = np.where(usable, r**2 / np.where(usable, s, 1.0), -1.0)
+        gain = np.where(usable, np.einsum("qn,qn->n", r, r) / np.where(usable, s, 1.0), -1.0)
         j = int(np.argmax(gain))
         root = np.sqrt(s[j])
         q = (gram.row(j) - Q[:, j] @ Q) / root
         Q = np.vstack([Q, q])
         usable[j] = False
-        r -= q * (r[j] / root)
+        r -= np.outer(r[:, j] / root, q)
         s -= q**2
         energies.append(max(energies[-1] - 0.5 * float(gain[j]), 0.0))
     return energies
@@ -82,34 +81,3 @@ def scale_of(energies: list[float]) -> float:
 def greedy_scale(gram: Gram, k: int) -> float:
     """Energy that forward selection leaves at size k, never zero."""
     return scale_of(forward_energies(gram, k))
-
-
-def forward_several(gram: Gram, B: Floats, yy: float, k: int) -> list[float]:
-    """What forward selection leaves of several targets together with 1, ..., k columns, as fractions of `yy`.
-
-    Parameters
-    ----------
-    gram : Gram
-        The columns, with a matrix.
-    B, yy : (N, q), float
-        Products of the columns with the targets, and the sum of the squares of these.
-    k : int
-        How many columns are selected; where none is left, the energy stays as it is.
-    """
-    r, s, Q, left = B.copy(), gram.diagonal.copy(), np.empty((0, len(B))), [max(yy, 1e-300)]
-    usable = s > SINGULAR
-    for _ in range(k):
-        usable &= s > SINGULAR
-        if not usable.any():
-            left.append(left[-1])
-            continue
-        gain = np.where(usable, np.einsum("nq,nq->n", r, r) / np.where(usable, s, 1.0), -1.0)
-        j = int(np.argmax(gain))
-        root = np.sqrt(s[j])
-        q = (gram.matrix[j] - Q[:, j] @ Q) / root
-        Q = np.vstack([Q, q])
-        usable[j] = False
-        r -= np.outer(q, r[j] / root)
-        s -= q**2
-        left.append(max(left[-1] - float(gain[j]), 0.0))
-    return [energy / left[0] for energy in left[1:]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pairflip.engines import Engine
-from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
 from pairflip.search.effort import Method, as_method
 
@@ -25,7 +24,7 @@ def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chai
         "schedule": schedule != "auto",
         "chains": chains is not None,
     }
-    if not (problem.limits.any or problem.target_names):
+    if not problem.limits.any:
         for name, given in asked.items():
             if given:
                 raise ValueError(
@@ -35,14 +34,13 @@ def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chai
     if method is None:
         return "anneal" if asked["schedule"] or asked["chains"] else "descend"
     named = as_method(method)
-    # Several targets, and rules, have chains of annealing that a thorough search may add to descents.
-    return "descend" if named == "auto" and not isinstance(problem.gram, SeveralForm) else named
+    return "descend" if named == "auto" else named
 
 
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
-    """The engine: "numba", also where "auto" would be a device; under limits also the reference engine."""
+    """The engine: "numba", also where "auto" would be a device; for squared error also the reference engine."""
     name = engine if isinstance(engine, str) else engine.name
-    if name == "reference" and problem.limits.any:
+    if name == "reference" and problem.loss.squared:
         return engine
     if name not in ("auto", "numba"):
         if problem.limits.any:

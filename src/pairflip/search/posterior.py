@@ -114,7 +114,7 @@ def _check_problem(problem: SubsetProblem) -> None:
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     what = None
-    if not problem.loss.quadratic:
+    if not problem.gram.plain:
         what = "classes, counts, several targets or limits on columns"
     elif problem.ridge or problem.shrinkage:
         what = "a ridge"

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+LIMITED = "this is about sets that keep the limits"
+"""How the note of a proof begins where rules keep columns apart."""
+
+
 @dataclass(frozen=True)
 class Proof:
     """A statement that no other support of k columns has a lower energy, or how much lower one could be.
@@ -75,6 +79,11 @@ class Proof:
         """Number N of columns there were to choose from: `subsets` is N over k."""
         counts = range(len(self.names), self.k - 1, -1)  # those always in the model have names, too
         return next((n for n in counts if comb(n, self.k) == self.subsets), len(self.names))
+
+    @property
+    def limited(self) -> bool:
+        """Whether it is about sets that keep limits on what may be chosen; others were not looked at."""
+        return self.note.startswith(LIMITED)
 
     @property
     def pruned(self) -> int:

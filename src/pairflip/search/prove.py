@@ -19,7 +19,6 @@ from pairflip.engines.choice import failure_note
 from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
-from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.annealing import anneal
@@ -27,7 +26,7 @@ from pairflip.search.branch_and_bound import branch_seconds, branch_supports, ca
 from pairflip.search.certain import best_support, enumeration_cost
 from pairflip.search.exhaustive import Lowest, Question, all_seconds, enumerate_supports, whole_bound
 from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
-from pairflip.search.proof import Proof
+from pairflip.search.proof import LIMITED, Proof
 from pairflip.search.ridge_bound import can_bound
 from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
 from pairflip.search.several_proof import first_of_flips
@@ -94,7 +93,7 @@ def prove(
         raise ValueError("columns are chosen in groups; expected a problem without: there are no proofs for groups.")
     if problem.limits.signs is not None:
         raise ValueError("positive is given; expected none: there are no proofs for coefficients with signs.")
-    if not (problem.loss.quadratic or isinstance(problem.gram, SeveralForm)):
+    if not problem.loss.quadratic:
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."
         )
@@ -130,9 +129,6 @@ def prove(
     note = "interrupted" if asked.interrupted else ""
     if found.overflow and not note:
         note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
-    if problem.limits.ruled and found.complete:
-        only = f"this is about sets that keep the limits ({', '.join(problem.limits.asked)}); others were not looked at"
-        note = f"{only}; {note}" if note else only
     proof = as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
     if asked.failed is None or asked.interrupted:
         return proof
@@ -205,7 +201,7 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
         worthwhile = False  # what was asked for comes first
     # What is done unasked goes by cost models alone, and this method by the clock.
     ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(gram)
-    ridge = ridge and not isinstance(gram, SeveralForm)
+    ridge = ridge and gram.plain
     ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
     if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
         each = branch_seconds(n, 1.0)
@@ -243,7 +239,7 @@ def _device_pays(asked: Question, seconds: float) -> bool:
     if asked.engine == "numba" or (asked.engine == "auto" and seconds < WORTH_SECONDS) or asked.failed is not None:
         return False
     faster = asked.engine == "cuda" or device_seconds(asked.gram.n_columns, asked.k) < seconds
-    return faster and can_enumerate(asked) and not isinstance(asked.gram, SeveralForm)
+    return faster and can_enumerate(asked) and asked.gram.plain
 
 
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
@@ -251,7 +247,7 @@ def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: in
     outside = np.setdiff1d(np.arange(gram.n_columns), first)
     if wanted == 1:
         return 2.0 * energy
-    if isinstance(gram, SeveralForm):
+    if not gram.plain:
         return first_of_flips(gram, first, energy, wanted)
     if not gram.dense or wanted - 1 > min(outside.size * first.size, 1000):
         return float("inf")
@@ -323,6 +319,9 @@ def as_proof(
     energies = 0.5 * found.doubled[:n_best]
     if not found.complete and method != "none" and not note:
         note = "not enough time"
+    if problem.limits.ruled and found.complete:
+        only = f"{LIMITED} ({', '.join(problem.limits.asked)}); others were not looked at"
+        note = f"{only}; {note}" if note else only
     return Proof(
         k=k,
         optimal=found.complete,

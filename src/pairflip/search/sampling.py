@@ -279,7 +279,7 @@ def auto_ladder(walker: HasLadders, gram: Gram, k: int, coldest: float, seed: in
 
 def _engine(problem: SubsetProblem, engine: str | Engine) -> Engine:
     """The engine, for problems that it can sample."""
-    if not problem.loss.quadratic:
+    if not problem.gram.plain:
         raise ValueError(
             f"the problem has the loss {problem.loss.name!r} or limits on columns; expected squared error of one "
             "target: there is no sampling for others."

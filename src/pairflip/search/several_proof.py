@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine, announce_compilation
-from pairflip.gram import Gram, HeldOutGram
-from pairflip.losses.several import SeveralForm
+from pairflip.gram import Gram
 from pairflip.search.exhaustive import Lowest, Question, Rooms, run_pieces, whole_bound
 
 
-def several_seconds(form: SeveralForm, k: int) -> float:
+def several_seconds(form: Gram, k: int) -> float:
     """Time to look at every support of k columns on one core, by a cost model: supports, rows and nodes."""
     n, q = form.n_columns, form.target_scale.size
     if k < 2:
@@ -31,9 +30,8 @@ class SeveralRooms(Rooms):
         from pairflip.engines.numba.enumeration import ROUNDING
         from pairflip.engines.numba.several_delicate import for_judging_several
 
-        assert isinstance(gram, SeveralForm)
         self._exact, _ = for_judging_several(gram, self.asked.k)
-        self.rounding = ROUNDING / (gram.form.trust if isinstance(gram.form, HeldOutGram) else 1.0)
+        self.rounding = ROUNDING / gram.trust
 
     def _memory(self) -> tuple[Any, ...]:
         from pairflip.engines.numba.lowest import new_chosen
@@ -41,34 +39,31 @@ class SeveralRooms(Rooms):
         from pairflip.engines.numba.several_enumeration import new_several_depths
 
         form, k = self.asked.gram, self.asked.k
-        assert isinstance(form, SeveralForm)
-        basis, (n, q) = for_judging_several(form, k)[1], form.B.shape
+        basis, (q, n) = for_judging_several(form, k)[1], form.B.shape
         return basis, new_chosen(k, n), new_several_depths(k, n, basis.e.size, q)
 
     def _branches(self) -> Any:
         from pairflip.engines.numba.several_branching import new_several_branches
 
-        form: Any = self.asked.gram
-        n, q = form.B.shape
+        q, n = self.asked.gram.B.shape
         return new_several_branches(self.asked.k, n, n, q)
 
 
 def enumerate_several_supports(asked: Question) -> Lowest:
     """All supports, from the largest first column down."""
     form, k = asked.gram, asked.k
-    assert isinstance(form, SeveralForm)
     n = form.n_columns
     if k == 1:
         return _single(asked)
     from pairflip.engines.numba.several_enumeration import enumerate_several
 
     announce_compilation(enumerate_several)
-    room = SeveralRooms(asked)
+    room, B = SeveralRooms(asked), np.ascontiguousarray(form.B.T)
 
     def search(piece: range) -> bool:
         with room.piece() as here:
             ends = piece.start, piece.stop
-            return bool(enumerate_several(form.matrix, form.B, *here, form.yy, room.rounding, *ends, room.stop))
+            return bool(enumerate_several(form.matrix, B, *here, form.yy, room.rounding, *ends, room.stop))
 
     with one_blas_thread():
         _ = form.matrix  # formed once, before threads ask for it
@@ -91,7 +86,7 @@ def _single(asked: Question) -> Lowest:
     return Lowest(kept[:, None], doubled[kept], counts, looked=doubled.size)
 
 
-def first_of_flips(form: SeveralForm, first: NDArray[np.int64], energy: float, wanted: int) -> float:
+def first_of_flips(form: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
     """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it.
 
     Parameters

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 import pairflip
 from pairflip.distinct import distinct_supports
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.grouped import GroupedForm
-from pairflip.losses.held_out import loo_stack, mean_and_error
-from pairflip.losses.several_held_out import HeldOutSeveral
+from pairflip.losses.held_out import HeldOutErrors, mean_and_error
 from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
 from pairflip.search.certain import proof_of, proof_seconds
@@ -30,6 +28,7 @@ from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
+from pairflip.selection.folds import Folds
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits, with_training_ranges
 from pairflip.selection.records import AnnealCurves, Proved, StandIns
@@ -41,7 +40,6 @@ from pairflip.text import label_text
 Supports = NDArray[np.int64]
 _STAND_INS = 20
 _FEW = 20
-_UNSURE = 1e-9  # of y'y: what the Gram matrix does not tell of the energy of a well-conditioned support
 _POOL = 5_000  # supports of the folds that are tried on all rows, at most
 
 
@@ -82,8 +80,7 @@ def assemble(
     with ThreadPoolExecutor(threads) as pool:
         # Large sizes take longest and come first; with several threads, proofs of small ones are sought here meanwhile.
         finally_fitted = [pool.submit(final_fit, work, found, size) for size in reversed(work.sizes)][::-1]
-        quick = not work.selection.anneals
-        scored = [pool.submit(of_size, work, found, errors, size, quick=quick) for size in reversed(work.sizes)][::-1]
+        scored = [pool.submit(of_size, work, found, errors, size) for size in reversed(work.sizes)][::-1]
         if threads == 1:
             wait(scored)
         fitted = [(problem.fit([]), 1.0)]
@@ -117,7 +114,7 @@ def assemble(
         facts["separated"] = separated
     if problem.offset is not None:
         facts["error_of_the_mean"] = error_of_the_mean(problem, row)
-    observed = errors.observed if isinstance(errors, HeldOutSeveral) else problem.y[row]
+    observed = errors.observed if isinstance(errors, HeldOutErrors) else problem.y[row]
     predictions = observed - residuals
     curve = SizeCurve(
         sizes=sizes,
@@ -166,10 +163,11 @@ def assemble(
             problem.y[row], predictions, weights, [label_text(label) for label in problem.classes.tolist()],
             constant=problem.always.size == 0,
         ),
-        targets=target_errors(problem, errors, folds, residuals) if isinstance(errors, HeldOutSeveral) else None,
+        targets=target_errors(problem, errors, folds, residuals)
+        if problem.target_names and isinstance(errors, HeldOutErrors) else None,
         groups=None if units is None else dict(units.groups),
     )  # fmt: skip
-    curve = with_training_ranges(with_fold_fits(curve, errors, quick=quick), problem)
+    curve = with_training_ranges(with_fold_fits(curve, errors), problem)
     if problem.classes is not None:
         facts["separated_folds"] = separated_folds(curve, problem, folds)
     return curve
@@ -186,7 +184,7 @@ class _Folds:
     agreement: float
 
 
-def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int, *, quick: bool) -> _Folds:
+def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
     """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals.
 
     Parameters
@@ -197,12 +195,10 @@ def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int, *, quick:
         Knows table and folds.
     size : int
         Number of columns.
-    quick : bool
-        As in `HeldOutErrors.judged`.
     """
     folds = np.arange(len(work.folds))
     supports, _ = found.cells(size, folds.tolist(), work.chains)
-    by_chain, energies = errors.judged(supports, quick=quick)  # those found are of the Gram matrix
+    by_chain, energies = errors.judged(supports)  # those found are of the Gram matrix
     best = first_bests(energies, errors.yy)
     chosen, low = supports[folds, best], energies[folds, best]
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
@@ -213,7 +209,7 @@ def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int, *, quick:
 
 def _of_nothing(work: Work, errors: HeldOutJudge) -> _Folds:
     """Size 0: the mean, or the forced columns alone."""
-    residuals = errors.without_columns(quick=not work.selection.anneals)
+    residuals = errors.without_columns()
     supports = np.empty((len(work.folds), 0), dtype=np.int64)
     chains = np.tile(residuals, (work.chains, 1))
     return _Folds(supports, residuals, chains, float(np.mean(0.5 * errors.yy / _training_rows(work))), 1.0)
@@ -285,15 +281,13 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
     every = found.cells(size, range(len(work.folds)), work.chains)[0].reshape(-1, size)
     different, _, _, times = distinct_supports(every)
     pool = different[np.argsort(-times, kind="stable")[: _POOL if work.selection.anneals else _FEW]]
-    quadratic = work.problem.loss.quadratic
-    if quadratic and not work.selection.anneals and work.problem.gram.dense:
-        pool = pool[_may_be_lowest(work.problem.gram, work.problem.gram.positions(pool))]
     if len(pool) == 1:
         return np.asarray(pool[0])
-    if not quadratic:
+    if not work.problem.loss.quadratic:
         return np.asarray(pool[int(np.argmin([_energy(work.problem, support) for support in pool]))])
-    energies = np.concatenate([energy for _, _, _, energy in loo_stack(work.problem, pool)])
-    return np.asarray(pool[int(np.argmin(energies))])
+    none = np.zeros(0, np.int64)
+    everything = HeldOutErrors(work.problem, Folds((none,), (none,), "all rows", True))
+    return np.asarray(pool[int(np.argmin(everything.energies(np.zeros(len(pool), np.int64), pool)))])
 
 
 def _energy(problem: SubsetProblem, support: Supports) -> float:
@@ -311,15 +305,6 @@ def _coefficients(problem: SubsetProblem, fits: Sequence[Fit]) -> Floats | None:
     if not isinstance(problem.gram, GroupedForm):
         return None
     return np.array([problem.gram.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
-
-
-def _may_be_lowest(gram: Gram, supports: Supports) -> NDArray[np.bool_]:
-    """Which supports may have the lowest energy, as far as the Gram matrix can tell."""
-    from pairflip.losses.weighing import weigh  # compiled
-
-    weights = weigh(gram, supports)
-    lowest = np.min(weights.energy[weights.calm], initial=np.inf)
-    return np.asarray(~weights.calm | (weights.energy <= lowest + _UNSURE * gram.yy))
 
 
 def anneal_curves(work: Work, found: Found) -> AnnealCurves:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.losses.several import SeveralTargets
 from pairflip.problem import SubsetProblem
 from pairflip.search.methods import as_descent
 from pairflip.selection.folds import Folds
@@ -17,19 +16,19 @@ from pairflip.text import label_text, numbered
 
 def loss_settings(problem: SubsetProblem) -> dict[str, Any]:
     """What the settings of a run say about another loss than squared error, and about what may be chosen."""
-    if problem.limits.any:
-        return problem.limits.settings(problem.names)
-    if problem.loss.quadratic:
-        return {}
+    said = problem.limits.settings(problem.names)
+    if problem.target_names:
+        scaled = problem.target_options()["scale_targets"]
+        return {**said, "loss": problem.loss.name, "targets": problem.target_names, "scale_targets": scaled}
+    if problem.loss.squared:
+        return said
     classes = {} if problem.classes is None else {"classes": [label_text(label) for label in problem.classes.tolist()]}
-    if isinstance(problem.loss, SeveralTargets):
-        return {"loss": problem.loss.name, "targets": problem.target_names, "scale_targets": problem.loss.scaled}
-    return {"loss": problem.loss.name, **classes}
+    return {**said, "loss": problem.loss.name, **classes}
 
 
 def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
     """The selection with a method that there is for the problem; "auto" is descents here."""
-    if not (problem.limits.any or problem.target_names):
+    if not problem.loss.squared:
         _check_likelihood(problem, selection)
     method = as_descent(problem, selection.method)
     return replace(selection, method="descend" if method == "auto" else method)
@@ -46,7 +45,7 @@ def _check_likelihood(problem: SubsetProblem, selection: Selection) -> None:
 
 def check_learnable(problem: SubsetProblem, folds: Folds) -> None:
     """Refuse folds whose training rows lack a class, or all counts above 0."""
-    if problem.loss.quadratic:
+    if problem.loss.squared:
         return
     everything = np.arange(problem.n_rows)
     for f, left in enumerate(folds.left_out):

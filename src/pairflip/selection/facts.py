@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
-from pairflip.losses.several import SeveralForm
 from pairflip.problem import SubsetProblem
-from pairflip.search.forward import forward_energies, forward_several
+from pairflip.search.forward import forward_energies
 from pairflip.selection.folds import Folds
 from pairflip.text import number, quoted
 
@@ -201,7 +200,7 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     seed : int
         Of the shuffles.
     """
-    if isinstance(gram, SeveralForm):
+    if gram.objective == "energy" and len(gram.B) > 1:
         return _shuffled_rows(gram, min(_MOST_STEPS, largest, gram.n_columns, gram.n_rows - 1), seed)
     n, m = gram.n_columns, gram.target.size
     steps = min(_MOST_STEPS, largest, n, m - 1)
@@ -237,12 +236,12 @@ def _averages(gram: Gram) -> Gram | None:
     return Gram(means, gram.target, np.zeros(len(means)), np.arange(len(means)), dense=True)
 
 
-def _shuffled_rows(form: SeveralForm, steps: int, seed: int) -> float:
+def _shuffled_rows(form: Gram, steps: int, seed: int) -> float:
     """The same for several targets, which are shuffled together.
 
     Parameters
     ----------
-    form : SeveralForm
+    form : Gram
         The problem of all rows.
     steps : int
         How many columns are selected.
@@ -251,18 +250,20 @@ def _shuffled_rows(form: SeveralForm, steps: int, seed: int) -> float:
     """
     rng = np.random.default_rng(seed)
     orders = [np.arange(form.n_rows), *(rng.permutation(form.n_rows) for _ in range(SHUFFLES))]
-    products = [form.products(form.targets[order].T).T for order in orders]
-    return _rank(np.array([forward_several(form, B, form.yy, steps) for B in products]))
+    products = [form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders]
+    return _rank(np.array([_left(form, B, form.yy, steps) for B in products]))
 
 
 def _paths_by_rows(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:
     """The same as `_paths`, one target after the other: where G cannot be formed, or coefficients have signs."""
-    left = np.empty((len(b), steps))
-    for t, products in enumerate(b):
-        energies = forward_energies(gram, steps, products, float(yy[t]))
-        energies += energies[-1:] * (steps + 1 - len(energies))
-        left[t] = np.asarray(energies[1:]) / max(energies[0], 1e-300)
-    return left
+    return np.array([_left(gram, products, float(yy[t]), steps) for t, products in enumerate(b)])
+
+
+def _left(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
+    """Energies (steps,) that forward selection leaves, relative to the start; where no column is left, they stay."""
+    energies = forward_energies(gram, steps, b, yy)
+    energies += energies[-1:] * (steps + 1 - len(energies))
+    return np.asarray(energies[1:]) / max(energies[0], 1e-300)
 
 
 def _paths(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:

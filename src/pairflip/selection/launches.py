@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines import WalkPlan
 from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.together import Forms, ManyWalked, ManyWalks
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.held_out import loo_stack, without_one_row
-from pairflip.losses.one_row_out import OneRowOut, leaves_one_out
+from pairflip.losses.held_out import HeldOutErrors
+from pairflip.moments import OneRowOut, leaves_one_out
 from pairflip.philox import address_keys
 from pairflip.selection.many_folds import AnyOutcome, FoldsOutcome
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work
@@ -152,31 +151,12 @@ def judge(work: Work, planned: Planned, walked: ManyWalked) -> list[AnyOutcome]:
     if planned.gram is not None:
         return [outcome(work, planned.tasks[0], planned.gram, walked.result(0))]
     (n_folds, chains, k), problem = walked.support.shape, work.problem
-    row = np.repeat([work.folds.left_out[fold][0] for fold in planned.folds.tolist()], chains)
+    errors = HeldOutErrors(problem, work.folds)
+    fold = np.repeat(planned.folds, chains)
     yy = np.repeat(planned.walks.forms.yy[planned.walks.which], chains)
     last, best = (problem.candidates[each.reshape(-1, k)] for each in (walked.support, walked.best_support))
-    energies = _inside(work, np.vstack([last, best]), np.tile(row, 2)).reshape(2, -1)
+    energies = errors.energies(np.tile(fold, 2), np.vstack([last, best])).reshape(2, -1)
     better = is_lower(energies[1], energies[0], yy)
     supports = np.where(better[:, None], best, last).reshape(n_folds, chains, k)
     lower = np.where(better, energies[1], energies[0]).reshape(n_folds, chains)
     return [FoldsOutcome(k, planned.folds, planned.first, planned.first + chains, supports, lower)]
-
-
-def _inside(work: Work, supports: Numbers, row: Numbers) -> Floats:
-    """Energies (n,) of supports (n, k) without one row (n,) each, to ten digits: what is reported is judged again.
-
-    From the Gram matrix where columns are far from dependent, else by one factorization for each distinct support.
-    """
-    problem, energies, known = work.problem, np.empty(row.size), np.zeros(row.size, dtype=bool)
-    if problem.gram.dense:
-        found = without_one_row(problem, supports, row)
-        energies, known = found.energy, found.safe
-    rest = np.flatnonzero(~known)
-    if rest.size:
-        distinct, _, which, _ = distinct_supports(supports[rest])
-        for chunk, left, e, energy in loo_stack(problem, distinct):
-            here = np.flatnonzero((which >= chunk.start) & (which < chunk.stop))
-            u, m = which[here] - chunk.start, row[rest[here]]
-            # What the row added to the energy goes with it, as there.
-            energies[rest[here]] = energy[u] - 0.5 * e[u, m] ** 2 / np.maximum(left[u, m], 1e-300)
-    return energies

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.losses.several import SeveralForm, SeveralTargets
-from pairflip.losses.several_held_out import HeldOutSeveral
+from pairflip.losses.held_out import HeldOutErrors
 from pairflip.philox import address_keys, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.search.settle import first_best
@@ -50,17 +49,13 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
     """
     present = np.flatnonzero(problem.sample_weight > 0)
     (key,) = address_keys(seed, 0, _SHUFFLES, [number])
-    form, root = problem.gram, np.sqrt(problem.sample_weight[present])
-    several = isinstance(problem.loss, SeveralTargets)
-    if isinstance(form, SeveralForm) and several:  # targets stay together
-        left = form.targets[present] * form.target_scale / root[:, None]
-    else:
-        left = form.target[present] / root
-    y = problem.y.copy()
-    y[present] += left[start_order(key, present.size)] - left
+    form, root = problem.gram.working, np.sqrt(problem.sample_weight[present])
+    left = form.targets[present] * form.target_scale / root[:, None]
+    y = problem.targets.copy()
+    y[present] += left[start_order(key, present.size)] - left  # several targets stay together
     other = SubsetProblem(
         problem.X,
-        y,
+        y if problem.target_names else y[:, 0],
         names=problem.column_names,
         center=problem.center,
         always=problem.always.tolist(),
@@ -72,7 +67,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
     )
     if other.gram.n_columns > FORMED:
         other.gram.dense = False
-    return other
+    return other.with_shrinkage(problem.shrinkage)
 
 
 def null_check(
@@ -124,6 +119,6 @@ def _explained(problem: SubsetProblem, folds: Folds, supports: NDArray[np.int64]
     best = np.array([first_best(e, yy) for e, yy in zip(energies, errors.yy, strict=True)])
     q = max(1, len(problem.target_names))  # predictions of a row, those of each target
     fold, observed, weights = folds.fold.repeat(q), problem.y[folds.row], problem.sample_weight[folds.row].repeat(q)
-    if isinstance(errors, HeldOutSeveral):
+    if isinstance(errors, HeldOutErrors):
         observed = errors.observed  # in units of the training rows, as the errors are
     return explained_fraction(observed, by_chain[best[fold], np.arange(fold.size)], weights)

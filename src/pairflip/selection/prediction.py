@@ -327,7 +327,7 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     return None
 
 
-def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge, *, quick: bool = False) -> SizeCurve:
+def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
     """The curve with what its folds predict with, for all sizes or, of very many folds, for those an answer may name.
 
     From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
@@ -338,14 +338,12 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge, *, quick: bool = Fals
         All that is known of the sizes.
     errors : HeldOutJudge
         Knows table and folds.
-    quick
-        Whether well-conditioned supports may be fitted by the Gram matrix.
     """
     sizes: list[int] = curve.sizes.tolist()
     if n_targets(curve) * sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
         named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
         sizes = [size for size in sizes if size in named]
-    fits = [errors.fits(curve.fold_supports[curve.at(size)], quick=quick) for size in sizes]
+    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
     return replace(
         curve,
         fold_fits=FoldFits(

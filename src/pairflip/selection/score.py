@@ -57,7 +57,7 @@ class Scoring:
     def judge(self, size: int) -> None:
         """Look at a size, its folds and its final fit, ahead of the others."""
         self._energies[size] = final_fit(self._work, self._found, size)[0].energy
-        self._residuals[size] = of_size(self._work, self._found, self._errors, size, quick=True).residuals
+        self._residuals[size] = of_size(self._work, self._found, self._errors, size).residuals
 
     @one_blas_thread()
     def scores(self) -> Scores:

@@ -1,7 +1,7 @@
 r"""Shrinkage chosen with the size: the same folds and sizes, searched with each of a few relative ridge terms.
 
-The ridge is in units of the scaled columns (`losses.shrunken`), so that one grid fits every table. The pair with the
-lowest held-out error counts. Which grid, and what it is worth: docs/decisions/028-shrinkage.md.
+The ridge is in units of the scaled columns (`SubsetProblem.with_shrinkage`), so that one grid fits every table. The
+pair with the lowest held-out error counts. Which grid, and what it is worth: docs/decisions/028-shrinkage.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pairflip.losses.shrunken import check_shrinkage
+from pairflip.losses.squares import check_shrinkage
 from pairflip.selection.records import RidgeSurface
 
 if TYPE_CHECKING:

@@ -17,11 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.engines import Engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
+from pairflip.losses import HeldOutJudge
 from pairflip.losses.grouped import GroupedForm
-from pairflip.losses.several_held_out import HeldOutSeveral
+from pairflip.losses.units import ABSENT, filled_up
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
-from pairflip.search.settle import first_best
+from pairflip.search.settle import first_bests
 from pairflip.selection.folds import Folds
 from pairflip.selection.halves import (
     TooFewRows,
@@ -266,11 +267,10 @@ def summarize(
     supports : S arrays (2B, chains, k)
         Columns that the chains of each half-sample found; the lowest energy on the rows of the half counts.
     """
-    fits = [
-        [_best_of(problem, left, own) for left, own in zip(halves.left_out, every, strict=True)] for every in supports
-    ]
-    selected = tuple(np.stack([support for support, _ in of_size]) for of_size in fits)
-    coefs = tuple(np.stack([coef for _, coef in of_size]) for of_size in fits)
+    judge = problem.loss.held_out(problem, halves)
+    best = [first_bests(judge.judged(every)[1], judge.yy) for every in supports]
+    selected = tuple(every[np.arange(len(halves)), which] for every, which in zip(supports, best, strict=True))
+    coefs = tuple(_coefficients(problem, judge, own) for own in selected)
     columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))
     return Stability(
         sizes=np.array(sizes, dtype=np.int64),
@@ -289,51 +289,16 @@ def summarize(
     )
 
 
-def _best_of(problem: SubsetProblem, rows: Ints, supports: Ints) -> tuple[Ints, Floats]:
-    """The support of some (chains, k) with the lowest energy without `rows`, and its coefficients there."""
-    distinct = list(dict.fromkeys(tuple(support) for support in supports.tolist()))
-    fits = [fit_without(problem, rows, np.array(support)) for support in distinct]
-    best = first_best(np.array([energy for _, energy, _ in fits]), fits[0][2])
-    return np.array(distinct[best], dtype=np.int64), fits[best][0]
-
-
-def fit_without(problem: SubsetProblem, rows: Ints, support: Ints) -> tuple[Floats, float, float]:
-    """Coefficients (k,) or (k, q) of a support fitted without some rows, in the units of the table; its energy, y'y.
-
-    A group of several columns has no one coefficient: not-a-number.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The table.
-    rows : indices
-        The rows left out.
-    support : (k,)
-        Columns of the table.
-    """
-    kept = np.setdiff1d(np.flatnonzero(problem.sample_weight > 0), rows)
-    ordinary = problem.loss.squared and problem.limits.signs is None and problem.units is None
-    if not ordinary or problem.target_names:
-        only = Folds((rows,), (rows,), "without these rows", by_row=True)
-        judge = problem.loss.held_out(problem, only)
-        if isinstance(judge, HeldOutSeveral):
-            return *judge.fitted(0, support), float(judge.yy[0])
-        energy = judge.judged(support[None, None, :])[1]
-        columns = problem.columns_of(support)
-        coef = judge.fits(columns[None, :]).coefs[0]
-        if problem.units is not None:
-            own = problem.units.first[columns]
-            coef = np.array([coef[own == u][0] if np.count_nonzero(own == u) == 1 else np.nan for u in support])
-        return coef, float(energy[0, 0]), float(judge.yy[0])
-    which = np.concatenate([problem.always, support]).astype(np.int64)
-    X, y, center = problem.X[np.ix_(kept, which)].astype(np.float64), problem.y[kept], problem.center
-    if center is not None and np.ptp(y) == 0:
-        return np.zeros(support.size), 0.0, 0.0
-    if center == "global":  # what was removed once stays removed
-        X, y, center = X - problem.means[which], y - problem.y_mean, None
-    forced = range(problem.always.size)
-    inside = SubsetProblem(
-        X, y, center=center, always=forced, sample_weight=problem.sample_weight[kept], ridge=problem.ridge
-    )
-    fit = inside.fit(np.arange(problem.always.size, which.size))
-    return fit.coef, fit.energy, inside.gram.yy
+def _coefficients(problem: SubsetProblem, judge: HeldOutJudge, supports: Ints) -> Floats:
+    """Coefficients (F, k) or (F, k, q) of a support in each fold; not-a-number for a group of several columns."""
+    units = problem.units
+    if units is None:
+        return judge.fits(supports).coefs
+    columns = filled_up([problem.columns_of(support) for support in supports])
+    fits, coefs = judge.fits(columns).coefs, np.full(supports.shape, np.nan)
+    for fold, support in enumerate(supports):
+        own = np.where(columns[fold] == ABSENT, ABSENT, units.first[columns[fold]])
+        for place, unit in enumerate(support.tolist()):
+            if np.count_nonzero(own == unit) == 1:
+                coefs[fold, place] = fits[fold, own == unit][0]
+    return coefs

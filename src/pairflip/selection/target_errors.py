@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.losses.several_held_out import HeldOutSeveral
+from pairflip.losses.held_out import HeldOutErrors
 from pairflip.problem import SubsetProblem
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.folds import Folds
@@ -16,7 +16,7 @@ from pairflip.selection.records import TargetErrors
 from pairflip.selection.verdict import explained_fraction
 
 
-def target_errors(problem: SubsetProblem, errors: HeldOutSeveral, folds: Folds, residuals: Floats) -> TargetErrors:
+def target_errors(problem: SubsetProblem, errors: HeldOutErrors, folds: Folds, residuals: Floats) -> TargetErrors:
     """Errors of held-out rows, target by target.
 
     Parameters

@@ -167,8 +167,8 @@ class Work:
         """Estimated time of a task on one core, by the cost model."""
         if not self.selection.anneals:
             effort = self.fold_effort
-            quadratic = self.problem.loss.quadratic
-            descent = effort.descent(size, from_path=True) if quadratic else effort.deviance_descent(size)
+            plain = self.problem.gram.plain
+            descent = effort.descent(size, from_path=True) if plain else effort.deviance_descent(size)
             kicks = 3 + descent.kicks
             return chains * (kicks * kick_nanoseconds(self.problem.gram, size) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
@@ -296,7 +296,9 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if not problem.loss.quadratic:
-        selection, engine = by_descents(problem, selection), check_engine(problem, engine)
+        selection = by_descents(problem, selection)
+    if not problem.gram.plain:
+        engine = check_engine(problem, engine)
     notes: tuple[str, ...] = ()
     if get_engine(engine).prefers_many and not selection.anneals:
         engine, notes = "numba", (ON_THE_CPU,)

@@ -64,7 +64,7 @@ def order_bytes(n_columns: int) -> int:
 def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
     """Why chains of k columns, with steps of up to `longest` flips, do not fit `free` bytes or the kernel, or None."""
     n = gram.n_columns
-    if gram.objective != "energy":
+    if gram.objective != "energy" or not gram.plain:
         return "the GPU engine walks on the squared error of one target without limits on the columns only."
     if k > LARGEST:
         return f"k is {k}, and the GPU engine holds supports of up to {LARGEST} columns."

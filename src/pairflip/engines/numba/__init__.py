@@ -24,6 +24,7 @@ from pairflip.engines.base import (
     WalkPlan,
     WalkResult,
     flip_nanoseconds,
+    kind_of,
     undefined,
 )
 from pairflip.engines.blas import one_blas_thread
@@ -74,7 +75,7 @@ class NumbaEngine:
         chain = new_memory(gram, k)
         chain.order[:] = order
         delta = np.empty((k, gram.n_columns - k))
-        survey_of(gram.objective)(system_of(gram), chain, *for_judging(gram, k), self.way == "table", delta)
+        survey_of(kind_of(gram))(system_of(gram), chain, *for_judging(gram, k), self.way == "table", delta)
         return delta
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
@@ -202,7 +203,7 @@ class NumbaEngine:
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
 
-        announce_compilation(kernel_of(gram.objective))
+        announce_compilation(kernel_of(kind_of(gram)))
         shape = plan.chains, plan.betas.size
         result = WalkResult(
             energy=np.zeros(shape),
@@ -250,7 +251,7 @@ class NumbaEngine:
         from pairflip.engines.numba.clock import RANK_TOO_SMALL, TO_BE_JUDGED, new_clock
         from pairflip.engines.numba.delicate import Memory
 
-        advance, judge, k = kernel_of(gram.objective), judge_of(gram.objective), output.support.shape[1]
+        advance, judge, k = kernel_of(kind_of(gram)), judge_of(kind_of(gram)), output.support.shape[1]
         chain, clocks, judging = new_memory(gram, k), new_clock(first, last), None
         now = clocks["chain"]
         while now[0] < last and not stop:

@@ -114,9 +114,8 @@ class Searcher:
 
     def _made(self, k: int, first: Support) -> Support | None:
         """A support of k columns that keeps the rules, some preferred; None where none was found."""
-        rules: Any = self.gram.rules  # type: ignore[attr-defined]
         n = self.gram.n_columns
-        found = seated(rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
+        found = seated(self.gram.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
         return None if found is None or not np.isfinite(self.gram.energy(found)) else found
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:

@@ -20,8 +20,8 @@ from pairflip.engines.numba.compile import entry, kernel
 from pairflip.engines.numba.delicate import judge_by
 from pairflip.engines.numba.orthogonal import append, dot, load, meet, new_basis, new_version, project_out, take
 from pairflip.engines.numba.rules import may_flip
+from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
-from pairflip.losses.several import SeveralForm
 
 
 class ExactSeveral(NamedTuple):
@@ -59,7 +59,7 @@ class SeveralBasis(NamedTuple):
     met_R: Any
 
 
-def few_rows(form: SeveralForm) -> tuple[Floats, Floats]:
+def few_rows(form: Gram) -> tuple[Floats, Floats]:
     """Columns (N, M) and targets (M, q); N + q rows carry all products, so that of many more one QR leaves these."""
     columns, targets, n = form.columns, form.targets, form.n_columns
     if targets.shape[0] > 2 * (n + targets.shape[1]):
@@ -68,9 +68,9 @@ def few_rows(form: SeveralForm) -> tuple[Floats, Floats]:
     return np.ascontiguousarray(columns), targets
 
 
-def for_judging_several(form: SeveralForm, k: int) -> tuple[ExactSeveral, SeveralBasis]:
+def for_judging_several(form: Gram, k: int) -> tuple[ExactSeveral, SeveralBasis]:
     """The columns, and memory for supports of k."""
-    (columns, targets), (n, q) = few_rows(form), form.B.shape
+    (columns, targets), (q, n) = few_rows(form), form.B.shape
     ridge = bool(form.penalty.any())
     root = np.sqrt(form.penalty) if ridge else np.empty(0)
     basis = new_basis(k, n, targets.shape[0], ridge=ridge)

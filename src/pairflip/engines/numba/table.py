@@ -61,9 +61,9 @@ class Table(NamedTuple):
 
 def form_of(gram: Any) -> Form:
     """A problem as the moves see it."""
-    targets = np.ascontiguousarray(gram.B.T if gram.objective == "several" else getattr(gram, "B", gram.b[None]))
-    rules, n = getattr(gram, "rules", None), targets.shape[1]
-    if rules is None or not rules.any:
+    targets, rules = gram.B, gram.rules
+    n = targets.shape[1]
+    if not rules.any:
         free = np.stack([np.full(n, float(NOWHERE)), np.arange(n, dtype=float)])
         return Form(targets, gram.yy, free, 0.0, np.zeros((0, 2), np.int64), False)
     owners = np.repeat(np.arange(n), np.diff(rules.need_start))

@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.engines.base import WalkPlan
+from pairflip.engines.base import WalkPlan, kind_of
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.first_support import first_order
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.several import SeveralForm
 
 
 def new_memory(gram: Gram, k: int) -> Any:
     """Memory of a chain."""
-    if isinstance(gram, SeveralForm):
+    if kind_of(gram) == "several":
         from pairflip.engines.numba.several_chain import new_several_chain
 
-        return new_several_chain(k, *gram.B.shape)
+        return new_several_chain(k, *gram.B.T.shape)
     from pairflip.engines.numba.chain import new_chain
 
     return new_chain(k, gram.n_columns, dense=gram.dense)
@@ -30,7 +29,7 @@ def for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
 
     N + 1 rows carry all inner products, so that of more rows one QR leaves these.
     """
-    if isinstance(gram, SeveralForm):
+    if kind_of(gram) == "several":
         from pairflip.engines.numba.several_delicate import for_judging_several
 
         return for_judging_several(gram, k)
@@ -47,7 +46,7 @@ def for_judging(gram: Gram, k: int) -> tuple[Any, Any]:
 
 def system_of(gram: Gram, plan: WalkPlan | None = None) -> Any:
     """The problem as kernels see it; with several targets, where the chains of a plan start belongs to it."""
-    if isinstance(gram, SeveralForm):
+    if kind_of(gram) == "several":
         from pairflip.engines.numba.several_chain import SeveralSystem
 
         orders = np.zeros((0 if plan is None else plan.chains, gram.n_columns), np.int32)
@@ -55,7 +54,9 @@ def system_of(gram: Gram, plan: WalkPlan | None = None) -> Any:
             with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
                 for c, key in enumerate(plan.keys):
                     orders[c] = first_order(gram, plan.k, key)
-        return SeveralSystem(gram.matrix, gram.B, gram.diagonal, gram.yy, gram.rules, gram.rules.any, orders)
+        return SeveralSystem(
+            gram.matrix, np.ascontiguousarray(gram.B.T), gram.diagonal, gram.yy, gram.rules, gram.rules.any, orders
+        )
     from pairflip.engines.numba.chain import System
 
     none = np.empty((0, 0))

@@ -1,0 +1,422 @@
+r"""The quadratic form of a squared-error problem, and the forms of its training sets by subtraction.
+
+With columns Z scaled to unit norm and targets Y, forced columns (the intercept is one) swept out of both,
+:math:`G = Z^T Z`, :math:`B = Y^T Z`, the energy of a support S is
+
+.. math:: E(S) = \tfrac12 \operatorname{tr}\left(Y^T Y - B_S G_{SS}^{-1} B_S^T\right) .
+
+Inner products of rows add up: those of a training set are the total minus those of the rows left out. With F an
+orthonormal basis of the forced columns on all rows, these rows H take away :math:`A_H^T A_H` of A = [F, Z, Y]; sweeping
+the forced columns out of what remains (a Schur complement on their block :math:`K = I - F_H^T F_H`) takes away more:
+
+.. math:: Z_T^T Z_T = G - Z_H^T Z_H - U^T U, \quad U = K^{-1/2} F_H^T Z_H ,
+
+and likewise for B and :math:`Y^T Y`. Nothing has the size of the rows squared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis, qr_energy, qr_several
+from pairflip.limits import Rules, no_rules
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+
+Ints = NDArray[np.int64]
+TRUSTED = 0.05
+"""A training set is computed by subtraction if at least this fraction of every column and target remains.
+
+Then at most one digit or so is lost.
+"""
+_BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which stays in the cache
+
+
+class Form:
+    r"""Unit-norm columns, targets, and their inner products: what engines search.
+
+    Attributes
+    ----------
+    columns : (N, M)
+        Column j of the projected, scaled table, as contiguous row j.
+    targets : (M, q)
+        The projected targets, each divided by its `target_scale`.
+    penalty : (N,)
+        Ridge term of each scaled column, part of the diagonal of G.
+    B, yy : (q, N), float
+        :math:`Y^T X` and :math:`\operatorname{tr} Y^T Y`.
+    diagonal : (N,)
+        Diagonal of G: columns have unit norm, so it is 1.
+    dense : bool
+        Whether the N x N matrix may be formed (it fits the memory budget).
+    candidates : (N,)
+        Which columns of the user's table these are.
+    target_scale : (q,)
+        What each target was divided by.
+    rules : Rules
+        Which columns may be chosen together.
+    objective : {"energy", "loo", "deviance", "grouped", "signed"}
+        What `energy` is, and so what an engine walks on.
+    working : Form
+        The quadratic form itself; another one where `energy` is not quadratic.
+    """
+
+    objective = "energy"
+    rules: Rules
+    trust = 1.0
+
+    def __init__(
+        self,
+        columns: Floats,
+        targets: Floats,
+        penalty: Floats,
+        candidates: Ints,
+        *,
+        dense: bool,
+        target_scale: Floats | None = None,
+        rules: Rules | None = None,
+    ) -> None:
+        self.candidates = candidates
+        self.columns = columns
+        several = targets if targets.ndim == 2 else targets[:, None]
+        self.target_scale: Floats = np.ones(several.shape[1]) if target_scale is None else target_scale
+        self.targets: Floats = several if target_scale is None else several / target_scale
+        self.penalty = penalty
+        self.B: Floats = np.ascontiguousarray(self.targets.T) @ columns.T
+        self.yy = float(np.vdot(self.targets, self.targets))
+        self.diagonal: Floats = np.ones(columns.shape[0])
+        self.dense = dense
+        self.rules = no_rules(candidates.size) if rules is None else rules
+
+    @cached_property
+    def target(self) -> Floats:
+        """The first target (M,): the only one of most problems."""
+        return np.ascontiguousarray(self.targets[:, 0])
+
+    @cached_property
+    def b(self) -> Floats:
+        """Products (N,) of the columns with the first target."""
+        return np.asarray(self.B[0])
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Sums of squares (q,) of the targets."""
+        return np.asarray(np.einsum("mq,mq->q", self.targets, self.targets))
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is one target and every support is allowed."""
+        return self.objective == "energy" and len(self.B) == 1 and not self.rules.any
+
+    @property
+    def working(self) -> Form:
+        """The quadratic form: this one."""
+        return self
+
+    @property
+    def n_columns(self) -> int:
+        """N, the number of candidate columns."""
+        return int(self.candidates.size)
+
+    @property
+    def n_rows(self) -> int:
+        """M, the number of rows."""
+        return int(self.target.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table, without the matrix."""
+        return int(self.columns.nbytes)
+
+    def columns_of(self, which: Ints) -> Floats:
+        """Rows `which` of `columns` (n, M), without forming the others where they are not there yet."""
+        return np.asarray(self.columns[which])
+
+    def on_rows(self, rows: Ints) -> Floats:
+        """All columns on some rows (h, N)."""
+        return np.asarray(np.take(self.columns, rows, axis=1).T)
+
+    def products(self, vectors: Floats) -> Floats:
+        """Inner products (p, N) of all columns with `vectors` (p, M)."""
+        return np.asarray(vectors @ self.columns.T)
+
+    def rank(self) -> int:
+        """How many columns are linearly independent, to working precision; all of them with a ridge term each."""
+        return self.n_columns if np.all(self.penalty > SINGULAR) else int(np.linalg.matrix_rank(self.columns))
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (N, N), formed at first use."""
+        gram: Floats = self.columns @ self.columns.T
+        np.fill_diagonal(gram, self.diagonal)
+        return gram
+
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,), without forming the matrix where that was not done yet."""
+        if "matrix" in self.__dict__:
+            return np.asarray(self.matrix[j])
+        row: Floats = self.columns @ self.columns[j]
+        row[j] = self.diagonal[j]
+        return row
+
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        for j, row in zip(which, out, strict=True):
+            row[:] = self.row(j)
+
+    def positions(self, support: Ints) -> Ints:
+        """Positions among the candidates of columns of the table, all of which are candidates."""
+        return np.searchsorted(self.candidates, support)
+
+    def energy(self, support: Ints) -> float:
+        """E(S) by QR on the columns, infinite when S is singular or against the rules."""
+        if self.rules.any and not self.rules.allow(support):
+            return np.inf
+        return qr_energy(self.columns_of(support).T, self.targets, self.penalty[support])
+
+    def explained(self, support: Ints) -> Floats:
+        """The fraction (q,) of each target, beside what is always in the model, that a support explains."""
+        found = qr_several(self.columns_of(support).T, self.targets, self.penalty[support])
+        total = np.einsum("mq,mq->q", self.targets, self.targets)
+        left = np.full(total.size, np.inf) if found is None else 2.0 * found[1]
+        return 1.0 - left / np.where(total > 0, total, 1.0)
+
+
+class TrainingForm(Form):
+    r"""The form `base` of all rows without some of them, with a relative ridge :math:`\lambda`, by subtraction:
+
+    .. math:: d_i G_{ij} d_j - \sum_h L_{hi} L_{hj} \quad (i \ne j), \qquad
+              d_j^{-2} = (1 + \lambda) (G_{jj} - |Z_{Hj}|^2 - |U_j|^2), \quad L = [Z_H, U] \, d .
+
+    Columns have unit norm on the remaining rows, ridge terms included, so that nothing here depends on the rows left
+    out, not even what counts as singular, except by rounding. Without rows to leave out it is `base` with a ridge.
+
+    Parameters
+    ----------
+    base : Form
+        The problem of all rows.
+    forced, basis : (M, f), (M, rank)
+        What is always in the model, and an orthonormal basis of it.
+    rows : (h,)
+        The rows left out.
+    ridge : float
+        :math:`\lambda`, in units of the squared norms of the columns.
+    weight : float or None
+        Sum of the weights of the remaining rows if each target is divided by its standard deviation there.
+
+    Attributes
+    ----------
+    unit : (N,)
+        d.
+    trust : float
+        The smallest fraction of a column's or target's sum of squares that is left after subtraction: rounding errors
+        are larger by its inverse.
+    """
+
+    def __init__(
+        self, base: Form, forced: Floats, basis: Floats, rows: Ints, *, ridge: float = 0.0, weight: float | None = None
+    ) -> None:
+        self.base, self.rows, self._forced = base, rows, forced
+        self.candidates, self.rules, self.dense = base.candidates, base.rules, base.dense
+        Z, T, F = base.on_rows(rows), base.targets[rows], basis[rows]
+        single = rows.size == 1
+        self._single: Floats | None = None  # L / d of a single row stays one row
+        self._sweep: Floats = np.zeros((0, rows.size))
+        shrink = np.ones(1)
+        if rows.size:
+            shrink, vectors = np.linalg.eigh(1.0 - F @ F.T if single else np.eye(F.shape[1]) - F.T @ F)
+            seen = shrink > 1e-12  # otherwise a direction of the forced columns that only the rows left out see
+            root = vectors * np.where(seen, 1.0 / np.sqrt(np.where(seen, shrink, 1.0)), 0.0)
+            if single:
+                Z, T = root.T @ Z, root.T @ T
+                self._single = Z
+            else:
+                self._sweep = root.T @ F.T
+        U, V = self._sweep @ Z, self._sweep @ T
+        self._moments: Floats | None = None
+        if base.dense and rows.size > base.n_columns:  # gathering so many rows twice would take longer
+            self._moments = Z.T @ Z + U.T @ U
+        left = base.diagonal - np.einsum("hj,hj->j", Z, Z) - np.einsum("fj,fj->j", U, U)
+        yy = np.maximum(base.squares - np.einsum("hq,hq->q", T, T) - np.einsum("fq,fq->q", V, V), 0.0)
+        of_targets = yy / np.where(base.squares > 0, base.squares, 1.0)
+        of_targets[base.squares == 0] = 1.0
+        self.trust = float(min(left.min(initial=1.0), shrink.min(initial=1.0), of_targets.min()))
+        left = np.maximum(left, 1e-300)
+        self.unit: Floats = 1.0 / np.sqrt(left * (1.0 + ridge))
+        self.penalty = (base.penalty / left + ridge) / (1.0 + ridge)
+        self.diagonal = np.ones(left.size)
+        self._relative = spread(yy, weight)
+        self.target_scale = base.target_scale * self._relative
+        self.yy = float(np.sum(yy / self._relative**2))
+        self.B = (base.B - T.T @ Z - V.T @ U) * self.unit / self._relative[:, None]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of remaining rows."""
+        return self.base.n_rows - self.rows.size
+
+    def _left_out(self) -> Floats:
+        """L (1, N) of a single row, (h + f, N) of several."""
+        if self._single is not None:
+            return self._single * self.unit
+        h = self.rows.size
+        left = np.empty((h + len(self._sweep), self.n_columns))
+        left[:h] = self.base.on_rows(self.rows)
+        left[h:] = self._sweep @ left[:h]
+        left *= self.unit
+        return left
+
+    @cached_property
+    def left_out(self) -> Floats:
+        """L, kept where rows of G are asked for one by one."""
+        return self._left_out()
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (N, N) by subtraction from the matrix of all rows."""
+        n, single = self.n_columns, self.rows.size == 1
+        left = self._left_out() if self._moments is None else np.empty((0, n))
+        if self._moments is None:
+            gram: Floats = np.empty((n, n)) if single else left.T @ left
+        else:
+            gram = self._moments * (self.unit[:, None] * self.unit)
+        step = max(1, _BLOCK_BYTES // (8 * n))
+        scaled, dropped = np.empty((step, n)), np.empty((step, n))
+        for first in range(0, n, step):  # in blocks, so that no second matrix is needed
+            part = slice(first, min(first + step, n))
+            there, here = gram[part], scaled[: part.stop - first]
+            # d_i d_j first: then the matrix is symmetric to the last bit
+            np.multiply(self.unit[part, None], self.unit, out=here)
+            here *= self.base.matrix[part]
+            without = np.multiply(left[0, part, None], left[0], out=dropped[: len(here)]) if single else there
+            np.subtract(here, without, out=there)
+        np.fill_diagonal(gram, self.diagonal)
+        return gram
+
+    def row(self, j: int) -> Floats:
+        """Row j of G (N,), without forming the matrix."""
+        row = np.empty(self.n_columns)
+        self.write_rows([j], [row])
+        return row
+
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        self.base.write_rows(which, out)
+        for j, row in zip(which, out, strict=True):
+            row *= self.unit
+            row *= self.unit[j]
+            if self.rows.size:
+                row -= self.left_out[:, j] @ self.left_out
+            row[j] = self.diagonal[j]
+
+    @cached_property
+    def _inside(self) -> Floats:
+        """Orthonormal basis of the forced columns on the remaining rows."""
+        return orthonormal_basis(np.delete(self._forced, self.rows, axis=0))
+
+    def _on_the_rest(self, columns: Floats, unit: Floats) -> Floats:
+        """Columns (n, M) on the remaining rows, forced columns projected out there, times `unit` (n,)."""
+        if not self.rows.size:
+            return columns * unit[:, None]
+        columns = np.delete(columns, self.rows, axis=1)
+        columns -= (columns @ self._inside) @ self._inside.T
+        columns *= unit[:, None]
+        return np.ascontiguousarray(columns)
+
+    @cached_property
+    def columns(self) -> Floats:  # type: ignore[override]
+        """The columns on the remaining rows, forced columns projected out there."""
+        return self._on_the_rest(self.base.columns, self.unit)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the problem of all rows, without the matrix."""
+        return sum(int(self.__dict__[name].nbytes) for name in ("left_out", "columns") if name in self.__dict__)
+
+    def columns_of(self, which: Ints) -> Floats:
+        """Rows `which` of `columns`, without forming the others."""
+        return self._on_the_rest(self.base.columns_of(which), self.unit[which])
+
+    def products(self, vectors: Floats) -> Floats:
+        """Inner products (p, N) of all columns with `vectors` (p, M), from the columns of all rows."""
+        if self.rows.size:
+            inside = np.zeros((len(vectors), self.base.n_rows))
+            kept = np.delete(np.arange(self.base.n_rows), self.rows)
+            inside[:, kept] = vectors - (vectors @ self._inside) @ self._inside.T
+            vectors = inside
+        return self.base.products(vectors) * self.unit
+
+    @cached_property
+    def targets(self) -> Floats:  # type: ignore[override]
+        """The targets on the remaining rows, forced columns projected out there, divided by their scale."""
+        targets = self.base.targets
+        if self.rows.size:
+            targets = np.delete(targets, self.rows, axis=0)
+            targets = targets - self._inside @ (self._inside.T @ targets)
+        return np.asarray(targets / self._relative)
+
+
+def spread(squares: Floats, weight: float | None) -> Floats:
+    """Standard deviations (q,) of targets by their `squares` (q,); 1 for one that does not vary, or without weight."""
+    if weight is None:
+        return np.ones(squares.size)
+    return np.where(squares > 0, np.sqrt(squares / weight), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class OneRowOut:
+    """F training sets of a problem of one target that leave out one row each; `TrainingForm`, stacked.
+
+    Attributes
+    ----------
+    rows : (F,)
+        The row that each leaves out.
+    left_out, unit, b : (F, N)
+        See `TrainingForm`.
+    yy, trust : (F,)
+        See `TrainingForm`.
+    """
+
+    problem: SubsetProblem
+    rows: Ints
+    left_out: Floats
+    unit: Floats
+    b: Floats
+    yy: Floats
+    trust: Floats
+
+    @classmethod
+    def of(cls, problem: SubsetProblem, rows: Ints) -> OneRowOut:
+        """The training sets without each of `rows`."""
+        base, basis = problem.gram, problem.forced_basis[rows]
+        shrink = 1.0 - np.einsum("rf,rf->r", basis, basis)
+        seen = shrink > 1e-12
+        root = np.where(seen, 1.0 / np.sqrt(np.where(seen, shrink, 1.0)), 0.0)
+        Z, t = root[:, None] * base.on_rows(rows), root * base.target[rows]
+        left, yy = base.diagonal - Z * Z, np.maximum(base.yy - t * t, 0.0)
+        of_target = yy / base.yy if base.yy > 0 else np.ones(rows.size)
+        trust = np.minimum(np.minimum(left.min(axis=1, initial=1.0), np.minimum(shrink, 1.0)), of_target)
+        unit = 1.0 / np.sqrt(np.maximum(left, 1e-300))
+        return cls(problem, rows, Z * unit, unit, (base.b - Z * t[:, None]) * unit, yy, trust)
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """Which of them (F,) may be computed by subtraction; the others are problems of their own."""
+        return np.asarray(self.trust >= TRUSTED)
+
+    def gram(self, at: int) -> TrainingForm:
+        """One of them."""
+        problem = self.problem
+        return TrainingForm(problem.gram, problem.forced, problem.forced_basis, self.rows[at : at + 1])
+
+
+def leaves_one_out(problem: SubsetProblem) -> bool:
+    """Whether training sets of this problem that leave out one row are those of `OneRowOut`, where they are trusted."""
+    return type(problem.gram) is Form and problem.gram.plain and not problem.wide
