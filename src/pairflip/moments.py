@@ -36,6 +36,7 @@ TRUSTED = 0.05
 
 Then at most one digit or so is lost.
 """
+_CALM = 1e-3  # of G's eigenvalues, and of what is left of targets: no more than three digits are lost
 _BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which stays in the cache
 
 
@@ -157,6 +158,30 @@ class Form:
         gram: Floats = self.columns @ self.columns.T
         np.fill_diagonal(gram, self.diagonal)
         return gram
+
+    @cached_property
+    def few_rows(self) -> tuple[Floats, Floats]:
+        """Columns (N, r) and targets (r, q) with the same inner products as these, on few rows where there are many.
+
+        From the eigenvectors of G where columns are far from dependent and enough of the targets is left; otherwise by
+        QR, some rows at a time.
+        """
+        q, n = self.B.shape
+        if self.n_rows <= 1.2 * (n + q):
+            return np.ascontiguousarray(self.columns), np.ascontiguousarray(self.targets)
+        if self.dense:
+            values, vectors = np.linalg.eigh(self.matrix - np.diag(self.penalty))
+            if values[0] > _CALM:
+                root, along = vectors * np.sqrt(values), (self.B @ vectors / np.sqrt(values)).T
+                left = self.squares - np.einsum("nq,nq->q", along, along)
+                if np.all(left > _CALM * self.squares):
+                    return np.hstack([root, np.zeros((n, q))]), np.vstack([along, np.diag(np.sqrt(left))])
+        triangle = np.zeros((0, n + q))
+        for first in range(0, self.n_rows, 4 * (n + q)):
+            rows = slice(first, first + 4 * (n + q))
+            more = np.hstack([self.columns[:, rows].T, self.targets[rows]])
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, more]), mode="r"))
+        return np.ascontiguousarray(triangle[:, :n].T), np.ascontiguousarray(triangle[:, n:])
 
     def row(self, j: int) -> Floats:
         """Row j of G (N,), without forming the matrix where that was not done yet."""

@@ -89,7 +89,7 @@ _OF_FEW = {"normal": Effort("normal", 0.0, 4, 2, 25, few=300)}
 """Of so few folds each is searched longer: final fits search longer, too, and what they find beyond the folds is not in
 any held-out error."""
 FINAL_EFFORTS = {
-    "quick": Effort("quick", 0.0, 2, 2, 4),
+    "quick": Effort("quick", 0.0, 2, 2, 4, path_first=4),
     "normal": Effort("normal", 0.0, 4, 4, 60),
     "thorough": Effort("thorough", 0.0, 8, 6, 400),
 }

@@ -22,7 +22,6 @@ from pairflip.least_squares import Floats
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _LITTLE = 1e-3
-_MANY = 1_000_000  # supports that are worth a QR of all columns, so that judging some of them takes less
 LEAST = 1e-8
 """Ridge terms below this fraction of a column's squared norm bound little, and drown in rounding."""
 NO_PREFIX = np.zeros(0, np.int64)
@@ -164,7 +163,8 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     ridge = bool(gram.penalty.any())
     if n >= gram.n_rows and not ridge:
         return 0.0
-    columns, target = gram.columns_of(np.arange(n)), targets_of(gram)
+    columns, target = table_of(gram)
+    columns = columns[:n]
     if n > len(target) and np.all(gram.penalty[:n] >= LEAST):
         # For every r, 2 y'r - r'r - sum (X_j r)^2 / penalty_j is a bound, and this r gives the largest one.
         r = np.linalg.solve(np.eye(len(target)) + (columns.T / gram.penalty[:n]) @ columns, target)
@@ -185,16 +185,9 @@ def targets_of(gram: Gram) -> Floats:
 
 
 def table_of(gram: Gram) -> tuple[Floats, Floats]:
-    """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
-    if not gram.plain:
-        from pairflip.engines.numba.several_delicate import few_rows
-
-        return few_rows(gram)
-    columns, target = gram.columns, gram.target
-    if target.size > 1.2 * (gram.n_columns + 1):
-        triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
-        columns, target = triangle[:, :-1].T, triangle[:, -1]
-    return np.ascontiguousarray(columns), np.ascontiguousarray(target)
+    """Columns (N, M) and target (M,), or several (M, q), on few rows that carry all inner products."""
+    columns, targets = gram.few_rows
+    return columns, np.ascontiguousarray(targets[:, 0]) if gram.plain else targets
 
 
 class Rooms:
@@ -210,8 +203,7 @@ class Rooms:
         from pairflip.engines.numba.orthogonal import Exact
 
         self.ridge = bool(gram.penalty.any())
-        many = comb(gram.n_columns, self.asked.k) > _MANY
-        columns, target = table_of(gram) if many else (np.ascontiguousarray(gram.columns), gram.target)
+        columns, target = table_of(gram)
         root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
         self._exact: Any = Exact(columns, target, root)
         # What was subtracted for a fold left its rounding in what remains.
