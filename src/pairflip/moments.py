@@ -37,6 +37,7 @@ TRUSTED = 0.05
 Then at most one digit or so is lost.
 """
 _CALM = 1e-3  # of G's eigenvalues, and of what is left of targets: no more than three digits are lost
+_TALL = 10  # times as many rows as columns: energies are compared on few rows that carry all inner products
 _BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which stays in the cache
 
 
@@ -204,6 +205,9 @@ class Form:
         """E(S) by QR on the columns, infinite when S is singular or against the rules."""
         if self.rules.any and not self.rules.allow(support):
             return np.inf
+        if self.dense and self.n_rows > _TALL * (self.n_columns + len(self.B)):
+            columns, targets = self.few_rows
+            return qr_energy(columns[support].T, targets, self.penalty[support])
         return qr_energy(self.columns_of(support).T, self.targets, self.penalty[support])
 
     def explained(self, support: Ints) -> Floats:

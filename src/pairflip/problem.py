@@ -243,12 +243,14 @@ class SubsetProblem:
         their own.
         """
         given = np.asarray(rows)
-        index = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
+        index = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
+        if np.any(np.diff(index) <= 0):
+            index = np.unique(index)
         if index.size == 0 or index[0] < 0 or index[-1] >= self.n_rows:
             first, last = (index[0], index[-1]) if index.size else (0, 0)
             bad = numbered("row", int(first if first < 0 else last), given=True) if index.size else "none"
             raise ValueError(f"held-out rows: {bad}; expected row indices from 0 to {self.n_rows - 1}, at least one.")
-        if np.count_nonzero(np.delete(self.sample_weight, index)) < 2:
+        if self.rows_present - np.count_nonzero(self.sample_weight[index]) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
         return self.loss.without_rows(self, index, anew)
 

@@ -7,7 +7,8 @@ predicted. Where a column is a copy of the target, there was nothing to predict.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,13 +167,18 @@ def _is_sorted(y: Floats) -> bool:
 
 def identical_rows(X: Floats, y: Floats) -> int:
     """How many rows equal an earlier one in every column and in the target."""
-    seen: set[bytes] = set()
-    for row, target in zip(X, y, strict=True):
-        seen.add(np.append(row, target).tobytes())
-    return int(len(y) - len(seen))
+    weights = np.random.default_rng(0).uniform(1.0, 2.0, X.shape[1])
+    mark = np.where(np.isfinite(X @ weights), X @ weights, 0.0)  # equal rows have equal marks; few others do
+    order = np.argsort(mark, kind="stable")
+    near = np.isclose(mark[order][1:], mark[order][:-1], rtol=1e-9, atol=0.0)
+    alike = order[np.union1d(np.flatnonzero(near), np.flatnonzero(near) + 1)]
+    seen = {np.append(X[row], y[row]).tobytes() for row in alike.tolist()}
+    return int(alike.size - len(seen))
 
 
-SHUFFLES = 199
+SHUFFLES, FEWEST_SHUFFLES = 199, 59
+_SHUFFLED = 20_000_000  # numbers, in all shuffles together
+_TARGETS_BYTES = 64 * 2**20
 _MOST_STEPS = 6
 _ALIKE = 0.5  # correlation above which columns are averaged
 _AVERAGED_STEPS = 3
@@ -184,7 +190,7 @@ _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cach
 
 @one_blas_thread()
 def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
-    """Fraction of targets (this one and `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
+    """Fraction of targets (this one and up to `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
     How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
     leaves at the last step, and at the first steps among averages of each column and those like it, which show a signal
@@ -206,34 +212,50 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     steps = min(_MOST_STEPS, largest, n, m - 1)
     while steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if gram.dense else m)) > _BUDGET:
         steps -= 1
-    rng = np.random.default_rng(seed)
-    targets = np.stack([gram.target, *(rng.permutation(gram.target) for _ in range(SHUFFLES))])
+    rng, y = np.random.default_rng(seed), gram.target
+    targets = (y if at == 0 else rng.permutation(y) for at in range(1 + shuffles_of(m)))
     room = _CACHE_BYTES // (steps + 4) if gram.dense else _PRODUCTS_BYTES
-    left, together = [], max(1, room // (8 * n))
+    left, together = [], max(1, min(room // (8 * n), _TARGETS_BYTES // (8 * m)))
     together_way = gram.dense and gram.objective == "energy"
-    small = gram.objective == "energy" and n <= _MOST_AVERAGED and n * n * m <= _BUDGET
+    small = together_way and n <= _MOST_AVERAGED
     averages = _averages(gram) if small else None
-    for first in range(0, len(targets), together):
-        part = targets[first : first + together]
+    while some := list(islice(targets, together)):
+        part = np.stack(some)
         yy = np.einsum("tm,tm->t", part, part)
         paths = [(_paths if together_way else _paths_by_rows)(gram, gram.products(part), yy, steps)]
         if averages is not None:
             # The more levels there are, the less a good rank at one of them is worth.
-            paths = [paths[0][:, -1:], _paths(averages, averages.products(part), yy, min(steps, _AVERAGED_STEPS))]
+            own = gram.products(part) @ averages.weights.T
+            paths = [paths[0][:, -1:], _paths(averages, own, yy, min(steps, _AVERAGED_STEPS))]
         left.append(np.hstack(paths))
     return _rank(np.concatenate(left))
 
 
-def _averages(gram: Gram) -> Gram | None:
+class _Averages(NamedTuple):
+    """Averages of columns that are alike: weights (N, N) of the columns in each, products (N, N) of the averages."""
+
+    weights: Floats
+    matrix: Floats
+    diagonal: Floats
+
+
+def _averages(gram: Gram) -> _Averages | None:
     """Each column averaged with those it is correlated with by more than `_ALIKE`; None where there are none."""
-    columns = gram.columns / np.maximum(np.linalg.norm(gram.columns, axis=1, keepdims=True), 1e-300)
-    alike = columns @ columns.T
+    products = gram.matrix - np.diag(gram.penalty)
+    unit = 1.0 / np.sqrt(np.maximum(np.diag(products), 1e-300))
+    alike = products * unit * unit[:, None]
     alike[np.abs(alike) < _ALIKE] = 0.0
-    if np.count_nonzero(alike) <= 1.1 * len(columns):
+    if np.count_nonzero(alike) <= 1.1 * len(alike):
         return None
-    means = alike @ columns
-    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-300)
-    return Gram(means, gram.target, np.zeros(len(means)), np.arange(len(means)), dense=True)
+    weights = alike * unit
+    norms = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", weights, products, weights, optimize=True), 1e-300))
+    weights /= norms[:, None]
+    return _Averages(weights, weights @ products @ weights.T, np.ones(len(alike)))
+
+
+def shuffles_of(rows: int) -> int:
+    """How often the target of so many rows is shuffled: less often where that would take seconds."""
+    return int(np.clip(_SHUFFLED // rows, FEWEST_SHUFFLES, SHUFFLES))
 
 
 def _shuffled_rows(form: Gram, steps: int, seed: int) -> float:
@@ -249,7 +271,7 @@ def _shuffled_rows(form: Gram, steps: int, seed: int) -> float:
         Of the shuffles.
     """
     rng = np.random.default_rng(seed)
-    orders = [np.arange(form.n_rows), *(rng.permutation(form.n_rows) for _ in range(SHUFFLES))]
+    orders = [np.arange(form.n_rows), *(rng.permutation(form.n_rows) for _ in range(shuffles_of(form.n_rows)))]
     products = [form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders]
     return _rank(np.array([_left(form, B, form.yy, steps) for B in products]))
 
@@ -266,7 +288,7 @@ def _left(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
     return np.asarray(energies[1:]) / max(energies[0], 1e-300)
 
 
-def _paths(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:
+def _paths(gram: Gram | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
     """Energies (T, steps) that forward selection leaves of T targets, relative to the start, as `forward_energies`.
 
     Parameters

@@ -50,7 +50,7 @@ class Folds:
     @property
     def unit(self) -> NDArray[np.int64]:
         """The independent unit, from 0 on, that each of them belongs to (P,): its row, or its fold."""
-        return np.unique(self.row, return_inverse=True)[1].astype(np.int64) if self.by_row else self.fold
+        return np.cumsum(np.bincount(self.row) > 0)[self.row] - 1 if self.by_row else self.fold
 
     @property
     def hash(self) -> str:
@@ -223,7 +223,7 @@ def _checked(
 ) -> Folds:
     """Folds of splits that make sense; `by_row` None: errors vary by row where a row is predicted more than once."""
     weight = problem.sample_weight
-    present = np.flatnonzero(weight > 0)
+    present = np.asarray(weight > 0)
     rows, left_out = [], []
     for f, (train, test) in enumerate(splits):
         fold = numbered("fold", f)
@@ -235,22 +235,22 @@ def _checked(
             if part.size and (part.min() < 0 or part.max() >= problem.n_rows):
                 bad = numbered("row", part.min() if part.min() < 0 else part.max(), given=True)
                 raise ValueError(f"{fold} names {bad}; expected row indices from 0 to {problem.n_rows - 1}.")
-        learned, unique = np.unique(train.astype(np.int64)), np.unique(test.astype(np.int64))
-        if learned.size < train.size:
+        learned, tested = np.zeros(problem.n_rows, dtype=bool), np.zeros(problem.n_rows, dtype=bool)
+        learned[train.astype(np.int64)], tested[test.astype(np.int64)] = True, True
+        if np.count_nonzero(learned) < train.size:
             raise ValueError(f"{fold} learns from a row twice; expected every row once (sample_weight counts rows).")
-        both = np.intersect1d(learned, unique)
-        if both.size:
-            row = numbered("row", both[0], given=True)
+        if (learned & tested).any():
+            row = numbered("row", int(np.argmax(learned & tested)), given=True)
             raise ValueError(f"{fold} learns from {row} and is tested on it; expected one or the other.")
-        unique = unique[weight[unique] > 0]
-        if unique.size == 0:
+        tested &= present
+        if not tested.any():
             raise ValueError(f"{fold} holds out rows of weight zero only; expected rows that count.")
         if np.count_nonzero(weight[learned]) < 2:
             raise ValueError(f"{fold} leaves fewer than two rows to learn from; hold out fewer rows.")
-        rows.append(unique)
-        left_out.append(np.setdiff1d(present, learned))
+        rows.append(np.flatnonzero(tested))
+        left_out.append(np.flatnonzero(present & ~learned))
     if len(rows) < 2:
         raise ValueError(f"cv gives {len(rows)} fold{'s' * (len(rows) != 1)}; expected at least two.")
     if by_row is None:
-        by_row = np.unique(np.concatenate(rows)).size < sum(r.size for r in rows)
+        by_row = bool(np.any(np.bincount(np.concatenate(rows)) > 1))
     return Folds(tuple(rows), tuple(left_out), how, by_row)
