@@ -318,7 +318,7 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
             f"size is {size}, but of this many folds the result keeps fits of sizes {kept} only; take one of these for "
             f"intervals, or select again with size {size} alone."
         )
-    n = int(np.unique(curve.held_out_rows).size)
+    n = int(np.count_nonzero(np.bincount(curve.held_out_rows)))
     if _needed(interval, n) > n:
         return (
             f"interval is {interval:g}, but {n} held-out rows give intervals of coverage up to "
@@ -462,7 +462,8 @@ def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int)
 def _row_weights(curve: SizeCurve) -> tuple[Floats, int]:
     """Weight (P,) of each held-out prediction, in rows, and the number n of rows; all weights together are n."""
     q = n_targets(curve)
-    _, row, times = np.unique(curve.held_out_rows[::q], return_inverse=True, return_counts=True)
+    counts = np.bincount(curve.held_out_rows[::q])
+    row, times = np.cumsum(counts > 0)[curve.held_out_rows[::q]] - 1, counts[counts > 0]
     shared = curve.weights[::q] / times[row]
     return np.asarray(shared * (times.size / shared.sum())), int(times.size)
 
