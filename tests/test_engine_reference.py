@@ -25,9 +25,6 @@ class TestReference(suite.EngineConformance):
     def test_decisions(self):
         suite.check_decisions(self.engine(), FEW)
 
-    def test_steps(self):
-        suite.check_steps(self.engine(), FEW)
-
     def test_long_walks(self):
         suite.check_long_walks(self.engine(), FEW[:1])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairflip.engines import numba as numba_engine
-from pairflip.engines.numba.wiring import judge_of, kernel_of
+from pairflip.engines.numba.annealing import walk_square
 from pairflip.losses import weighing
 from pairflip.paper.reproduce import compiling, fig1, own, typical
 from pairflip.paper.reproduce.ahead import Ahead
@@ -109,11 +109,10 @@ def test_kernels_are_compiled_by_other_processes_and_waited_for(monkeypatch):
     assert first.heard == ["killed", "waited"]
 
 
-def test_what_is_compiled_is_what_walks_on_nearly_dependent_columns_and_weighs():
+def test_what_is_compiled_is_what_walks_and_weighs():
     compiling.compile_walking()
     compiling.compile_weighing()
-    assert kernel_of("energy").signatures
-    assert judge_of("energy").signatures
+    assert walk_square.signatures
     assert weighing._weigh.signatures
 
 

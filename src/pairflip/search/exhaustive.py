@@ -189,7 +189,7 @@ def targets_of(gram: Gram) -> Floats:
 def table_of(gram: Gram) -> tuple[Floats, Floats]:
     """Columns (N, M) and target (M,); N + 1 rows carry all inner products, so of more rows a QR leaves these."""
     if isinstance(gram, SeveralForm):
-        from pairflip.engines.numba.several_delicate import few_rows
+        from pairflip.engines.numba.several_lowest import few_rows
 
         return few_rows(gram)
     from pairflip.engines.numba.judging import Judge
@@ -213,7 +213,7 @@ class Rooms:
         many = comb(gram.n_columns, self.asked.k) > _MANY
         columns, target = table_of(gram) if many else (np.ascontiguousarray(gram.columns), gram.target)
         root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
-        self._exact: Any = Exact(columns, target, root, np.empty(0))
+        self._exact: Any = Exact(columns, target, root)
         # What was subtracted for a fold left its rounding in what remains.
         inner = gram.base if isinstance(gram, ShrunkenGram) else gram
         self.rounding = ROUNDING / (inner.trust if isinstance(inner, HeldOutGram) else 1.0)
@@ -225,7 +225,7 @@ class Rooms:
         from pairflip.engines.numba.orthogonal import new_basis
 
         k, n, rows = self.asked.k, self.asked.gram.n_columns, self._exact.target.size
-        basis = new_basis(k, n, rows, ridge=self.ridge)
+        basis = new_basis(k, rows, ridge=self.ridge)
         return basis, new_chosen(k, n), new_levels(k, n, rows + k * self.ridge)
 
     def _branches(self) -> Any:

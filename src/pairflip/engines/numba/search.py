@@ -209,7 +209,9 @@ def remember(rounds, table, k, level):
     """Put a minimum into the pool unless it is there, in place of the highest one where the pool is full."""
     pooled, worst = rounds.counts[0], 0
     for m in range(pooled):
-        if abs(rounds.levels[m] - level) <= SAME * abs(level) or same_columns(rounds.pool[m], table.columns[SUPPORT], k):
+        if abs(rounds.levels[m] - level) <= SAME * abs(level) or same_columns(
+            rounds.pool[m], table.columns[SUPPORT], k
+        ):
             return
         if rounds.levels[m] > rounds.levels[worst]:
             worst = m
