@@ -98,20 +98,6 @@ class OneWaySwap(ReferenceEngine):
         return WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))
 
 
-class Silent(ReferenceEngine):
-    """Refuses, but gives no reason a reader could use."""
-
-    def refuses(self, gram, plan):
-        return "" if gram.objective == "loo" else None
-
-
-class Empty(ReferenceEngine):
-    """Walks what it says it refuses."""
-
-    def refuses(self, gram, plan):
-        return "this engine walks on the energy." if gram.objective == "loo" else None
-
-
 class Disordered(ReferenceEngine):
     """Gives the results of many pairs in another order."""
 
@@ -122,8 +108,6 @@ class Disordered(ReferenceEngine):
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
-        (Silent, suite.check_protocol),
-        (Empty, suite.check_protocol),
         (Disordered, suite.check_many),
         (MaxForMin, suite.check_acceptance),
         (MaxForMin, suite.check_stationarity),

@@ -48,18 +48,11 @@ def compile_weighing() -> None:
 
 
 def compile_walking() -> None:
-    """Walk a chain, and one on columns so nearly dependent that the Gram matrix cannot decide about flips."""
-    import numpy as np
-
+    """Walk a chain."""
     from pairflip.paper.reproduce.walks import SCHEDULE, draw
-    from pairflip.problem import SubsetProblem
     from pairflip.search.annealing import anneal
 
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(12, 6))
-    X[:, 1] = X[:, 0] + 1e-4 * rng.normal(size=12)
-    for problem, k in ((draw(20, 0, 0).problem, 2), (SubsetProblem(X, rng.normal(size=12)), 5)):
-        anneal(problem, k, SCHEDULE, chains=1, engine="numba", polish=False)
+    anneal(draw(20, 0, 0).problem, 2, SCHEDULE, chains=1, engine="numba", polish=False)
 
 
 if __name__ == "__main__":
