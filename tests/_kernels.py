@@ -27,7 +27,6 @@ def _of_several_and_ruled():
     problem = SubsetProblem(X, targets)
     anneal(problem, 2)
     anneal(problem, 2, chains=2)
-    anneal(SubsetProblem(ALIKE, targets), 2, chains=2)
     _survey(problem.gram)
     prove(problem, 2)
     prove(SubsetProblem(LONG, LONG[:, :2]), 12, budget=0.1)
@@ -58,7 +57,6 @@ def _plain():
 
 def _annealed():
     anneal(SubsetProblem(X, Y), 2, chains=2)
-    anneal(SubsetProblem(ALIKE, Y), 2, chains=2)
     temper(SubsetProblem(X, Y), 2, [0.0, 1.0], sweeps=20)
     _survey(SubsetProblem(X, Y).gram)
 

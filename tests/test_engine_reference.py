@@ -25,9 +25,6 @@ class TestReference(suite.EngineConformance):
     def test_decisions(self):
         suite.check_decisions(self.engine(), FEW)
 
-    def test_steps(self):
-        suite.check_steps(self.engine(), FEW)
-
     def test_long_walks(self):
         suite.check_long_walks(self.engine(), FEW[:1])
 
@@ -101,20 +98,6 @@ class OneWaySwap(ReferenceEngine):
         return WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))
 
 
-class Silent(ReferenceEngine):
-    """Refuses, but gives no reason a reader could use."""
-
-    def refuses(self, gram, plan):
-        return "" if gram.objective == "several" else None
-
-
-class Empty(ReferenceEngine):
-    """Walks what it says it refuses."""
-
-    def refuses(self, gram, plan):
-        return "this engine is for one target." if gram.objective == "several" else None
-
-
 class Disordered(ReferenceEngine):
     """Gives the results of many pairs in another order."""
 
@@ -125,8 +108,6 @@ class Disordered(ReferenceEngine):
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
-        (Silent, suite.check_protocol),
-        (Empty, suite.check_protocol),
         (Disordered, suite.check_many),
         (MaxForMin, suite.check_acceptance),
         (MaxForMin, suite.check_stationarity),

@@ -43,8 +43,7 @@ DRIFT = 1e-11
 SHAKY = 3e6
 """Inflation above which the table says too little; all flips of such supports are judged from the columns.
 
-A walk stops at DELICATE already, because it decides about any flip; here only the lowest ones matter, and their
-intervals mostly lie apart however wide they are.
+Only the lowest flips matter, and their intervals mostly lie apart however wide they are.
 """
 
 INFLATION = 1.0 / SINGULAR
@@ -163,12 +162,10 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
 
 def flip_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
-    if kind_of(gram) == "several":
-        return 40.0 + 4.0 * k + k * k / 5.0
     if gram.objective == "signed":
         return 150.0 + 20.0 * k + float(k) ** 3
-    n_rows = 0 if gram.dense else gram.n_rows
-    return 20.0 + 1.5 * k + k * k / 20.0 + n_rows * (0.5 + k / 15.0)
+    n_rows, targets = 0 if gram.dense else gram.n_rows, int(getattr(gram, "target_scale", np.zeros(1)).size)
+    return 20.0 + 1.5 * k + k * (k + targets - 1) / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
 Steps = tuple[list[NDArray[np.int64]], Floats]

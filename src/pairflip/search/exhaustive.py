@@ -216,7 +216,7 @@ class Rooms:
         from pairflip.engines.numba.orthogonal import new_basis
 
         k, n, rows = self.asked.k, self.asked.gram.n_columns, self._exact.target.size
-        basis = new_basis(k, n, rows, ridge=self.ridge)
+        basis = new_basis(k, rows, ridge=self.ridge)
         return basis, new_chosen(k, n), new_levels(k, n, rows + k * self.ridge)
 
     def _branches(self) -> Any:

@@ -28,18 +28,18 @@ class SeveralRooms(Rooms):
 
     def _prepare(self, gram: Gram) -> None:
         from pairflip.engines.numba.enumeration import ROUNDING
-        from pairflip.engines.numba.several_delicate import for_judging_several
+        from pairflip.engines.numba.several_lowest import exact_of
 
-        self._exact, _ = for_judging_several(gram, self.asked.k)
+        self._exact = exact_of(gram)
         self.rounding = ROUNDING / gram.trust
 
     def _memory(self) -> tuple[Any, ...]:
         from pairflip.engines.numba.lowest import new_chosen
-        from pairflip.engines.numba.several_delicate import for_judging_several
         from pairflip.engines.numba.several_enumeration import new_several_depths
+        from pairflip.engines.numba.several_lowest import new_several_basis
 
         form, k = self.asked.gram, self.asked.k
-        basis, (q, n) = for_judging_several(form, k)[1], form.B.shape
+        basis, (q, n) = new_several_basis(self._exact, k), form.B.shape
         return basis, new_chosen(k, n), new_several_depths(k, n, basis.e.size, q)
 
     def _branches(self) -> Any:

@@ -42,9 +42,7 @@ class Selection:
         Walks for each size and fold, and for each final fit; the one with the lowest training energy counts. None: 8 to
         16 in a fold, by the size of the table, and as many as `anneal` takes for the final fits.
     seed
-        What folds and searches are drawn from. Same seed, same curve: for any number of workers, after any resume, with
-        engine "numba" or "reference" (on a GPU while no support's variance inflation exceeds about 1e5;
-        docs/decisions/018-delicate-flips.md).
+        What folds and searches are drawn from. Same seed, same curve: for any number of workers, after any resume.
     polish
         Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
         Nothing held out depends on it.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pairflip.testing.cases import Case, delicate_cases, enumerated_cases, random_cases
 from pairflip.testing.check_chains import (
     check_decisions,
-    check_delicate,
     check_long_walks,
     check_many,
     check_protocol,
     check_rank,
-    check_steps,
     check_tick,
     check_workers,
 )
@@ -27,7 +25,6 @@ from pairflip.testing.check_law import (
     check_detailed_balance,
     check_flip_energies,
     check_irreducible,
-    check_singular,
     check_stationarity,
     check_visits,
 )
@@ -53,7 +50,6 @@ __all__ = [
     "boltzmann",
     "check_acceptance",
     "check_decisions",
-    "check_delicate",
     "check_descent_rank",
     "check_descents",
     "check_detailed_balance",
@@ -64,10 +60,8 @@ __all__ = [
     "check_paths",
     "check_protocol",
     "check_rank",
-    "check_singular",
     "check_starts",
     "check_stationarity",
-    "check_steps",
     "check_tick",
     "check_visits",
     "check_workers",

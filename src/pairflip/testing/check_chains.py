@@ -6,48 +6,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pairflip.engines.base import Engine, RankTooSmall, Refused, WalkPlan, WalkResult
-from pairflip.engines.reference import ReferenceEngine
-from pairflip.gram import Gram
+from pairflip.engines.base import Engine, RankTooSmall, WalkPlan, WalkResult
 from pairflip.problem import SubsetProblem
-from pairflip.testing.cases import Case, delicate_cases, random_cases
-from pairflip.testing.walks import blocks_plan, compare, make_plan, require, same_walk, walk_one
+from pairflip.testing.cases import Case, random_cases, well_conditioned
+from pairflip.testing.walks import compare, long_plan, make_plan, require, same_walk, walk_one
 
 
 def check_protocol(engine: Engine) -> None:
     """The engine has every part of `Engine`, refuses in one sentence or not at all, and walks what it does not refuse.
 
-    Several targets and a plan without chains are asked about, too.
+    A plan without chains is asked about, too.
     """
     require(isinstance(engine, Engine), f"{engine!r} lacks a part of pairflip.engines.Engine")
     require(isinstance(engine.name, str) and bool(engine.name), f"name is {engine.name!r}; expected a word")
     require(isinstance(engine.prefers_many, bool), f"prefers_many is {engine.prefers_many!r}; expected True or False")
     for case in random_cases(1):
-        plan = blocks_plan(case)
+        plan = long_plan(case)
         reason = engine.refuses(case.gram, plan)
         require(reason is None, f"{case.name}: a small problem is refused: {reason}")
         no_chains = WalkPlan(plan.k, np.zeros(0), plan.flips, plan.keys[:0])
         require(engine.refuses(case.gram, no_chains) is None, f"{case.name}: refused without chains, not with them")
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(14, 6))
-    several = SubsetProblem(X, X[:, :2] + rng.normal(size=(14, 2))).gram
-    _check_refusal(engine, several, make_plan(several, 2, [1.0, 30.0], [20, 20], chains=2))
-
-
-def _check_refusal(engine: Engine, gram: Gram, plan: WalkPlan) -> None:
-    """What is refused has one sentence as its reason and cannot be walked; what is not is walked rightly."""
-    reason = engine.refuses(gram, plan)
-    if reason is None:
-        expected = walk_one(ReferenceEngine(), gram, plan)
-        same_walk(walk_one(engine, gram, plan), expected, gram, f"objective {gram.objective}")
-        return
-    require(isinstance(reason, str) and reason.endswith(".") and "\n" not in reason, f"{reason!r} is not a sentence")
-    try:
-        walk_one(engine, gram, plan)
-    except Refused as error:
-        require(error.reason == reason, f"walk says {error.reason!r}, refuses says {reason!r}")
-    else:
-        raise AssertionError(f"what is refused is walked all the same: {reason}")
 
 
 def check_many(engine: Engine) -> None:
@@ -67,31 +45,15 @@ def check_many(engine: Engine) -> None:
 
 
 def check_decisions(engine: Engine, cases: Sequence[Case] | None = None) -> None:
-    """Flip for flip the decisions of the reference engine, on every random problem."""
-    for case in random_cases() if cases is None else cases:
+    """Flip for flip the decisions of the reference engine, on problems in which rounding decides nothing."""
+    for case in well_conditioned(random_cases()) if cases is None else cases:
         compare(engine, case, "decisions")
-
-
-def check_steps(engine: Engine, cases: Sequence[Case] | None = None) -> None:
-    """Steps of several hundred flips give the supports, counts and mean energies of the reference engine."""
-    for case in random_cases() if cases is None else cases:
-        compare(engine, case, "blocks")
 
 
 def check_long_walks(engine: Engine, cases: Sequence[Case] | None = None) -> None:
     """Thousands of flips, freezing and warming up again, are those of the reference engine."""
-    for case in random_cases()[::7] if cases is None else cases:
+    for case in well_conditioned(random_cases())[::7] if cases is None else cases:
         compare(engine, case, "long")
-
-
-def check_delicate(engine: Engine, cases: Sequence[Case] | None = None) -> None:
-    """Flip for flip the reference engine also where supports are nearly singular, and where energies are equal.
-
-    For engines that decide delicate flips from the columns (see decision 018); `EngineConformance` does not ask it.
-    """
-    for case in delicate_cases() if cases is None else cases:
-        compare(engine, case, "decisions")
-        compare(engine, case, "cold")
 
 
 def check_rank(engine: Engine) -> None:

@@ -19,7 +19,6 @@ from pairflip.testing.check_chains import (
     check_many,
     check_protocol,
     check_rank,
-    check_steps,
     check_tick,
     check_workers,
 )
@@ -72,10 +71,6 @@ class EngineConformance:
     def test_decisions(self) -> None:
         """See `check_decisions`."""
         check_decisions(self.engine())
-
-    def test_steps(self) -> None:
-        """See `check_steps`."""
-        check_steps(self.engine())
 
     def test_long_walks(self) -> None:
         """See `check_long_walks`."""

@@ -17,26 +17,20 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import (
     Pair,
-    RankTooSmall,
     Refused,
     Steps,
     Tick,
     WalkPlan,
     WalkResult,
-    flip_nanoseconds,
-    kind_of,
     undefined,
 )
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult
-from pairflip.engines.numba.wiring import for_judging, judge_of, kernel_of, new_memory, survey_of, system_of
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.losses.grouped import GroupedForm
 
 Way = Literal["auto", "square", "table"]
-_WINDOW = 512
-_SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 
 
 class NumbaEngine:
@@ -54,7 +48,7 @@ class NumbaEngine:
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
-        from pairflip.engines.numba.survey import decide
+        from pairflip.engines.numba.annealing import decide
 
         low, high = 0, 2**53
         while low < high:
@@ -72,11 +66,9 @@ class NumbaEngine:
             from pairflip.engines.numba.grouped_annealing import grouped_flip_energies
 
             return grouped_flip_energies(gram, order, k)
-        chain = new_memory(gram, k)
-        chain.order[:] = order
-        delta = np.empty((k, gram.n_columns - k))
-        survey_of(kind_of(gram))(system_of(gram), chain, *for_judging(gram, k), self.way == "table", delta)
-        return delta
+        from pairflip.engines.numba.chains import flip_energies
+
+        return flip_energies(gram, order, k)
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
@@ -145,16 +137,15 @@ class NumbaEngine:
 
     def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
-        from pairflip.engines.numba.replicas import advance_ladder, walk_ladder
+        from pairflip.engines.numba.annealing import walk_square
+        from pairflip.engines.numba.chains import Annealing
 
-        announce_compilation(advance_ladder)
-        gram.matrix if gram.dense else None  # noqa: B018 - formed before there are threads
-        table_cost = table_nanoseconds(gram, plan.k) / flip_nanoseconds(gram, plan.k)
-        table, found = (table_cost, int(max(_WINDOW, 2.0 * table_cost))), dict[int, LadderResult]()
+        announce_compilation(walk_square)
+        annealing, found = Annealing(gram, plan), dict[int, LadderResult]()
 
         def work(first: int, last: int) -> None:
             for ladder in range(first, last):
-                found[ladder] = walk_ladder(gram, plan, ladder, table, for_judging)
+                found[ladder] = annealing.ladder(plan, ladder)
 
         _in_threads(work, len(plan.keys), n_jobs, [])
         return [found[ladder] for ladder in range(len(plan.keys))]
@@ -201,72 +192,21 @@ class NumbaEngine:
         _in_threads(work, plan.chains, n_jobs, stop)
 
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        from pairflip.engines.numba.clock import AUTO, SQUARE, TABLE, Output, Plan
+        from pairflip.engines.numba.annealing import walk_square
+        from pairflip.engines.numba.chains import Annealing, new_result
 
-        announce_compilation(kernel_of(kind_of(gram)))
-        shape = plan.chains, plan.betas.size
-        result = WalkResult(
-            energy=np.zeros(shape),
-            accepted=np.zeros(shape, np.int64),
-            support=np.zeros((plan.chains, plan.k), np.int64),
-            best_support=np.zeros((plan.chains, plan.k), np.int64),
-            final_energy=np.zeros(plan.chains),
-            refreshes=np.zeros(plan.chains, np.int64),
-            record=np.zeros((*(shape if plan.record else (0, 0)), plan.k), np.int32),
-            record_energy=np.zeros(shape if plan.record else (0, 0)),
-        )
-        flip_ns = flip_nanoseconds(gram, plan.k)
-        table_cost = table_nanoseconds(gram, plan.k) / flip_ns
-        kernel_plan = Plan(
-            betas=plan.betas,
-            ends=np.cumsum(plan.flips),
-            coldest=np.minimum.accumulate(plan.betas[::-1])[::-1].copy(),
-            keys=plan.keys,
-            way={"auto": AUTO, "square": SQUARE, "table": TABLE}[self.way],
-            table_cost=table_cost,
-            window=int(max(_WINDOW, 2.0 * table_cost)),  # long enough to see a rate at which the table pays
-        )
-        output = Output(
-            result.energy, result.accepted, result.support, result.best_support, result.final_energy, result.refreshes,
-            result.record, result.record_energy,
-        )  # fmt: skip
-        system = system_of(gram, plan)
-        budget = int(_SLICE_NS / flip_ns) + 1
-        stop: list[bool] = []
+        announce_compilation(walk_square)
+        annealing, stop, go_on = Annealing(gram, plan, self.way), list[bool](), _ignore if tick is None else tick
+        result, output = new_result(plan)
 
         def work(first: int, last: int) -> None:
-            self._advance_all(gram, system, kernel_plan, output, first, last, budget, stop, tick)
+            annealing.chains(plan, output, first, last, stop, go_on)
 
         _in_threads(work, plan.chains, n_jobs, stop)
-        result.support.sort(axis=1)
-        result.best_support.sort(axis=1)
-        if result.record is not None:
-            result.record.sort(axis=2)
+        for supports in (result.support, result.best_support, result.record):
+            if supports is not None:
+                supports.sort(axis=-1)
         return result
-
-    def _advance_all(
-        self, gram: Gram, system: Any, plan: Any, output: Any, first: int, last: int, budget: int,
-        stop: list[bool], tick: Tick | None,
-    ) -> None:  # fmt: skip
-        from pairflip.engines.numba.clock import RANK_TOO_SMALL, TO_BE_JUDGED, new_clock
-        from pairflip.engines.numba.delicate import Memory
-
-        advance, judge, k = kernel_of(kind_of(gram)), judge_of(kind_of(gram)), output.support.shape[1]
-        chain, clocks, judging = new_memory(gram, k), new_clock(first, last), None
-        now = clocks["chain"]
-        while now[0] < last and not stop:
-            status, flips = advance(system, chain, clocks, plan, output, budget)
-            if status == TO_BE_JUDGED:
-                if judging is None:
-                    announce_compilation(judge)
-                    judging = for_judging(gram, k)
-                shared = Memory(chain.order, chain.best, chain.slot, chain.position, chain.uniform)
-                status, more = judge(*judging, shared, clocks, plan, output, gram.yy, budget)
-                flips += more
-            if status == RANK_TOO_SMALL:
-                raise RankTooSmall(k, int(output.support[now[0], 0]), gram.objective)
-            if tick is not None:
-                tick(flips)
 
 
 def _ignore(_: int) -> None:
@@ -321,12 +261,6 @@ def _in_threads(work: Callable[[int, int], None], chains: int, n_jobs: int, stop
                     future.result()
 
 
-def table_nanoseconds(gram: Gram, k: int) -> float:
-    """Cost model: what an acceptance takes in the table, N columns at a time (a Gram row may have to be computed)."""
-    n_rows = 0 if gram.dense else gram.n_rows
-    return gram.n_columns * (1.5 + 0.27 * k + n_rows / 4.0)
-
-
 _FIRST_USES = {
     "search": ("the default search", 10),
     "enumeration": ("proofs", 10),
@@ -336,13 +270,9 @@ _FIRST_USES = {
     "deviance": ("classes and counts", 10),
     "grouped": ("groups of columns", 8),
     "signed": ("signs of coefficients", 15),
-    "walk": ("annealing", 20),
-    "several_chain": ("annealing with several targets", 25),
-    "replicas": ("tempering", 20),
+    "annealing": ("annealing", 10),
     "models": ("the posterior", 5),
     "all_models": ("the posterior", 5),
-    "delicate": ("nearly dependent columns", 10),
-    "several_delicate": ("nearly dependent columns", 10),
 }
 """What the kernels of a module are for, and seconds of compiling them on an idle core of 2.6 GHz."""
 _announced: set[str] = set()

@@ -28,37 +28,14 @@ from pairflip.engines.base import EPSILON
 from pairflip.engines.numba.compile import kernel
 from pairflip.least_squares import SINGULAR
 
-DELICATE = 1e5
-"""Inflation above which flips are decided from the columns: the Gram matrix has lost too much there."""
-BEYOND = -1e300
-"""Lower bound on Delta E of a flip about which the Gram matrix says nothing (finite: times beta = 0 it is 0)."""
-
 
 @kernel
 def rounding(inflated, error):
-    r"""Relative error of :math:`G_{SS} P` for a support of this inflation (decision 018 measures the constants).
+    r"""Relative error of :math:`G_{SS} P` for a support of this inflation.
 
     The first term is what forming P from G loses, `error` what the flips since then have added.
     """
     return EPSILON * (20.0 + 0.004 * inflated) + error
-
-
-@kernel
-def flip_energy(x_i, p, r_j, s_j, w, tau, yy):
-    r"""(lowest Delta E, Delta E, r', s') of taking a column with W_ij = w into a slot with x_i and P_ii = p.
-
-    `tau`, rounding times inflation, bounds the errors of :math:`x_i / \sqrt p`, r' (in units of |y|) and s', so
-    Delta E is off by at most :math:`\tau (\frac32 y^T y + x_j^2)`, where :math:`x_j = r' / s'`.
-    """
-    p_inverse = 1.0 / p
-    r = r_j + x_i * w * p_inverse
-    s = s_j + w * w * p_inverse
-    x_j = r / s
-    delta = 0.5 * (x_i * x_i * p_inverse - r * x_j)
-    # Twice the limit and four times the error: beyond doubt not singular, and x_j = r' / s' is right to a quarter.
-    if s <= 2.0 * SINGULAR + 4.0 * tau:
-        return BEYOND, delta, r, s
-    return delta - tau * (1.5 * yy + x_j * x_j), delta, r, s
 
 
 @kernel
@@ -104,13 +81,6 @@ def surely_singular(v, k, s, inflated, error):
     for m in range(k):
         size += v[m] * v[m]
     return s + rounding_of_s(inflated, error) * size <= SINGULAR
-
-
-@kernel
-def extend(P, n, g, diagonal_j):
-    """Border P for a walk; see `extend_within`."""
-    # Four times what the walk allows, so that rounding here turns down no support that the walk accepted.
-    return extend_within(P, n, g, diagonal_j, 4.0 * DELICATE)
 
 
 @kernel
@@ -167,74 +137,3 @@ def shared_part(g, u, k, i, p):
     for m in range(k):
         t += g[m] * u[m]
     return (t - g[i] * u[i]) / p
-
-
-@kernel
-def update_table(W, r, s, G_j, k, g, u, v, i, p, x_i, r_new, s_new):
-    """W (k, N), r, s of every column after column j, with Gram row G_j and g = G_Sj, entered slot i."""
-    # BLAS sums over the other slots for all columns, slot i being zero; t is what its removal changes in that sum.
-    t, p_inverse, s_inverse = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new
-    others, W_i = g.copy(), W[i].copy()
-    others[i] = 0.0
-    h = np.dot(others, W)
-    for j in range(h.size):
-        h[j] = G_j[j] + t * W_i[j] - h[j]
-    for m in range(k):
-        a, c = u[m] * p_inverse, v[m] * s_inverse
-        if m != i:
-            for j in range(h.size):
-                W[m, j] -= a * W_i[j] + c * h[j]
-    x_p, x_j = x_i / p, r_new / s_new
-    for j in range(h.size):
-        r[j] += x_p * W_i[j] - x_j * h[j]
-    for j in range(h.size):
-        s[j] += W_i[j] * W_i[j] * p_inverse - h[j] * h[j] * s_inverse
-    for j in range(h.size):
-        W[i, j] = h[j] * s_inverse
-
-
-@kernel
-def update_ahead(W, r, s, G, h, first, last, k, g, u, v, i, p, x_i, r_new, s_new):
-    """The same for the flips ahead: rows first, ..., last - 1 of W (lanes, k); h holds G_jm of each lane m."""
-    t, p_inverse, s_inverse = shared_part(g, u, k, i, p), 1.0 / p, 1.0 / s_new
-    for q in range(first, last):
-        w = W[q, i]
-        # g_i w gives back what the sum below, which runs over slot i too, takes away there.
-        shared = h[q] + (t + g[i]) * w
-        for m in range(k):
-            shared -= g[m] * W[q, m]
-        a, c = w * p_inverse, shared * s_inverse
-        for m in range(k):
-            W[q, m] -= a * u[m] + c * v[m]
-        W[q, i] = c
-        r[q] += x_i * a - c * r_new
-        s[q] += w * a - shared * c
-        G[q, i] = h[q]
-
-
-@kernel
-def smallest_delta(P, x, W, r, s, outside, k, inflated, error, yy, tie):
-    """Lowest Delta E that any flip may have, 0 when one is a tie; `outside` (N,) is 0 for columns of the support.
-
-    Flips that are surely singular do not count (as in `surely_singular`, with v bounded by W and P).
-    """
-    # Branches would keep the inner loop from vectorizing: columns of the support count with weight 0 instead.
-    # |v|^2 <= 2 |W_j|^2 + 2 |u|^2 (w / p)^2, and |u|^2 <= p (inflated + k) because P is positive definite: `spread`.
-    size = np.full(outside.size, k**0.5)
-    for m in range(k):
-        for j in range(outside.size):
-            size[j] += 2.0 * W[m, j] * W[m, j]
-    lowest, tau, unsure = np.inf, rounding(inflated, error) * inflated, rounding_of_s(inflated, error)
-    edge = 2.0 * SINGULAR + 4.0 * tau
-    for i in range(k):
-        p, x_i = P[i, i], x[i]
-        a, most, spread = x_i / p, 0.0, 2.0 * (inflated + k) / p
-        for j in range(outside.size):
-            w = W[i, j]
-            r_new, s_new = r[j] + a * w, s[j] + w * w / p
-            x_j = r_new / max(s_new, edge)
-            gain = r_new * x_j + 2.0 * tau * (1.5 * yy + x_j * x_j)
-            unknown = 0.0 if s_new + unsure * (size[j] + spread * w * w) <= SINGULAR else -BEYOND
-            most = max(most, (gain if s_new > edge else unknown) * outside[j])
-        lowest = min(lowest, 0.5 * (x_i * a - most))
-    return lowest if lowest > tie else 0.0

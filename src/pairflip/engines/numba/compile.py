@@ -54,7 +54,7 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-entry = _cached()
+entry = _cached(no_cfunc_wrapper=True)
 """Called from Python; its compiled code is kept."""
 kernel = _njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_common)
 """Part of its caller: the compiler sees which arrays cannot overlap, and there is one compiled version of it only.

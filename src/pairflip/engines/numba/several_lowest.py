@@ -2,11 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import numpy as np
+
 from pairflip.engines.base import INFLATION
 from pairflip.engines.numba.compile import apart, kernel
 from pairflip.engines.numba.lowest import build, keep, take_out
-from pairflip.engines.numba.orthogonal import can_append, dot, load
+from pairflip.engines.numba.orthogonal import can_append, dot, load, new_basis
 from pairflip.engines.numba.rules import clash
+from pairflip.gram import Gram
+
+
+class ExactSeveral(NamedTuple):
+    """As `orthogonal.Exact`, with the targets (q, M) and the rules; `target` is the first of them, for its length."""
+
+    vectors: Any
+    target: Any
+    root: Any
+    targets: Any
+    rules: Any
+    ruled: bool
+
+
+class SeveralBasis(NamedTuple):
+    """As `orthogonal.Basis`, and what is left of the targets, E (q, length)."""
+
+    Q: Any
+    T: Any
+    e: Any
+    inflated: Any
+    q: Any
+    c: Any
+    E: Any
+
+
+def exact_of(form: Gram) -> ExactSeveral:
+    """The columns and targets."""
+    columns, targets = form.few_rows
+    root = np.sqrt(form.penalty) if form.penalty.any() else np.empty(0)
+    across = np.ascontiguousarray(targets.T)
+    return ExactSeveral(columns, across[0], root, across, form.rules, form.rules.any)
+
+
+def new_several_basis(exact: ExactSeveral, k: int) -> SeveralBasis:
+    """Memory for supports of k."""
+    basis = new_basis(k, exact.target.size, ridge=exact.root.size > 0)
+    return SeveralBasis(*basis, np.empty((len(exact.targets), basis.e.size)))
 
 
 @kernel
