@@ -1,27 +1,31 @@
-"""Descents, kicks and paths: the compiled engine against the reference, against enumeration and against QR."""
+"""The table and its moves, paths, descents and kicks: against enumeration and QR."""
 
 import threading
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
-from pairflip.engines.numba.judge_kernels import descend_by_columns
-from pairflip.engines.numba.judging import Judge, _Basis
-from pairflip.engines.numba.support_table import SHAKY
 
-import pairflip.testing as suite
 from pairflip import SubsetProblem
 from pairflip.engines import RankTooSmall, WalkPlan
-from pairflip.engines.base import BETTER, TIE, Descent
-from pairflip.engines.numba import NumbaEngine, judging
+from pairflip.engines.base import TIE, Descent
+from pairflip.engines.numba import NumbaEngine
+from pairflip.engines.numba.compile import entry
 from pairflip.engines.numba.searching import Searcher
+from pairflip.engines.numba.table import CLOSED, SUPPORT, S, add, empty, energy, form_of, gains, new_table, remove
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.philox import chain_keys
-from pairflip.testing import Case, descent_cases, descent_plan, walk_one
+from pairflip.testing import enumerate_energies, walk_one
 
 ENGINE = NumbaEngine()
-CHECKS = (suite.check_descents, suite.check_paths, suite.check_starts)
 slow = pytest.mark.slow
+
+
+def descent_plan(k, seed, kicks, chains=2, pool=3):
+    """Chains that descend from random supports and are kicked."""
+    keys = chain_keys(seed, k, None, np.arange(chains))
+    return WalkPlan(k, np.zeros(0), np.zeros(0, np.int64), keys, descent=Descent(kicks, pool))
 
 
 def autoregressive(rng, M, N, correlation):
@@ -44,51 +48,118 @@ def fingerprints(rng, M, N, different):
     return X, X[:, :5] @ rng.integers(-2, 3, 5) + rng.integers(-1, 2, M)
 
 
-def hard_cases(seed):
-    """Nearly dependent columns, exact ties, and sizes at which nothing is left to choose."""
-    rng = np.random.default_rng([24, seed])
-    X, y = autoregressive(rng, 40, 60, 0.9999)
-    yield Case("correlation 0.9999, k = 3", SubsetProblem(X, y).gram, 3)
-    yield Case("correlation 0.9999, k = 4", SubsetProblem(X, y).gram, 4)
-    yield Case("correlation 0.99999", SubsetProblem(*autoregressive(rng, 40, 30, 0.99999)).gram, 6)
-    X, y = fingerprints(rng, 30, 40, 12)
-    yield Case("fingerprints", SubsetProblem(X, y).gram, 4)
-    yield Case("fingerprints from the columns", SubsetProblem(X, y, memory_budget=0).gram, 3)
-    X, y = rng.integers(0, 2, (24, 30)).astype(float), rng.integers(0, 3, 24).astype(float)
-    yield Case("whole numbers", SubsetProblem(X, y).gram, 3)
-    X, y = rng.integers(-1, 2, (12, 20)).astype(float), rng.integers(-1, 2, 12).astype(float)
-    yield Case("whole numbers, few rows", SubsetProblem(X, y, center=None).gram, 4)
-    X, y = np.eye(10)[:, rng.integers(0, 10, 16)], rng.integers(0, 4, 10).astype(float)
-    yield Case("unit vectors", SubsetProblem(X, y, center=None).gram, 3)
-    noise = 10.0 ** rng.uniform(-5, -2, 2)
-    yield Case("spectra", SubsetProblem(*spectra(rng, 30, 40, noise[0])).gram, int(rng.integers(2, 7)))
-    problem = SubsetProblem(*spectra(rng, 30, 40, noise[1]), always=[3], ridge=1e-7)
-    yield Case("spectra, two rows out", problem.held_out([1, 7]), int(rng.integers(2, 6)))
-    X, y = autoregressive(rng, 12, 7, 0.0)
-    yield Case("k = N - 1", SubsetProblem(X, y).gram, 6)
-    X, y = rng.normal(size=(8, 3)) @ rng.normal(size=(3, 9)), rng.normal(size=8)
-    yield Case("k = rank", SubsetProblem(X, y, center=None).gram, 3)
+@entry
+def moved(G, form, table, moves):
+    """Add columns, or remove slots (negative numbers), one after the other; how many columns there are then."""
+    empty(form, table)
+    k = 0
+    for move in moves:
+        if move >= 0:
+            add(form, table, k, move, G[move])
+            k += 1
+        else:
+            remove(form, table, k, -1 - move)
+            k -= 1
+    gains(form, table, k, 1)
+    return k, energy(form, table, k)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=slow) for seed in range(1, 6))])
-def test_hard_problems_are_searched_as_the_reference_searches_them(check, seed):
-    check(ENGINE, list(hard_cases(seed)))
+@pytest.mark.parametrize("targets", [1, 3])
+def test_the_table_after_many_moves_is_that_of_its_support(targets):
+    rng = np.random.default_rng(targets)
+    X = rng.normal(size=(30, 12))
+    gram = SubsetProblem(X, X[:, :targets] + rng.normal(size=(30, targets)), ridge=0.7, always=[3]).gram
+    G, B, table = gram.matrix, gram.B, new_table(6, 11, targets)
+    k, low = moved(G, form_of(gram), table, np.array([0, 4, 7, -2, 2, 9, -1, 5, 1, -4, 10]))
+    support = table.columns[SUPPORT, :k]
+    assert k == 5
+    P = np.linalg.inv(G[np.ix_(support, support)])
+    C, W = B[:, support] @ P, P @ G[support]
+    R, s = B - C @ G[support], 1.0 - np.einsum("kn,kn->n", G[support], W)
+    np.testing.assert_allclose(table.A[:targets], R, atol=1e-12)
+    np.testing.assert_allclose(table.A[targets : targets + k], W, atol=1e-12)
+    np.testing.assert_allclose(table.Q[: targets + k, :k], np.vstack([-C, P]), atol=1e-12)
+    np.testing.assert_allclose(table.values[S], s, atol=1e-12)
+    assert low == pytest.approx(gram.energy(np.sort(support)), rel=1e-12)
+    np.testing.assert_array_equal(table.columns[CLOSED], np.isin(np.arange(11), support))
+    for j in np.setdiff1d(np.arange(11), support):  # what column j brings in place of slot 1
+        other = np.sort(np.append(np.delete(support, 1), j))
+        without = gram.energy(np.sort(np.delete(support, 1)))
+        assert 0.5 * table.values[1, j] == pytest.approx(without - gram.energy(other), rel=1e-9)
 
 
-@slow
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_more_problems_are_searched_as_the_reference_searches_them(check):
-    check(ENGINE, descent_cases(8))
+def any_problem(seed):
+    """A small problem with a random combination of everything that squared error knows, and a size."""
+    rng = np.random.default_rng([32, seed])
+    M, N, k = int(rng.integers(12, 26)), int(rng.integers(5, 11)), int(rng.integers(1, 5))
+    X, y = autoregressive(rng, M, N, float(rng.choice([0.0, 0.9, 0.999])))
+    targets = int(rng.choice([1, 1, 2, 4]))
+    Y = y[:, None] * rng.normal(size=targets) + rng.normal(size=(M, targets))
+    copies, constant = rng.random(N) < 0.15, rng.random(N) < 0.08
+    X[:, copies] = X[:, rng.integers(0, N, np.count_nonzero(copies))] * rng.choice([1.0, -3.0])
+    X[:, constant] = 2.0
+    X[:, rng.integers(N)] = X @ rng.normal(size=N) * (rng.random() < 0.3) + rng.normal(size=M)
+    X *= 10.0 ** rng.choice([0, 0, 0, -150, 150], N)
+    names, how = [f"x{j}" for j in range(N)], {}
+    if rng.random() < 0.3:
+        how["sample_weight"] = np.where(rng.random(M) < 0.1, 0.0, rng.exponential(size=M))
+    if rng.random() < 0.2:
+        how["always"] = [int(rng.integers(N))]
+    if rng.random() < 0.2:
+        how["center"] = rng.choice(["global", "none"]) if rng.random() < 0.5 else "fold"
+        how["center"] = None if how["center"] == "none" else how["center"]
+    kind = rng.integers(6)
+    if kind == 1:
+        how["min_distance"] = int(rng.integers(2, 4))
+    elif kind == 2:
+        how |= {"groups": {"a": names[:3], "b": names[3:5]}, "one_per_group": True}
+    elif kind == 3:
+        how["hierarchy"] = {names[0]: names[2:4], names[4]: [names[0]]}
+    Y = Y[:, 0] if targets == 1 else Y
+    problem = SubsetProblem(X, Y, names=names, **how)
+    return problem.with_shrinkage(float(rng.choice([0.1, 1.0]))) if rng.random() < 0.2 else problem, k
+
+
+@pytest.mark.parametrize("first", [*range(0, 200, 50), *(pytest.param(i, marks=slow) for i in range(200, 1000, 50))])
+def test_any_combination_is_searched_to_the_lowest_of_all_supports(first):
+    for seed in range(first, first + 50):
+        try:
+            problem, k = any_problem(seed)
+        except ValueError:  # nothing varies, or a target is explained by what is always in the model
+            continue
+        gram = problem.gram
+        k = min(k, gram.n_columns - 1)
+        if k < 1:
+            continue
+        energies = [gram.energy(np.array(support)) for support in combinations(range(gram.n_columns), k)]
+        plan = descent_plan(k, seed, 60, chains=1, pool=12)
+        if not np.isfinite(min(energies)):
+            with pytest.raises(RankTooSmall):
+                walk_one(ENGINE, gram, plan)
+            continue
+        walked = walk_one(ENGINE, gram, plan)
+        found = gram.energy(walked.support[0])
+        assert found <= min(energies) * (1 + 1e-9) + 1e-12 * gram.yy, f"seed {seed}"
+        assert walked.final_energy[0] == pytest.approx(found, abs=1e-9 * gram.yy), f"seed {seed}"
+
+
+def test_a_search_does_not_depend_on_what_its_memory_was_used_for_before():
+    gram = SubsetProblem(*spectra(np.random.default_rng(2), 40, 60, 1e-3)).gram
+    used, new = Searcher(gram, 8, lambda _: None), Searcher(gram, 8, lambda _: None)
+    used.path(8, 4)
+    used.chain(3, np.array([5, 6], np.uint32), Descent(20), None)
+    key = np.array([1, 2], np.uint32)
+    one, other = used.chain(7, key, Descent(30), None), new.chain(7, key, Descent(30), None)
+    np.testing.assert_array_equal(one.support, other.support)
+    assert (one.energy, one.nanoseconds) == (other.energy, other.nanoseconds)
 
 
 def test_k_equal_to_the_number_of_columns_leaves_nothing_to_choose():
     rng = np.random.default_rng(0)
     gram = SubsetProblem(rng.normal(size=(12, 5)), rng.normal(size=12)).gram
-    for engine in (ENGINE, ReferenceEngine()):
-        walked = walk_one(engine, gram, descent_plan(5, 0, 4))
-        np.testing.assert_array_equal(walked.support, [range(5)] * 2)
-        np.testing.assert_array_equal([support.size for support in engine.path(gram, 5, passes=3)[0]], range(1, 6))
+    walked = walk_one(ENGINE, gram, descent_plan(5, 0, 4))
+    np.testing.assert_array_equal(walked.support, [range(5)] * 2)
+    np.testing.assert_array_equal([support.size for support in ENGINE.path(gram, 5, passes=3)[0]], range(1, 6))
 
 
 def small_problem(seed):
@@ -116,7 +187,7 @@ def small_problem(seed):
 def test_sixty_kicks_find_the_best_of_all_supports(first):
     for seed in range(first, first + 12):
         gram, k = small_problem(seed)
-        best = suite.enumerate_energies(gram, k).min()
+        best = enumerate_energies(gram, k).min()
         walked = walk_one(ENGINE, gram, descent_plan(k, seed, 60, chains=1, pool=12))
         assert gram.energy(walked.support[0]) <= best + TIE * gram.yy, f"seed {seed}"
         assert abs(walked.final_energy[0] - best) <= 1e-10 * gram.yy
@@ -139,21 +210,6 @@ def test_a_descent_ends_where_no_flip_lowers_the_energy(kind, memory):
         assert ReferenceEngine().flip_energies(gram, order, support.size).min() >= 0.0
 
 
-def test_minima_are_told_apart_by_their_true_energies_however_collinear_the_columns():
-    """By the Gram matrix, the energy of one support comes out differently each time: by more than BETTER y'y here."""
-    rng = np.random.default_rng(3)
-    gram = SubsetProblem(*autoregressive(rng, 40, 30, 0.99999)).gram
-    searcher = Searcher(gram, 6, lambda scans: None)
-    inflated = []
-    for key in chain_keys(0, 6, None, np.arange(6)):
-        found = searcher.chain(6, key, Descent(20, 8), None)
-        exact = [gram.energy(support) for support in found.supports]
-        np.testing.assert_allclose(found.energies, exact, atol=1e-2 * BETTER * gram.yy)
-        assert len({tuple(support) for support in found.supports.tolist()}) == len(found.supports)
-        inflated += [searcher.judge.basis(support).inflation for support in found.supports]
-    assert 1e5 < np.median(inflated) < SHAKY  # so the table was in use
-
-
 @pytest.mark.parametrize("memory", [2**28, 0])
 def test_chains_are_the_same_for_any_number_of_threads(memory):
     rng = np.random.default_rng(1)
@@ -174,9 +230,8 @@ def test_a_cache_of_few_rows_changes_nothing(monkeypatch):
     X, y = autoregressive(rng, 30, 50, 0.9)
     plan = descent_plan(5, 2, 20)
     expected = walk_one(ENGINE, SubsetProblem(X, y).gram, plan)
-    monkeypatch.setattr("pairflip.engines.numba.support_table.ROWS_BYTES", 0)
+    monkeypatch.setattr("pairflip.engines.numba.searching.ROWS_BYTES", 0)
     gram = SubsetProblem(X, y, memory_budget=0).gram
-    assert Searcher(gram, 5, lambda scans: None).table.rows.shape == (5, 50)
     np.testing.assert_array_equal(walk_one(ENGINE, gram, plan).support, expected.support)
     for ours, theirs in zip(ENGINE.path(gram, 8)[0], ENGINE.path(SubsetProblem(X, y).gram, 8)[0], strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -186,14 +241,14 @@ def test_a_cache_of_few_rows_changes_nothing(monkeypatch):
 def test_scans_are_heard_of(n_jobs):
     gram, heard = small_problem(0)[0], []
     walk_one(ENGINE, gram, descent_plan(3, 0, 30, chains=4), n_jobs=n_jobs, tick=heard.append)
-    assert sum(heard) >= 4 * 31  # each round looks at all flips at least once
+    assert sum(heard) == 4 * 31  # rounds
     assert min(heard) >= 0
 
 
 def test_scans_of_a_path_are_heard_of():
     heard = []
     ENGINE.path(small_problem(0)[0], 4, tick=heard.append)
-    assert sum(heard) >= 4
+    assert sum(heard) >= 1
 
 
 class Enough(Exception):
@@ -221,15 +276,14 @@ def test_an_exception_from_tick_stops_all_threads(n_jobs, monkeypatch):
         ENGINE.path(gram, 60, tick=tick)
 
 
-@pytest.mark.parametrize("engine", [ENGINE, ReferenceEngine()], ids=lambda engine: engine.name)
-def test_more_columns_than_are_independent_are_refused_in_one_sentence(engine):
+def test_more_columns_than_are_independent_are_refused_in_one_sentence():
     rng = np.random.default_rng(3)
     gram = SubsetProblem(np.repeat(rng.normal(size=(12, 3)), 3, axis=1), rng.normal(size=12)).gram
     expected = (
         "k is 4, but only 3 of the candidate columns are linearly independent (to working precision); expected k <= 3."
     )
     with pytest.raises(RankTooSmall) as raised:
-        walk_one(engine, gram, descent_plan(4, 0, 2))
+        walk_one(ENGINE, gram, descent_plan(4, 0, 2))
     assert str(raised.value) == expected
 
 
@@ -242,7 +296,7 @@ def test_a_path_ends_where_columns_run_out_and_may_take_all():
     for passes in (1, 2, 5):
         path, _ = ENGINE.path(twice, 11, passes=passes)
         assert [support.size for support in path] == list(range(1, 7))
-        assert path[-1].tolist() == list(range(6))  # of equal columns the first
+        assert {j % 6 for j in path[-1].tolist()} == set(range(6))
     assert ENGINE.path(SubsetProblem(X, y).gram, 1, passes=3)[0][0].size == 1
 
 
@@ -252,127 +306,3 @@ def test_energies_along_a_path_fall():
     for passes in (1, 4):
         energies = [gram.energy(support) for support in ENGINE.path(gram, 20, passes=passes)[0]]
         assert (np.diff(energies) < 0).all()
-
-
-class FewerKicks(NumbaEngine):
-    def walk(self, pairs, **options):
-        fewer = [
-            (gram, replace(plan, descent=plan.descent and Descent(plan.descent.kicks - 1))) for gram, plan in pairs
-        ]
-        return super().walk(fewer, **options)
-
-
-class OtherAddress(NumbaEngine):
-    def walk(self, pairs, **options):
-        return super().walk([(gram, replace(plan, keys=plan.keys[:, ::-1].copy())) for gram, plan in pairs], **options)
-
-
-class StartsForgotten(NumbaEngine):
-    def walk(self, pairs, **options):
-        return super().walk([(gram, replace(plan, starts=None)) for gram, plan in pairs], **options)
-
-
-class OnePass(NumbaEngine):
-    def path(self, gram, largest, *, passes=1, tick=None):
-        return super().path(gram, largest, passes=1, tick=tick)
-
-
-class NoDescentOnThePath(NumbaEngine):
-    """Forward selection alone."""
-
-    def path(self, gram, largest, *, passes=1, tick=None):
-        judge, path = Judge(gram), [np.empty(0, np.int64)]
-        while len(path) <= largest and (best := judge.best_addition(path[-1])) is not None:
-            path.append(np.append(path[-1], best))
-        supports = [np.sort(support) for support in path[1:]]
-        return supports, np.array([gram.energy(support) for support in supports])
-
-
-@pytest.mark.parametrize(
-    ("broken", "check"),
-    [
-        (FewerKicks, suite.check_descents),
-        (OtherAddress, suite.check_descents),
-        (StartsForgotten, suite.check_starts),
-        (OnePass, suite.check_paths),
-        (NoDescentOnThePath, suite.check_paths),
-    ],
-)
-def test_a_broken_engine_fails_the_checks(broken, check):
-    with pytest.raises(AssertionError):
-        check(broken())
-
-
-def last_of_equals(self, support, listed=None, basis=None):
-    """`Judge.best_flip`, but of equal flips it makes the last one."""
-    basis = self.basis(support) if basis is None else basis
-    delta = basis.flips(np.arange(self._gram.n_columns))
-    lowest = float(delta.min(initial=np.inf))
-    if not lowest < -self.tie:
-        return None
-    slots, entering = np.nonzero(delta <= lowest + self.tie)
-    flipped = support.copy()
-    flipped[slots[-1]] = entering.max()
-    return flipped
-
-
-def last_of_equals_compiled(columns, target, support, k, listed, asked, *rest):
-    """`descend_by_columns`, but on the columns in the reverse order: of equal flips the last one comes first."""
-    n, room = len(columns), rest[-1]
-    other = n - 1 - support
-    flips = np.column_stack([listed[:, 0], n - 1 - listed[:, 1]])
-    found = descend_by_columns(np.ascontiguousarray(columns[::-1]), target, other, k, flips, asked, *rest[:-1], room)
-    support[:] = n - 1 - other
-    return found
-
-
-def energies_off(*given):
-    at_minimum, energy = descend_by_columns(*given)
-    return at_minimum, energy * (1.0 + 1e-6)
-
-
-def uncompiled(monkeypatch):
-    monkeypatch.setattr(Judge, "compiled", property(lambda self: False, lambda self, value: None), raising=False)
-
-
-@pytest.mark.parametrize(
-    ("home", "name", "wrong"),
-    [
-        (Judge, "best_flip", last_of_equals),
-        (judging, "descend_by_columns", last_of_equals_compiled),
-        (judging, "descend_by_columns", energies_off),
-    ],
-    ids=["last of equals", "last of equals, compiled", "energies off by 1e-6"],
-)
-def test_a_judge_that_is_wrong_is_found_out(home, name, wrong, monkeypatch):
-    if home is Judge:
-        uncompiled(monkeypatch)
-    monkeypatch.setattr(home, name, wrong)
-    with pytest.raises(AssertionError):
-        suite.check_descents(ENGINE)
-
-
-def test_where_the_best_of_the_short_list_is_singular_all_flips_are_looked_at(monkeypatch):
-    """The list was made for that flip: what is better than its others need not be on it."""
-    rng = np.random.default_rng(6)
-    gram = SubsetProblem(*autoregressive(rng, 30, 12, 0.5)).gram
-    judge, support = Judge(gram), np.array([9, 10, 11])
-    delta = judge.basis(support).flips(np.arange(12))
-    slots, columns = np.unravel_index(np.argsort(delta, axis=None)[:3], delta.shape)
-    regular = _Basis.stays_regular
-    best = int(slots[0]), int(columns[0])
-    monkeypatch.setattr(_Basis, "stays_regular", lambda self, *flip: flip != best and regular(self, *flip))
-    listed = np.stack([slots, columns], axis=1)[[0, 2]]
-    second = support.copy()
-    second[slots[1]] = columns[1]
-    np.testing.assert_array_equal(judge.best_flip(support, listed), second)
-    np.testing.assert_array_equal(judge.best_flip(support), second)
-
-
-def test_what_is_not_defined_is_refused_in_a_sentence():
-    gram, k = small_problem(0)
-    plan = descent_plan(k, 0, 1)
-    anneals = WalkPlan(k, np.ones(1), np.ones(1, np.int64), plan.keys, np.zeros((2, k), np.int64), plan.descent)
-    for engine in (ENGINE, ReferenceEngine()):
-        assert engine.refuses(gram, plan) is None
-        assert engine.refuses(gram, anneals) == "Chains that anneal start from random supports."

@@ -146,11 +146,6 @@ class WalkResult:
     nanoseconds: float = 0.0
 
 
-def kind_of(gram: Gram) -> str:
-    """Which kernels search a problem: "several" for several targets or under rules, else named by the objective."""
-    return gram.objective if gram.objective != "energy" or gram.plain else "several"
-
-
 def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
     if gram.objective == "deviance" and plan.betas.size:
@@ -186,11 +181,14 @@ class Engine(Protocol):
         What `get_engine` and the user call it.
     prefers_many : bool
         Whether one call with many pairs is much faster than many calls with one (a device that has to be filled).
+    searches : bool
+        Whether it has paths, descents and kicks, too.
         Such an engine also has `walk_many`, as that of `CudaEngine`, for walks that are whole arrays.
     """
 
     name: str
     prefers_many: bool
+    searches: bool
 
     def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
         """Why the engine cannot walk this pair, in one sentence; None when it can.
@@ -226,6 +224,10 @@ class Engine(Protocol):
         """
         ...
 
+
+class SearchEngine(Engine, Protocol):
+    """An engine that searches, too: chains of a plan may descend and kick."""
+
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour with a descent, and their energies.
 
@@ -238,7 +240,7 @@ class Engine(Protocol):
         passes
             One goes up; further ones go down and up in turn until nothing changes.
         tick
-            Hears of scans of the table as they are done.
+            Hears of work as it is done.
         """
         ...
 

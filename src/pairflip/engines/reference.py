@@ -14,11 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, TIE, Pair, Steps, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import BETTER, TIE, Pair, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
 from pairflip.engines.first_support import first_order
-from pairflip.engines.reference_descent import LiteralSearch
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import flip_draws
@@ -31,9 +30,12 @@ class ReferenceEngine:
 
     name = "reference"
     prefers_many = False
+    searches = False
 
     def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
-        """Nothing but what is not defined: every problem has a QR."""
+        """Descents; otherwise nothing but what is not defined: every problem has a QR."""
+        if plan.descent is not None:
+            return "The reference engine walks annealing chains only."
         return undefined(gram, plan)
 
     def energy(self, gram: Gram, support: NDArray[np.int64]) -> float:
@@ -67,16 +69,10 @@ class ReferenceEngine:
         """First order of the columns: ONES are the first k that stay independent, in random order."""
         return first_order(gram, k, key, partial(self.energy, gram))
 
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
-        """Supports of sizes 1 to `largest`, each from its neighbour by QR; see `LiteralSearch.path`."""
-        with one_blas_thread():
-            supports = [np.array(sorted(support)) for support in LiteralSearch(gram).path(largest, passes)]
-            return supports, np.array([self.energy(gram, support) for support in supports])
-
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the chains of every pair one after the other; `n_jobs` has no meaning here."""
         with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
-            return [self._walk_pair(gram, plan, tick) for gram, plan in pairs]
+            return [self._anneal_pair(gram, plan, tick) for gram, plan in pairs]
 
     def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, one after the other; `n_jobs` has no meaning here."""
@@ -85,19 +81,6 @@ class ReferenceEngine:
                 run_ladder(plan, ladder, LiteralWalkers(self, gram, plan.k, own, plan.flips).walk)
                 for ladder, own in enumerate(plan.keys)
             ]
-
-    def _walk_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
-        walked = self._anneal_pair(gram, plan, tick)
-        if plan.descent is None:
-            return walked
-        starts = walked.best_support if plan.betas.size else plan.starts
-        search, reached = LiteralSearch(gram), np.zeros((plan.chains, 2), dtype=np.int64)
-        for c, key in enumerate(plan.keys):
-            start = None if starts is None else starts[c].tolist()
-            found, reached[c, 0], reached[c, 1] = search.chain(plan.k, key, plan.descent, start)
-            walked.support[c] = walked.best_support[c] = found
-            walked.final_energy[c] = self.energy(gram, walked.support[c])
-        return replace(walked, reached=reached)
 
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
         steps = plan.betas.size

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pairflip.search.proof import Proof
 
 
-ON_THE_CPU = "searched on the CPU: a device walks annealing chains only (method='anneal')"
+ON_THE_CPU = "searched by engine 'numba': the one asked for walks annealing chains only (method='anneal')"
 BY_COLUMNS = "worked from the columns (the N x N matrix exceeds the memory budget)"
 
 
@@ -202,7 +202,7 @@ def _search(
     """A trace by the portfolio of methods."""
     walker, remarks = get_engine(engine), list[str]()
     gram, so_far = problem.gram, list[Searched]()
-    if walker.prefers_many:
+    if not walker.searches:
         walker, remarks = get_engine("numba"), [ON_THE_CPU]
 
     def traced(found: Searched, note: str = "") -> Trace:

@@ -49,7 +49,7 @@ def portfolio(
     effort: Effort,
     schedule: Schedule,
     seed: int,
-    engine: Engine,
+    engine: Any,
     n_jobs: int = 1,
     tick: Tick | None = None,
     heard: Callable[[Searched], None] | None = None,

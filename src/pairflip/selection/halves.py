@@ -132,7 +132,7 @@ def half_work(
     final : bool
         Whether all rows are searched, too.
     """
-    if get_engine(engine).prefers_many:
+    if not get_engine(engine).searches:
         engine = "numba"
     selection = Selection((size,), "loo", seed=seed, method="auto", effort=effort)
     chains = FINAL_EFFORTS[selection.effort].chains if final else 0

@@ -300,7 +300,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     if not problem.gram.plain:
         engine = check_engine(problem, engine)
     notes: tuple[str, ...] = ()
-    if get_engine(engine).prefers_many and not selection.anneals:
+    if not (selection.anneals or get_engine(engine).searches):
         engine, notes = "numba", (ON_THE_CPU,)
     folds = as_folds(selection.cv, problem, groups, selection.seed)
     check_learnable(problem, folds)

@@ -97,7 +97,7 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
     return outcomes
 
 
-def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Engine, tick: Tick) -> list[Outcome]:
+def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Any, tick: Tick) -> list[Outcome]:
     """Outcomes of tasks of one fold by path, descents and kicks: chain 0 of a size starts from the path.
 
     Parameters

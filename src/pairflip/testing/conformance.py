@@ -22,7 +22,6 @@ from pairflip.testing.check_chains import (
     check_tick,
     check_workers,
 )
-from pairflip.testing.check_descents import check_descent_rank, check_descents, check_paths, check_starts
 from pairflip.testing.check_law import (
     check_acceptance,
     check_detailed_balance,
@@ -91,19 +90,3 @@ class EngineConformance:
     def test_tick(self) -> None:
         """See `check_tick`."""
         check_tick(self.engine())
-
-    def test_descents(self) -> None:
-        """See `check_descents`."""
-        check_descents(self.engine())
-
-    def test_paths(self) -> None:
-        """See `check_paths`."""
-        check_paths(self.engine())
-
-    def test_starts(self) -> None:
-        """See `check_starts`."""
-        check_starts(self.engine())
-
-    def test_descent_rank(self) -> None:
-        """See `check_descent_rank`."""
-        check_descent_rank(self.engine())

@@ -49,6 +49,7 @@ class CudaEngine:
 
     name = "cuda"
     prefers_many = True
+    searches = False
 
     def __init__(self, memory: int | None = None, slice_ns: int = SLICE_NS) -> None:
         reason = why_unavailable()

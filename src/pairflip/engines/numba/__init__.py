@@ -38,6 +38,7 @@ class NumbaEngine:
 
     name = "numba"
     prefers_many = False
+    searches = True
 
     def __init__(self, way: Way = "auto") -> None:
         self.way = way
