@@ -103,8 +103,5 @@ def test_engines_share_their_tolerances(name):
     assert written(name) == getattr(base, name)
 
 
-def test_engines_share_the_inflation_at_which_only_the_columns_decide():
-
-
 def test_engines_share_the_limit_of_a_singular_support():
     assert written("SINGULAR") == SINGULAR
