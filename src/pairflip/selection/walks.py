@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines import Engine, RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
+from pairflip.engines import RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.engines.base import Descent
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram

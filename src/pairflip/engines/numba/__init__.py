@@ -271,7 +271,7 @@ _FIRST_USES = {
     "deviance": ("classes and counts", 10),
     "grouped": ("groups of columns", 8),
     "signed": ("signs of coefficients", 15),
-    "annealing": ("annealing", 10),
+    "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
     "all_models": ("the posterior", 5),
 }
