@@ -104,10 +104,3 @@ def written(name):
 @pytest.mark.parametrize("name", ["BETTER", "DRIFT", "EPSILON", "FROZEN", "TIE"])
 def test_engines_share_their_tolerances(name):
     assert written(name) == getattr(base, name)
-<<<<<<< HEAD
-=======
-
-
-def test_engines_share_the_limit_of_a_singular_support():
-    assert written("SINGULAR") == SINGULAR
->>>>>>> part-C

@@ -28,15 +28,6 @@ class TestReference(suite.EngineConformance):
     def test_long_walks(self):
         suite.check_long_walks(self.engine(), FEW[:1])
 
-    def test_descents(self):
-        suite.check_descents(self.engine(), FEW)
-
-    def test_paths(self):
-        suite.check_paths(self.engine(), FEW)
-
-    def test_starts(self):
-        suite.check_starts(self.engine(), FEW)
-
     def test_visits(self):
         check_fewer_visits(self.engine())
 

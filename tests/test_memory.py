@@ -75,7 +75,7 @@ def search(X, y, budget):
     path, _ = NumbaEngine().path(problem.gram, 10)
     key = chain_keys(0, 10, None, range(1))[0]
     chain = Searcher(problem.gram, 10, lambda scans: None).chain(10, key, Descent(2), path[-1])
-    return problem.fit(chain.supports[0])
+    return problem.fit(chain.support)
 
 rng = np.random.default_rng(0)
 small = rng.normal(size=(40, 1100)).astype(sys.argv[1])

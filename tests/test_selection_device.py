@@ -19,6 +19,7 @@ class Batches:
 
     name = "batches"
     prefers_many = True
+    searches = False
 
     def __init__(self, largest=99):
         self.largest = largest

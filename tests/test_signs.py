@@ -167,7 +167,7 @@ def test_chains_do_not_depend_on_threads() -> None:
 def test_the_reference_engine_agrees() -> None:
     case = small(8)
     problem = problem_of(case)
-    slow = anneal(problem, 3, engine="reference", effort="quick")
+    slow = anneal(problem, 3, "paper", chains=4, engine="reference")
     assert slow.engine == "reference"
     assert slow.best_energy == pytest.approx(anneal(problem, 3).best_energy)
 

@@ -242,7 +242,7 @@ class SubsetProblem:
         leave rounding errors: then (or if `anew`) the remaining rows are a problem of their own, with candidates of
         their own.
         """
-        given = np.asarray(rows)
+        given = np.atleast_1d(np.asarray(rows))
         index = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
         if np.any(np.diff(index) <= 0):
             index = np.unique(index)

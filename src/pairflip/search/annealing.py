@@ -205,12 +205,12 @@ def _search(
     if not walker.searches:
         walker, remarks = get_engine("numba"), [ON_THE_CPU]
 
-    def traced(found: Searched, note: str = "") -> Trace:
+    def traced(found: Searched, note: str = "", proof: Proof | None = None) -> Trace:
         best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
-        if polish and problem.loss.squared and not note:
+        if polish and problem.loss.squared and not note and proof is None:
             best = refine(gram, best)
-        proof, chosen = None, problem.columns_of(gram.candidates[best])
-        if certain and problem.loss.quadratic and not note:
+        chosen = problem.columns_of(gram.candidates[best])
+        if certain and problem.loss.quadratic and not note and proof is None:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
         remark = problem.loss.remark(problem, fit.support)
@@ -226,6 +226,13 @@ def _search(
             proof=proof, groups=groups_of(problem),
         )  # fmt: skip
 
+    if certain and problem.loss.quadratic:
+        from pairflip.search.certain import solved
+
+        proof = solved(problem, k, effort)
+        if proof is not None:  # every support was looked at: there is nothing left to search
+            at = np.sort(gram.positions(proof.support))
+            return traced(Searched(at[None], np.array([proof.energy]), (1, 1), gram.yy), proof=proof)
     try:
         with progress_bar(f"searching k = {k}", None, progress) as bar:
 

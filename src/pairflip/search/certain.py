@@ -73,6 +73,23 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
     return as_proof(problem, k, found, method, RUNNERS_UP, np.zeros(0), time.perf_counter() - began)
 
 
+def solved(problem: SubsetProblem, k: int, effort: Effort) -> Proof | None:
+    """A proof by looking at every support, if that takes no longer than proving the answer of a search may.
+
+    Parameters
+    ----------
+    problem, k
+        Table, target and size.
+    effort
+        Of the search.
+    """
+    gram, seconds = problem.gram, proof_seconds(effort)
+    first = np.arange(k)
+    if k >= gram.n_columns or enumeration_cost(gram, k) > seconds or not np.isfinite(gram.energy(first)):
+        return None
+    return proof_of(problem, k, gram.candidates[first], seconds)
+
+
 def is_solved(gram: Gram, k: int, effort: str, nanoseconds: float) -> bool:
     """Whether a fold is solved instead of searched: every support takes no longer than the search, or than 5 ms.
 

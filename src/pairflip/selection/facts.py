@@ -217,7 +217,7 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     room = _CACHE_BYTES // (steps + 4) if gram.dense else _PRODUCTS_BYTES
     left, together = [], max(1, min(room // (8 * n), _TARGETS_BYTES // (8 * m)))
     together_way = gram.dense and gram.objective == "energy"
-    small = together_way and n <= _MOST_AVERAGED
+    small = gram.objective == "energy" and n <= _MOST_AVERAGED and (gram.dense or n * n * m <= _BUDGET)
     averages = _averages(gram) if small else None
     while some := list(islice(targets, together)):
         part = np.stack(some)
@@ -241,8 +241,9 @@ class _Averages(NamedTuple):
 
 def _averages(gram: Gram) -> _Averages | None:
     """Each column averaged with those it is correlated with by more than `_ALIKE`; None where there are none."""
-    products = gram.matrix - np.diag(gram.penalty)
-    unit = 1.0 / np.sqrt(np.maximum(np.diag(products), 1e-300))
+    products = gram.matrix - np.diag(gram.penalty) if gram.dense else gram.columns @ gram.columns.T
+    norms = np.diag(products)
+    unit = np.where(norms > SINGULAR, 1.0 / np.sqrt(np.maximum(norms, SINGULAR)), 0.0)
     alike = products * unit * unit[:, None]
     alike[np.abs(alike) < _ALIKE] = 0.0
     if np.count_nonzero(alike) <= 1.1 * len(alike):

@@ -33,8 +33,10 @@ from pairflip.engines.numba.compile import apart, entry
 from pairflip.engines.numba.draws import draw_flips, draw_start
 from pairflip.engines.numba.table import (
     CLOSED,
+    ENTERS,
     GAIN,
     HELD,
+    LEAVES,
     NOWHERE,
     SUPPORT,
     Form,
@@ -285,7 +287,7 @@ def count_rules(form, table, order, k):
     """What the columns of a support keep out and need, where there is no table of it."""
     empty(form, table)
     for m in range(k):
-        close(form, table, order[m], 1)
+        close(form, table, order[m], ENTERS)
 
 
 @apart
@@ -548,8 +550,8 @@ def walk_square(system, work, chain, clocks, plan, output, budget):
                 for l in range(columns.shape[1]):
                     support_columns[i, l] = columns[j, l]
             if form.ruled:
-                close(form, chain.table, out, -1)
-                close(form, chain.table, j, 1)
+                close(form, chain.table, out, LEAVES)
+                close(form, chain.table, j, ENTERS)
             book(chain, clock, output, clock.t + first + d, new_energy, BETTER * form.yy)
         first += lanes
     for m in range(k):

@@ -16,8 +16,8 @@ from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import uint64
-from numba.extending import register_jitable
 
 from pairflip.engines.numba.compile import apart, entry
 from pairflip.engines.numba.draws import below, draw
@@ -38,13 +38,15 @@ from pairflip.engines.numba.table import (
 )
 from pairflip.philox import KICK_ADD, KICK_DROP, KICK_FILL
 
-driver: Any = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
-RANDOM, BEST, HALF_BEST = 0, 1, 2
-WHAT, DROP, FILL, ADD = 0, KICK_DROP, KICK_FILL, KICK_ADD
+NONE, BEST, HALF_BEST, KINDS = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
+RANDOM, LACKING_NONE = NONE, np.int64(-1)
+WHAT, DROP, FILL, ADD = NONE, np.int64(KICK_DROP), np.int64(KICK_FILL), np.int64(KICK_ADD)
 LOWER = 1e-12
 """A flip is made if it lowers the energy by more than this fraction of y'y, which is rounding."""
 SAME = 1e-10
 """Two minima are the same if their energies differ by less than this fraction."""
+LARGEST_UNIT = 4
+"""Columns that are tried together, a product and the factors it lacks, at most."""
 DRIFT = 1e4
 """Rounding, in units of the machine precision, up to which a table is as good as new."""
 GROWTH = 10.0
@@ -80,7 +82,7 @@ def draw_below(key, round_, part, place, n):
 def allow_half(key, round_, taken, allowed):
     """The random half of the columns that may enter a kicked support which has `taken` columns."""
     for j in range(allowed.size):
-        allowed[j] = draw_below(key, round_, ADD + taken, j, 2)
+        allowed[j] = draw_below(key, round_, ADD + taken, j, HALF_BEST)
 
 
 @apart
@@ -111,7 +113,7 @@ def drifted(form, table, k):
     return drift > DRIFT and drift > GROWTH * trace(form, table, k)
 
 
-@driver
+@apart
 def go_to(G, form, table, k, target, n):
     """The table of the first n columns of `target`, from that of a support of k; how many could be taken.
 
@@ -141,16 +143,16 @@ def go_to(G, form, table, k, target, n):
     return k
 
 
-@driver
+@apart
 def rebuild(G, form, table, k):
     """The table computed anew; how many columns could be taken."""
     target = table.columns[SUPPORT].copy()
-    k = go_to(G, form, table, 0, target, k)
+    k = go_to(G, form, table, NONE, target, k)
     table.values[STATE, 0] = 0.0
     return k
 
 
-@driver
+@apart
 def descend(G, form, table, k, allowed):
     """The best of all exchanges until none lowers the energy; the number of columns, fewer if they are dependent."""
     for _ in range(200 + 10 * k):
@@ -167,7 +169,7 @@ def descend(G, form, table, k, allowed):
     return k
 
 
-@driver
+@apart
 def settle(G, form, table, k, size, allowed):
     """The best columns enter until there are `size`, then a descent; how many columns there are in the end.
 
@@ -186,12 +188,12 @@ def settle(G, form, table, k, size, allowed):
     return k
 
 
-@driver
+@apart
 def enter(G, form, table, k, j, most):
     """Add column j, and before it what it needs, as long as there are at most `most`; the new number of columns."""
     support = table.columns[SUPPORT]
     while k < most and table.columns[CLOSED, j] > 0:
-        lacking = -1
+        lacking = LACKING_NONE
         for n in range(form.needs.shape[0]):
             if form.needs[n, 0] == j and form.needs[n, 1] >= 0 and find(support, k, form.needs[n, 1]) < 0:
                 lacking = form.needs[n, 1]
@@ -205,7 +207,93 @@ def enter(G, form, table, k, j, most):
     return k
 
 
-@driver
+@apart
+def unit_gain(G, form, table, k, unit):
+    """Twice what the columns of `unit` lower the energy by together, by their Schur block; -1 if they are dependent."""
+    A, support, q, d = table.A, table.columns[SUPPORT], len(form.B), unit.size
+    L, z, gain = np.empty((d, d)), np.empty(d), 0.0
+    for a in range(d):
+        for b in range(a + 1):
+            left = G[unit[a], unit[b]]
+            for m in range(k):
+                left -= G[unit[a], support[m]] * A[q + m, unit[b]]
+            for c in range(b):
+                left -= L[a, c] * L[b, c]
+            if a > b:
+                L[a, b] = left / L[b, b]
+            elif left <= THIN:
+                return -1.0
+            else:
+                L[a, a] = left**0.5
+    for t in range(q):
+        for a in range(d):
+            left = A[t, unit[a]]
+            for c in range(a):
+                left -= L[a, c] * z[c]
+            z[a] = left / L[a, a]
+            gain += z[a] * z[a]
+    return gain
+
+
+@apart
+def best_unit(G, form, table, k, unit):
+    """Write the best column, behind the `unit.size` - 1 columns that it lacks, into `unit`; False if there is none.
+
+    A product whose factors say nothing by themselves is found only with them.
+    """
+    closed, support, size, best, n = table.columns[CLOSED], table.columns[SUPPORT], unit.size, -1.0, 0
+    trial = np.empty(size, np.int64)
+    while n < form.needs.shape[0]:
+        owner, lacking, may = form.needs[n, 0], 0, True
+        while n < form.needs.shape[0] and form.needs[n, 0] == owner:
+            needed = form.needs[n, 1]
+            if needed < 0:
+                may = False
+            elif find(support, k, needed) < 0:
+                may = may and closed[needed] == 0
+                if lacking < size:
+                    trial[lacking] = needed
+                lacking += 1
+            n += 1
+        if may and lacking == size - 1 and closed[owner] == lacking:
+            trial[lacking] = owner
+            gain = unit_gain(G, form, table, k, trial)
+            if gain > best:
+                best = gain
+                for m in range(size):
+                    unit[m] = trial[m]
+    return best > 0.0
+
+
+@apart
+def with_products(G, form, table, k, supports, energies, allowed):
+    """Try products with their factors on smaller supports of the path; then the table is that of the lowest."""
+    for extra in range(2, min(k, LARGEST_UNIT) + 1):
+        unit = np.zeros(extra, np.int64)
+        at = go_to(G, form, table, k, supports[max(k - extra - 1, 0)], k - extra)
+        if at == k - extra and best_unit(G, form, table, at, unit):
+            for m in range(extra):
+                at = enter(G, form, table, at, unit[m], k)
+            if at == k:
+                at = settle(G, form, table, at, k, allowed)
+        if at == k:
+            keep(table, k, energy(form, table, k), supports, energies)
+        k = go_to(G, form, table, at, supports[k - 1], k)
+    return k
+
+
+@apart
+def keep(table, k, level, supports, energies):
+    """Enter a support of the path if it is the lowest known of its size; whether it is."""
+    if not level < energies[k - 1] * (1.0 - SAME):
+        return False
+    energies[k - 1] = level
+    for m in range(k):
+        supports[k - 1, m] = table.columns[SUPPORT, m]
+    return True
+
+
+@apart
 def fill(G, form, table, k, size, rounds, round_, kind, avoid):
     """Columns enter until there are `size`; how many there are in the end.
 
@@ -254,8 +342,8 @@ def remember(rounds, table, k, level):
         rounds.pool[worst, m] = table.columns[SUPPORT, m]
 
 
-@driver
-def search_rounds(G, form, table, k, size, rounds, first, last):
+@entry
+def walk_rounds(G, form, table, k, size, rounds, first, last):
     """Rounds `first` to `last` - 1 of a chain, from a table of k columns; the number of columns of the table after it.
 
     Round 0 descends from `target` if that is a support (its first column is not negative). Rounds start at random until
@@ -266,20 +354,22 @@ def search_rounds(G, form, table, k, size, rounds, first, last):
         anew = rounds.counts[1] < rounds.fresh.size and rounds.counts[0] < rounds.levels.size
         if given:
             k = go_to(G, form, table, k, rounds.target, size)
-            k = fill(G, form, table, k, size, rounds, round_, BEST, 0)
+            k = fill(G, form, table, k, size, rounds, round_, BEST, NONE)
         elif anew:
-            k = go_to(G, form, table, k, rounds.target, 0)
-            k = fill(G, form, table, k, size, rounds, round_, RANDOM, 0)
+            k = go_to(G, form, table, k, rounds.target, NONE)
+            k = fill(G, form, table, k, size, rounds, round_, RANDOM, NONE)
         else:
-            leaving = rounds.least + draw_below(rounds.key, round_, WHAT, 1, rounds.most - rounds.least + 1)
-            member = rounds.pool[draw_below(rounds.key, round_, WHAT, 0, rounds.counts[0])]
+            leaving = rounds.least + draw_below(rounds.key, round_, WHAT, BEST, rounds.most - rounds.least + 1)
+            member = rounds.pool[draw_below(rounds.key, round_, WHAT, NONE, rounds.counts[0])]
             for m in range(size):
                 rounds.target[m] = member[m]
             for m in range(leaving):  # a shuffle brings those that leave to the front
                 there = m + draw_below(rounds.key, round_, DROP, m, size - m)
                 rounds.target[m], rounds.target[there] = rounds.target[there], rounds.target[m]
             k = go_to(G, form, table, k, rounds.target[leaving:], size - leaving)
-            k = fill(G, form, table, k, size, rounds, round_, draw_below(rounds.key, round_, WHAT, 2, 3), leaving)
+            k = fill(
+                G, form, table, k, size, rounds, round_, draw_below(rounds.key, round_, WHAT, HALF_BEST, KINDS), leaving
+            )
         if k == size:
             k = settle(G, form, table, k, size, rounds.allowed)
         if k == size:
@@ -291,8 +381,8 @@ def search_rounds(G, form, table, k, size, rounds, first, last):
     return k
 
 
-@driver
-def search_path(G, form, table, k, last, supports, energies, allowed):
+@entry
+def walk_path(G, form, table, k, last, supports, energies, allowed):
     """Go on with a pass from size k, whose table this is, to size `last`; (size reached, how many sizes got lower).
 
     Supports are rows of `supports` (K, K), energies (K,); where the neighbour leads to a higher energy than was known,
@@ -309,25 +399,19 @@ def search_path(G, form, table, k, last, supports, energies, allowed):
         k = settle(G, form, table, k, size, allowed)
         if k < size:  # no other column can enter
             return (go_to(G, form, table, k, supports[size - 2], size - 1) if size > 1 else 0), lower
-        level = energy(form, table, k)
-        if level < energies[k - 1] * (1.0 - SAME):
-            energies[k - 1] = level
-            lower += 1
-            for m in range(k):
-                supports[k - 1, m] = table.columns[SUPPORT, m]
-        elif level > energies[k - 1] * (1.0 + SAME):
+        level, before = energy(form, table, k), energies[k - 1]
+        if not keep(table, k, level, supports, energies) and level > before * (1.0 + SAME):
             k = go_to(G, form, table, k, supports[k - 1], k)
+        if form.needs.shape[0] > 0:
+            k = with_products(G, form, table, k, supports, energies, allowed)
+        lower += int(energies[k - 1] < before)
     return k, lower
-
-
-walk_rounds = entry(search_rounds)
-walk_path = entry(search_path)
 
 
 @cache
 def in_python() -> tuple[Any, Any]:
-    """`search_path` and `search_rounds` as Python runs them, with compiled moves that it can call."""
+    """`walk_path` and `walk_rounds` as Python runs them, with compiled moves that it can call."""
     scope = {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
-    for function in (go_to, rebuild, descend, settle, enter, fill, search_rounds, search_path):
-        scope[function.__name__] = FunctionType(function.__code__, scope)
-    return scope["search_path"], scope["search_rounds"]
+    for function in (go_to, rebuild, descend, settle, enter, with_products, fill, walk_rounds, walk_path):
+        scope[function.py_func.__name__] = FunctionType(function.py_func.__code__, scope)
+    return scope["walk_path"], scope["walk_rounds"]

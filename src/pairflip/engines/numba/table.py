@@ -25,6 +25,8 @@ from pairflip.engines.numba.compile import apart
 from pairflip.gram import Gram
 
 NOWHERE = -1
+ENTERS, LEAVES = np.int64(1), np.int64(-1)
+"""Not plain numbers, for each of which a function that takes them would be compiled once more."""
 THIN = 1e-9
 """A column of which less than this is independent of the support (of its squared norm) does not enter."""
 S, GAIN, STATE = 0, 1, 2
@@ -83,7 +85,7 @@ def new_table(largest: int, n_columns: int, targets: int) -> Table:
 
 @apart
 def close(form, table, j, by):
-    """Column j enters (by = 1) or leaves (by = -1): what it keeps out, what needs it, and what it needs."""
+    """Column j enters or leaves (ENTERS, LEAVES): what it keeps out, what needs it, and what it needs."""
     closed, held, group, position = table.columns[CLOSED], table.columns[HELD], form.marks[0], form.marks[1]
     closed[j] += by
     if form.ruled:
@@ -147,7 +149,7 @@ def add(form, table, k, j, row):
     Q[top, k], A[top, j], s[j], support[k] = s_inverse, 1.0, 0.0, j
     table.values[STATE, 0] += s_inverse
     table.values[STATE, 1] += 2.0 * top
-    close(form, table, j, 1)
+    close(form, table, j, ENTERS)
 
 
 @apart
@@ -172,7 +174,7 @@ def remove(form, table, k, i):
     support[i] = support[last]
     table.values[STATE, 0] += p
     table.values[STATE, 1] += q + k
-    close(form, table, column, -1)
+    close(form, table, column, LEAVES)
 
 
 @apart
@@ -253,9 +255,9 @@ def best_flip(form, table, k, least, allowed):
         if table.columns[HELD, own] == 0 and may_gain(form, table, i, cost + least):
             gains(form, table, k, i)
             gain[own] = -1.0
-            close(form, table, own, -1)
+            close(form, table, own, LEAVES)
             j = best_column(table, allowed)
-            close(form, table, own, 1)
+            close(form, table, own, ENTERS)
             if j >= 0 and gain[j] - cost > least:
                 slot, column, least = i, j, gain[j] - cost
     return slot, column
