@@ -196,7 +196,7 @@ small = SubsetProblem(X[:, :150], X[:, :8].sum(axis=1) + rng.normal(size=300))
 ASK = {
     "annealed": lambda engine: select_size(planted, [8, 24], schedule="paper", chains=8, engine=engine, n_jobs=-1),
     "anneal": lambda engine: anneal(planted, 40, schedule="paper", chains=8000, engine=engine, n_jobs=-1),
-    "prove": lambda engine: prove(small, 5, budget=600, engine=engine, n_jobs=-1),
+    "prove": lambda engine: prove(small, 6, budget=600, engine=engine, n_jobs=-1),
 }
 ask = ASK[what]
 ask("cuda")  # compiles

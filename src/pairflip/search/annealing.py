@@ -226,6 +226,7 @@ def _search(
             proof=proof, groups=groups_of(problem),
         )  # fmt: skip
 
+    threads = local_threads(n_jobs)
     if certain and problem.loss.quadratic:
         from pairflip.search.certain import solved
 
@@ -243,7 +244,7 @@ def _search(
 
             found = portfolio(
                 gram, k, method=method, effort=effort, schedule=schedule, seed=seed, engine=walker,
-                n_jobs=local_threads(n_jobs), tick=bar, heard=heard,
+                n_jobs=threads, tick=bar, heard=heard,
             )  # fmt: skip
     except KeyboardInterrupt:
         if so_far:
