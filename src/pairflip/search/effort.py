@@ -75,12 +75,12 @@ class Effort:
 
 EFFORTS = {
     "quick": Effort("quick", 0.0, 2, 2, 6),
-    "normal": Effort("normal", 1.5, 4, 4, 25),
+    "normal": Effort("normal", 2.5, 4, 4, 25),
     "thorough": Effort("thorough", 15.0, 8, 4, 100, anneals=True),
 }
 FOLD_EFFORTS = {
     "quick": Effort("quick", 0.0, 1, 1, 0),
-    "normal": Effort("normal", 0.0, 4, 2, 2, few=60, path_first=8),
+    "normal": Effort("normal", 0.0, 4, 2, 2, few=40, path_first=2),
     "thorough": Effort("thorough", 0.0, 6, 6, 100, few=400),
 }
 """In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""

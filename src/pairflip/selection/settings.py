@@ -44,7 +44,7 @@ class Selection:
     seed
         What folds and searches are drawn from. Same seed, same curve: for any number of workers, after any resume.
     polish
-        Whether final fits are improved: by what the folds found, and by exchanging two columns at once, as in `anneal`.
+        Whether final fits are improved: by what the folds found, and by the best flips until none lowers the energy.
         Nothing held out depends on it.
     prove
         Whether final fits are proved to be the best of all supports where that takes at most half a second by a cost

@@ -147,7 +147,7 @@ def walk(problems: Sequence[PlantedProblem], sizes: Sequence[int], engine: Any, 
     sizes : sequence of int
         Numbers of columns selected.
     engine : str or Engine
-        What walks; so few walks are always done on the CPU, which gives the same chains as any other engine.
+        What walks; so few walks are always done on the CPU.
     n_jobs : int or None
         Threads.
     """
