@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairflip import SubsetProblem
-from pairflip.least_squares import Floats
+from pairflip.least_squares import Floats, qr_energy
 from pairflip.moments import OneRowOut, TrainingForm, leaves_one_out
 from pairflip.selection import facts
 from pairflip.selection.folds import Folds, as_folds
@@ -196,3 +196,23 @@ def test_forward_selection_of_many_targets_is_that_of_each() -> None:
     b, yy = gram.products(targets), np.einsum("tm,tm->t", targets, targets)
     together, apart = facts._paths(gram, b, yy, 6), facts._paths_by_rows(gram, b, yy, 6)
     np.testing.assert_allclose(together, apart, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["independent", "nearly dependent", "nearly explained"])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_few_rows_carry_the_energies_of_many(kind: str, targets: int) -> None:
+    rng = np.random.default_rng(targets)
+    X = rng.normal(size=(500, 12))
+    if kind == "nearly dependent":
+        X[:, 5] = X[:, 4] + 1e-4 * rng.normal(size=500)
+    noise = 1e-5 if kind == "nearly explained" else 1.0
+    Y = X[:, :targets] @ rng.normal(size=(targets, targets)) + noise * rng.normal(size=(500, targets))
+    problem = SubsetProblem(X, Y, ridge=0.3, always=[11], sample_weight=rng.exponential(size=500))
+    for form in (problem.gram, problem.held_out(np.arange(0, 500, 7))):
+        columns, _ = form.few_rows
+        assert columns.shape[1] <= 2 * (form.n_columns + targets)
+        np.testing.assert_allclose(columns @ columns.T + np.diag(form.penalty), form.matrix, atol=1e-12)
+        for support in ([0], [4, 5], [0, 1, 2], [1, 3, 5, 7]):
+            at = np.array(support)
+            expected = qr_energy(form.columns_of(at).T, form.targets, form.penalty[at])
+            assert form.energy(at) == pytest.approx(expected, rel=1e-9)

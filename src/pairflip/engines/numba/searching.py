@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rou
 from pairflip.engines.numba.table import STATE, form_of, new_table
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import TrainingForm
 from pairflip.seating import seated
 
 Support = NDArray[np.int64]
@@ -62,6 +63,13 @@ class Chain(NamedTuple):
     nanoseconds: float
 
 
+def _shares_matrix(gram: Gram) -> TypeGuard[TrainingForm]:
+    """Whether a fold leaves out one row and its own matrix was not formed: that of all rows will do."""
+    if not isinstance(gram, TrainingForm) or "matrix" in vars(gram):
+        return False
+    return gram.rows.size == 1 and gram.base.dense
+
+
 class Searcher:
     """Memory for searches on one problem, in one thread, with supports of up to `largest` columns."""
 
@@ -70,7 +78,12 @@ class Searcher:
         self._form = form_of(gram)
         targets, n = self._form.B.shape
         self._table, self._allowed = new_table(largest, n, targets), np.ones(n, np.uint8)
-        self._G: Any = gram.matrix if gram.dense else GramRows(gram, largest)
+        self._G: Any
+        if _shares_matrix(gram) and not self._form.needs.size:  # units of products look at the matrix itself
+            self._G = gram.base.matrix
+            self._form = self._form._replace(left=np.vstack([gram.unit, gram.left_out]))
+        else:
+            self._G = gram.matrix if gram.dense else GramRows(gram, largest)
         self._walk_path, self._walk_rounds = (walk_path, walk_rounds) if gram.dense else in_python()
         # A descent makes some ten scans of all flips; so many may be made in one call.
         self._chunk = max(1, int(_SLICE_NS / (5.0 * largest * n * targets + 1e3)))

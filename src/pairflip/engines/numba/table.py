@@ -40,13 +40,15 @@ is, or lacks one that it needs); how many columns of the support need it; the su
 class Form(NamedTuple):
     """What moves need to know of a problem beside rows of G (few arrays, because they are slow to compile).
 
-    `B` (q, N), `yy`. Rules: at most one column of each group, `marks[0]` (`NOWHERE`: of none); no two columns whose
-    positions, `marks[1]`, are closer than `apart`; of each pair `needs` (n, 2) the first needs the second. `ruled`:
-    whether there are rules at all.
+    `B` (q, N), `yy`. `left` (2, N), d and l: folds that leave out one row share the matrix H of all rows, and
+    :math:`G_{ij} = d_i H_{ij} d_j - l_i l_j`. Rules: at most one column of each group, `marks[0]` (`NOWHERE`: of none);
+    no two columns whose positions, `marks[1]`, are closer than `apart`; of each pair `needs` (n, 2) the first needs the
+    second. `ruled`: whether there are rules at all.
     """
 
     B: Any
     yy: float
+    left: Any
     marks: Any
     apart: float
     needs: Any
@@ -66,12 +68,13 @@ def form_of(gram: Gram) -> Form:
     """A problem as the moves see it."""
     targets, rules = gram.B, gram.rules
     n = targets.shape[1]
+    left = np.stack([np.ones(n), np.zeros(n)])
     if not rules.any:
         free = np.stack([np.full(n, float(NOWHERE)), np.arange(n, dtype=float)])
-        return Form(targets, gram.yy, free, 0.0, np.zeros((0, 2), np.int64), False)
+        return Form(targets, gram.yy, left, free, 0.0, np.zeros((0, 2), np.int64), False)
     owners = np.repeat(np.arange(n), np.diff(rules.need_start))
     marks = np.stack([rules.group.astype(float), rules.position])
-    return Form(targets, gram.yy, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
+    return Form(targets, gram.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
 
 
 def new_table(largest: int, n_columns: int, targets: int) -> Table:
@@ -118,17 +121,20 @@ def empty(form, table):
 
 @apart
 def add(form, table, k, j, row):
-    """Column j enters as number k; `row` (N,) is its row of G."""
+    """Column j enters as number k; `row` (N,) is its row of the matrix."""
     A, Q, s, support, q, n = table.A, table.Q, table.values[S], table.columns[SUPPORT], len(form.B), row.size
     top, s_j, s_inverse = q + k, s[j], 1.0 / s[j]
     # Of its own, so that the compiler knows that it overlaps with nothing: twice as fast.
     f, h = np.empty(top), np.empty(n)
     for m in range(top):
         f[m] = A[m, j]
+    d, left = form.left[0], form.left[1]
+    d_j, left_j = d[j] * s_inverse, left[j] * s_inverse
     for l in range(n):
-        h[l] = row[l] * s_inverse
+        h[l] = row[l] * d_j * d[l] - left_j * left[l]
     for m in range(k):
-        g = row[support[m]] * s_inverse
+        own = support[m]
+        g = row[own] * d_j * d[own] - left_j * left[own]
         for l in range(n):
             h[l] -= g * A[q + m, l]
     for m in range(k):  # exactly: rounding in columns of the support would grow with every move
