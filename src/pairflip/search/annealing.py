@@ -86,10 +86,9 @@ def anneal(
         (squared error only). False gives what the chains found and nothing else, as in the paper.
     method
         ``"auto"`` (all of them), ``"descend"`` (path, descents and kicks only; the one for classes and counts) or
-        ``"anneal"``. None: ``"anneal"`` if a schedule or a number of chains is given, else ``"auto"``, or
-        ``"descend"`` with several targets.
+        ``"anneal"``. None: ``"anneal"`` if a schedule or a number of chains is given, else ``"auto"``.
     effort
-        For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (about a second on one core where chains do not
+        For methods other than ``"anneal"``: ``"quick"``, ``"normal"`` (up to two seconds on one core, less where chains
         agree earlier) or ``"thorough"``, counted in work, so that the result is the same everywhere; or a number of
         seconds by the clock.
     prove
