@@ -113,6 +113,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         **({} if quadratic else {"loss": problem.loss.name}),
         **({"classes": classes} if classes else {}),
         "chains": int(trace.supports.shape[0]),
+        "solved": trace.solved,
         "agreement": trace.agreement,
         "seed": trace.seed,
         "engine": trace.engine,
@@ -156,6 +157,13 @@ def _heads(record: dict[str, Any]) -> list[str]:
     return [each["target"] for each in record["targets"]] if "targets" in record else ["coefficient"]
 
 
+def _searched(record: dict[str, Any]) -> str:
+    """How sure the search is, in words."""
+    if record["solved"]:
+        return "every set of this size was looked at"
+    return f"{record['agreement']:.0%} of {record['chains']} chains agree"
+
+
 def _show(record: dict[str, Any], as_json: bool) -> None:
     from pairflip.cli.shown import print_json, print_rows, print_text
     from pairflip.text import short
@@ -176,7 +184,7 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
     own = f" ({', '.join(map(short, record['groups']))})" if "groups" in record else ""
     print_text(
         f"The best {count} {what}{'s' * (count != 1)}{own} for {short(record['target'])}: {how}, "
-        f"energy {record['energy']:.6g}; {record['agreement']:.0%} of {record['chains']} chains agree."
+        f"energy {record['energy']:.6g}; {_searched(record)}."
     )
     typer.echo()
     labels = {"intercept": "(intercept)", "always": " (always)", "selected": ""}

@@ -112,6 +112,8 @@ def trace_html(trace: Trace) -> str:
     """What was found and how many chains agree, then the coefficients."""
     chains = trace.supports.shape[0]
     agree = f"{percent(trace.agreement)} of {plural(chains, 'chain')} found these columns"
+    if trace.solved:
+        agree = "Every set of this size was looked at"
     doubt = ": more chains or a slower schedule may find better ones" if trace.agreement < UNCERTAIN else ""
     columns, counted = trace.best_support.tolist(), "column" if trace.groups is None else "group"
     names = _names(trace.names, columns)

@@ -84,6 +84,11 @@ class Trace:
         return [self.names[j] for j in self.best_support]
 
     @property
+    def solved(self) -> bool:
+        """Whether every support was looked at, so that nothing had to be searched."""
+        return self.method != "anneal" and len(self.supports) == 1 and self.proof is not None
+
+    @property
     def agreement(self) -> float:
         """Fraction of the chains that ended at the best energy; low means that more chains may find better."""
         return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
@@ -92,9 +97,15 @@ class Trace:
         what = "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
         return (
             f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
-            f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree, {self._proved}"
+            f"{self._searched}, {self._proved}"
             f"engine={self.engine!r}, {self.seconds:.2g} s{', ' + self.note if self.note else ''})"
         )
+
+    @property
+    def _searched(self) -> str:
+        if self.solved:
+            return "every support looked at"
+        return f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree"
 
     @property
     def _proved(self) -> str:
