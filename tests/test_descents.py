@@ -270,7 +270,7 @@ def test_an_exception_from_tick_stops_all_threads(n_jobs, monkeypatch):
     with pytest.raises(Enough):
         walk_one(ENGINE, gram, descent_plan(8, 0, 100_000, chains=8), n_jobs=n_jobs, tick=tick)
     assert threading.active_count() == before
-    assert len(heard) < 60
+    assert len(heard) < 2000  # of more than a hundred thousand
     heard.clear()
     with pytest.raises(Enough):
         ENGINE.path(gram, 60, tick=tick)
