@@ -67,29 +67,6 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     return 0.5 * float(every @ every)
 
 
-def qr_solve(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, float]:
-    """Coefficients (k,) and energy, with one step of refinement.
-
-    Parameters
-    ----------
-    columns, target, penalty
-        As in `qr_energy`.
-    """
-    from scipy.linalg import solve_triangular
-
-    factors = factor(columns, target, penalty)
-    if factors is None:
-        raise ValueError(
-            "the columns of this support are linearly dependent, so their coefficients are not determined; "
-            "leave one of them out."
-        )
-    design, t, q, r = factors
-    x = solve_triangular(r, q.T @ t)
-    x += solve_triangular(r, q.T @ (t - design @ x))
-    residual = t - design @ x
-    return x, 0.5 * float(residual @ residual)
-
-
 def qr_several(columns: Floats, targets: Floats, penalty: Floats) -> tuple[Floats, Floats] | None:
     """Coefficients (k, q) and energies (q,) of several targets, with one step of refinement; None if singular.
 

@@ -40,12 +40,6 @@ energies computed from X are compared at the end is another matter: see `is_lowe
 DRIFT = 1e-11
 """Rounding (in units of G) that may add up before P is computed anew: EPSILON times the inflation at each flip."""
 
-SHAKY = 3e6
-"""Inflation above which the table says too little; all flips of such supports are judged from the columns.
-
-Only the lowest flips matter, and their intervals mostly lie apart however wide they are.
-"""
-
 INFLATION = 1.0 / SINGULAR
 """A support is singular when a variance inflation factor reaches this."""
 
@@ -221,26 +215,6 @@ class Engine(Protocol):
             If `refuses` has a reason against one of the pairs.
         RankTooSmall
             If a problem has fewer than k independent columns.
-        """
-        ...
-
-
-class SearchEngine(Engine, Protocol):
-    """An engine that searches, too: chains of a plan may descend and kick."""
-
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
-        """Supports of sizes 1 to `largest`, each from its neighbour with a descent, and their energies.
-
-        Parameters
-        ----------
-        gram
-            The problem.
-        largest
-            Largest size; fewer supports come back where no more columns are independent.
-        passes
-            One goes up; further ones go down and up in turn until nothing changes.
-        tick
-            Hears of work as it is done.
         """
         ...
 

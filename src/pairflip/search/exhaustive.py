@@ -179,11 +179,6 @@ def whole_bound(gram: Gram, count: int | None = None) -> float:
     return max(float(np.vdot(rest, rest)) - 1e-12 * gram.yy, 0.0)
 
 
-def targets_of(gram: Gram) -> Floats:
-    """The target (M,), or several (M, q)."""
-    return gram.target if gram.plain else gram.targets
-
-
 def table_of(gram: Gram) -> tuple[Floats, Floats]:
     """Columns (N, M) and target (M,), or several (M, q), on few rows that carry all inner products."""
     columns, targets = gram.few_rows

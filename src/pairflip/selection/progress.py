@@ -29,7 +29,6 @@ _BARS = "▁▂▃▄▅▆▇█"
 _SHOW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
 _LATE_SECONDS = 5.0  # what is done by then need not be shown
-_SUPPORTS = 8  # that tell how many are nearly dependent
 _following: ContextVar[float | None] = ContextVar("following", default=0.0)
 
 

@@ -28,9 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import BETTER, DRIFT, EPSILON, FROZEN, INFLATION, TIE
-from pairflip.engines.numba.algebra import accepts
 from pairflip.engines.numba.compile import apart, entry
-from pairflip.engines.numba.draws import draw_flips, draw_start
+from pairflip.engines.numba.draws import accepts, draw_flips, draw_start
 from pairflip.engines.numba.table import (
     CLOSED,
     ENTERS,

@@ -1,4 +1,4 @@
-"""Addressed random numbers, in blocks that the compiler vectorizes (about 2 ns a flip)."""
+"""Addressed random numbers, in blocks that the compiler vectorizes (about 2 ns a flip), and what they decide."""
 
 from __future__ import annotations
 
@@ -95,3 +95,14 @@ def mix(order, key, round_):
         w0, _, _, _ = draw(key, round_, FILL, i)
         there = i + below(w0, n - i)
         order[i], order[there] = order[there], order[i]
+
+
+@kernel
+def accepts(u, z):
+    """u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6)."""
+    if z <= 0.0 or u < 1.0 - z:
+        return True
+    # Room for the rounding of the product, so that the quick answer is never another one than that of exp.
+    if u * (1.0 + z * (1.0 + z * (0.5 + z / 6.0))) > 1.0 + 1e-14:
+        return False
+    return u <= np.exp(-z)

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import BETTER, DRIFT, EPSILON
-from pairflip.engines.numba.algebra import accepts
 from pairflip.engines.numba.cholesky import CALM, THIN, add_pivot, invert
 from pairflip.engines.numba.compile import entry, kernel, template
-from pairflip.engines.numba.draws import draw_flips
+from pairflip.engines.numba.draws import accepts, draw_flips
 from pairflip.engines.numba.grouped import Grouped, solve_small
 
 CLOSE = 1e-9
