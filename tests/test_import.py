@@ -159,11 +159,11 @@ def test_a_change_in_any_kernel_file_compiles_anew(tmp_path):
     package = tmp_path / "pairflip"
     shutil.copytree(ROOT / "src" / "pairflip", package, ignore=shutil.ignore_patterns("__pycache__"))
     before = python(EDITED, PYTHONPATH=str(tmp_path))
-    algebra = package / "engines" / "numba" / "algebra.py"
-    text = algebra.read_text()
-    right, wrong = "return 0.5 * (x_i * x_i", "return 0.1 * (x_i * x_i"
+    draws = package / "engines" / "numba" / "draws.py"
+    text = draws.read_text()
+    right, wrong = "return u <= np.exp(-z)", "return True"
     assert right in text
-    algebra.write_text(text.replace(right, wrong))
+    draws.write_text(text.replace(right, wrong))
     after = python(EDITED, PYTHONPATH=str(tmp_path))
     assert before.stdout.split()[0] == after.stdout.split()[0] == str(package), before.stderr + after.stderr
     assert float(before.stdout.split()[1]) < float(after.stdout.split()[1])
