@@ -6,8 +6,7 @@ import pytest
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import ENGINES, WalkPlan, get_engine
 from pairflip.engines.cuda import why_unavailable, worthwhile
-from pairflip.engines.cuda.batch import CLASSES, LARGEST, bytes_of, cut, queue, refusal, size_class
-from pairflip.engines.together import join, root
+from pairflip.engines.cuda.batch import CLASSES, LARGEST, bytes_of, cut, kinds_of, queue, refusal, root, size_class
 from pairflip.philox import chain_keys
 
 
@@ -30,27 +29,17 @@ def test_every_size_has_a_class_that_fits_a_multiprocessor():
         assert one.chains * one.blocks <= 64
 
 
-def test_walks_of_the_same_kind_are_joined_and_come_apart_again():
-    walks = make_walks()
-    together, members = join(walks)
-    assert sorted(np.concatenate(members).tolist()) == list(range(len(walks)))
-    assert [(each.k, each.which.size, each.chains) for each in together] == [(3, 4, 5), (9, 4, 5), (20, 4, 5)]
-    for each, own in zip(together, members, strict=True):
-        for pair, (gram, plan) in zip(own, each.pairs(), strict=True):
-            assert gram is walks[pair][0]
-            assert (plan.k, plan.keys.tolist()) == (walks[pair][1].k, walks[pair][1].keys.tolist())
-
-
 @pytest.mark.parametrize("budget", [10**9, 50_000, 1])
 def test_groups_hold_every_walk_once_and_keep_to_the_budget_where_they_can(budget):
-    together, _ = join(make_walks(sizes=(3, 4, 5, 9, 20), chains=20))
-    groups = list(cut(together, budget))
-    assert sorted(at for group in groups for at in group) == list(range(len(together)))
-    assert len(groups) == {10**9: 3, 50_000: 4, 1: 5}[budget]
+    pairs = make_walks(sizes=(3, 4, 5, 9, 20), chains=20)
+    groups = list(cut(kinds_of(pairs), [gram.n_columns for gram, _ in pairs], budget))
+    assert sorted(at for group in groups for _, own in group for at in own) == list(range(len(pairs)))
+    assert len(groups) == {10**9: 3, 50_000: 4, 1: 20}[budget]
     for group in groups:
-        assert len({size_class(together[at].k) for at in group}) == 1
-        needs = {owner: size for at in group for owner, size in bytes_of(together[at]).items()}
-        assert len(group) == 1 or sum(needs.values()) <= budget
+        assert len({size_class(kind.k) for kind, _ in group}) == 1
+        assert all(pairs[at][1].k == kind.k for kind, own in group for at in own)
+        needs = 8 * 40**2 + sum(bytes_of(40, kind) * len(own) for kind, own in group)
+        assert sum(len(own) for _, own in group) == 1 or needs <= budget
 
 
 def test_folds_of_one_row_share_the_matrix_and_others_have_their_own():

@@ -9,7 +9,7 @@ import pytest
 
 from pairflip import SubsetProblem
 from pairflip.least_squares import Floats, qr_energy
-from pairflip.moments import OneRowOut, TrainingForm, leaves_one_out
+from pairflip.moments import TrainingForm
 from pairflip.selection import facts
 from pairflip.selection.folds import Folds, as_folds
 
@@ -155,21 +155,6 @@ def test_what_held_out_rows_hold_changes_nothing_in_the_fit_of_their_fold(q: int
     for name in ("coefs", "always_coefs", "intercepts"):
         np.testing.assert_allclose(getattr(fits[1], name)[1], getattr(fits[0], name)[1], rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(energies[1], energies[0], rtol=1e-9)
-
-
-@pytest.mark.parametrize("options", [{}, {"center": "global"}, {"always": [0, 3]}, {"ridge": 0.3, "center": None}])
-def test_folds_of_one_row_as_whole_arrays_are_those_of_each(options: dict[str, Any]) -> None:
-    rng = np.random.default_rng(0)
-    problem = SubsetProblem(rng.normal(size=(20, 8)), rng.normal(size=20), **options)
-    assert leaves_one_out(problem)
-    together = OneRowOut.of(problem, np.arange(20))
-    for row in range(20):
-        alone = together.gram(row)
-        np.testing.assert_allclose(together.b[row], alone.b, rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(together.unit[row], alone.unit, rtol=1e-14)
-        np.testing.assert_allclose(together.left_out[row], alone.left_out[0], rtol=1e-13)
-        assert together.yy[row] == pytest.approx(alone.yy, rel=1e-13)
-        assert together.trust[row] == pytest.approx(alone.trust, rel=1e-13)
 
 
 @pytest.mark.parametrize("rows", [[5], [1, 2, 3, 8], list(range(12))])

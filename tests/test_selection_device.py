@@ -6,10 +6,9 @@ import pytest
 from _curves_equal import assert_same_curve
 from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
-from pairflip.engines.together import ManyWalked
 from pairflip.jobs import threads_beside_a_device
 from pairflip.search.annealing import ON_THE_CPU, anneal
-from pairflip.selection import launches, score_many, select_many
+from pairflip.selection import device, score_many, select_many
 
 SHORT = Schedule.geometric(1.0, 1e3, steps=5, sweeps=2, unit="greedy")
 
@@ -30,14 +29,12 @@ class Batches:
 
     def walk(self, pairs, *, n_jobs=1, tick=None):
         self.batches.append([plan.k for _, plan in pairs])
-        return get_engine("numba").walk(pairs)
-
-    def walk_many(self, together, *, tick=None):
-        self.batches.append([each.k for each in together for _ in each.which])
-        for at, each in enumerate(together):
-            yield at, ManyWalked.of(get_engine("numba").walk(list(each.pairs())))
+        found = []
+        for pair in pairs:
+            found += get_engine("numba").walk([pair])
             if tick is not None:
-                tick(int(each.flips.sum()) * each.chains * each.which.size)
+                tick(int(pair[1].flips.sum()) * pair[1].chains)
+        return found
 
     def path(self, gram, largest, *, passes=1, tick=None):
         return get_engine("numba").path(gram, largest, passes=passes, tick=tick)
@@ -94,7 +91,7 @@ def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, mon
     together = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=engine, **paper))
     assert len(engine.batches) == 1
     for name in ("_FIRST_NS", "_BATCH_NS"):
-        monkeypatch.setattr(launches, name, 1e6)
+        monkeypatch.setattr(device, name, 1e6)
     cut = Batches()
     in_parts = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=cut, **paper))
     assert len(cut.batches) > 3
@@ -157,23 +154,21 @@ def test_searches_run_on_the_cpu_and_say_so(tables):
 
 
 class Failing(Batches):
-    """A device that is lost in its second batch, after it has answered half of it."""
+    """A device that is lost in its second batch."""
 
     failures = (RuntimeError,)
 
-    def walk_many(self, together, *, tick=None):
-        answered = list(super().walk_many(together))
-        if len(self.batches) == 1:
-            yield from answered
-        else:
-            yield from answered[: len(together) // 2]
+    def walk(self, pairs, *, n_jobs=1, tick=None):
+        answered = super().walk(pairs)
+        if len(self.batches) > 1:
             raise RuntimeError("out of memory: 12 bytes\nwere wanted")
+        return answered
 
 
 @pytest.mark.parametrize("cv", ["loo", 4])
 def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, monkeypatch):
     for name in ("_FIRST_NS", "_BATCH_NS"):
-        monkeypatch.setattr(launches, name, 1e6)
+        monkeypatch.setattr(device, name, 1e6)
     problem, engine = SubsetProblem(tables[0].X, tables[0].y), Failing()
     curve = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
     assert len(engine.batches) == 2

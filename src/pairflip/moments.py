@@ -17,7 +17,6 @@ and likewise for B and :math:`Y^T Y`. Nothing has the size of the rows squared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis, qr_energ
 from pairflip.limits import Rules, no_rules
 
 if TYPE_CHECKING:
-    from pairflip.problem import SubsetProblem
+    pass
 
 Ints = NDArray[np.int64]
 TRUSTED = 0.05
@@ -397,55 +396,3 @@ def spread(squares: Floats, weight: float | None) -> Floats:
     if weight is None:
         return np.ones(squares.size)
     return np.where(squares > 0, np.sqrt(squares / weight), 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class OneRowOut:
-    """F training sets of a problem of one target that leave out one row each; `TrainingForm`, stacked.
-
-    Attributes
-    ----------
-    rows : (F,)
-        The row that each leaves out.
-    left_out, unit, b : (F, N)
-        See `TrainingForm`.
-    yy, trust : (F,)
-        See `TrainingForm`.
-    """
-
-    problem: SubsetProblem
-    rows: Ints
-    left_out: Floats
-    unit: Floats
-    b: Floats
-    yy: Floats
-    trust: Floats
-
-    @classmethod
-    def of(cls, problem: SubsetProblem, rows: Ints) -> OneRowOut:
-        """The training sets without each of `rows`."""
-        base, basis = problem.gram, problem.forced_basis[rows]
-        shrink = 1.0 - np.einsum("rf,rf->r", basis, basis)
-        seen = shrink > 1e-12
-        root = np.where(seen, 1.0 / np.sqrt(np.where(seen, shrink, 1.0)), 0.0)
-        Z, t = root[:, None] * base.on_rows(rows), root * base.target[rows]
-        left, yy = base.diagonal - Z * Z, np.maximum(base.yy - t * t, 0.0)
-        of_target = yy / base.yy if base.yy > 0 else np.ones(rows.size)
-        trust = np.minimum(np.minimum(left.min(axis=1, initial=1.0), np.minimum(shrink, 1.0)), of_target)
-        unit = 1.0 / np.sqrt(np.maximum(left, 1e-300))
-        return cls(problem, rows, Z * unit, unit, (base.b - Z * t[:, None]) * unit, yy, trust)
-
-    @property
-    def trusted(self) -> NDArray[np.bool_]:
-        """Which of them (F,) may be computed by subtraction; the others are problems of their own."""
-        return np.asarray(self.trust >= TRUSTED)
-
-    def gram(self, at: int) -> TrainingForm:
-        """One of them."""
-        problem = self.problem
-        return TrainingForm(problem.gram, problem.forced, problem.forced_basis, self.rows[at : at + 1])
-
-
-def leaves_one_out(problem: SubsetProblem) -> bool:
-    """Whether training sets of this problem that leave out one row are those of `OneRowOut`, where they are trusted."""
-    return type(problem.gram) is Form and problem.gram.plain and not problem.wide

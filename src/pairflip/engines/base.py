@@ -177,7 +177,6 @@ class Engine(Protocol):
         Whether one call with many pairs is much faster than many calls with one (a device that has to be filled).
     searches : bool
         Whether it has paths, descents and kicks, too.
-        Such an engine also has `walk_many`, as that of `CudaEngine`, for walks that are whole arrays.
     """
 
     name: str

@@ -71,7 +71,7 @@ def assemble(
         Threads that score the sizes.
     """
     problem, folds = work.problem, work.folds
-    errors = problem.loss.held_out(problem, folds)
+    errors = work.errors
     q = max(1, len(problem.target_names))  # predictions of a row, those of each target
     row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
     weights = problem.sample_weight[row]

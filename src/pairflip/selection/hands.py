@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from pairflip.engines import Tick, get_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.selection.device import Device, find_device
-from pairflip.selection.many_folds import AnyOutcome
 from pairflip.selection.tasks import Job, Task, Work, batches
 from pairflip.selection.walks import Outcome, run_batch
 
@@ -34,7 +33,7 @@ class Hands(Protocol):
         """What a reader should know about how these tasks are done."""
         ...
 
-    def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
+    def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[Outcome]]]:
         """(job, outcomes) of all tasks, as they are finished, in any order."""
         ...
 
@@ -49,7 +48,7 @@ class Workers:
         """Nothing out of the ordinary."""
         return []
 
-    def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[AnyOutcome]]]:
+    def outcomes(self, jobs: Sequence[Job], tick: Tick | None) -> Iterator[tuple[int, Sequence[Outcome]]]:
         """The jobs one after the other, each by all workers."""
         for index, (work, tasks) in enumerate(jobs):
             for outcomes in run_all(work, tasks, self.n_jobs):

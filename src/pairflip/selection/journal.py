@@ -24,7 +24,6 @@ from pairflip.least_squares import Floats
 from pairflip.manifest import JournalError, check_same, claim, clear_errors, read_manifest, refuse_files
 from pairflip.sealed import JournalWarning, SealedLines, run_key
 from pairflip.selection.journal_lines import Address, ChainRecord, chains_of, from_line, to_line
-from pairflip.selection.many_folds import AnyOutcome, ManyFolds
 from pairflip.selection.tasks import Task, Work
 from pairflip.selection.walks import Outcome, gram_of
 
@@ -39,7 +38,6 @@ class Found:
     """What is known so far: for every (size, fold, chain) its support and energy, and the course of some."""
 
     pieces: dict[tuple[int, int], list[Outcome]] = field(default_factory=dict)
-    many: ManyFolds = field(default_factory=ManyFolds)
     steps: dict[Address, list[list[float]]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
@@ -61,13 +59,11 @@ class Found:
     def clear(self) -> None:
         """Forget everything."""
         self.pieces.clear()
-        self.many.clear()
         self.steps.clear()
 
     @property
     def done(self) -> set[Address]:
         """Addresses of the finished chains."""
-        self.many.take_apart(self.pieces)
         return {
             (size, fold, chain)
             for (size, fold), pieces in self.pieces.items()
@@ -100,10 +96,6 @@ class Found:
         chains : int
             How many chains each has.
         """
-        together = self.many.cells(size, folds, chains)
-        if together is not None:
-            return together
-        self.many.take_apart(self.pieces, size, folds)
         pieces = [piece for fold in folds for piece in _in_order(self.pieces[size, fold], chains)]
         supports, energies = (np.concatenate(parts) for parts in zip(*((p[1], p[2]) for p in pieces), strict=True))
         return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)
@@ -141,10 +133,9 @@ class Journal(SealedLines):
                 found.put(chain)
         return found
 
-    def write(self, outcomes: Iterable[AnyOutcome]) -> None:
+    def write(self, outcomes: Iterable[Outcome]) -> None:
         """Append finished tasks: they survive whatever happens to this process next."""
-        by_fold = (piece for outcome in outcomes for piece in outcome.by_fold())
-        self.append(to_line(chain, self._key) for piece in by_fold for chain in chains_of(piece))
+        self.append(to_line(chain, self._key) for outcome in outcomes for chain in chains_of(outcome))
 
 
 def merge_journals(

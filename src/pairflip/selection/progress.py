@@ -21,8 +21,8 @@ from pairflip.jobs import workers
 from pairflip.progress import expected_time
 from pairflip.search.settle import first_best
 from pairflip.selection.journal import Found
-from pairflip.selection.many_folds import AnyOutcome
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
+from pairflip.selection.walks import Outcome
 
 Show = bool | Literal["log", "late"] | None
 _BARS = "▁▂▃▄▅▆▇█"
@@ -92,10 +92,10 @@ class ErrorSoFar:
         for size, fold, _ in found.done:
             self._count((size, fold), 1)
 
-    def add(self, outcomes: Sequence[AnyOutcome]) -> None:
+    def add(self, outcomes: Sequence[Outcome]) -> None:
         """Note finished chains."""
-        for piece in (piece for outcome in outcomes for piece in outcome.by_fold()):
-            self._count((piece.task.size, piece.task.fold), piece.n_chains)
+        for outcome in outcomes:
+            self._count((outcome.task.size, outcome.task.fold), outcome.n_chains)
 
     def _count(self, cell: tuple[int, int], chains: int) -> None:
         if cell[1] == ALL_ROWS:
@@ -211,7 +211,7 @@ class SelectionProgress:
         if isinstance(error, KeyboardInterrupt) and not error.args:  # the last line of its traceback says what is kept
             error.args = (interrupted(self._journal, "the same call"),)
 
-    def advance(self, outcomes: Sequence[AnyOutcome]) -> None:
+    def advance(self, outcomes: Sequence[Outcome]) -> None:
         """Count finished tasks."""
         self._done += sum(outcome.n_chains for outcome in outcomes)
         if self._error is not None:

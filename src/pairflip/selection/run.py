@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from pairflip.selection.hands import Hands, choose_hands
 from pairflip.selection.loop import Folder, RunningJob, open_job, walk_jobs
 from pairflip.selection.outer import outer_error, outer_folds
 from pairflip.selection.progress import Show, check_show, followed_by
-from pairflip.selection.score import Scores, Scoring
+from pairflip.selection.score import Scores, scores
 from pairflip.selection.settings import Selection, as_selection
 from pairflip.selection.shrinkage import ridges_for, with_surface
 from pairflip.selection.tasks import Work, identity, parse_shard, plan_work
@@ -161,17 +160,10 @@ def score_many(
     works = [plan_work(problem, selection, engine, None) for problem, selection in asked]
     folders = [None] * len(works) if journals is None else journals
 
-    scoring: dict[int, Scoring] = {}
-
-    def of(job: RunningJob) -> Scoring:
-        return scoring.setdefault(id(job), Scoring(job.work, job.found))
-
     def finish(job: RunningJob, _: Hands) -> Scores:
-        scores = of(job).scores()
-        del scoring[id(job)]
-        return scores
+        return scores(job.work, job.found)
 
-    yield from _each(works, folders, n_jobs, False, finish, lambda job, size: of(job).judge(size))
+    yield from _each(works, folders, n_jobs, False, finish)
 
 
 def run_shard(
@@ -273,7 +265,6 @@ def _each(
     n_jobs: int | None,
     progress: Show,
     finish: Callable[[RunningJob, Hands], Result],
-    early: Callable[[RunningJob, int], None] | None = None,
 ) -> Iterator[tuple[int, Result]]:
     """The loop: do what the journals do not hold yet, and finish each problem as soon as its chains are there.
 
@@ -285,8 +276,6 @@ def _each(
         As in `select_size`.
     finish : callable
         Makes what is asked for of finished chains; threads do so.
-    early : callable, optional
-        Looks at a size of which all folds are known, in a thread, so that less is left to be done in the end.
     """
     check_jobs(n_jobs)
     check_show(progress)
@@ -294,21 +283,10 @@ def _each(
         jobs = [open_job(stack, work, folder) for work, folder in zip(works, folders, strict=True)]
         hands = choose_hands([job.work for job in jobs if job.tasks], n_jobs)
 
-        ahead: dict[int, list[Future[None]]] = defaultdict(list)
         threads = local_threads(n_jobs)
         at_work = Semaphore(threads_beside_a_device(n_jobs, len(works)) if hands.n_jobs == 0 else threads)
 
-        def look(index: int, size: int) -> None:
-            if early is not None:
-                ahead[index].append(pool.submit(look_early, early, index, size))
-
-        def look_early(early: Callable[[RunningJob, int], None], index: int, size: int) -> None:
-            with at_work:
-                early(jobs[index], size)
-
         def finished(index: int) -> tuple[int, Result]:
-            for future in ahead.pop(index, ()):  # threads take up what was submitted first: these have begun
-                future.result()
             with at_work:
                 result = finish(jobs[index], hands)
             jobs[index].found.clear()
@@ -317,7 +295,7 @@ def _each(
         pool = stack.enter_context(ThreadPoolExecutor(threads, thread_name_prefix="pairflip"))
         waiting: list[Future[tuple[int, Result]]] = []
         waiting += [pool.submit(finished, index) for index, job in enumerate(jobs) if not job.tasks]
-        for index in walk_jobs(stack, jobs, hands, progress, look):
+        for index in walk_jobs(stack, jobs, hands, progress):
             waiting.append(pool.submit(finished, index))
             while waiting and waiting[0].done():
                 yield waiting.pop(0).result()

@@ -14,6 +14,7 @@ from pairflip.engines import Engine, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
+from pairflip.losses.base import HeldOutJudge
 from pairflip.problem import SubsetProblem
 from pairflip.search.annealing import ON_THE_CPU, count_chains
 from pairflip.search.certain import is_solved
@@ -140,6 +141,11 @@ class Work:
     def flips(self) -> NDArray[np.int64]:
         """Attempted flips (steps,) of a chain on all rows."""
         return self.schedule.flips(self.problem.gram.n_columns)
+
+    @cached_property
+    def errors(self) -> HeldOutJudge:
+        """Of held-out rows, under supports that were fitted without them."""
+        return self.problem.loss.held_out(self.problem, self.folds)
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""

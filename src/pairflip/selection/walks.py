@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -46,10 +46,6 @@ class Outcome(NamedTuple):
     def n_chains(self) -> int:
         """Chains."""
         return self.task.last - self.task.first
-
-    def by_fold(self) -> Iterator[Outcome]:
-        """Itself: it is of one fold."""
-        yield self
 
 
 class TooFewColumns(ValueError):

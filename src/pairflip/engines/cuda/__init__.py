@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
@@ -12,6 +12,7 @@ from pairflip.engines.cuda.batch import (
     WORTH_CHAINS,
     WORTH_SECONDS,
     cut,
+    kinds_of,
     order_bytes,
     refusal,
     size_class,
@@ -26,8 +27,7 @@ from pairflip.engines.cuda.device import (
     request,
     why_unavailable,
 )
-from pairflip.engines.cuda.walks import Held, run_group
-from pairflip.engines.together import ManyWalked, ManyWalks, join
+from pairflip.engines.cuda.walks import run_group
 from pairflip.gram import Gram
 
 __all__ = ["WORTH_CHAINS", "WORTH_SECONDS", "CudaEngine", "device_name", "free_bytes", "why_unavailable", "worthwhile"]
@@ -75,27 +75,21 @@ class CudaEngine:
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the chains of many problems, sizes and folds together; `n_jobs` has no meaning here."""
-        for gram, plan in pairs:
-            reason = self.refuses(gram, plan)
+        kinds = kinds_of(pairs)
+        for members in kinds.values():
+            reason = self.refuses(*pairs[members[0]])
             if reason is not None:
                 raise Refused(reason)
-        together, members = join(pairs)
-        results: list[Any] = [None] * len(pairs)
-        for number, walked in self.walk_many(together, tick=tick):
-            for at, pair in enumerate(members[number].tolist()):
-                results[pair] = walked.result(at)
-        return results
-
-    def walk_many(self, together: Sequence[ManyWalks], *, tick: Tick | None = None) -> Iterator[tuple[int, ManyWalked]]:
-        """Walk what is whole arrays already; the number of each and its result, as soon as it is there."""
         # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
         budget = self._memory if self._memory is not None else free_bytes() * 4 // 5
-        self.get_ready([(each.k, each.forms.root.n_columns) for each in together])
-        held = Held()
-        for group in cut(together, budget):
+        n_columns = [gram.n_columns for gram, _ in pairs]
+        self.get_ready([(kind.k, n_columns[members[0]]) for kind, members in kinds.items()])
+        results: list[Any] = [None] * len(pairs)
+        matrices: dict[int, Any] = {}
+        for group in cut(kinds, n_columns, budget):
             with _launching:
-                answers = run_group([together[at] for at in group], held, tick, self._slice_ns)
-            yield from zip(group, answers, strict=True)
+                run_group(pairs, group, matrices, results, tick, self._slice_ns)
+        return results
 
     def get_ready(self, sizes: Sequence[tuple[int, int]]) -> None:
         """Begin to compile what supports of (k, number of columns) need."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import Pair, WalkPlan, flip_nanoseconds
-from pairflip.engines.together import ManyWalks, root
-from pairflip.gram import Gram
+from pairflip.gram import Gram, HeldOutGram
 
 MOST_COLUMNS = 65535
 """Columns are numbered by 16 bits in the kernel."""
@@ -78,7 +78,12 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
     return None
 
 
-def cost(gram: Gram, plan: WalkPlan | ManyWalks) -> float:
+def root(gram: Gram) -> Gram:
+    """Whose matrix is walked on: folds that leave out one row share that of all rows, others have their own."""
+    return gram.base if isinstance(gram, HeldOutGram) and gram.rows.size == 1 else gram
+
+
+def cost(gram: Gram, plan: WalkPlan) -> float:
     """What one chain costs: nanoseconds on one core, which order tasks well enough."""
     return flip_nanoseconds(gram, plan.k) * float(plan.flips.sum())
 
@@ -89,37 +94,73 @@ def worthwhile(walks: Sequence[Pair]) -> bool:
     return chains >= WORTH_CHAINS and sum(cost(g, p) * p.chains for g, p in walks) > 1e9 * WORTH_SECONDS
 
 
-def cut(together: Sequence[ManyWalks], budget: int) -> Iterator[list[int]]:
-    """Numbers of walks that go together: of one size class, and within `budget` bytes unless one alone takes more."""
-    # Kernel by kernel, long chains first, then problem by problem, so that a matrix stays where it is.
-    names = {id(each.forms.root): number for number, each in enumerate(together)}
-    keys = [(-size_class(each.k).tiles, names[id(each.forms.root)], each.k) for each in together]
-    group: list[int] = []
-    needs: dict[int, int] = {}
-    for at in sorted(range(len(together)), key=keys.__getitem__):
-        own = bytes_of(together[at])
-        if group and (keys[at][0] != keys[group[-1]][0] or sum((needs | own).values()) > budget):
-            yield group
-            group, needs = [], {}
-        group.append(at)
-        needs |= own
+class Kind(NamedTuple):
+    """What pairs have in common that are told to the device, and answered, as one array each.
+
+    Ordered kernel by kernel, long chains first, then problem by problem, so that a matrix stays where it is.
+    """
+
+    tiles: int  # of the size class, negative
+    owner: int  # number of the problem whose matrix is walked on
+    k: int
+    chains: int
+    steps: int
+    longest: int
+    anneals: bool
+
+
+def kinds_of(pairs: Sequence[Pair]) -> dict[Kind, list[int]]:
+    """Numbers of the pairs of each kind; there may be hundreds of thousands of pairs, and few kinds."""
+    names: dict[int, int] = {}
+    longest: dict[int, int] = {}
+    kinds: dict[Kind, list[int]] = {}
+    for at, (gram, plan) in enumerate(pairs):
+        most = longest.get(id(plan.flips))
+        if most is None:
+            most = longest[id(plan.flips)] = int(plan.flips.max(initial=0))
+        owner = names.setdefault(id(root(gram)), len(names))
+        tiles, only = -size_class(min(plan.k, LARGEST)).tiles, plan.descent is None and not plan.record
+        kind = Kind(tiles, owner, plan.k, len(plan.keys), plan.betas.size, most, only)
+        kinds.setdefault(kind, []).append(at)
+    return kinds
+
+
+Group = list[tuple[Kind, list[int]]]
+
+
+def cut(kinds: dict[Kind, list[int]], n_columns: Sequence[int], budget: int) -> Iterator[Group]:
+    """Kinds and numbers of pairs that go together: of one size class, and within `budget` bytes unless one takes more.
+
+    `n_columns` are those of the problem of each pair.
+    """
+    group: Group = []
+    matrices, filled = set[int](), 0
+    for kind in sorted(kinds):
+        members, n = kinds[kind], n_columns[kinds[kind][0]]
+        own, at = bytes_of(n, kind), 0
+        while at < len(members):
+            matrix = 0 if kind.owner in matrices else 8 * n * n
+            fit = min((budget - filled - matrix) // own, len(members) - at)
+            if group and (kind.tiles != group[-1][0].tiles or fit < 1):
+                yield group
+                group, matrices, filled = [], set(), 0
+                continue
+            fit = max(fit, 1)
+            group.append((kind, members[at : at + fit]))
+            matrices.add(kind.owner)
+            filled += matrix + fit * own
+            at += fit
     if group:
         yield group
 
 
-def bytes_of(walks: ManyWalks) -> dict[int, int]:
-    """Device memory of a matrix, of vectors of problems, and of what chains are told and answer: each by its owner."""
-    problem = 160 + 24 * walks.steps
-    chain = (12 * walks.steps if walks.course else 0) + 8 * walks.k + 32
-    return {
-        id(walks.forms.root): 8 * walks.forms.root.n_columns**2,
-        id(walks.forms): 3 * walks.forms.b.nbytes,
-        id(walks): len(walks.which) * (problem + walks.chains * chain),
-    }
+def bytes_of(n: int, kind: Kind) -> int:
+    """Device memory of the vectors of a problem with n columns, of its chains and their answers."""
+    return 24 * n + 160 + 24 * kind.steps + kind.chains * (12 * kind.steps + 8 * kind.k + 32)
 
 
 def queue(costs: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Tasks (problem, chain) in the order they are taken: long ones first, so that none is left alone at the end."""
+    """Tasks (pair, chain) in the order they are taken: long ones first, so that none is left alone at the end."""
     order = np.argsort(-costs, kind="stable")
     piece = np.repeat(order, chains[order])
     ends = np.cumsum(chains[order])

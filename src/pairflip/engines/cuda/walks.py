@@ -1,18 +1,19 @@
-"""One group of walks on the device: what the kernel is told, launches until all chains are done, what they answer."""
+"""One group of pairs on the device: what the kernel is told, launches until all chains are done, what they answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import RankTooSmall, Tick
-from pairflip.engines.cuda.batch import cost, order_bytes, queue, size_class
+from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkResult
+from pairflip.engines.cuda.batch import Group, Kind, cost, order_bytes, queue, root, size_class
 from pairflip.engines.cuda.device import request
-from pairflip.engines.together import Forms, ManyWalked, ManyWalks
 from pairflip.gram import Gram
+from pairflip.least_squares import Floats
 
 # Eight-byte fields first and an even number of four-byte ones: no padding, so that both sides agree.
 WALK = np.dtype(
@@ -25,57 +26,20 @@ WALK = np.dtype(
 _NO_RANK = 2**31 - 1
 
 
-class Held:
-    """What groups share on the device, matrices and vectors of problems: sent once, and kept while a group needs it."""
+class _Told:
+    """Arrays of eight-byte words laid end to end, for one upload; the first word is none of them."""
 
     def __init__(self) -> None:
-        self._held: dict[int, tuple[Any, Any]] = {}
+        self._parts: list[NDArray[np.uint64]] = [np.zeros(1, np.uint64)]
+        self._bytes = 8
 
-    def keep_only(self, group: Sequence[ManyWalks]) -> None:
-        """Let go of what this group does not need."""
-        wanted = {id(walks.forms) for walks in group} | {id(walks.forms.root) for walks in group}
-        self._held = {key: held for key, held in self._held.items() if key in wanted}
-
-    def matrix(self, gram: Gram) -> Any:
-        """G, with ones on its diagonal; that of a problem which has no matrix here is formed there."""
-        import cupy
-
-        if id(gram) not in self._held:
-            there = cupy.asarray(np.ascontiguousarray(gram.matrix if gram.dense else gram.columns))
-            if not gram.dense:
-                there = there @ there.T
-                there.reshape(-1)[:: gram.n_columns + 1] = 1.0
-            self._held[id(gram)] = gram, there
-        return self._held[id(gram)][1]
-
-    def vectors(self, forms: Forms) -> dict[str, Any]:
-        """b, unit and left_out (F, N) of problems."""
-        import cupy
-
-        if id(forms) not in self._held:
-            arrays = {"b": forms.b, "unit": forms.unit, "left_out": forms.left_out}
-            self._held[id(forms)] = (
-                forms, {name: cupy.asarray(np.ascontiguousarray(a)) for name, a in arrays.items() if a is not None}
-            )  # fmt: skip
-        vectors: dict[str, Any] = self._held[id(forms)][1]
-        return vectors
-
-
-class _Words:
-    """Arrays of eight-byte words laid end to end, for one upload; those of one key once."""
-
-    def __init__(self) -> None:
-        self._parts: list[NDArray[np.uint64]] = []
-        self._offsets: dict[Any, int] = {}
-        self._bytes = 0
-
-    def add(self, key: Any, array: NDArray[Any]) -> int:
-        """Offset of an array in bytes."""
-        if key not in self._offsets:
-            self._offsets[key] = self._bytes
-            self._parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint64))
-            self._bytes += self._parts[-1].nbytes
-        return self._offsets[key]
+    def add(self, array: NDArray[Any] | None) -> int:
+        """Offset of an array in bytes; 0 for None."""
+        if array is None:
+            return 0
+        self._parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint64))
+        self._bytes += self._parts[-1].nbytes
+        return self._bytes - self._parts[-1].nbytes
 
     def upload(self) -> Any:
         """All of them on the device."""
@@ -84,69 +48,100 @@ class _Words:
         return cupy.asarray(np.concatenate(self._parts))
 
 
-def _answers(walks: ManyWalks) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Types and shapes of what is answered, doubles first, so that each begins at a multiple of its size."""
-    shape = len(walks.which), walks.chains
-    course = {"energy": (np.float64, (*shape, walks.steps)), "accepted": (np.int32, (*shape, walks.steps))}
-    supports = {name: (np.int32, (*shape, walks.k)) for name in ("support", "best")}
-    every = {"final_energy": (np.float64, shape), **(course if walks.course else {}), **supports}
-    return {**every, "refreshes": (np.int32, shape)}
-
-
-def run_group(group: Sequence[ManyWalks], held: Held, tick: Tick | None, slice_ns: int) -> list[ManyWalked]:
-    """Walk the chains of one group, all of one size class, in launches of at most `slice_ns`."""
+def _matrix(gram: Gram) -> Any:
+    """G on the device, with ones on its diagonal; that of a problem which has no matrix here is formed there."""
     import cupy
 
-    held.keep_only(group)
-    words, tables, places, size = _Words(), [], [], 0
-    for walks in group:
-        # By identity: the group holds the arrays for as long as they are needed.
-        betas, rows = id(walks.betas), np.arange(len(walks.which), dtype=np.uint64)
-        table, own = np.zeros(rows.size, WALK), 8 * walks.steps * (walks.betas.ndim - 1) * rows
-        table["betas"] = words.add((betas, "betas"), walks.betas) + own
-        coldest = np.minimum.accumulate(walks.betas[..., ::-1], axis=-1)[..., ::-1]
-        table["coldest"] = words.add((betas, "coldest"), coldest) + own
-        table["ends"] = words.add(id(walks.flips), np.cumsum(walks.flips))
-        table["keys"] = words.add(id(walks.keys), walks.keys) + 8 * walks.chains * rows
-        table["G"] = held.matrix(walks.forms.root).data.ptr
-        for name, vector in held.vectors(walks.forms).items():
-            table[name] = vector.data.ptr + 8 * vector.shape[1] * walks.which.astype(np.uint64)
-        table["yy"], table["N"] = walks.forms.yy[walks.which], walks.forms.root.n_columns
-        table["k"], table["steps"] = walks.k, walks.steps
-        for name, (dtype, shape) in _answers(walks).items():
-            row = np.dtype(dtype).itemsize * int(np.prod(shape[1:]))
+    there = cupy.asarray(np.ascontiguousarray(gram.matrix if gram.dense else gram.columns))
+    if not gram.dense:
+        there = there @ there.T
+        there.reshape(-1)[:: gram.n_columns + 1] = 1.0
+    return there
+
+
+def _vectors(gram: Gram) -> tuple[Floats, Floats, Floats | None]:
+    """b, unit and, where a row is left out, left_out (N,) of a problem."""
+    if root(gram) is gram:
+        return gram.b, gram.diagonal, None
+    single: Any = gram
+    return gram.b, single.unit, single.left_out[0]
+
+
+def _answers(kind: Kind, n: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Types and shapes of what n pairs answer, doubles first, so that each begins at a multiple of its size."""
+    course, support = (n, kind.chains, kind.steps), (n, kind.chains, kind.k)
+    return {
+        "final_energy": (np.float64, (n, kind.chains)), "energy": (np.float64, course), "accepted": (np.int32, course),
+        "support": (np.int32, support), "best": (np.int32, support), "refreshes": (np.int32, (n, kind.chains)),
+    }  # fmt: skip
+
+
+def run_group(
+    pairs: Sequence[Pair], group: Group, matrices: dict[int, Any], results: list[Any], tick: Tick | None, slice_ns: int
+) -> None:
+    """Walk the chains of one group, all of one size class, in launches of at most `slice_ns`, and enter the results.
+
+    `matrices` are those of the group before, by the numbers of their problems; then those of this one.
+    """
+    import cupy
+
+    owners = {kind.owner: root(pairs[members[0]][0]) for kind, members in group}
+    for owner in [owner for owner in matrices if owner not in owners]:
+        del matrices[owner]
+    matrices |= {owner: _matrix(gram) for owner, gram in owners.items() if owner not in matrices}
+    every = [pairs[at] for _, members in group for at in members]
+    told, table, size, first, places = _Told(), np.zeros(len(every), WALK), 0, 0, []
+    problems, betas = {id(gram): gram for gram, _ in every}, {id(plan.betas): plan.betas for _, plan in every}
+    vectors = {owner: [told.add(each) for each in _vectors(gram)] for owner, gram in problems.items()}
+    own = np.array([vectors[id(gram)] for gram, _ in every], np.uint64)
+    table["b"], table["unit"], table["left_out"] = own.T
+    hot = {owner: told.add(each) for owner, each in betas.items()}
+    cold = {owner: told.add(np.minimum.accumulate(each[::-1])[::-1]) for owner, each in betas.items()}
+    ends = {owner: told.add(np.cumsum(each)) for owner, each in {id(p.flips): p.flips for _, p in every}.items()}
+    table["betas"], table["coldest"] = [hot[id(p.betas)] for _, p in every], [cold[id(p.betas)] for _, p in every]
+    table["ends"], table["yy"] = [ends[id(p.flips)] for _, p in every], [gram.yy for gram, _ in every]
+    for kind, members in group:
+        here, numbers = table[first : first + len(members)], np.arange(len(members), dtype=np.uint64)
+        here["G"], here["N"] = matrices[kind.owner].data.ptr, owners[kind.owner].n_columns
+        here["k"], here["steps"] = kind.k, kind.steps
+        keys = [plan.keys for _, plan in every[first : first + len(members)]]
+        here["keys"] = told.add(np.stack(keys)) + 8 * kind.chains * numbers
+        for name, (dtype, shape) in _answers(kind, len(members)).items():
             size = -(-size // 8) * 8
-            table[name] = size + row * rows
-            places.append(slice(size, size + row * rows.size))
-            size += row * rows.size
-        tables.append(table)
-    told, answers = words.upload(), cupy.empty(size, np.uint8)
-    for walks, table in zip(group, tables, strict=True):
-        for name in ("betas", "coldest", "ends", "keys"):
-            table[name] += np.uint64(told.data.ptr)
-        for name in _answers(walks):
-            table[name] += np.uint64(answers.data.ptr)
-    _launch(np.concatenate(tables), group, tick, slice_ns)
-    found, at = answers.get(), iter(places)
-    return [_answered(walks, {name: found[next(at)] for name in _answers(walks)}) for walks in group]
+            each = np.dtype(dtype).itemsize * prod(shape[1:])
+            here[name] = size + each * numbers
+            places.append(size)
+            size += each * len(members)
+        first += len(members)
+    sent, answers = told.upload(), cupy.empty(size, np.uint8)
+    for name in ("b", "unit", "left_out", "betas", "coldest", "ends", "keys"):
+        table[name] += np.where(table[name] > 0, np.uint64(sent.data.ptr), np.uint64(0))
+    for name in _answers(group[0][0], 0):
+        table[name] += np.uint64(answers.data.ptr)
+    tasks = queue(
+        np.concatenate([np.full(len(members), cost(*pairs[members[0]])) for _, members in group]),
+        np.concatenate([np.full(len(members), kind.chains) for kind, members in group]),
+    )
+    _launch(table, tasks, tick, slice_ns)
+    _answered(answers.get(), group, iter(places), results)
 
 
-def _answered(walks: ManyWalks, bytes_of: dict[str, NDArray[np.uint8]]) -> ManyWalked:
+def _answered(found: NDArray[np.uint8], group: Group, places: Iterator[int], results: list[Any]) -> None:
     """Answers as arrays, whole numbers as wide as everywhere."""
-    arrays = {name: bytes_of[name].view(dtype).reshape(shape) for name, (dtype, shape) in _answers(walks).items()}
-    wide = {name: a.copy() if a.dtype == np.float64 else a.astype(np.int64) for name, a in arrays.items()}
-    return ManyWalked(best_support=wide.pop("best"), **wide)
+    for kind, members in group:
+        arrays: dict[str, Any] = {}
+        for name, (dtype, shape) in _answers(kind, len(members)).items():
+            each = np.frombuffer(found, dtype, prod(shape), next(places)).reshape(shape)
+            arrays[name] = each.copy() if dtype is np.float64 else each.astype(np.int64)
+        arrays["best_support"] = arrays.pop("best")
+        for number, at in enumerate(members):
+            results[at] = WalkResult(**{name: each[number] for name, each in arrays.items()})
 
 
-def _launch(table: NDArray[Any], group: Sequence[ManyWalks], tick: Tick | None, slice_ns: int) -> None:
+def _launch(table: NDArray[Any], tasks: NDArray[np.int32], tick: Tick | None, slice_ns: int) -> None:
     """Launch the kernel again and again until every chain is done."""
     import cupy
 
-    counts = [len(walks.which) for walks in group]
-    tasks = queue(
-        np.repeat([cost(walks.forms.root, walks) for walks in group], counts),
-        np.repeat([walks.chains for walks in group], counts),
-    )
     size, order = size_class(int(table["k"].max())), order_bytes(int(table["N"].max()))
     compiled, threads = request(size, order == 0).result(), 32 * size.chains
     shared = size.chains * (compiled.shared_bytes + order)
