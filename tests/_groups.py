@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pairflip import SubsetProblem
+
+
+class LiteralFit(NamedTuple):
+    """Coefficients of columns, and of those that are always there, for rows less their means; (n, q) each."""
+
+    columns: Any
+    coef: Any
+    always: Any
+    always_coef: Any
+    means: Any
+    target_means: Any
+    scale: Any
+    energy: float
+
+    def predict(self, X: Any) -> Any:
+        away = X - self.means
+        return self.target_means + away[:, self.columns] @ self.coef + away[:, self.always] @ self.always_coef
 
 
 @dataclass(frozen=True)
@@ -18,8 +35,42 @@ class GroupCase:
     y: Any
     given: dict[str, Any]
 
+    shrinkage: float = 0.0
+
     def problem(self) -> SubsetProblem:
-        return SubsetProblem(self.X, self.y, **self.given)
+        return SubsetProblem(self.X, self.y, **self.given).with_shrinkage(self.shrinkage)
+
+    def allows(self, units: Any) -> bool:
+        """Whether some groups, by their names, keep the rules, column by column."""
+        own = [self.given["groups"][unit] for unit in units]
+        there = {column for unit in own for column in unit}
+        apart = self.given.get("min_distance", 0)
+        near = any(abs(a - b) < apart for i, one in enumerate(own) for other in own[:i] for a in one for b in other)
+        needs = self.given.get("hierarchy") or {}
+        return not near and all(there.issuperset(needs[column]) for column in there if column in needs)
+
+    def literal_fit(self, columns: Any, kept: Any = None) -> LiteralFit:
+        """The smallest coefficients that fit some rows, by a singular value decomposition in the units of the table."""
+        kept = np.arange(len(self.X)) if kept is None else kept
+        weight = np.asarray(self.given.get("sample_weight", np.ones(len(self.y))), dtype=float)
+        always, Y = list(self.given.get("always", [])), np.reshape(self.y, (len(self.y), -1))
+        middle = np.zeros(self.X.shape[1]), np.zeros(Y.shape[1])
+        if self.given["center"] is not None:
+            rows = kept if self.given["center"] == "fold" else np.arange(len(self.X))
+            middle = tuple(np.average(A[rows], axis=0, weights=weight[rows]) for A in (self.X, Y))
+        root = np.sqrt(weight[kept])[:, None]
+        X, Y, F = (root * (A[kept] - m) for A, m in ((self.X, middle[0]), (Y, middle[1]), (self.X, middle[0])))
+        X, F = X[:, columns], F[:, always]
+        pseudo = np.linalg.pinv(F)
+        X_left, Y_left = X - F @ (pseudo @ X), Y - F @ (pseudo @ Y)
+        several = self.y.ndim == 2
+        scale = np.sqrt((Y_left**2).sum(axis=0) / weight[kept].sum()) if several else np.ones(1)
+        penalty = self.given.get("ridge", 0.0) + self.shrinkage * (X_left**2).sum(axis=0)
+        tail = np.diag(np.sqrt(penalty))
+        design, target = np.vstack([X_left, tail]), np.vstack([Y_left, np.zeros((len(tail), Y.shape[1]))])
+        coef = np.linalg.pinv(design, rcond=1e-9) @ target
+        energy = 0.5 * float((((target - design @ coef) / scale) ** 2).sum())
+        return LiteralFit(columns, coef, always, pseudo @ (Y - X @ coef), *middle, scale, energy)
 
     def literal(self, columns: Any) -> float:
         """E of some columns, dependent or not, by lstsq on the rows."""
@@ -67,6 +118,27 @@ def group_case(seed: int) -> GroupCase:
         X = np.hstack([X, rng.normal(size=(m, 2))])
         given["always"] = [n, n + 1]
     return GroupCase(X, y, given)
+
+
+def combined_case(seed: int) -> GroupCase:
+    """As `group_case`, with several targets, rules between groups, and either kind of ridge, in any combination."""
+    case, rng = group_case(seed), np.random.default_rng(1000 + seed)
+    given, X, y, groups = dict(case.given), case.X.copy(), case.y, list(case.given["groups"].values())
+    if rng.random() < 0.4:  # groups of neighbours, but for two columns
+        given["min_distance"] = float(rng.choice([1.5, 2.5, 4]))
+        order = np.concatenate(groups)
+        swapped = rng.integers(0, order.size, 2)
+        order[swapped] = order[swapped[::-1]]
+        X[:, : order.size], place = X[:, order], np.argsort(order)
+        groups = [place[own].tolist() for own in groups]
+        given["groups"] = {f"g{i}": own for i, own in enumerate(groups)}
+    if rng.random() < 0.4:
+        a, b, c = rng.permutation(len(groups))[:3]
+        given["hierarchy"] = {groups[a][0]: [groups[b][-1]], groups[b][0]: [groups[c][0]]}
+    if rng.random() < 0.5:
+        y = np.column_stack([y, X @ rng.normal(size=X.shape[1]) + rng.normal(size=len(y))])
+    shrinkage = float(rng.choice([0.0, 0.1, 1.0])) if "ridge" not in given else 0.0
+    return GroupCase(X, y, given, shrinkage)
 
 
 def people(rows: int = 60, seed: int = 0) -> tuple[Any, Any, list[str], dict[str, list[int]]]:

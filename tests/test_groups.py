@@ -9,13 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _groups import group_case, people
-from pairflip import Schedule, SubsetProblem, anneal, prove
-from pairflip.engines import RankTooSmall, WalkPlan, get_engine
-from pairflip.philox import chain_keys
-from pairflip.search.forward import greedy_scale
+from _groups import combined_case, group_case, people
+from pairflip import Schedule, SubsetProblem, anneal, prove, select_size
+from pairflip.engines import RankTooSmall
 from pairflip.selection.coefficients import standard_errors
-from pairflip.testing.exact import balance_error, boltzmann, states, stationarity_error, transition_matrix
 
 
 @pytest.mark.parametrize("first", [0, 25, *(pytest.param(n, marks=pytest.mark.slow) for n in range(50, 100, 25))])
@@ -33,6 +30,33 @@ def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
         trace = anneal(problem, k, effort="quick" if seed % 5 else "normal", seed=seed)
         assert trace.best_energy == pytest.approx(min(every.values()), abs=1e-9 * yy), seed
         assert trace.best_energy == pytest.approx(problem.energy(trace.best_support), abs=1e-12 * yy)
+
+
+@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 200, 20))])
+def test_groups_with_targets_rules_and_ridge_are_searched_as_by_enumeration(first: int) -> None:
+    for seed in range(first, first + 20):
+        case = combined_case(seed)
+        problem = case.problem()
+        form = problem.gram
+        names = [problem.units.name(unit, problem.names) for unit in form.candidates.tolist()]  # type: ignore[union-attr]
+        k = min(1 + seed % 4, form.n_columns - 1)
+        every = {}
+        for own in combinations(range(form.n_columns), k):
+            fit = case.literal_fit(problem.columns_of(form.candidates[list(own)]))
+            energy = form.energy(np.array(own))
+            if np.isfinite(energy):
+                assert energy == pytest.approx(fit.energy, abs=1e-10 * form.yy), seed
+            every[own] = energy
+            assert case.allows([names[u] for u in own]) or energy == np.inf, seed
+        lowest = min(every.values())
+        if np.isinf(lowest):
+            with pytest.raises(ValueError, match="k"):
+                anneal(problem, k, effort="quick", seed=seed)
+            continue
+        trace = anneal(problem, k, effort="quick", seed=seed)
+        assert trace.best_energy == pytest.approx(lowest, abs=1e-9 * form.yy), seed
+        fit = case.literal_fit(trace.best_support)
+        np.testing.assert_allclose(np.reshape(trace.best_coef, fit.coef.shape), fit.coef, rtol=1e-6, atol=1e-7)
 
 
 def test_a_unit_is_out_of_reach_only_if_it_depends_on_the_others() -> None:
@@ -96,40 +120,6 @@ def test_groups_of_one_column_are_columns() -> None:
         np.testing.assert_allclose(single.best_coef, plain.best_coef, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [2, 3, 8, 15])
-def test_annealing_keeps_boltzmanns_distribution(seed: int) -> None:
-    gram, engine = group_case(seed).problem().gram, get_engine("numba")
-    _, energies = states(gram, 2)
-    for beta in (0.0, 2.0 / gram.yy, 20.0 / gram.yy):
-        pi, P = boltzmann(energies, beta), transition_matrix(engine, gram, 2, beta)
-        assert P.min() >= -1e-15
-        assert stationarity_error(pi, P) <= 1e-12
-        assert balance_error(pi, P) <= 1e-12
-
-
-def test_annealing_is_that_of_the_reference_engine() -> None:
-    for seed in range(16):
-        gram = group_case(seed).problem().gram
-        k = min(1 + seed % 4, gram.n_columns - 1)
-        betas = np.array([1e-8, 0.3, 1, 3, 10, 50, 300]) / greedy_scale(gram, k)
-        plan = WalkPlan(k, betas, np.full(7, 40, np.int64), chain_keys(5, k, None, np.arange(2)))
-        (slow,), (fast,) = (get_engine(name).walk([(gram, plan)]) for name in ("reference", "numba"))
-        np.testing.assert_array_equal(fast.support, slow.support)
-        np.testing.assert_array_equal(fast.best_support, slow.best_support)
-        np.testing.assert_array_equal(fast.accepted, slow.accepted)
-        np.testing.assert_allclose(fast.energy, slow.energy, rtol=1e-8, atol=1e-10 * gram.yy)
-
-
-def test_annealing_on_request_and_the_same_seed() -> None:
-    X, y, names, groups = people()
-    problem = SubsetProblem(X, y, names=names, groups=groups)
-    first, again = (anneal(problem, 2, Schedule.paper(), 4, seed=3, n_jobs=jobs) for jobs in (1, 2))
-    np.testing.assert_array_equal(first.energy, again.energy)
-    assert first.best_names == ["x0", "x1", "race=a", "race=b", "race=c", "race=d"]
-    assert anneal(problem, 2).best_names == first.best_names
-    assert anneal(problem, 2, Schedule.paper(), 4, seed=3, engine="reference").energies == pytest.approx(first.energies)
-
-
 def test_wide_groups_leave_room_for_narrow_ones() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 27))
@@ -138,7 +128,6 @@ def test_wide_groups_leave_room_for_narrow_ones() -> None:
     assert problem.gram.n_columns == 5
     trace = anneal(problem, 4)
     assert trace.best_support.tolist() == list(range(15, 27))
-    assert anneal(problem, 4, method="anneal", chains=2).best_support.tolist() == list(range(15, 27))
     few = SubsetProblem(
         X[:9], y[:9], groups={"wide": range(15), **{f"g{i}": range(i, i + 3) for i in range(15, 27, 3)}}
     )
@@ -164,8 +153,11 @@ def test_what_cannot_be_is_said() -> None:
         anneal(problem, 2, engine="cuda")
     with pytest.raises(ValueError, match=r"matrix of 12 columns .* groups of columns .* memory_budget=1152"):
         SubsetProblem(X, y, groups=groups, memory_budget=100)
-    with pytest.raises(ValueError, match=r"relative ridge of 0\.1 was asked for together with groups"):
-        problem.with_shrinkage(0.1)
+    for asked in ({"method": "anneal"}, {"chains": 2}, {"schedule": Schedule.paper()}):
+        with pytest.raises(ValueError, match="groups of columns are not annealed; leave out method"):
+            anneal(problem, 2, **asked)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="groups of columns are not annealed"):
+        select_size(problem, [2], method="anneal")
     X[:, 8:12] = 1.0
     assert SubsetProblem(X, y, groups=groups).gram.candidates.tolist() == [0, 2, 5, 6, 7]
 

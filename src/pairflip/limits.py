@@ -34,9 +34,10 @@ _SIGNS = {"+": 1, "-": -1, "": 0, "0": 0, "+1": 1, "1": 1, "-1": -1}
 
 
 class Rules(NamedTuple):
-    """Which candidates may be in a support together, as arrays for compiled code.
+    """Which candidates (columns, or units of several columns) may be in a support together, as arrays.
 
-    `group` (N,): no two of one group (`NOWHERE`: of none); `position` (N,) and `apart`: no two closer than that;
+    `group` (N,): no two of one group (`NOWHERE`: of none); `position` (N,) and `apart`: no two closer than that; of
+    units, `position` is that of the first column, and those of which columns are too close `clash` (N, N);
     `need` from `need_start[j]` to `need_start[j + 1]`: candidates that must be there for j to be there (`NOWHERE`: j
     cannot be chosen at all).
     """
@@ -46,6 +47,7 @@ class Rules(NamedTuple):
     apart: float
     need_start: Ints
     need: Ints
+    clash: NDArray[np.bool_]
 
     @property
     def any(self) -> bool:
@@ -56,10 +58,20 @@ class Rules(NamedTuple):
         """Whether a support keeps all rules, literally."""
         own = self.group[support]
         own = own[own != NOWHERE]
-        if np.unique(own).size < own.size or np.any(np.diff(np.sort(self.position[support])) < self.apart):
+        if np.unique(own).size < own.size:
+            return False
+        if self.clash.size:
+            if self.clash[np.ix_(support, support)].any():
+                return False
+        elif np.any(np.diff(np.sort(self.position[support])) < self.apart):
             return False
         here = set(support.tolist())
         return all(here.issuperset(self.need[self.need_start[j] : self.need_start[j + 1]].tolist()) for j in here)
+
+    def near(self, j: int) -> NDArray[np.bool_]:
+        """Which candidates (N,) are too close to candidate j."""
+        near = self.clash[j] if self.clash.size else np.abs(self.position - self.position[j]) < self.apart
+        return np.asarray(near)
 
     def needed(self, support: Ints) -> NDArray[np.bool_]:
         """Which columns (k,) of a support others of it need."""
@@ -70,7 +82,8 @@ class Rules(NamedTuple):
 def no_rules(n: int) -> Rules:
     """Rules that forbid nothing among n candidates."""
     none = np.zeros(0, np.int64)
-    return Rules(np.full(n, NOWHERE), np.arange(n, dtype=np.float64), 0.0, np.zeros(n + 1, np.int64), none)
+    places, clash = np.arange(n, dtype=np.float64), np.zeros((0, 0), dtype=bool)
+    return Rules(np.full(n, NOWHERE), places, 0.0, np.zeros(n + 1, np.int64), none, clash)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +140,14 @@ class Limits:
         }  # fmt: skip
         return [name for name, value in given.items() if value]
 
-    def rules(self, candidates: Ints, always: Ints) -> Rules:
-        """The same for the candidates of a problem; what is always in the model is there for those that need it."""
+    def rules(self, candidates: Ints, always: Ints, first: Ints | None = None) -> Rules:
+        """The same for the candidates of a problem; what is always in the model is there for those that need it.
+
+        Where groups are chosen as a whole, `first` (N,) is the first column of the unit of each column, and candidates
+        are such first columns: a unit needs what its columns need, and two units clash if columns of theirs do.
+        """
+        if first is not None:
+            return self._rules_of_units(candidates, always, first)
         n = candidates.size
         at = {int(column): place for place, column in enumerate(candidates)}
         free = no_rules(n)
@@ -142,7 +161,34 @@ class Limits:
         ]
         start = np.concatenate([[0], np.cumsum([len(each) for each in needed])]).astype(np.int64)
         apart = self.min_distance * (1.0 - SLACK)
-        return Rules(group, position, apart, start, np.array(list(chain.from_iterable(needed)), dtype=np.int64))
+        need = np.array(list(chain.from_iterable(needed)), dtype=np.int64)
+        return free._replace(group=group, position=position, apart=apart, need_start=start, need=need)
+
+    def _rules_of_units(self, candidates: Ints, always: Ints, first: Ints) -> Rules:
+        n, members = candidates.size, np.flatnonzero(np.isin(first, candidates))
+        place, clash, found = np.searchsorted(candidates, first[members]), np.zeros((n, n), dtype=bool), no_rules(n)
+        if self.min_distance > 0:
+            at, apart = self.positions[members], self.min_distance * (1.0 - SLACK)
+            a, b = np.nonzero(np.abs(at[:, None] - at) < apart)
+            clash[place[a], place[b]] = True
+            np.fill_diagonal(clash, False)
+            position = np.full(n, np.inf)
+            np.minimum.at(position, place, at)
+            found = found._replace(position=position, apart=apart)
+        there = {int(column): at for at, column in enumerate(candidates)}
+        needs = self.needs_of_units(first, always)
+        needed = [[there.get(c, NOWHERE) for c in needs.get(int(j), ())] for j in candidates]
+        start = np.concatenate([[0], np.cumsum([len(each) for each in needed])]).astype(np.int64)
+        need = np.array(list(chain.from_iterable(needed)), dtype=np.int64)
+        return found._replace(need_start=start, need=need, clash=clash)
+
+    def needs_of_units(self, first: Ints, always: Ints) -> dict[int, list[int]]:
+        """Which units each unit needs, both by their first columns."""
+        found: dict[int, set[int]] = {}
+        for column, needed in self.needs.items():
+            other = {int(first[c]) for c in needed if c not in always} - {int(first[column])}
+            found.setdefault(int(first[column]), set()).update(other)
+        return {unit: sorted(needed) for unit, needed in found.items() if needed}
 
     def arguments(self) -> dict[str, Any]:
         """The same as `SubsetProblem` takes it, for another table with these columns."""
@@ -196,7 +242,7 @@ def read_limits(
         raise ValueError("one_per_group is True without groups; expected groups={name: [columns], ...} with it.")
     distance = _read_distance(min_distance)
     positions, by_names = _positions(names, always) if distance else (np.zeros(0), False)
-    return Limits(
+    limits = Limits(
         groups=found,
         one_per_group=bool(one_per_group),
         min_distance=distance,
@@ -205,6 +251,13 @@ def read_limits(
         needs=_read_hierarchy(hierarchy, names),
         signs=_read_signs(positive, names),
     )
+    if limits.whole_groups and limits.needs:
+        first, labels = np.arange(len(names)), list(names)
+        for name, columns in found.items():
+            first[columns], labels[int(columns.min())] = columns.min(), name
+        needs = {unit: np.array(other) for unit, other in limits.needs_of_units(first, always).items()}
+        _check_circles(needs, labels)
+    return limits
 
 
 def _read_groups(groups: Any, names: Sequence[str], always: Ints) -> dict[str, Ints]:

@@ -58,18 +58,25 @@ class Form:
     dense : bool
         Whether the N x N matrix may be formed (it fits the memory budget).
     candidates : (N,)
-        Which columns of the user's table these are.
+        Which columns of the user's table these are; of units of several columns, the first one of each.
     target_scale : (q,)
         What each target was divided by.
     rules : Rules
         Which columns may be chosen together.
-    objective : {"energy", "loo", "deviance", "grouped", "signed"}
+    objective : {"energy", "deviance", "signed"}
         What `energy` is, and so what an engine walks on.
     working : Form
-        The quadratic form itself; another one where `energy` is not quadratic.
+        The quadratic form itself; another one where `energy` is not quadratic, or of the columns where units have
+        several.
+    what : str
+        What a support has: columns, or groups.
+    grouped : bool
+        Whether units of several columns enter and leave as a whole (`losses.bases.UnitForm`).
     """
 
     objective = "energy"
+    what = "columns"
+    grouped = False
     rules: Rules
     trust = 1.0
 
@@ -113,8 +120,8 @@ class Form:
 
     @property
     def plain(self) -> bool:
-        """Whether there is one target and every support is allowed."""
-        return self.objective == "energy" and len(self.B) == 1 and not self.rules.any
+        """Whether there is one target, units are columns, and every support is allowed."""
+        return self.objective == "energy" and len(self.B) == 1 and not self.grouped and not self.rules.any
 
     @property
     def working(self) -> Form:
@@ -135,6 +142,31 @@ class Form:
     def nbytes(self) -> int:
         """Bytes held beside the user's table, without the matrix."""
         return int(self.columns.nbytes)
+
+    @cached_property
+    def start(self) -> Ints:
+        """Where the columns of each unit begin (U + 1,): every column is a unit."""
+        return np.arange(self.n_columns + 1)
+
+    @property
+    def widths(self) -> Ints:
+        """How many independent columns each unit has (U,)."""
+        return np.diff(self.start)
+
+    def least_columns(self, k: int) -> int:
+        """How many independent columns the k narrowest units have."""
+        return int(np.sort(self.widths)[:k].sum()) if self.grouped else k
+
+    def places(self, support: Ints) -> Ints:
+        """Where the columns of some units are among all columns, one unit after the other."""
+        return support
+
+    def coefficients(self, support: Ints, x: Floats, scale: Floats) -> tuple[Ints, Floats]:
+        """Positions (n,) of a support's columns in the table's order, and their coefficients (n, q) in its units.
+
+        `x` are the coefficients of the columns of this form, `scale` is what each of the candidates was divided by.
+        """
+        return support, x / scale[support][:, None]
 
     def columns_of(self, which: Ints) -> Floats:
         """Rows `which` of `columns` (n, M), without forming the others where they are not there yet."""
@@ -204,6 +236,7 @@ class Form:
         """E(S) by QR on the columns, infinite when S is singular or against the rules."""
         if self.rules.any and not self.rules.allow(support):
             return np.inf
+        support = self.places(support)
         if self.dense and self.n_rows > _TALL * (self.n_columns + len(self.B)):
             columns, targets = self.few_rows
             return qr_energy(columns[support].T, targets, self.penalty[support])
@@ -211,6 +244,7 @@ class Form:
 
     def explained(self, support: Ints) -> Floats:
         """The fraction (q,) of each target, beside what is always in the model, that a support explains."""
+        support = self.places(support)
         found = qr_several(self.columns_of(support).T, self.targets, self.penalty[support])
         total = np.einsum("mq,mq->q", self.targets, self.targets)
         left = np.full(total.size, np.inf) if found is None else 2.0 * found[1]

@@ -213,7 +213,12 @@ class SubsetProblem:
     def most_columns(self) -> int:
         """The most columns (or groups) that can be chosen: all, or as many of them as rules let stand together."""
         n = self.gram.n_columns
-        return largest(self.limits.rules(self.candidates, self.always)) if self.limits.ruled else n
+        return largest(self.gram.rules) if self.limits.ruled else n
+
+    @property
+    def has_proofs(self) -> bool:
+        """Whether there are proofs, and annealing: for squared error, where single columns are chosen."""
+        return self.loss.quadratic and self.units is None
 
     @property
     def n_columns(self) -> int:
@@ -264,9 +269,9 @@ class SubsetProblem:
         ridge = check_shrinkage(ridge)
         if ridge == 0:
             return self
-        if self.limits.whole_groups or self.limits.signs is not None:
+        if self.limits.signs is not None:
             raise ValueError(
-                f"a relative ridge of {ridge:g} was asked for together with groups or signs; expected ridge of "
+                f"a relative ridge of {ridge:g} was asked for together with signs; expected ridge of "
                 "SubsetProblem, a penalty in the units of the table."
             )
         if self.ridge and self.loss.squared:

@@ -8,7 +8,8 @@ follow. With one kind of rule that is decided exactly (`room`), so that nothing 
 - groups: as many as there are groups, and columns of none;
 - products with their factors: all whose factors can be there.
 
-With several kinds together the least of these numbers is a bound, and sets are looked for in several orders.
+With several kinds together, or units of several columns, the least of these numbers is a bound, and sets are looked for
+in several orders.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _free(rules: Rules, support: list[int], able: Mask) -> Mask:
         if rules.group[i] != NOWHERE:
             free &= rules.group != rules.group[i]
         if rules.apart > 0:
-            free &= np.abs(rules.position - rules.position[i]) >= rules.apart
+            free &= ~rules.near(i)
     free[support] = False
     if rules.need.size:
         owner = np.repeat(np.arange(free.size), np.diff(rules.need_start))
@@ -143,7 +144,8 @@ def _in_order(rules: Rules, k: int, order: list[int], able: Mask) -> Ints | None
 def largest(rules: Rules) -> int:
     """The most columns that may be chosen together; with several kinds of rules the most that were found."""
     bound = room(rules)
-    if sum([rules.apart > 0, bool(rules.need.size), bool((rules.group != NOWHERE).any())]) < 2:
+    kinds = [rules.apart > 0, bool(rules.need.size), bool((rules.group != NOWHERE).any()), bool(rules.clash.any())]
+    if sum(kinds) < 2:
         return bound
     order = np.arange(rules.group.size)
     return next((k for k in range(bound, 0, -1) if seated(rules, k, order) is not None), 0)

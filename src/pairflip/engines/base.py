@@ -144,6 +144,8 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
     if gram.objective == "deviance" and plan.betas.size:
         return "Annealing is for squared error; for classes and counts there are descents (method='descend')."
+    if gram.grouped and plan.betas.size:
+        return "Groups of columns are not annealed; there is the default search (method='descend')."
     if plan.starts is not None and plan.betas.size:
         return "Chains that anneal start from random supports."
     return None
@@ -238,8 +240,8 @@ class RankTooSmall(ValueError):
     """Fewer than k columns are linearly independent."""
 
     def __init__(self, k: int, rank: int, objective: str = "energy") -> None:
-        more = " and were found to keep the rules together" if objective == "rules" else ""
-        what = "groups" if objective == "grouped" else "columns"
+        more = " and were found to keep the rules together" if "rules" in objective else ""
+        what = "groups" if "groups" in objective else "columns"
         super().__init__(
             f"k is {k}, but only {rank} of the candidate {what} are linearly independent (to working precision)"
             f"{more}; expected k <= {rank}."

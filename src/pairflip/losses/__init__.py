@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
-from pairflip.losses.grouped import GroupedError
 from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
 from pairflip.losses.signed import SignedError
 from pairflip.losses.squares import SEVERAL, SquaredError
@@ -40,17 +39,8 @@ def limited(loss: Loss, limits: Limits) -> Loss:
             f"groups, bands, hierarchy or signs are given together with loss={loss.name!r}; expected them with squared "
             "error."
         )
-    if loss.name == SEVERAL and (limits.whole_groups or limits.signs is not None):
-        raise ValueError(
-            f"{'groups' if limits.whole_groups else 'positive'} is given together with several targets; expected one "
-            "target (or one_per_group=True, min_distance, hierarchy)."
-        )
+    if loss.name == SEVERAL and limits.signs is not None:
+        raise ValueError("positive is given together with several targets; expected one target.")
     if limits.signs is not None and limits.whole_groups:
         raise ValueError("positive is given together with groups; expected one of the two (or one_per_group=True).")
-    if limits.ruled and limits.whole_groups:
-        raise ValueError(
-            "groups are given together with min_distance or hierarchy; expected one of them (or one_per_group=True)."
-        )
-    if limits.whole_groups:
-        return GroupedError()
     return loss if limits.signs is None else SignedError()

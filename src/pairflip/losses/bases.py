@@ -1,31 +1,147 @@
-"""An orthonormal basis of the columns of one unit, and the way back from it to coefficients of the table."""
+r"""Groups of columns as units: each is replaced by an orthonormal basis of its columns.
+
+Columns of one unit may depend on each other (dummies beside a constant do). In a basis of each, forced columns swept
+out and ridge terms among the rows, G has identity blocks; a unit is no candidate only if nothing of it is left, and
+units are singular together if their bases are.
+
+Coefficients that the rows do not determine are those of the smallest norm in the units of the table, the limit of a
+vanishing ridge: dummies of one category then add up to zero, and a level that was never seen is predicted by the mean
+of the others.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.limits import Rules
+from pairflip.losses.units import Units
+from pairflip.moments import Form
 
 Ints = NDArray[np.int64]
 _DEPENDENT = 1e-24
 """A column of which less than this (of its squared norm) is independent of its unit may take any coefficient."""
+_LOOKS = 2000
 
 
-class Unit(NamedTuple):
+class UnitForm(Form):
+    """Units of a table on some rows; positions in a support are those of units.
+
+    Attributes
+    ----------
+    working : Form
+        The columns as they are.
+    bases : U units
+        Their columns on these rows.
+    candidates : (U,)
+        The first column of each.
+    start : (U + 1,)
+        Where the basis of each unit begins among all `columns` (D, M) of the bases.
+    """
+
+    what = "groups"
+    grouped = True
+
+    def __init__(self, form: Form, groups: Units, rules: Rules | None = None) -> None:
+        candidates, place = np.unique(groups.first[form.candidates], return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        every = np.split(order, np.searchsorted(place[order], np.arange(1, candidates.size)))
+        ridge, q = np.flatnonzero(form.penalty), form.targets.shape[1]
+        rows = form.columns  # ridge terms are rows, too
+        if ridge.size:
+            tail = np.zeros((len(rows), ridge.size))
+            tail[ridge, np.arange(ridge.size)] = np.sqrt(form.penalty[ridge])
+            rows = np.hstack([rows, tail])
+        self.bases = [basis_of(rows[own], own) for own in every]
+        columns = np.vstack([unit.basis for unit in self.bases])
+        targets = np.vstack([form.targets, np.zeros((ridge.size, q))])
+        super().__init__(columns, targets, np.zeros(len(columns)), candidates, dense=True, rules=rules)
+        self._form, self.target_scale = form, form.target_scale
+        self.start = np.concatenate([[0], np.cumsum([unit.kept.size for unit in self.bases])]).astype(np.int64)
+
+    @property
+    def working(self) -> Form:
+        """The form of the columns, without their groups."""
+        return self._form
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table, without the matrix."""
+        return int(self._form.nbytes + self.columns.nbytes)
+
+    def places(self, support: Ints) -> Ints:
+        """Where the bases of some units are among all columns, one unit after the other."""
+        return np.concatenate([np.arange(self.start[u], self.start[u + 1]) for u in support] or [np.zeros(0, np.int64)])
+
+    def to_table(self, support: Ints, scale: Floats) -> tuple[Ints, Floats]:
+        """Columns of some units, as sorted positions (n,), and what leads from coordinates to their coefficients."""
+        if not len(support):
+            return np.zeros(0, np.int64), np.zeros((0, 0))
+        from scipy.linalg import block_diag
+
+        own = [self.bases[u] for u in support]
+        at = np.concatenate([unit.members for unit in own])
+        order = np.argsort(at)
+        return at[order], block_diag(*(unit.to_table(scale[unit.members]) for unit in own))[order]
+
+    def coefficients(self, support: Ints, x: Floats, scale: Floats) -> tuple[Ints, Floats]:
+        """Sorted positions (n,) of the units' columns among those of `working`, and their coefficients (n, q)."""
+        at, to_table = self.to_table(support, scale)
+        return at, to_table @ x
+
+    def narrow(self, k: int) -> Ints | None:
+        """Some k units that are not singular together and keep the rules, narrow ones first; None if none were found.
+
+        Which units are independent depends on which others were taken before, so that one look at each is not enough:
+        choices are taken back, at most `_LOOKS` times.
+        """
+        order, looks = np.argsort(self.widths, kind="stable").tolist(), 0
+        taken: list[int] = []
+        at = 0
+        while len(taken) < k and looks < _LOOKS:
+            if at < len(order):
+                looks += 1
+                if np.isfinite(self.energy(np.array([*(order[i] for i in taken), order[at]]))):
+                    taken.append(at)
+            elif taken:
+                at = taken.pop()
+            else:
+                break
+            at += 1
+        return np.sort([order[i] for i in taken]) if len(taken) == k else None
+
+    def rank(self) -> int:
+        """How many units are independent together, as far as `narrow` can tell."""
+        k = 0
+        while self.narrow(k + 1) is not None:
+            k += 1
+        return k
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (D, D) of the bases, formed at first use: identity blocks for units."""
+        gram: Floats = self.columns @ self.columns.T
+        for a, b in pairwise(self.start):
+            gram[a:b, a:b] = np.eye(b - a)
+        return gram
+
+
+class Basis(NamedTuple):
     """The columns of one unit on some rows.
 
-    `members` (d,): positions among the columns of the form, of which `kept` (r,) are independent. `basis` (r, m) and
-    `tail` (r, d): an orthonormal basis of these, on the rows and on the rows of the ridge; `triangle` (r, r) and
-    `others` (r, d - r): kept columns and the rest in terms of it; `free` (d - r,): which of the rest depend exactly.
+    `members` (d,): positions among the columns of the form, of which `kept` (r,) are independent. `basis` (r, m): an
+    orthonormal basis of these; `triangle` (r, r) and `others` (r, d - r): kept columns and the rest in terms of it;
+    `free` (d - r,): which of the rest depend exactly.
     """
 
     members: Ints
     kept: Ints
     basis: Floats
-    tail: Floats
     triangle: Floats
     others: Floats
     free: NDArray[np.bool_]
@@ -53,21 +169,9 @@ class Unit(NamedTuple):
         return x
 
 
-def reduced(columns: Floats, penalty: Floats, members: Ints) -> Unit:
-    """An orthonormal basis of the columns of one unit, built in their order; a dependent column adds nothing.
-
-    Parameters
-    ----------
-    columns : (d, m)
-        Columns that have unit norm together with their ridge terms.
-    penalty : (d,)
-        These terms.
-    members : (d,)
-        Which columns they are.
-    """
-    (d, m), ridge = columns.shape, bool(penalty.any())
-    rows = np.hstack([columns, np.diag(np.sqrt(penalty))]) if ridge else columns
-    basis, kept, left = np.empty((0, rows.shape[1])), list[int](), np.zeros(d)
+def basis_of(rows: Floats, members: Ints) -> Basis:
+    """An orthonormal basis of the unit-norm columns (d, m) of one unit, built in their order."""
+    basis, kept, left = np.empty((0, rows.shape[1])), list[int](), np.zeros(len(rows))
     for j, row in enumerate(rows):
         rest = row
         for _ in range(2 if kept else 0):  # a second projection removes what rounding left of the first
@@ -76,8 +180,6 @@ def reduced(columns: Floats, penalty: Floats, members: Ints) -> Unit:
         if left[j] > SINGULAR:
             basis = np.vstack([basis, rest / np.sqrt(left[j])])
             kept.append(j)
+    others = np.setdiff1d(np.arange(len(rows)), kept)
     triangle = np.triu(basis @ rows[kept].T)
-    rest = np.setdiff1d(np.arange(d), kept)
-    return Unit(
-        members, members[kept], basis[:, :m], basis[:, m:], triangle, basis @ rows[rest].T, left[rest] <= _DEPENDENT
-    )
+    return Basis(members, members[kept], basis, triangle, basis @ rows[others].T, left[others] <= _DEPENDENT)

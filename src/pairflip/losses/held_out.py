@@ -2,6 +2,7 @@ r"""Held-out errors, training energies and coefficients of supports in folds, fo
 
 Every (fold, support) is fitted on the training rows of the fold by subtraction (`held_out_kernel`); where the held-out
 rows hold most of a column, or columns are dependent without them, the support is fitted again on the remaining rows.
+Supports of whole groups are those of their bases (`bases.UnitForm`), of different numbers of columns.
 Errors are in units of the targets' standard deviations on the training rows where targets are scaled. Predictions of
 one row stand together, target by target; nothing knows of the held-out rows before they are predicted.
 """
@@ -18,8 +19,10 @@ from pairflip.blocks import column_blocks
 from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats, qr_several
 from pairflip.losses.base import FoldCoefficients
+from pairflip.losses.bases import UnitForm
 from pairflip.losses.squares import SquaredError, constants, project_rows
-from pairflip.moments import TRUSTED, TrainingForm, spread
+from pairflip.losses.units import ABSENT
+from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -31,7 +34,7 @@ _FORMED = 500  # columns whose matrix is formed whatever the supports are
 
 
 class _Fitted(NamedTuple):
-    """One support on the training rows of a fold, in the units of the table: (k, q), (a, q), (q,), and the energy.
+    """One support on the training rows of a fold, in the units of the table: (n, q), (a, q), (q,), and the energy.
 
     `residual` (h, q) is observed minus predicted on the rows left out.
     """
@@ -44,7 +47,7 @@ class _Fitted(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """P pairs of fold and support: x (P, q, k) and g (P, q, f) as in the kernel, energies (P,), residuals (q, .).
+    """P pairs of fold and support: x (P, q, n) and g (P, q, f) as in the kernel, energies (P,), residuals (q, .).
 
     Residuals of the rows left out begin at `at[p]`; `alone` has the pairs that were fitted again.
     """
@@ -75,10 +78,12 @@ class HeldOutErrors:
         assert isinstance(loss, SquaredError)
         self._problem, self._folds, self._several = problem, folds, loss.several
         base = self._base = gram.base if isinstance(gram, TrainingForm) else gram
+        ridge_rows = np.zeros((len(base.targets) - problem.n_rows, problem.forced_basis.shape[1]))
+        self._basis: Floats = np.vstack([problem.forced_basis, ridge_rows])
         self._rows = np.concatenate(folds.left_out).astype(np.int64)
         self._start = np.concatenate([[0], np.cumsum([rows.size for rows in folds.left_out])]).astype(np.int64)
         w, Y, f = problem.sample_weight, problem.targets, problem.forced_basis.shape[1]
-        both = np.hstack([problem.forced_basis, base.targets])
+        both = np.hstack([self._basis, base.targets])
         moments, middle = self._moments(both, both), w @ Y / float(w.sum())
         K, V = np.eye(f) - moments[:, :f, :f], moments[:, :f, f:]
         whole = np.linalg.eigvalsh(K).min(axis=1, initial=1.0) >= TRUSTED
@@ -148,9 +153,20 @@ class HeldOutErrors:
     def fits(self, supports: Ints) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
         problem, base = self._problem, self._base
-        solved = self._solve(np.arange(len(supports)), supports)
-        scale = problem.scale[np.searchsorted(problem.candidates, supports)] / np.sqrt(1.0 + problem.shrinkage)
-        coefs = solved.x.transpose(0, 2, 1) / scale[:, :, None] * base.target_scale
+        coefs = np.zeros((*supports.shape, base.target_scale.size))
+        if problem.units is None:
+            solved = self._solve(np.arange(len(supports)), supports)
+            scale = problem.scale[np.searchsorted(problem.candidates, supports)] / np.sqrt(1.0 + problem.shrinkage)
+            coefs = solved.x.transpose(0, 2, 1) / scale[:, :, None] * base.target_scale
+        else:  # columns of whole groups, fewer in some folds than in others
+            units = [problem.units.units_of(row[row != ABSENT]) for row in supports]
+            solved = self._solve(np.arange(len(supports)), np.stack(units))
+            for fold, own in enumerate(units):
+                at = base.positions(own)
+                x = solved.x[fold, :, : base.places(at).size].T
+                found = base.coefficients(at, x, problem.scale)[1] * base.target_scale
+                coefs[fold, supports.shape[1] - len(found) :] = found
+            supports = np.where(supports == ABSENT, 0, supports)  # with the coefficient 0
         # Of what is always in the model: as fitted to the targets, less what the chosen columns share with it.
         z = np.einsum("af,nqf->naq", self._to_forced @ problem.forced_basis, solved.g * base.target_scale[:, None])
         if problem.always.size:
@@ -167,7 +183,8 @@ class HeldOutErrors:
         if first:
             intercepts += z[:, 0]
         for fold, alone in solved.alone.items():
-            coefs[fold], always_coefs[fold], intercepts[fold] = alone.coef, alone.always_coef, alone.intercept
+            coefs[fold, coefs.shape[1] - len(alone.coef) :] = alone.coef
+            always_coefs[fold], intercepts[fold] = alone.always_coef, alone.intercept
         if self._several:
             return FoldCoefficients(coefs, always_coefs, intercepts)
         return FoldCoefficients(coefs[:, :, 0], always_coefs[:, :, 0], intercepts[:, 0])
@@ -198,21 +215,28 @@ class HeldOutErrors:
         """Fit supports (P, k), each on the training rows of its fold (P,); neighbours that are equal share work."""
         from pairflip.losses.held_out_kernel import Left, Rows, solve_pairs  # compiled
 
-        problem, base, (pairs, k) = self._problem, self._base, supports.shape
+        problem, base, pairs = self._problem, self._base, len(supports)
         q, f = base.targets.shape[1], problem.forced_basis.shape[1]
+        at_units = base.positions(supports)
+        width = base.widths[at_units].sum(axis=1) if base.grouped else np.full(pairs, supports.shape[1])
         size = self._start[fold + 1] - self._start[fold]
         at = (np.cumsum(size) - size).astype(np.int64)
-        x, g, energy = np.zeros((pairs, q, k)), np.zeros((pairs, q, f)), np.full(pairs, -1.0)
+        x, g = np.zeros((pairs, q, int(width.max(initial=0)))), np.zeros((pairs, q, f))
+        energy = np.full(pairs, -1.0)
         residual = np.zeros((q, int(size.sum())))
         left = Left(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
-        common = np.ascontiguousarray(base.targets.T), np.ascontiguousarray(problem.forced_basis.T)
-        trusted = np.flatnonzero(self._trusted[fold])
-        for part in self._parts(trusted, supports):
-            Z, G, B, penalty, places = self._columns(np.searchsorted(problem.candidates, supports[part]))
-            data = Rows(Z, G, B, *common, penalty, problem.shrinkage, TRUSTED)
-            own = np.empty((part.size, q, k)), np.empty((part.size, q, f)), np.empty(part.size)
-            solve_pairs(data, left, fold[part], places, *own, residual, at[part])
-            x[part], g[part], energy[part] = own
+        common = np.ascontiguousarray(base.targets.T), np.ascontiguousarray(self._basis.T)
+        trusted = self._trusted[fold]
+        if base.grouped and problem.shrinkage:  # in units of columns whose norms are those of the training rows
+            trusted = np.zeros(pairs, dtype=bool)
+        for n in np.unique(width[trusted]).tolist():
+            for part in self._parts(np.flatnonzero(trusted & (width == n)), supports):
+                every = [base.places(own) for own in at_units[part]] if base.grouped else at_units[part]
+                Z, G, B, penalty, places = self._columns(np.reshape(every, (part.size, n)).astype(np.int64))
+                data = Rows(Z, G, B, *common, penalty, problem.shrinkage, TRUSTED)
+                own = np.empty((part.size, q, n)), np.empty((part.size, q, f)), np.empty(part.size)
+                solve_pairs(data, left, fold[part], places, *own, residual, at[part])
+                x[part, :, :n], g[part], energy[part] = own
         alone = {int(p): self._fit_alone(int(fold[p]), supports[p]) for p in np.flatnonzero(energy < 0)}
         for p, found in alone.items():
             energy[p] = found.energy
@@ -253,18 +277,22 @@ class HeldOutErrors:
         infinite.
         """
         problem, a, scale = self._problem, self._problem.always.size, self.scales[fold]
+        units, support = support.size, problem.columns_of(support)
         kept, which = self._kept(fold), np.concatenate([problem.always, support]).astype(np.int64)
         inside = project_rows(problem, kept, which)
-        targets = inside.targets / scale
-        found = qr_several(inside.columns.T, targets, inside.penalty)
+        form = Form(inside.columns, inside.targets / scale, inside.penalty, which[inside.candidates], dense=True)
+        if problem.units is not None and form.n_columns:
+            form = UnitForm(form, problem.units)
+        found = qr_several(form.columns.T, form.targets, form.penalty)
         if found is None:
-            rows = np.vstack([inside.columns.T, np.diag(np.sqrt(inside.penalty))])
-            zeros = np.zeros((inside.penalty.size, targets.shape[1]))
-            x, energy = np.linalg.lstsq(rows, np.vstack([targets, zeros]), rcond=None)[0], np.inf
+            rows = np.vstack([form.columns.T, np.diag(np.sqrt(form.penalty))])
+            zeros = np.zeros((form.penalty.size, scale.size))
+            x, energy = np.linalg.lstsq(rows, np.vstack([form.targets, zeros]), rcond=None)[0], np.inf
         else:
-            x, energy = found[0], float(found[1].sum()) if inside.candidates.size == support.size else np.inf
+            x, energy = found[0], float(found[1].sum()) if form.n_columns == units else np.inf
         coef = np.zeros((support.size, scale.size))
-        coef[inside.candidates - a] = x / inside.scale[:, None] * scale
+        at, own = form.coefficients(np.arange(form.n_columns), x, inside.scale)
+        coef[inside.candidates[at] - a] = own * scale
         always_coef, intercept, constant = constants(problem, kept, support, coef, inside)
         left = self._folds.left_out[fold]
         away = problem.X[np.ix_(left, which)] - inside.means

@@ -139,7 +139,7 @@ class LikelihoodForm(Form):
         return workspace(self.forced.shape[0] + k, self.y.size)
 
     @property
-    def start(self) -> Floats:
+    def start(self) -> Floats:  # type: ignore[override]
         """Coefficients (f,) of `forced` without chosen columns."""
         return self._null
 

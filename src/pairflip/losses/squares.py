@@ -6,6 +6,7 @@ r"""Squared error of one target, or of several that share one set of columns: th
 the model), so that every target counts alike; 1 for one target, or if targets are not scaled. Forced columns Z are
 projected out, and the quadratic form is the whole truth. A relative ridge (`SubsetProblem.with_shrinkage`) is
 :math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2` with :math:`|X_j|` the norm of column j on the rows that are fitted.
+Where groups are chosen as a whole, S are all their columns (`losses.bases`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pairflip.inputs import as_target, as_targets
 from pairflip.least_squares import Floats, qr_several
 from pairflip.limits import no_rules
 from pairflip.losses.base import Fit, HeldOutJudge, Words
+from pairflip.losses.bases import UnitForm
+from pairflip.losses.units import Units
 from pairflip.losses.wide import WideGram
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import Projected, check_range, project
@@ -94,7 +97,14 @@ class SquaredError:
         """Project the forced columns out of all rows and scale what remains to unit norm."""
         if problem.shrinkage:  # a copy of a problem without: the ridge is added to its form
             problem.scale = problem.scale * np.sqrt(1.0 + problem.shrinkage)
-            return self._shrunken(problem, problem.gram)
+            return self._in_units(problem, self._shrunken(problem, problem.gram.working))
+        n = problem.n_columns
+        if problem.limits.whole_groups and (problem.wide or 8 * n**2 > problem.memory_budget):
+            raise ValueError(
+                f"the matrix of {n:,} columns takes more than the memory budget of {problem.memory_budget:,} bytes, "
+                "and groups of columns cannot be searched without it; expected fewer columns, or "
+                f"memory_budget={8 * n**2}."
+            )
         for target in problem.targets.T:
             check_range(problem.X, target, problem.column_names)
         whole = project_rows(problem, None)
@@ -114,6 +124,9 @@ class SquaredError:
         problem.powers = whole.powers if problem.wide else whole.powers[problem.always]
         problem.forced, problem.forced_basis = whole.forced, whole.basis
         problem.candidates, problem.scale = whole.candidates, whole.scale
+        if problem.limits.whole_groups:
+            varying = {name: np.intersect1d(own, whole.candidates) for name, own in problem.limits.groups.items()}
+            problem.units = Units.of({name: own for name, own in varying.items() if own.size}, n)
         form = self._form(problem, whole, problem.sample_weight)
         if not (form.dense or form.plain):
             what = "several targets cannot" if self.several else "limits on what may be chosen cannot"
@@ -128,7 +141,7 @@ class SquaredError:
         """The form of the remaining rows by subtraction where that is accurate, otherwise from these rows.
 
         Where the held-out rows hold most of a column or of a target, or alone make a column vary, subtraction would
-        leave rounding errors.
+        leave rounding errors. Which columns of a group depend on each other is decided on the remaining rows alone.
 
         Parameters
         ----------
@@ -138,6 +151,7 @@ class SquaredError:
             From the remaining rows in any case: faster where they are few.
         """
         whole = problem.gram.base if isinstance(problem.gram, TrainingForm) else problem.gram
+        anew = anew or problem.units is not None
         if not anew and (problem.gram.dense or 8 * rows.size * whole.n_columns <= HELD_OUT_BYTES or not problem.wide):
             left = self._total(np.delete(problem.sample_weight, rows))
             forced = problem.forced, problem.forced_basis
@@ -154,6 +168,14 @@ class SquaredError:
         none = np.zeros(0, np.int64)
         return TrainingForm(form, problem.forced, problem.forced_basis, none, ridge=problem.shrinkage)
 
+    def _in_units(self, problem: SubsetProblem, form: Form) -> Form:
+        """The form in units of several columns, if the problem has such."""
+        if problem.units is None:
+            return form
+        first, limits = problem.units.first, problem.limits
+        rules = limits.rules(np.unique(first[form.candidates]), problem.always, first) if limits.ruled else None
+        return UnitForm(form, problem.units, rules)
+
     def _total(self, weights: Floats) -> float | None:
         """The sum of some weights if targets are scaled."""
         return float(weights.sum()) if self.scaled else None
@@ -163,23 +185,28 @@ class SquaredError:
         n, limits = of.candidates.size, problem.limits
         dense = 8 * n**2 <= problem.memory_budget
         scale = spread(np.einsum("mq,mq->q", of.targets, of.targets), self._total(weights))
-        rules = limits.rules(of.candidates, problem.always) if limits.ruled else no_rules(n)
+        ruled = limits.ruled and problem.units is None
+        rules = limits.rules(of.candidates, problem.always) if ruled else no_rules(n)
         if isinstance(of, WideGram) and not dense:
             of.finish(scale, rules)
             return of
-        return Form(of.columns, of.targets, of.penalty, of.candidates, dense=dense, target_scale=scale, rules=rules)
+        form = Form(of.columns, of.targets, of.penalty, of.candidates, dense=dense, target_scale=scale, rules=rules)
+        return self._in_units(problem, form)
 
     def fit(self, problem: SubsetProblem, support: Rows) -> Fit:
         """Coefficients and energy by QR on the columns of X: (k, q) and (q,) for several targets."""
         at, form = problem.slots(support), problem.gram
-        found = qr_several(form.columns_of(at).T, form.targets, form.penalty[at])
+        places = form.places(at)
+        found = qr_several(form.columns_of(places).T, form.targets, form.penalty[places])
         if found is None:
+            what, one = ("these groups", "the groups") if form.grouped else ("this support", "them")
             raise ValueError(
-                "the columns of this support are linearly dependent, so their coefficients are not determined; "
-                "leave one of them out."
+                f"the columns of {what} are linearly dependent, so their coefficients are not determined; "
+                f"leave one of {one} out."
             )
         x, energies = found
-        coef = x / problem.scale[at][:, None] * form.target_scale
+        at, coef = form.coefficients(at, x, problem.scale)
+        support, coef = problem.candidates[at], coef * form.target_scale
         always_coef, intercept, _ = constants(problem, None, support, coef)
         energy = float(energies.sum())
         if self.several:
@@ -187,8 +214,34 @@ class SquaredError:
         return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], energy)
 
     def standard_errors(self, problem: SubsetProblem, support: Rows) -> Floats:
-        """They need an estimate of the noise, which `selection.coefficients` makes."""
-        raise NotImplementedError
+        r"""Of the constant, the forced and the chosen coefficients, where columns are chosen in groups.
+
+        Coordinates z in the bases have the covariance :math:`s^2 A^{-1} D^T D A^{-1}` with D their columns and A the
+        same with ridge terms; coefficients are linear in them. What is always in the model is fitted to what they
+        leave. (Those of single columns are made by `selection.coefficients`.)
+        """
+        form: Any = problem.gram
+        at, unknown = problem.slots(support), np.full(1 + problem.always.size + support.size, np.nan)
+        root, constant = np.sqrt(problem.sample_weight), problem.center is not None
+        forced = np.hstack([np.ones((problem.n_rows, int(constant))), problem.X[:, problem.always]]) * root[:, None]
+        norms = np.linalg.norm(forced, axis=0)
+        norms[norms == 0] = 1.0
+        inverse = np.linalg.pinv(forced / norms) / norms[:, None]
+        design = form.columns[form.places(at)].T  # rows of the ridge come last
+        columns, target = design[: problem.n_rows], form.target[: problem.n_rows]
+        A = np.linalg.inv(design.T @ design)
+        z = A @ (columns.T @ target)
+        spread = A @ (columns.T @ columns) @ A
+        room = problem.rows_present - float(np.sum(A * (columns.T @ columns))) - np.linalg.matrix_rank(forced / norms)
+        if room <= 1e-9:
+            return unknown
+        noise = float(np.sum((target - columns @ z) ** 2)) / room
+        to_table = form.to_table(at, problem.scale)[1]
+        chosen = to_table @ spread @ to_table.T
+        beside = inverse @ (root[:, None] * problem.X[:, support])
+        of_forced = np.diag(inverse @ inverse.T) + np.einsum("fi,ij,fj->f", beside, chosen, beside)
+        every = np.sqrt(noise * np.maximum(np.concatenate([of_forced, np.diag(chosen)]), 0.0))
+        return every if constant else np.append(np.nan, every)
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Held-out errors of supports that were chosen elsewhere: rules play no part."""

@@ -107,7 +107,7 @@ def anneal(
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
     spend = as_effort(effort)
-    if not problem.loss.quadratic:
+    if not problem.has_proofs:
         method = as_descent(problem, method, schedule, chains)
     if not problem.gram.plain:
         engine = check_engine(problem, engine)
@@ -144,7 +144,7 @@ def anneal(
     elif polish:
         found = descended(gram, found)
     proof, chosen = None, problem.columns_of(gram.candidates[found])
-    if prove and polish and problem.loss.quadratic:
+    if prove and polish and problem.has_proofs:
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
     notes += [remark] if (remark := problem.loss.remark(problem, best.support)) else []
@@ -209,7 +209,7 @@ def _search(
         if polish and problem.loss.squared and not note and proof is None:
             best = refine(gram, best)
         chosen = problem.columns_of(gram.candidates[best])
-        if certain and problem.loss.quadratic and not note and proof is None:
+        if certain and problem.has_proofs and not note and proof is None:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
         remark = problem.loss.remark(problem, fit.support)
@@ -226,7 +226,7 @@ def _search(
         )  # fmt: skip
 
     threads = local_threads(n_jobs)
-    if certain and problem.loss.quadratic:
+    if certain and problem.has_proofs:
         from pairflip.search.certain import solved
 
         proof = solved(problem, k, effort)

@@ -14,7 +14,6 @@ import numpy as np
 
 from pairflip.engines.base import Descent
 from pairflip.gram import Gram
-from pairflip.losses.grouped import GroupedForm
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -134,16 +133,14 @@ def kick_nanoseconds(gram: Gram, k: int) -> float:
     if gram.objective == "deviance":  # some five rankings of all flips, and refits
         m, p = gram.n_rows, k + 1
         return 2e4 + 5.0 * m * (0.5 * gram.n_columns * (1.0 + p) + 4.0 * p * p + 150.0)
-    if isinstance(gram, GroupedForm):  # some four tables computed anew, and energies by QR
-        columns = gram.b.size
-        inside = k * columns / gram.n_columns
-        return 3e5 + 4.0 * columns * inside * (6.0 + 2.0 * inside)
     if gram.objective == "signed":  # some four scans, a fit of k - 1 columns for each slot, and energies by QR
         return 3e5 + gram.n_columns * (300.0 + 60.0 * k)
-    n, targets = gram.n_columns, int(gram.B.shape[0])
+    targets, n = (int(size) for size in gram.B.shape)
+    width = n / gram.n_columns
+    inside, rows = k * width, targets + width - 1.0
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
-    return 3e3 + n * k * (7.0 + 0.25 * k) * (0.7 + 0.3 * targets) + 2.0 * passes * n * min(gram.n_rows, n + 1)
+    return 3e3 + n * inside * (7.0 + 0.25 * inside) * (0.7 + 0.3 * rows) + 2.0 * passes * n * min(gram.n_rows, n + 1)
 
 
 @dataclass(frozen=True)

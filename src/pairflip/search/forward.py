@@ -6,7 +6,6 @@ import numpy as np
 
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
-from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.signed import SignedForm
 
 
@@ -20,8 +19,6 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
 
     `b` (N,) or (q, N) and `yy` stand for other targets than those of the problem. Several targets count together.
     """
-    if isinstance(gram, GroupedForm):
-        return gram.forward_energies(k)
     if isinstance(gram, SignedForm):
         return _forward_signed(gram, k, gram.b if b is None else b, gram.yy if yy is None else yy)
     if b is None:

@@ -10,12 +10,12 @@ from pairflip.search.effort import Method, as_method
 
 
 def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
-    """The method: descents, unless annealing is asked for and there is one (not for classes and counts).
+    """The method: descents, unless annealing is asked for and there is one (not for groups, classes and counts).
 
     Parameters
     ----------
     problem
-        A problem whose energy is not quadratic.
+        A problem of groups of columns, or whose energy is not quadratic.
     method, schedule, chains
         As in `anneal`.
     """
@@ -24,6 +24,11 @@ def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chai
         "schedule": schedule != "auto",
         "chains": chains is not None,
     }
+    if problem.units is not None and any(asked.values()):
+        raise ValueError(
+            "groups of columns are not annealed; leave out method, schedule and chains for the default search "
+            "(--method descend)."
+        )
     if not problem.limits.any:
         for name, given in asked.items():
             if given:

@@ -75,7 +75,7 @@ def portfolio(
     began = time.perf_counter()
     path, _ = engine.path(gram, k, passes=effort.passes, tick=tick)
     if len(path) < k:
-        raise RankTooSmall(k, len(path), gram.objective)
+        raise RankTooSmall(k, len(path), gram.what)
     start = np.sort(path[-1])
     if k >= gram.n_columns:
         return Searched(start[None, :], np.array([gram.energy(start)]), (1, 1), gram.yy)

@@ -37,11 +37,12 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
 
 
 def no_more_than(problem: SubsetProblem) -> str:
-    """How many columns the rules let stand together."""
+    """How many columns, or groups, the rules let stand together."""
     most, asked = problem.most_columns, [name for name in problem.limits.asked if name != "groups"]
+    counted = plural(most, problem.gram.what.removesuffix("s"))
     if len(asked) > 1:
-        return f"with {' and '.join(asked)} no more than {plural(most, 'column')} were found that keep all of them"
-    return f"with {asked[0]} at most {plural(most, 'column')} can be chosen together"
+        return f"with {' and '.join(asked)} no more than {counted} were found that keep all of them"
+    return f"with {asked[0]} at most {counted} can be chosen together"
 
 
 def groups_of(problem: SubsetProblem) -> Mapping[str, NDArray[np.int64]] | None:
@@ -60,6 +61,8 @@ def check_groups(problem: SubsetProblem, k: Any) -> int:
             f"k is {k}, but the columns that vary make up {plural(n, 'group')} (columns of no group count as one "
             f"each); {allowed}"
         )
+    if k > problem.most_columns:
+        raise ValueError(f"k is {k}, but {no_more_than(problem)}; expected k up to {problem.most_columns}.")
     return int(k)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.losses.grouped import GroupedForm
 from pairflip.problem import SubsetProblem
 from pairflip.search.sizes import check_size, no_more_than
 from pairflip.text import plural
@@ -28,8 +27,8 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     """
     n = problem.most_columns
     room = fewest_rows - problem.forced.shape[1]
-    if isinstance(problem.gram, GroupedForm):
-        return _check_groups(problem, problem.gram, sizes, room)
+    if problem.gram.grouped:
+        return _check_groups(problem, sizes, room)
     if sizes is None:
         return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
     ridged = problem.ridge > 0 and problem.loss.squared
@@ -55,22 +54,22 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     return tuple(sorted(set(wanted)))
 
 
-def _check_groups(problem: SubsetProblem, form: GroupedForm, sizes: Any, room: int) -> tuple[int, ...]:
+def _check_groups(problem: SubsetProblem, sizes: Any, room: int) -> tuple[int, ...]:
     """The same where sizes count groups: the narrowest of them need that many rows.
 
     Parameters
     ----------
-    problem, form
+    problem
         The table, and its groups.
     sizes
         As in `check_sizes`.
     room : int
         Rows to learn from beyond what is fitted anyway.
     """
-    n, columns = form.n_columns, np.cumsum(np.sort(form.widths))
-    fitting = n if problem.ridge > 0 else int(np.count_nonzero(columns <= room))
+    n, most, columns = problem.gram.n_columns, problem.most_columns, np.cumsum(np.sort(problem.gram.widths))
+    fitting = min(most, n if problem.ridge > 0 else int(np.count_nonzero(columns <= room)))
     if sizes is None:
-        return tuple(range(1, max(1, min(DEFAULT_LARGEST, int(np.count_nonzero(columns <= room - 1)))) + 1))
+        return tuple(range(1, max(1, min(DEFAULT_LARGEST, most, int(np.count_nonzero(columns <= room - 1)))) + 1))
     allowed = f"expected whole numbers of groups from 1 to {max(1, fitting)}."
     for size in sizes:
         if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
@@ -80,6 +79,8 @@ def _check_groups(problem: SubsetProblem, form: GroupedForm, sizes: Any, room: i
                 f"sizes (--sizes) holds {size}, but the columns that vary make up {plural(n, 'group')} (columns of no "
                 f"group count as one each); {allowed}"
             )
+        if size > most:
+            raise ValueError(f"sizes (--sizes) holds {size}, but {no_more_than(problem)}; {allowed}")
         if size > fitting:
             raise ValueError(
                 f"size {size} was asked for, but even the smallest {size} groups have {columns[size - 1]} independent "

@@ -16,7 +16,6 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
-from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.held_out import HeldOutErrors, mean_and_error
 from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
@@ -239,7 +238,7 @@ def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
         other = _best_of_folds(work, found, size)
         supports, energies = np.vstack([supports, other]), np.append(energies, _energy(problem, other))
     chosen = supports[first_best(energies, problem.gram.yy)]
-    if polish and work.selection.anneals and problem.loss.quadratic:
+    if polish and work.selection.anneals and problem.has_proofs:
         gram = problem.gram
         chosen = gram.candidates[descended(gram, gram.positions(chosen))]
     fit = problem.fit(problem.columns_of(chosen))
@@ -261,7 +260,7 @@ def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list
         The same with what proofs found is appended here.
     """
     chosen, problem, n = work.selection, work.problem, work.problem.gram.n_columns
-    sought = chosen.prove and chosen.polish and problem.loss.quadratic
+    sought = chosen.prove and chosen.polish and problem.has_proofs
     seconds = proof_seconds(None if chosen.anneals else chosen.effort) if sought else 0.0
     proofs: list[Proof | None] = [None]  # size 0
     hopeless = not sought
@@ -302,7 +301,7 @@ def _in_columns(problem: SubsetProblem, supports: Supports) -> Supports:
 
 def _coefficients(problem: SubsetProblem, fits: Sequence[Fit]) -> Floats | None:
     """Chosen coefficients that the rows determine (S,), where they are not as many as the size says."""
-    if not isinstance(problem.gram, GroupedForm):
+    if not problem.gram.grouped:
         return None
     return np.array([problem.gram.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
 
@@ -335,7 +334,7 @@ def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _
     count : int
         How many stand-ins to keep for each.
     """
-    gram = problem.gram.form if isinstance(problem.gram, GroupedForm) else problem.gram
+    gram = problem.gram.working if problem.gram.grouped else problem.gram
     norms = np.sqrt(np.maximum(1.0 - gram.penalty, 1e-300))  # the ridge term is part of the unit norm
     count = min(count, gram.n_columns - 1)
     others = np.full((columns.size, count), -1, dtype=np.int64)

@@ -18,7 +18,6 @@ from pairflip.engines import Engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
-from pairflip.losses.grouped import GroupedForm
 from pairflip.losses.units import ABSENT, filled_up
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
@@ -235,7 +234,7 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
     room = rows - problem.forced.shape[1] - 1
     what = "column" if problem.units is None else "group"
     most = problem.most_columns
-    needed = problem.gram.least_columns(max(sizes)) if isinstance(problem.gram, GroupedForm) else max(sizes, default=0)
+    needed = problem.gram.least_columns(max(sizes, default=0))
     if min(sizes, default=0) < 1 or max(sizes) > most:
         bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)
         raise ValueError(f"size is {bad}; expected a number of {what}s from 1 to {most}.")

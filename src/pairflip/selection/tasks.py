@@ -155,7 +155,7 @@ class Work:
     def solves(self, size: int) -> bool:
         """Whether folds of this size are solved by looking at every support, by the size of the table alone."""
         chosen = self.selection
-        if chosen.anneals or not chosen.prove or not self.problem.loss.quadratic:
+        if chosen.anneals or not chosen.prove or not self.problem.has_proofs:
             return False
         return is_solved(self.problem.gram, size, chosen.effort, self.nanoseconds(size, self.chains))
 
@@ -301,7 +301,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    if not problem.loss.quadratic:
+    if not problem.has_proofs:
         selection = by_descents(problem, selection)
     if not problem.gram.plain:
         engine = check_engine(problem, engine)

@@ -142,7 +142,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Any, tick: T
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = affordable(effort.descent(k, from_path=first), gram, k)
-                if gram.objective == "deviance" or (gram.objective in ("grouped", "signed") and task.fold != ALL_ROWS):
+                if gram.objective == "deviance" or (gram.objective == "signed" and task.fold != ALL_ROWS):
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))
@@ -296,7 +296,7 @@ def no_steps(work: Work) -> Floats:
 
 
 def _too_large(work: Work, task: Task, rank: int) -> TooFewColumns:
-    what = "columns" if work.problem.units is None else "groups"
+    what = work.problem.gram.what
     where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
     together = " that keep the rules together" if work.problem.limits.ruled else ""
     return TooFewColumns(

@@ -28,7 +28,6 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.losses.grouped import GroupedForm
 
 Way = Literal["auto", "square", "table"]
 
@@ -63,10 +62,6 @@ class NumbaEngine:
             from pairflip.engines.numba.signed_chain import SignedWalker
 
             return SignedWalker(gram, k, _ignore).flip_energies(order)
-        if isinstance(gram, GroupedForm):
-            from pairflip.engines.numba.grouped_annealing import grouped_flip_energies
-
-            return grouped_flip_energies(gram, order, k)
         from pairflip.engines.numba.chains import flip_energies
 
         return flip_energies(gram, order, k)
@@ -75,7 +70,7 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "grouped", "signed"):
+            if gram.objective in ("deviance", "signed"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
@@ -85,12 +80,6 @@ class NumbaEngine:
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
-        if gram.objective == "grouped":
-            from pairflip.engines.numba.grouped import walk_down as first
-            from pairflip.engines.numba.grouped_search import grouped_path
-
-            announce_compilation(first)
-            return grouped_path(gram, largest, passes, tick)
         if gram.objective == "signed":
             from pairflip.engines.numba.signed import walk_down as with_signs
             from pairflip.engines.numba.signed_search import signed_path
@@ -99,8 +88,9 @@ class NumbaEngine:
             return signed_path(gram, largest, passes, tick)
         from pairflip.engines.numba.search import walk_path
         from pairflip.engines.numba.searching import Searcher
+        from pairflip.engines.numba.units import remove
 
-        announce_compilation(walk_path)
+        announce_compilation(remove if gram.grouped else walk_path)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search
             from pairflip.engines.numba.deviance_search import deviance_path
@@ -112,16 +102,13 @@ class NumbaEngine:
             return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Walks in an energy that has kernels of its own: classes and counts, groups, signs."""
+        """Walks in an energy that has kernels of its own: classes and counts, signs."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
             from pairflip.engines.numba.deviance_search import walk_deviance as walk
-        elif gram.objective == "grouped":
-            from pairflip.engines.numba.grouped import walk_down as first
-            from pairflip.engines.numba.grouped_search import walk_grouped as walk
         else:
             from pairflip.engines.numba.signed import walk_down as first
             from pairflip.engines.numba.signed_search import walk_signed as walk
@@ -166,10 +153,11 @@ class NumbaEngine:
     ) -> None:  # fmt: skip
         """Chain by chain into `walked`, `reached` and `nanoseconds`."""
         from pairflip.engines.numba.search import walk_rounds
+        from pairflip.engines.numba.units import remove
 
         descent = plan.descent
         assert descent is not None
-        announce_compilation(walk_rounds)
+        announce_compilation(remove if memory.gram.grouped else walk_rounds)
         stop: list[bool] = []
 
         def go_on(scans: int) -> None:
@@ -264,12 +252,12 @@ def _in_threads(work: Callable[[int, int], None], chains: int, n_jobs: int, stop
 
 _FIRST_USES = {
     "search": ("the default search", 13),
+    "units": ("groups of columns", 8),
     "enumeration": ("proofs", 10),
     "branching": ("proofs by branches", 5),
     "several_enumeration": ("proofs with several targets", 10),
     "several_branching": ("proofs by branches", 10),
     "deviance": ("classes and counts", 10),
-    "grouped": ("groups of columns", 8),
     "signed": ("signs of coefficients", 15),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),

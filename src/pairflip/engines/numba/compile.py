@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import njit
@@ -52,6 +53,13 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
         return dispatcher
 
     return decorate
+
+
+def with_names(function: Any, name: str, **names: Any) -> Any:
+    """The Python function of a kernel under another name, with other functions for some that it calls by name."""
+    source = function.py_func
+    code = source.__code__.replace(co_name=name, co_qualname=name)  # compiled code is kept by name
+    return FunctionType(code, {**source.__globals__, **names})
 
 
 entry = _cached(no_cfunc_wrapper=True)

@@ -1,10 +1,12 @@
 r"""Path, descent and kicks: how supports are searched with the moves of the table.
 
 A descent makes the best of all exchanges until none lowers the energy. The path has a support of every size, each from
-its neighbour with a descent: upwards the best column is added, downwards the one that is missed least leaves. A chain
-descends from its first support, then kicks: some columns of one of the lowest minima it knows leave, as many enter (at
-random, or the best ones, or the best ones of a random half of all columns), and it descends again. Random numbers are
+its neighbour with a descent: upwards the best unit is added, downwards the one that is missed least leaves. A chain
+descends from its first support, then kicks: some units of one of the lowest minima it knows leave, as many enter (at
+random, or the best ones, or the best ones of a random half of all units), and it descends again. Random numbers are
 addressed by (key, round, place), so a chain is the same wherever it is walked.
+
+A unit is a column, or a group of columns: supports, sizes and all numbers k here are those of units.
 
 The functions here only choose and call moves. Compiled (`walk_path`, `walk_rounds`) they run on the matrix G; as they
 stand, in Python, on anything whose item j is row j of G, for tables so wide that G does not fit.
@@ -23,16 +25,17 @@ from pairflip.engines.numba.compile import apart, entry
 from pairflip.engines.numba.draws import below, draw
 from pairflip.engines.numba.table import (
     CLOSED,
+    SLOTS,
     STATE,
     SUPPORT,
     THIN,
-    S,
     add,
     best_addition,
     best_flip,
     cheapest_removal,
     empty,
     energy,
+    is_open,
     remove,
     trace,
 )
@@ -45,8 +48,8 @@ LOWER = 1e-12
 """A flip is made if it lowers the energy by more than this fraction of y'y, which is rounding."""
 SAME = 1e-10
 """Two minima are the same if their energies differ by less than this fraction."""
-LARGEST_UNIT = 4
-"""Columns that are tried together, a product and the factors it lacks, at most."""
+LARGEST_SET = 4
+"""Units that are tried together, a product and the factors it lacks, at most."""
 DRIFT = 1e4
 """Rounding, in units of the machine precision, up to which a table is as good as new."""
 GROWTH = 10.0
@@ -54,10 +57,10 @@ GROWTH = 10.0
 
 
 class Rounds(NamedTuple):
-    """Plan and memory of a chain: its key (2,), the fewest and most columns that leave in a kick, and its minima.
+    """Plan and memory of a chain: its key (2,), the fewest and most units that leave in a kick, and its minima.
 
     `pool` (P, k) and `levels` (P,) are the minima and their energies, in the order in which they were found; `fresh`
-    the energies that random starts reached, round 0 included; `counts` (2,) how many there are of both. `allowed` (N,)
+    the energies that random starts reached, round 0 included; `counts` (2,) how many there are of both. `allowed` (U,)
     and `target` (k,) are memory for the kick under way.
     """
 
@@ -80,14 +83,14 @@ def draw_below(key, round_, part, place, n):
 
 @apart
 def allow_half(key, round_, taken, allowed):
-    """The random half of the columns that may enter a kicked support which has `taken` columns."""
+    """The random half of the units that may enter a kicked support which has `taken` of them."""
     for j in range(allowed.size):
         allowed[j] = draw_below(key, round_, ADD + taken, j, HALF_BEST)
 
 
 @apart
 def same_columns(a, b, k):
-    """Whether two arrays have the same k columns, in any order."""
+    """Whether two arrays have the same k units, in any order."""
     for m in range(k):
         found = False
         for l in range(k):
@@ -114,10 +117,16 @@ def drifted(form, table, k):
 
 
 @apart
-def go_to(G, form, table, k, target, n):
-    """The table of the first n columns of `target`, from that of a support of k; how many could be taken.
+def add_unit(G, form, table, k, u):
+    """Unit u enters as number k: here, a column."""
+    add(form, table, k, u, G[u])
 
-    Columns that lack one they need leave with it. A column may be closed until another, which it needs, is there: those
+
+@apart
+def go_to(G, form, table, k, target, n):
+    """The table of the first n units of `target`, from that of a support of k; how many could be taken.
+
+    Units that lack one they need leave with it. A unit may be closed until another, which it needs, is there: those
     left out are asked again while some enter.
     """
     if drifted(form, table, k):
@@ -137,15 +146,15 @@ def go_to(G, form, table, k, target, n):
         before = k
         for m in range(n):
             j = target[m]
-            if table.columns[CLOSED, j] == 0 and table.values[S, j] > THIN:
-                add(form, table, k, j, G[j])
+            if is_open(form, table, j):
+                add_unit(G, form, table, k, j)
                 k += 1
     return k
 
 
 @apart
 def rebuild(G, form, table, k):
-    """The table computed anew; how many columns could be taken."""
+    """The table computed anew; how many units could be taken."""
     target = table.columns[SUPPORT].copy()
     k = go_to(G, form, table, NONE, target, k)
     table.values[STATE, 0] = 0.0
@@ -154,14 +163,14 @@ def rebuild(G, form, table, k):
 
 @apart
 def descend(G, form, table, k, allowed):
-    """The best of all exchanges until none lowers the energy; the number of columns, fewer if they are dependent."""
+    """The best of all exchanges until none lowers the energy; the number of units, fewer if they are dependent."""
     for _ in range(200 + 10 * k):
         if drifted(form, table, k):
             k = rebuild(G, form, table, k)
-        slot, column = best_flip(form, table, k, LOWER * form.yy, allowed)
+        slot, unit = best_flip(form, table, k, LOWER * form.yy, allowed)
         if slot >= 0:
             remove(form, table, k, slot)
-            add(form, table, k - 1, column, G[column])
+            add_unit(G, form, table, k - 1, unit)
         elif table.values[STATE, 0] > DRIFT:
             k = rebuild(G, form, table, k)  # without the rounding of what led here there may be a flip
         else:
@@ -171,16 +180,16 @@ def descend(G, form, table, k, allowed):
 
 @apart
 def settle(G, form, table, k, size, allowed):
-    """The best columns enter until there are `size`, then a descent; how many columns there are in the end.
+    """The best units enter until there are `size`, then a descent; how many units there are in the end.
 
-    Where columns turn out to be dependent, others take their place.
+    Where units turn out to be dependent, others take their place.
     """
     for _ in range(3):
         while k < size:
             j = best_addition(form, table, k, allowed)
             if j < 0:
                 return k
-            add(form, table, k, j, G[j])
+            add_unit(G, form, table, k, j)
             k += 1
         k = descend(G, form, table, k, allowed)
         if k == size:
@@ -190,33 +199,33 @@ def settle(G, form, table, k, size, allowed):
 
 @apart
 def enter(G, form, table, k, j, most):
-    """Add column j, and before it what it needs, as long as there are at most `most`; the new number of columns."""
+    """Add unit j, and before it what it needs, as long as there are at most `most`; the new number of units."""
     support = table.columns[SUPPORT]
     while k < most and table.columns[CLOSED, j] > 0:
         lacking = LACKING_NONE
         for n in range(form.needs.shape[0]):
             if form.needs[n, 0] == j and form.needs[n, 1] >= 0 and find(support, k, form.needs[n, 1]) < 0:
                 lacking = form.needs[n, 1]
-        if lacking < 0 or table.columns[CLOSED, lacking] > 0 or table.values[S, lacking] <= THIN or k + 1 == most:
+        if lacking < 0 or k + 1 == most or not is_open(form, table, lacking):
             return k
-        add(form, table, k, lacking, G[lacking])
+        add_unit(G, form, table, k, lacking)
         k += 1
-    if k < most and table.columns[CLOSED, j] == 0 and table.values[S, j] > THIN:
-        add(form, table, k, j, G[j])
+    if k < most and is_open(form, table, j):
+        add_unit(G, form, table, k, j)
         k += 1
     return k
 
 
 @apart
-def unit_gain(G, form, table, k, unit):
-    """Twice what the columns of `unit` lower the energy by together, by their Schur block; -1 if they are dependent."""
-    A, support, q, d = table.A, table.columns[SUPPORT], len(form.B), unit.size
+def set_gain(G, form, table, k, columns):
+    """Twice what some columns lower the energy by together, by their Schur block; -1 if they are dependent."""
+    A, slots, q, d = table.A, table.columns[SLOTS], len(form.B), columns.size
     L, z, gain = np.empty((d, d)), np.empty(d), 0.0
     for a in range(d):
         for b in range(a + 1):
-            left = G[unit[a], unit[b]]
+            left = G[columns[a], columns[b]]
             for m in range(k):
-                left -= G[unit[a], support[m]] * A[q + m, unit[b]]
+                left -= G[columns[a], slots[m]] * A[q + m, columns[b]]
             for c in range(b):
                 left -= L[a, c] * L[b, c]
             if a > b:
@@ -227,7 +236,7 @@ def unit_gain(G, form, table, k, unit):
                 L[a, a] = left**0.5
     for t in range(q):
         for a in range(d):
-            left = A[t, unit[a]]
+            left = A[t, columns[a]]
             for c in range(a):
                 left -= L[a, c] * z[c]
             z[a] = left / L[a, a]
@@ -236,12 +245,12 @@ def unit_gain(G, form, table, k, unit):
 
 
 @apart
-def best_unit(G, form, table, k, unit):
-    """Write the best column, behind the `unit.size` - 1 columns that it lacks, into `unit`; False if there is none.
+def best_set(G, form, table, k, units):
+    """Write the best unit, behind the `units.size` - 1 units that it lacks, into `units`; False if there is none.
 
     A product whose factors say nothing by themselves is found only with them.
     """
-    closed, support, size, best, n = table.columns[CLOSED], table.columns[SUPPORT], unit.size, -1.0, 0
+    closed, support, size, best, n = table.columns[CLOSED], table.columns[SUPPORT], units.size, -1.0, 0
     trial = np.empty(size, np.int64)
     while n < form.needs.shape[0]:
         owner, lacking, may = form.needs[n, 0], 0, True
@@ -257,23 +266,23 @@ def best_unit(G, form, table, k, unit):
             n += 1
         if may and lacking == size - 1 and closed[owner] == lacking:
             trial[lacking] = owner
-            gain = unit_gain(G, form, table, k, trial)
+            gain = set_gain(G, form, table, k, trial)
             if gain > best:
                 best = gain
                 for m in range(size):
-                    unit[m] = trial[m]
+                    units[m] = trial[m]
     return best > 0.0
 
 
 @apart
 def with_products(G, form, table, k, supports, energies, allowed):
     """Try products with their factors on smaller supports of the path; then the table is that of the lowest."""
-    for extra in range(2, min(k, LARGEST_UNIT) + 1):
-        unit = np.zeros(extra, np.int64)
+    for extra in range(2, min(k, LARGEST_SET) + 1):
+        units = np.zeros(extra, np.int64)
         at = go_to(G, form, table, k, supports[max(k - extra - 1, 0)], k - extra)
-        if at == k - extra and best_unit(G, form, table, at, unit):
+        if at == k - extra and best_set(G, form, table, at, units):
             for m in range(extra):
-                at = enter(G, form, table, at, unit[m], k)
+                at = enter(G, form, table, at, units[m], k)
             if at == k:
                 at = settle(G, form, table, at, k, allowed)
         if at == k:
@@ -295,12 +304,12 @@ def keep(table, k, level, supports, energies):
 
 @apart
 def fill(G, form, table, k, size, rounds, round_, kind, avoid):
-    """Columns enter until there are `size`; how many there are in the end.
+    """Units enter until there are `size`; how many there are in the end.
 
-    At random: columns that just left (the first `avoid` of `target`) do not come back, and after many draws in vain the
-    best column is taken.
+    At random: units that just left (the first `avoid` of `target`) do not come back, and after many draws in vain the
+    best unit is taken.
     """
-    n, place, allowed = table.columns.shape[1], 0, rounds.allowed
+    n, place, allowed = rounds.allowed.size, 0, rounds.allowed
     while k < size:
         if kind == RANDOM and place < 4 * n + 64:
             j = draw_below(rounds.key, round_, FILL, place, n)
@@ -317,7 +326,7 @@ def fill(G, form, table, k, size, rounds, round_, kind, avoid):
             j = best_addition(form, table, k, allowed)
         if j < 0:
             return k
-        add(form, table, k, j, G[j])
+        add_unit(G, form, table, k, j)
         k += 1
     return k
 
@@ -344,9 +353,9 @@ def remember(rounds, table, k, level):
 
 @entry
 def walk_rounds(G, form, table, k, size, rounds, first, last):
-    """Rounds `first` to `last` - 1 of a chain, from a table of k columns; the number of columns of the table after it.
+    """Rounds `first` to `last` - 1 of a chain, from a table of k units; the number of units of the table after it.
 
-    Round 0 descends from `target` if that is a support (its first column is not negative). Rounds start at random until
+    Round 0 descends from `target` if that is a support (its first unit is not negative). Rounds start at random until
     the pool is full, or `fresh` is; then they kick.
     """
     for round_ in range(first, last):
@@ -397,7 +406,7 @@ def walk_path(G, form, table, k, last, supports, energies, allowed):
             remove(form, table, k, cheapest_removal(form, table, k))
             k -= 1
         k = settle(G, form, table, k, size, allowed)
-        if k < size:  # no other column can enter
+        if k < size:  # no other unit can enter
             return (go_to(G, form, table, k, supports[size - 2], size - 1) if size > 1 else 0), lower
         level, before = energy(form, table, k), energies[k - 1]
         if not keep(table, k, level, supports, energies) and level > before * (1.0 + SAME):
@@ -409,9 +418,12 @@ def walk_path(G, form, table, k, last, supports, energies, allowed):
 
 
 @cache
-def in_python() -> tuple[Any, Any]:
-    """`walk_path` and `walk_rounds` as Python runs them, with compiled moves that it can call."""
+def in_python(**names: Any) -> tuple[Any, Any]:
+    """`walk_path` and `walk_rounds` as Python runs them, with compiled moves that it can call, or others by name."""
     scope = {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
-    for function in (go_to, rebuild, descend, settle, enter, with_products, fill, walk_rounds, walk_path):
+    for function in (
+        add_unit, go_to, drifted, rebuild, descend, settle, enter, best_set, with_products, fill, walk_rounds, walk_path
+    ):  # fmt: skip
         scope[function.py_func.__name__] = FunctionType(function.py_func.__code__, scope)
+    scope.update(names)
     return scope["walk_path"], scope["walk_rounds"]

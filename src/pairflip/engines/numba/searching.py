@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import BETTER, EPSILON, Descent, RankTooSmall
+from pairflip.engines.numba import units
 from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rounds
 from pairflip.engines.numba.table import STATE, form_of, new_table
 from pairflip.gram import Gram
@@ -71,15 +72,22 @@ def _shares_matrix(gram: Gram) -> TypeGuard[TrainingForm]:
 
 
 class Searcher:
-    """Memory for searches on one problem, in one thread, with supports of up to `largest` columns."""
+    """Memory for searches on one problem, in one thread, with supports of up to `largest` units."""
 
     def __init__(self, gram: Gram, largest: int, go_on: GoOn) -> None:
         self.gram, self.go_on = gram, go_on
-        self._form = form_of(gram)
-        targets, n = self._form.B.shape
-        self._table, self._allowed = new_table(largest, n, targets), np.ones(n, np.uint8)
+        targets, n = gram.B.shape
+        self._allowed = np.ones(gram.n_columns, np.uint8)
+        self._form: Any
         self._G: Any
-        if _shares_matrix(gram) and not self._form.needs.size:  # units of products look at the matrix itself
+        if gram.grouped:
+            self._form, self._G = units.form_of(gram), gram.matrix
+            self._table = units.new_table(self._form, largest)
+            self._walk_path, self._walk_rounds = units.in_units()
+            self._chunk = 1
+            return
+        self._form, self._table = form_of(gram), new_table(largest, n, targets)
+        if _shares_matrix(gram) and not self._form.needs.size:  # sets of products look at the matrix itself
             self._G = gram.base.matrix
             self._form = self._form._replace(left=np.vstack([gram.unit, gram.left_out]))
         else:
@@ -89,7 +97,7 @@ class Searcher:
         self._chunk = max(1, int(_SLICE_NS / (5.0 * largest * n * targets + 1e3)))
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
-        """Supports of sizes 1 to `largest` (fewer where no more columns can be chosen together) and their energies.
+        """Supports of sizes 1 to `largest` (fewer where no more units can be chosen together) and their energies.
 
         The first pass goes up, the next ones down and up in turn, until nothing changes or `passes` are over.
         """
@@ -102,7 +110,7 @@ class Searcher:
                 k, more = self._walk_path(self._G, self._form, self._table, k, size, supports, energies, self._allowed)
                 self.go_on(1)
                 lower += more
-                if k < size <= last:  # no column may enter: a support of the next size is made anew, if there is one
+                if k < size <= last:  # no unit may enter: a support of the next size is made anew, if there is one
                     k = self._restart(k, supports, energies)
                     if k < 0:
                         top = k = int(np.count_nonzero(np.isfinite(energies)))
@@ -115,9 +123,7 @@ class Searcher:
         return found, energies[:top]
 
     def _restart(self, k: int, supports: Support, energies: Floats) -> int:
-        """A chain at a support of one more column that keeps the rules; its size, or -1 where there is none."""
-        if not self._form.ruled:
-            return -1
+        """A chain at a support of one more unit that is made anew; its size, or -1 where there is none."""
         found = self._made(k + 1, supports[k - 1, :k] if k else np.zeros(0, np.int64))
         if found is None:
             return -1
@@ -126,10 +132,17 @@ class Searcher:
         return k + 1
 
     def _made(self, k: int, first: Support) -> Support | None:
-        """A support of k columns that keeps the rules, some preferred; None where none was found."""
-        n = self.gram.n_columns
-        found = seated(self.gram.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
-        return None if found is None or not np.isfinite(self.gram.energy(found)) else found
+        """A support of k units that keeps the rules, some preferred; None where none was found.
+
+        Wide units may leave no room for others, so that narrow ones have to take their place.
+        """
+        if self._form.ruled:
+            n = self.gram.n_columns
+            found = seated(self.gram.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
+            if found is not None and np.isfinite(self.gram.energy(found)):
+                return found
+        form: Any = self.gram
+        return form.narrow(k) if self.gram.grouped else None
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""
@@ -141,9 +154,9 @@ class Searcher:
             self.go_on(last - first)
         pooled, fresh = rounds.counts.tolist()
         if not pooled:
-            made = self._made(k, np.zeros(0, np.int64)) if self._form.ruled and start is None else None
+            made = self._made(k, np.zeros(0, np.int64)) if start is None else None
             if made is None:
-                raise RankTooSmall(k, self._most(k), "rules" if self._form.ruled else self.gram.objective)
+                raise RankTooSmall(k, self._most(k), self.gram.what + " and rules" * self._form.ruled)
             return self.chain(k, key, descent, made)
         order = np.argsort(rounds.levels[:pooled], kind="stable")
         levels, pool = rounds.levels[order], np.sort(rounds.pool[order], axis=1)
@@ -153,7 +166,7 @@ class Searcher:
             exact = [self.gram.energy(each) for each in few]
             support, energy = few[int(np.argmin(exact))], min(exact)
         reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.gram.yy)
-        work = float(self._table.values[STATE, 1]) * self._allowed.size
+        work = float(self._table.values[STATE, 1]) * self._form.B.shape[1]
         return Chain(support, energy, int(reached), fresh, _ROW_NS * work + 2e3 * (descent.kicks + 1))
 
     def _rounds(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Rounds:
@@ -167,7 +180,7 @@ class Searcher:
         )  # fmt: skip
 
     def _most(self, k: int) -> int:
-        """The most columns below k that can be chosen together."""
+        """The most units below k that can be chosen together."""
         if not self._form.ruled:
             return self.gram.rank()
         return next((size for size in range(k - 1, 0, -1) if self._made(size, np.zeros(0, np.int64)) is not None), 0)

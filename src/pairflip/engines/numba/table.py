@@ -13,6 +13,10 @@ column j with :math:`h = (G_j - G_{jS} W) / s_j`, and removing slot i, are
           A_m \to A_m - (Q_{mi} / p) W_i, \quad s \to s + W_i^2 / p
 
 for all rows m, and the same for Q. Any number of targets, and ridge (a part of the diagonal of G), are data.
+
+Where units of several columns enter and leave together (`units`), the table keeps a band of the matrix
+:math:`S = G - G_{:S} W` of Schur complements that contains the block of each unit: s is its diagonal, row b has
+:math:`S_{j, j - b}`.
 """
 
 from __future__ import annotations
@@ -29,12 +33,13 @@ ENTERS, LEAVES = np.int64(1), np.int64(-1)
 """Not plain numbers, for each of which a function that takes them would be compiled once more."""
 THIN = 1e-9
 """A column of which less than this is independent of the support (of its squared norm) does not enter."""
-S, GAIN, STATE = 0, 1, 2
-"""Rows of `Table.values`: Schur complements, gains; and two numbers, the rounding that was added since the table was
-computed anew, in units of the machine precision, and the rows that were worked on so far."""
-CLOSED, HELD, SUPPORT = 0, 1, 2
-"""Rows of `Table.columns`: how many reasons keep a column out (it is in the support, or may not stand beside one that
-is, or lacks one that it needs); how many columns of the support need it; the support itself in the first k places."""
+GAIN, STATE, S = 0, 1, 2
+"""Rows of `Table.values`: gains; two numbers, the rounding that was added since the table was computed anew, in units
+of the machine precision, and the rows that were worked on so far; from S on, the band of Schur complements."""
+CLOSED, HELD, SLOTS, SUPPORT = 0, 1, 2, -1
+"""Rows of `Table.columns`. By unit: how many reasons keep it out (it is in the support, or may not stand beside one
+that is, or lacks one that it needs); how many units of the support need it. The columns in the slots of the table; and
+the units of the support, which is the same row where units are columns."""
 
 
 class Form(NamedTuple):
@@ -60,15 +65,14 @@ class Table(NamedTuple):
 
     A: Any  # (q + K, N): residual correlations R, then W
     Q: Any  # (q + K, K): minus the coefficients C, then P
-    values: Any  # (3, N)
-    columns: Any  # (3, N)
+    values: Any  # (2 + width of the band, N)
+    columns: Any  # (3, N), or (4, N) where units have several columns
 
 
 def form_of(gram: Gram) -> Form:
     """A problem as the moves see it."""
-    targets, rules = gram.B, gram.rules
-    n = targets.shape[1]
-    left = np.stack([np.ones(n), np.zeros(n)])
+    targets, rules, n = gram.B, gram.rules, gram.n_columns
+    left = np.stack([np.ones(targets.shape[1]), np.zeros(targets.shape[1])])
     if not rules.any:
         free = np.stack([np.full(n, float(NOWHERE)), np.arange(n, dtype=float)])
         return Form(targets, gram.yy, left, free, 0.0, np.zeros((0, 2), np.int64), False)
@@ -87,14 +91,21 @@ def new_table(largest: int, n_columns: int, targets: int) -> Table:
 
 
 @apart
+def clash(form, l, j):
+    """Whether columns l and j cannot be chosen together."""
+    group, position = form.marks[0], form.marks[1]
+    same = group[l] == group[j] and group[j] != NOWHERE
+    return l != j and (same or abs(position[l] - position[j]) < form.apart)
+
+
+@apart
 def close(form, table, j, by):
-    """Column j enters or leaves (ENTERS, LEAVES): what it keeps out, what needs it, and what it needs."""
-    closed, held, group, position = table.columns[CLOSED], table.columns[HELD], form.marks[0], form.marks[1]
+    """Unit j enters or leaves (ENTERS, LEAVES): what it keeps out, what needs it, and what it needs."""
+    closed, held = table.columns[CLOSED], table.columns[HELD]
     closed[j] += by
     if form.ruled:
-        for l in range(closed.size):
-            same = group[l] == group[j] and group[j] != NOWHERE
-            if l != j and (same or abs(position[l] - position[j]) < form.apart):
+        for l in range(form.marks.shape[1]):
+            if clash(form, l, j):
                 closed[l] += by
         for n in range(form.needs.shape[0]):
             owner, needed = form.needs[n, 0], form.needs[n, 1]
@@ -106,11 +117,13 @@ def close(form, table, j, by):
 
 @apart
 def empty(form, table):
-    """The table of no columns."""
+    """The table of no columns; those of one unit are orthonormal."""
     s, state, closed, held = table.values[S], table.values[STATE], table.columns[CLOSED], table.columns[HELD]
     state[0] = 0.0
     for l in range(closed.size):
         s[l], closed[l], held[l] = 1.0, 0, 0
+        for b in range(S + 1, table.values.shape[0]):
+            table.values[b, l] = 0.0
     for n in range(form.needs.shape[0]):
         closed[form.needs[n, 0]] += 1
     for t in range(form.B.shape[0]):
@@ -122,7 +135,7 @@ def empty(form, table):
 @apart
 def add(form, table, k, j, row):
     """Column j enters as number k; `row` (N,) is its row of the matrix."""
-    A, Q, s, support, q, n = table.A, table.Q, table.values[S], table.columns[SUPPORT], len(form.B), row.size
+    A, Q, s, slots, q, n = table.A, table.Q, table.values[S], table.columns[SLOTS], len(form.B), row.size
     top, s_j, s_inverse = q + k, s[j], 1.0 / s[j]
     # Of its own, so that the compiler knows that it overlaps with nothing: twice as fast.
     f, h = np.empty(top), np.empty(n)
@@ -133,12 +146,12 @@ def add(form, table, k, j, row):
     for l in range(n):
         h[l] = row[l] * d_j * d[l] - left_j * left[l]
     for m in range(k):
-        own = support[m]
+        own = slots[m]
         g = row[own] * d_j * d[own] - left_j * left[own]
         for l in range(n):
             h[l] -= g * A[q + m, l]
     for m in range(k):  # exactly: rounding in columns of the support would grow with every move
-        h[support[m]] = 0.0
+        h[slots[m]] = 0.0
     for m in range(top):
         f_m = f[m]
         for l in range(n):
@@ -148,11 +161,14 @@ def add(form, table, k, j, row):
         A[m, j], Q[m, k] = 0.0, -f_m * s_inverse
     for l in range(n):
         s[l] -= s_j * h[l] * h[l]
+    for b in range(1, table.values.shape[0] - S):
+        for l in range(b, n):
+            table.values[S + b, l] -= s_j * h[l] * h[l - b]
     for l in range(n):
         A[top, l] = h[l]
     for l in range(k):
         Q[top, l] = -f[q + l] * s_inverse
-    Q[top, k], A[top, j], s[j], support[k] = s_inverse, 1.0, 0.0, j
+    Q[top, k], A[top, j], s[j], slots[k] = s_inverse, 1.0, 0.0, j
     table.values[STATE, 0] += s_inverse
     table.values[STATE, 1] += 2.0 * top
     close(form, table, j, ENTERS)
@@ -161,8 +177,8 @@ def add(form, table, k, j, row):
 @apart
 def remove(form, table, k, i):
     """The column in slot i of k leaves; the last one takes its slot."""
-    A, Q, s, support, q = table.A, table.Q, table.values[S], table.columns[SUPPORT], len(form.B)
-    last, p, W, Q_i, column = k - 1, Q[q + i, i], A[q + i].copy(), Q[q + i].copy(), support[i]
+    A, Q, s, slots, q = table.A, table.Q, table.values[S], table.columns[SLOTS], len(form.B)
+    last, p, W, Q_i, column = k - 1, Q[q + i, i], A[q + i].copy(), Q[q + i].copy(), slots[i]
     for m in range(q + k):
         if m != q + i:
             f_m = Q[m, i] / p
@@ -173,11 +189,14 @@ def remove(form, table, k, i):
             Q[m, i] = Q[m, last]
     for l in range(W.size):
         s[l] += W[l] * W[l] / p
+    for b in range(1, table.values.shape[0] - S):
+        for l in range(b, W.size):
+            table.values[S + b, l] += W[l] * W[l - b] / p
     for l in range(W.size):
         A[q + i, l] = A[q + last, l]
     for l in range(k):
         Q[q + i, l] = Q[q + last, l]
-    support[i] = support[last]
+    slots[i] = slots[last]
     table.values[STATE, 0] += p
     table.values[STATE, 1] += q + k
     close(form, table, column, LEAVES)
@@ -202,6 +221,12 @@ def gains(form, table, k, i):
 
 
 @apart
+def is_open(form, table, j):
+    """Whether column j may enter: nothing closes it, and it is independent of the support."""
+    return table.columns[CLOSED, j] == 0 and table.values[S, j] > THIN
+
+
+@apart
 def may_gain(form, table, i, enough):
     """Whether a column may bring more than `enough` in place of slot i: for one target, without a division."""
     A, Q, s, q = table.A, table.Q, table.values[S], len(form.B)
@@ -215,9 +240,9 @@ def may_gain(form, table, i, enough):
 
 @apart
 def best_column(table, allowed):
-    """The open column with the largest gain of those that `allowed` (N,) does not bar, or -1."""
+    """The open unit with the largest gain of those that `allowed` (U,) does not bar, or -1."""
     gain, closed, best, most = table.values[GAIN], table.columns[CLOSED], -1, -1.0
-    for l in range(closed.size):
+    for l in range(allowed.size):
         if gain[l] > most and closed[l] == 0 and allowed[l]:
             best, most = l, gain[l]
     return best
@@ -225,7 +250,7 @@ def best_column(table, allowed):
 
 @apart
 def best_addition(form, table, k, allowed):
-    """The open column that lowers the energy most, of those that `allowed` (N,) does not bar, or -1."""
+    """The open unit that lowers the energy most, of those that `allowed` (U,) does not bar, or -1."""
     gains(form, table, k, k)
     return best_column(table, allowed)
 
@@ -284,5 +309,5 @@ def energy(form, table, k):
     total = form.yy
     for t in range(len(form.B)):
         for m in range(k):
-            total += table.Q[t, m] * form.B[t, table.columns[SUPPORT, m]]
+            total += table.Q[t, m] * form.B[t, table.columns[SLOTS, m]]
     return 0.5 * total

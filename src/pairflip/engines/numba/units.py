@@ -1,0 +1,265 @@
+r"""Units of several columns: the moves of the table and the search, made for groups that enter and leave as a whole.
+
+A unit u of d columns enters and leaves column by column. It brings :math:`R_u S_u^{-1} R_u^T` with its d x d block of
+Schur complements, which the band of the table has; in place of another unit v,
+
+.. math:: R' = R + C_v P_{vv}^{-1} W_v, \qquad S' = S + W_v^T P_{vv}^{-1} W_v
+
+take the places of R and S. Removing v costs :math:`C_v P_{vv}^{-1} C_v^T`. The columns of a unit are orthonormal.
+
+Everything else is the code of `table` and `search` with these functions in place of theirs. The search itself runs in
+Python: compiling it once more would take longer than most searches.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairflip.engines.numba import search, table
+from pairflip.engines.numba.compile import apart, entry, with_names
+from pairflip.engines.numba.table import CLOSED, ENTERS, GAIN, LEAVES, SLOTS, STATE, SUPPORT, THIN, Form, S, Table
+from pairflip.gram import Gram
+
+
+class UnitsForm(NamedTuple):
+    """As `table.Form`; and where the columns of each unit begin, `start` (U + 1,), and which units `clash` (U, U)."""
+
+    B: Any
+    yy: float
+    left: Any
+    marks: Any
+    apart: float
+    needs: Any
+    ruled: bool
+    start: Any
+    clash: Any
+
+
+def form_of(gram: Gram) -> UnitsForm:
+    """A problem of units as the moves see it; conflicts of all kinds are in `clash`."""
+    form: Form = table.form_of(gram)
+    return UnitsForm(*form, gram.start, gram.rules.clash)
+
+
+def new_table(form: UnitsForm, largest: int) -> Table:
+    """Memory for supports of up to `largest` units."""
+    (targets, n), widths = form.B.shape, np.sort(np.diff(form.start))[::-1]
+    slots = int(widths[:largest].sum())
+    values, columns = np.zeros((S + int(widths[0]), max(n, 2))), np.zeros((4, n), np.int64)
+    return Table(np.zeros((targets + slots, n)), np.zeros((targets + slots, slots)), values, columns)
+
+
+@apart
+def columns_in(form, table, k):
+    """How many columns the k units of the support have."""
+    total = 0
+    for i in range(k):
+        u = table.columns[SUPPORT, i]
+        total += form.start[u + 1] - form.start[u]
+    return total
+
+
+@apart
+def slot_of(table, column):
+    """The slot that has a column."""
+    slot = 0
+    while table.columns[SLOTS, slot] != column:
+        slot += 1
+    return slot
+
+
+@apart
+def close_nothing(form, table, j, by):
+    """A column of a unit enters or leaves; what that closes is up to the unit."""
+
+
+@apart
+def clash(form, l, j):
+    """Whether units l and j cannot be chosen together."""
+    return form.clash[l, j]
+
+
+@apart
+def block_gain(L, r, d):
+    """The sum over targets of r' inv(L) r for a d x d block L (its lower half) and r (q, d); -1 if it is singular.
+
+    Both are overwritten: L by its Cholesky factor, r by the solutions.
+    """
+    gain = 0.0
+    for a in range(d):
+        for b in range(a + 1):
+            rest = L[a, b]
+            for c in range(b):
+                rest -= L[a, c] * L[b, c]
+            if a > b:
+                L[a, b] = rest / L[b, b]
+            elif rest <= THIN:
+                return -1.0
+            else:
+                L[a, a] = rest**0.5
+    for t in range(len(r)):
+        for a in range(d):
+            rest = r[t, a]
+            for c in range(a):
+                rest -= L[a, c] * r[t, c]
+            r[t, a] = rest / L[a, a]
+            gain += r[t, a] * r[t, a]
+    return gain
+
+
+@apart
+def schur_gain(form, R, band, u, L, r):
+    """What unit u brings, from residual correlations R (q, N) and the band of Schur complements; -1 if it depends."""
+    first, d = form.start[u], form.start[u + 1] - form.start[u]
+    for a in range(d):
+        for t in range(len(r)):
+            r[t, a] = R[t, first + a]
+        for b in range(a + 1):
+            L[a, b] = band[a - b, first + a]
+    return block_gain(L, r, d)
+
+
+@apart
+def slot_block(form, table, u):
+    """The block of P and minus the coefficients (q, d) of a unit of the support, as `block_gain` leaves them; cost."""
+    first, d, q = form.start[u], form.start[u + 1] - form.start[u], len(form.B)
+    L, r = np.empty((d, d)), np.empty((q, d))
+    for a in range(d):
+        slot = slot_of(table, first + a)
+        for t in range(q):
+            r[t, a] = table.Q[t, slot]
+        for b in range(a + 1):
+            L[a, b] = table.Q[q + slot, slot_of(table, first + b)]
+    return L, r, block_gain(L, r, d)
+
+
+@apart
+def cost_of(form, table, i):
+    """Twice the energy that removing unit number i costs."""
+    return slot_block(form, table, table.columns[SUPPORT, i])[2]
+
+
+@apart
+def gains(form, table, k, i):
+    """Of every unit the gain that it brings in place of unit number i (i = k: in addition), or -1."""
+    q, n, width = len(form.B), form.B.shape[1], table.values.shape[0] - S
+    R, band = np.empty((q, n)), np.empty((width, n))
+    for l in range(n):
+        for t in range(q):
+            R[t, l] = table.A[t, l]
+        for b in range(width):
+            band[b, l] = table.values[S + b, l]
+    if i < k:
+        u = table.columns[SUPPORT, i]
+        L, r, _ = slot_block(form, table, u)
+        d = len(L)
+        V = np.empty((d, n))  # inv(L) W_u, so that V'V is what the unit took from S
+        for a in range(d):
+            v, W, f = V[a], table.A[q + slot_of(table, form.start[u] + a)], 1.0 / L[a, a]
+            for l in range(n):
+                v[l] = W[l]
+            for c in range(a):
+                for l in range(n):
+                    v[l] -= L[a, c] * V[c, l]
+            for l in range(n):
+                v[l] *= f
+            for t in range(q):
+                for l in range(n):
+                    R[t, l] -= r[t, a] * v[l]
+            for b in range(width):
+                for l in range(b, n):
+                    band[b, l] += v[l] * v[l - b]
+        table.values[STATE, 1] += d * (q + width + d)
+    L, r = np.empty((width, width)), np.empty((q, width))
+    for u in range(form.start.size - 1):
+        table.values[GAIN, u] = schur_gain(form, R, band, u, L, r)
+    table.values[STATE, 1] += (q + width) * width
+
+
+@apart
+def may_gain(form, table, i, enough):
+    """Whether a unit may bring more than `enough` in place of another: not known in advance."""
+    return True
+
+
+@entry
+def is_open(form, table, u):
+    """Whether unit u may enter: nothing closes it, and its columns are independent of the support."""
+    q, width = len(form.B), table.values.shape[0] - S
+    if table.columns[CLOSED, u] > 0:
+        return False
+    return schur_gain(form, table.A, table.values[S:], u, np.empty((width, width)), np.empty((q, width))) >= 0.0
+
+
+close = apart(with_names(table.close, "unit_close", clash=clash))
+add_column = entry(with_names(table.add, "unit_add", close=close_nothing))
+remove_column = apart(with_names(table.remove, "unit_remove", close=close_nothing))
+
+
+@entry
+def seat(form, table, k, u):
+    """Unit u is number k of the support: all its columns have entered."""
+    table.columns[SUPPORT, k] = u
+    close(form, table, u, ENTERS)
+
+
+@entry
+def remove(form, table, k, i):
+    """Unit number i of k leaves; the last one takes its place in the support."""
+    support, n = table.columns[SUPPORT], columns_in(form, table, k)
+    u = support[i]
+    for column in range(form.start[u], form.start[u + 1]):
+        remove_column(form, table, n, slot_of(table, column))
+        n -= 1
+    support[i] = support[k - 1]
+    close(form, table, u, LEAVES)
+
+
+column_energy, column_trace = apart(table.energy.py_func), apart(table.trace.py_func)
+
+
+@entry
+def energy(form, table, k):
+    """E of the support."""
+    return column_energy(form, table, columns_in(form, table, k))
+
+
+@entry
+def trace(form, table, k):
+    """The trace of P."""
+    return column_trace(form, table, columns_in(form, table, k))
+
+
+count_columns = entry(columns_in.py_func)
+column_set_gain = entry(search.set_gain.py_func)
+
+
+def add_unit(G: Any, form: Any, table: Table, k: int, u: int) -> None:
+    """Unit u enters as number k, column by column."""
+    n = count_columns(form, table, k)
+    for j in range(form.start[u], form.start[u + 1]):
+        add_column(form, table, n, j, G[j])
+        n += 1
+    seat(form, table, k, u)
+
+
+def set_gain(G: Any, form: Any, table: Table, k: int, units: Any) -> float:
+    """Twice what some units lower the energy by together; -1 if they are dependent."""
+    columns = np.concatenate([np.arange(form.start[u], form.start[u + 1]) for u in units])
+    return float(column_set_gain(G, form, table, count_columns(form, table, k), columns))
+
+
+_names = {"gains": gains, "cost_of": cost_of, "may_gain": may_gain, "close": close}
+best_addition = entry(with_names(table.best_addition, "unit_best_addition", **_names))
+best_flip = entry(with_names(table.best_flip, "unit_best_flip", **_names))
+cheapest_removal = entry(with_names(table.cheapest_removal, "unit_cheapest_removal", **_names))
+
+
+def in_units() -> tuple[Any, Any]:
+    """`walk_path` and `walk_rounds` of `search` for units of several columns, as Python runs them."""
+    return search.in_python(
+        is_open=is_open, remove=remove, energy=energy, trace=trace, add_unit=add_unit, set_gain=set_gain,
+        best_addition=best_addition, best_flip=best_flip, cheapest_removal=cheapest_removal,
+    )  # fmt: skip
