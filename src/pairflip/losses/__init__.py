@@ -8,7 +8,9 @@ from __future__ import annotations
 from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.grouped import GroupedError
-from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
+from pairflip.losses.likelihood import RIDGE
+from pairflip.losses.logistic import LogisticLoss
+from pairflip.losses.poisson import PoissonLoss
 from pairflip.losses.signed import SignedError
 from pairflip.losses.squares import SEVERAL, SquaredError
 
