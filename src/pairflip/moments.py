@@ -65,6 +65,8 @@ class Form:
         Which columns may be chosen together.
     objective : {"energy", "deviance", "signed"}
         What `energy` is, and so what an engine walks on.
+    quadratic : bool
+        Whether these inner products are the whole truth; otherwise moves are ranked by a quadratic form at a fit.
     working : Form
         The quadratic form itself; another one where `energy` is not quadratic, or of the columns where units have
         several.
@@ -77,6 +79,8 @@ class Form:
     objective = "energy"
     what = "columns"
     grouped = False
+    quadratic = True
+    signs: NDArray[np.int8] | None = None
     rules: Rules
     trust = 1.0
 

@@ -269,11 +269,6 @@ class SubsetProblem:
         ridge = check_shrinkage(ridge)
         if ridge == 0:
             return self
-        if self.limits.signs is not None:
-            raise ValueError(
-                f"a relative ridge of {ridge:g} was asked for together with signs; expected ridge of "
-                "SubsetProblem, a penalty in the units of the table."
-            )
         if self.ridge and self.loss.squared:
             raise ValueError(
                 f"the problem has ridge={self.ridge:g}, a penalty in the units of the table; expected a problem "

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import (
+    Descent,
     Pair,
     Refused,
     Steps,
@@ -58,10 +59,6 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-        if gram.objective == "signed":
-            from pairflip.engines.numba.signed_chain import SignedWalker
-
-            return SignedWalker(gram, k, _ignore).flip_energies(order)
         from pairflip.engines.numba.chains import flip_energies
 
         return flip_energies(gram, order, k)
@@ -70,9 +67,8 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "signed"):
-                results.append(self._descend_alone(gram, plan, n_jobs, tick))
-                continue
+            if (reason := self.refuses(gram, plan)) is not None:
+                raise Refused(reason)
             if memory is None or memory.gram is not gram:
                 memory = _Memory(gram, largest)
             results.append(self._walk_pair(gram, plan, n_jobs, tick, memory))
@@ -80,48 +76,9 @@ class NumbaEngine:
 
     def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
-        if gram.objective == "signed":
-            from pairflip.engines.numba.signed import walk_down as with_signs
-            from pairflip.engines.numba.signed_search import signed_path
-
-            announce_compilation(with_signs)
-            return signed_path(gram, largest, passes, tick)
-        from pairflip.engines.numba.search import walk_path
-        from pairflip.engines.numba.searching import Searcher
-        from pairflip.engines.numba.units import remove
-
-        announce_compilation(remove if gram.grouped else walk_path)
-        if gram.objective == "deviance":
-            from pairflip.engines.numba.deviance import search
-            from pairflip.engines.numba.deviance_search import deviance_path
-
-            announce_compilation(search)
-            guesses, _ = self.path(gram.working, min(largest, gram.n_columns), tick=tick)
-            return deviance_path(gram, largest, guesses, passes > 2, tick)
         with one_blas_thread():
-            return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
-
-    def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Walks in an energy that has kernels of its own: classes and counts, signs."""
-        reason = self.refuses(gram, plan)
-        if reason is not None:
-            raise Refused(reason)
-        if gram.objective == "deviance":
-            from pairflip.engines.numba.deviance import search as first
-            from pairflip.engines.numba.deviance_search import walk_deviance as walk
-        else:
-            from pairflip.engines.numba.signed import walk_down as first
-            from pairflip.engines.numba.signed_search import walk_signed as walk
-        announce_compilation(first)
-        stop: list[bool] = []
-
-        def go_on(done: int) -> None:
-            if stop:
-                raise _Stopped
-            if tick is not None:
-                tick(done)
-
-        return walk(gram, plan, go_on, lambda work: _in_threads(work, plan.chains, n_jobs, stop))
+            found: Steps = _searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
+            return found
 
     def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
@@ -140,7 +97,7 @@ class NumbaEngine:
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
-        if plan.descent is None:
+        if plan.descent is None and gram.quadratic:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
         reached, work = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains)
@@ -152,12 +109,7 @@ class NumbaEngine:
         reached: NDArray[np.int64], nanoseconds: Floats, n_jobs: int, tick: Tick | None,
     ) -> None:  # fmt: skip
         """Chain by chain into `walked`, `reached` and `nanoseconds`."""
-        from pairflip.engines.numba.search import walk_rounds
-        from pairflip.engines.numba.units import remove
-
-        descent = plan.descent
-        assert descent is not None
-        announce_compilation(remove if memory.gram.grouped else walk_rounds)
+        descent = Descent() if plan.descent is None else plan.descent
         stop: list[bool] = []
 
         def go_on(scans: int) -> None:
@@ -202,6 +154,22 @@ def _ignore(_: int) -> None:
     """Nobody wants to hear of it."""
 
 
+def _searcher(gram: Gram, largest: int, go_on: Tick) -> Any:
+    """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies."""
+    from pairflip.engines.numba.search import walk_path
+    from pairflip.engines.numba.searching import Searcher
+
+    if gram.quadratic:
+        from pairflip.engines.numba.units import remove
+
+        announce_compilation(remove if gram.grouped else walk_path)
+        return Searcher(gram, largest, go_on)
+    from pairflip.engines.numba.exact import ExactSearcher, best_moves
+
+    announce_compilation(best_moves)
+    return ExactSearcher(gram, largest, go_on)
+
+
 class _Memory:
     """Searchers on one problem, as many as run at a time, for supports up to `largest`."""
 
@@ -211,12 +179,10 @@ class _Memory:
 
     def take(self, go_on: Tick) -> Any:
         """A searcher that nobody uses; it goes back to `idle`."""
-        from pairflip.engines.numba.searching import Searcher
-
         try:
             searcher = self.idle.pop()
         except IndexError:
-            return Searcher(self.gram, self.largest, go_on)
+            return _searcher(self.gram, self.largest, go_on)
         searcher.go_on = go_on
         return searcher
 
@@ -257,8 +223,7 @@ _FIRST_USES = {
     "branching": ("proofs by branches", 5),
     "several_enumeration": ("proofs with several targets", 10),
     "several_branching": ("proofs by branches", 10),
-    "deviance": ("classes and counts", 10),
-    "signed": ("signs of coefficients", 15),
+    "exact": ("energies that are not quadratic", 5),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
     "all_models": ("the posterior", 5),

@@ -418,12 +418,19 @@ def walk_path(G, form, table, k, last, supports, energies, allowed):
 
 
 @cache
-def in_python(**names: Any) -> tuple[Any, Any]:
-    """`walk_path` and `walk_rounds` as Python runs them, with compiled moves that it can call, or others by name."""
-    scope = {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
-    for function in (
-        add_unit, go_to, drifted, rebuild, descend, settle, enter, best_set, with_products, fill, walk_rounds, walk_path
-    ):  # fmt: skip
-        scope[function.py_func.__name__] = FunctionType(function.py_func.__code__, scope)
-    scope.update(names)
-    return scope["walk_path"], scope["walk_rounds"]
+def _scope() -> dict[str, Any]:
+    """The names of this module, with compiled moves that Python can call."""
+    return {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
+
+
+def in_python(**replaced: Any) -> dict[str, Any]:
+    """The functions of this module as Python runs them, with others in place of some of them."""
+    scope = {**_scope(), **replaced}
+    walks = (
+        add_unit, go_to, drifted, rebuild, descend, settle, enter, best_set, with_products, fill, keep, remember,
+        walk_rounds, walk_path,
+    )  # fmt: skip
+    for function in walks:
+        if function.py_func.__name__ not in replaced:
+            scope[function.py_func.__name__] = FunctionType(function.py_func.__code__, scope)
+    return scope

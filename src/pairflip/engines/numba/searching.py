@@ -83,8 +83,8 @@ class Searcher:
         if gram.grouped:
             self._form, self._G = units.form_of(gram), gram.matrix
             self._table = units.new_table(self._form, largest)
-            self._walk_path, self._walk_rounds = units.in_units()
-            self._chunk = 1
+            scope = units.in_units()
+            self._walk_path, self._walk_rounds, self._chunk = scope["walk_path"], scope["walk_rounds"], 1
             return
         self._form, self._table = form_of(gram), new_table(largest, n, targets)
         if _shares_matrix(gram) and not self._form.needs.size:  # sets of products look at the matrix itself
@@ -92,7 +92,9 @@ class Searcher:
             self._form = self._form._replace(left=np.vstack([gram.unit, gram.left_out]))
         else:
             self._G = gram.matrix if gram.dense else GramRows(gram, largest)
-        self._walk_path, self._walk_rounds = (walk_path, walk_rounds) if gram.dense else in_python()
+        scope = {} if gram.dense else in_python()
+        self._walk_path = scope.get("walk_path", walk_path)
+        self._walk_rounds = scope.get("walk_rounds", walk_rounds)
         # A descent makes some ten scans of all flips; so many may be made in one call.
         self._chunk = max(1, int(_SLICE_NS / (5.0 * largest * n * targets + 1e3)))
 
