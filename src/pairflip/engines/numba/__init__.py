@@ -266,8 +266,6 @@ _FIRST_USES = {
     "search": ("the default search", 13),
     "enumeration": ("proofs", 10),
     "branching": ("proofs by branches", 5),
-    "several_enumeration": ("proofs with several targets", 10),
-    "several_branching": ("proofs by branches", 10),
     "deviance": ("classes and counts", 10),
     "grouped": ("groups of columns", 8),
     "signed": ("signs of coefficients", 15),
