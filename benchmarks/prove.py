@@ -14,7 +14,7 @@ import numpy as np
 from pairflip import SubsetProblem, anneal, datasets, prove
 from pairflip.engines.cuda import device_name, why_unavailable
 from pairflip.engines.numba.enumeration import enumerate_from
-from pairflip.search.exhaustive import NO_PREFIX, Question, Rooms, enumerate_supports, enumeration_seconds
+from pairflip.search.exhaustive import NO_PREFIX, Question, Rooms, all_seconds, enumerate_supports
 
 CPU_CASES = ((100, 5), (276, 4))  # N, k
 DEVICE_CASES = ((100, 5), (100, 6), (100, 7), (276, 4), (276, 5), (401, 4), (700, 4), (4088, 3))
@@ -41,10 +41,10 @@ def one_core(n_columns, k):
     enumerate_supports(asked(12, k))
     question = asked(n_columns, k)
     room = Rooms(question)
-    first = 0 if enumeration_seconds(n_columns, k) < CPU_SECONDS else n_columns - 1
+    first = 0 if all_seconds(question.gram, k) < CPU_SECONDS else n_columns - 1
     began = time.perf_counter()
     with room.piece() as here:
-        form = question.gram.matrix, question.gram.b, *here, question.gram.yy, room.rounding
+        form = question.gram.matrix, question.gram.B, *here, question.gram.yy, room.rounding
         enumerate_from(*form, first, n_columns, room.stop, NO_PREFIX)
     return (comb(n_columns, k) - comb(first, k)) / (time.perf_counter() - began)
 

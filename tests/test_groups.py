@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from _groups import combined_case, group_case, people
-from pairflip import Schedule, SubsetProblem, anneal, prove, select_size
+from pairflip import Schedule, SubsetProblem, anneal, select_size
 from pairflip.engines import RankTooSmall
 from pairflip.selection.coefficients import standard_errors
 
@@ -145,10 +145,6 @@ def test_what_cannot_be_is_said() -> None:
         anneal(problem, 1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="lacks the column 'race=b' of the group 'race'; expected all columns"):
         problem.fit([8, 10, 11])
-    with pytest.raises(
-        ValueError, match="columns are chosen in groups; expected a problem without: there are no proofs"
-    ):
-        prove(problem, 2)
     with pytest.raises(ValueError, match="engine is 'cuda' and groups is given"):
         anneal(problem, 2, engine="cuda")
     with pytest.raises(ValueError, match=r"matrix of 12 columns .* groups of columns .* memory_budget=1152"):

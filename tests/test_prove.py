@@ -11,6 +11,8 @@ import pairflip.search.exhaustive as exhaustive
 import pairflip.search.prove as proving
 from pairflip import AnnealedSubset, Proof, SubsetProblem, anneal, prove
 from pairflip.engines import RankTooSmall
+from pairflip.present.proof import proof_sentence
+from pairflip.search.sizes import check_size
 from pairflip.testing import all_supports, enumerate_energies
 
 
@@ -34,10 +36,15 @@ def random_table(rng):
         X = np.vander(np.linspace(0, 1, M), N)
     elif kind == 7:  # near ties: columns that differ by rounding of what they explain
         X = X[:, rng.integers(0, max(2, N // 2), N)] * (1.0 + 1e-9 * rng.normal(size=(M, N)))
-    y = rng.normal(size=M) if rng.random() < 0.5 else X[:, :2].sum(axis=1) + 0.1 * rng.normal(size=M)
+    q = int(rng.choice([1, 1, 2, 3]))
+    Y = (
+        rng.normal(size=(M, q))
+        if rng.random() < 0.5
+        else X[:, :2] @ rng.normal(size=(2, q)) + 0.1 * rng.normal(size=(M, q))
+    )
     options = {}
     if rng.random() < 0.2:
-        y = np.round(y)
+        Y = np.round(Y)
     if rng.random() < 0.3:
         options["sample_weight"] = rng.integers(0, 3, M)
     if rng.random() < 0.3:
@@ -46,7 +53,18 @@ def random_table(rng):
         options["always"] = [0]
     if rng.random() < 0.3:
         options["center"] = None
-    return X, y, options
+    free = range(len(options.get("always", ())), N)
+    labels = {f"g{g}": [j for j in free if j % 5 == g or j % 7 == g + 5] for g in range(3)}
+    limits = (
+        {"groups": {name: own for name, own in labels.items() if own}},
+        {"groups": {name: own for name, own in labels.items() if own}, "one_per_group": True},
+        {"min_distance": 2},
+        {"hierarchy": {j: rng.choice(j, min(j, 2), replace=False).tolist() for j in free if j > N // 2}},
+        {}, {}, {}, {},
+    )[rng.integers(8)]  # fmt: skip
+    if "groups" in limits and "one_per_group" not in limits:
+        Y = Y[:, :1]
+    return X, Y if Y.shape[1] > 1 else Y[:, 0], {**options, **limits}
 
 
 def random_problems(count, seed):
@@ -54,15 +72,14 @@ def random_problems(count, seed):
     rng = np.random.default_rng(seed)
     made = 0
     while made < count:
-        X, y, options = random_table(rng)
+        X, Y, options = random_table(rng)
         try:
-            problem = SubsetProblem(X, y, **options)
-        except ValueError:  # nothing varies
+            problem = SubsetProblem(X, Y, **options)
+            k = check_size(problem, int(rng.integers(1, max(problem.gram.n_columns, 2))))
+        except ValueError:  # nothing varies, or rules leave nothing
             continue
-        n = problem.gram.n_columns
-        if n >= 2:
-            made += 1
-            yield problem, int(rng.integers(1, n)), rng
+        made += 1
+        yield problem, k, rng
 
 
 def assert_true(proof, problem, k, n_best, within=()):
@@ -77,58 +94,72 @@ def assert_true(proof, problem, k, n_best, within=()):
     np.testing.assert_allclose([problem.gram.energy(s) for s in found], proof.energies, rtol=1e-12, atol=1e-20 * yy)
     assert len({tuple(s) for s in found.tolist()}) == len(found)
     best = all_supports(problem.gram.n_columns, k)[energies <= regular[0] * (1 + 1e-9) + 1e-20 * yy]
-    assert proof.support.tolist() == problem.candidates[best[0]].tolist()  # the first of equals
+    assert proof.support.tolist() == problem.gram.candidates[best[0]].tolist()  # the first of equals
     for level, count in zip(within, proof.counts.tolist(), strict=True):
         bound = regular[0] * (1 + level)
         assert np.sum(regular <= bound * (1 - 1e-8)) <= count <= np.sum(regular <= bound * (1 + 1e-8) + 1e-18 * yy)
 
 
 def check_many(count, seed, monkeypatch):
-    methods = {}
+    """Proofs of random problems by both ways, against every support; how many problems of each sort there were."""
+    sorts = {}
     for problem, k, rng in random_problems(count, seed):
         monkeypatch.setattr(proving, "_AT_ONCE", float(rng.choice([0.0, 1.0])))  # branch first, or enumerate
         n_best, within = int(rng.integers(1, 6)), (0.01, 0.2) if rng.random() < 0.3 else ()
         try:
             proof = prove(problem, k, n_best=n_best, within=within)
-        except RankTooSmall:
+        except ValueError:
             assert not np.isfinite(enumerate_energies(problem.gram, k)).any()
             continue
         assert_true(proof, problem, k, n_best, within)
-        methods[proof.method] = methods.get(proof.method, 0) + 1
-    return methods
+        several, limits = problem.y.ndim > 1, problem.limits
+        for sort in (proof.method, "several" * several, "rules" * limits.ruled, "groups" * limits.whole_groups):
+            sorts[sort] = sorts.get(sort, 0) + 1
+    return sorts
 
 
 def test_proofs_agree_with_enumeration(monkeypatch):
-    methods = check_many(200, 1, monkeypatch)
-    assert methods["enumeration"] > 40
-    assert methods["branch and bound"] > 20
+    sorts = check_many(120, 1, monkeypatch)
+    assert min(sorts[sort] for sort in ("enumeration", "branch and bound", "several", "rules", "groups")) > 8
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "seed"), [(500, 1), (2000, 2)])
-def test_a_certificate_is_never_false(count, seed, monkeypatch):
-    check_many(count, seed, monkeypatch)
+def test_a_certificate_is_never_false(monkeypatch):
+    check_many(2000, 2, monkeypatch)
+
+
+def false_proofs(count, seed):
+    """How many of so many proofs say something that is not true."""
+    failed = 0
+    for problem, k, _ in random_problems(count, seed):
+        try:
+            assert_true(prove(problem, k, n_best=3), problem, k, 3)
+        except ValueError:
+            pass  # no support is regular
+        except AssertionError:
+            failed += 1
+    return failed
 
 
 def test_a_bound_that_is_wrong_on_purpose_is_noticed(monkeypatch):
     """All columns together are said to leave 1 % more than they do: branches are cut that must not be."""
     right = branching._factor
 
-    def wrong(gram, table, which):
-        factor = right(gram, table, which)
-        return None if factor is None else factor._replace(doubled=factor.doubled + 0.01 * gram.yy)
+    def wrong(columns, which):
+        factor = right(columns, which)
+        return None if factor is None else factor._replace(doubled=1.01 * factor.doubled)
 
     monkeypatch.setattr(branching, "_factor", wrong)
     monkeypatch.setattr(proving, "_AT_ONCE", 0.0)
-    failed = 0
-    for problem, k, _ in random_problems(60, 3):
-        try:
-            assert_true(prove(problem, k, n_best=3), problem, k, 3)
-        except RankTooSmall:
-            pass
-        except AssertionError:
-            failed += 1
-    assert failed > 5
+    assert false_proofs(100, 3) > 2
+
+
+def test_an_enumeration_that_explains_too_little_is_noticed(monkeypatch):
+    """The targets are said to have products with the columns that are 1 % too small: what is best is ruled out."""
+    right = exhaustive.columns_of
+    monkeypatch.setattr(exhaustive, "columns_of", lambda form: (found := right(form))._replace(B=0.99 * found.B))
+    monkeypatch.setattr(proving, "_AT_ONCE", 1e9)
+    assert false_proofs(30, 4) > 5
 
 
 def test_nearly_dependent_columns():
@@ -349,6 +380,19 @@ def test_bad_input(arguments, said):
         prove(SubsetProblem(X, X[:, 1] + X[:, 2] ** 2), **arguments)
 
 
+def test_a_proof_about_groups_says_so():
+    rng = np.random.default_rng(20)
+    X = rng.normal(size=(40, 9))
+    groups = {"left": [0, 1, 2], "right": [3, 4], "third": [6, 7]}
+    problem = SubsetProblem(X, X[:, 3] - X[:, 4] + X[:, 8] + 0.1 * rng.normal(size=40), groups=groups)
+    proof = prove(problem, 2, n_best=4, n_jobs=2)
+    assert (proof.columns, proof.n_candidates, proof.method) == (["right", problem.names[8]], 5, "enumeration")
+    assert problem.columns_of(proof.support).tolist() == [3, 4, 8]
+    assert problem.fit(problem.columns_of(proof.support)).energy == pytest.approx(proof.energy)
+    assert proof_sentence(proof).startswith("Proved: no other 2 groups of these 5 fit better")
+    assert not prove(problem, 2, budget=1e-9).optimal
+
+
 def test_classes_and_counts_are_refused():
     X = np.random.default_rng(19).normal(size=(20, 4))
     problem = SubsetProblem(X, X[:, 0] > 0.5, loss="logistic")
@@ -366,3 +410,25 @@ def test_what_a_proof_shows():
     assert frame["excess"][0] == 0.0
     assert (np.diff(frame["energy"]) >= 0).all()
     assert "optimal" in repr(proof)
+
+
+def test_several_targets_are_proved_by_branches_and_threads_change_nothing():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 40))
+    chosen = [2, 5, 11, 20, 31, 32]
+    problem = SubsetProblem(X, X[:, chosen] @ rng.normal(size=(6, 3)) + 0.3 * rng.normal(size=(80, 3)))
+    one, two = prove(problem, 6, n_best=5), prove(problem, 6, n_best=5, n_jobs=2)
+    assert one.support.tolist() == chosen
+    assert one.method == "branch and bound"
+    assert one.looked < one.subsets / 20
+    np.testing.assert_array_equal(one.supports, two.supports)
+
+
+def test_a_spent_budget_leaves_a_bound_for_several_targets():
+    rng = np.random.default_rng(4)
+    problem = SubsetProblem(rng.normal(size=(90, 70)), rng.normal(size=(90, 2)))
+    proof = prove(problem, 12, budget=0.05)
+    assert not proof.optimal
+    assert problem.gram.energy(np.arange(70)) * (1 - 1e-9) <= proof.lower_bound < proof.energy
+    wide = SubsetProblem(rng.normal(size=(20, 60)), rng.normal(size=(20, 2)))
+    assert prove(wide, 8, budget=0.05).lower_bound == 0

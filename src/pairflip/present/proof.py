@@ -55,7 +55,7 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
         The support that the reader was shown as the best, if it may be an equal of `proof.support`.
     """
     if proof.subsets == 1 and proof.optimal:
-        return ((f"Proved: there is no other set of {plural(proof.k, 'column')} to choose.", False),)
+        return ((f"Proved: there is no other set of {plural(proof.k, proof.counted)} to choose.", False),)
     if not (proof.optimal or _is_perfect(proof)):
         return ((_unproved(proof, budget), False),)
     best = proof.support if chosen is None else np.sort(np.asarray(chosen, dtype=np.int64))
@@ -65,7 +65,7 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
         # Where all that was asked for are equal, there may be more of them.
         least = "at least " if proof.runner_up is None and len(proof.supports) < proof.subsets else ""
         verb = "fits" if len(others) == 1 else "fit"
-        other = "other column" if proof.k == 1 else "other set"
+        other = f"other {proof.counted}" if proof.k == 1 else "other set"
         pieces.append((f"; {least}{plural(len(others), other)} {verb} exactly as well: ", False))
         pieces += _sets(proof, others, best)
     elif proof.runner_up is not None and proof.optimal:
@@ -78,9 +78,9 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
 def _proved(proof: Proof) -> str:
     """That nothing fits better, without its full stop."""
     if _is_perfect(proof):
-        these = "this column fits" if proof.k == 1 else f"these {proof.k} columns fit"
+        these = f"this {proof.counted} fits" if proof.k == 1 else f"these {proof.k} {proof.counted}s fit"
         return f"Proved: {these} the target perfectly, so that nothing can fit better"
-    other = "no other column" if proof.k == 1 else f"no other {proof.k} columns"
+    other = f"no other {proof.counted}" if proof.k == 1 else f"no other {proof.k} {proof.counted}s"
     keeping = f" that {'keeps' if proof.k == 1 else 'keep'} the limits" if proof.limited else ""
     return f"Proved: {other} of these {proof.n_candidates:,}{keeping} {'fits' if proof.k == 1 else 'fit'} better"
 

@@ -183,7 +183,7 @@ def _certain(
     if proof is None or not is_lower(proof.energy, problem.energy(support), problem.gram.yy):
         return proof, support
     notes.append("the proof found a better support than any chain")
-    return proof, proof.support
+    return proof, problem.columns_of(proof.support)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -30,11 +30,6 @@ def proof_seconds(effort: Effort | str | None) -> float:
     """What proving the answer of a search may take on one core, by the cost models.
 
     Half a second; a tenth of that where the search is to be quick, ten times as much where it is to be thorough.
-
-    Parameters
-    ----------
-    effort
-        Of the search; None for simulated annealing alone.
     """
     if isinstance(effort, Effort) and effort.clock:
         return min(effort.seconds, _SECONDS["normal"])
@@ -45,14 +40,7 @@ def proof_seconds(effort: Effort | str | None) -> float:
 def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds: float) -> Proof | None:
     """A proof of the best support, or of a better one, if it takes no more than so many seconds; otherwise None.
 
-    Parameters
-    ----------
-    problem, k
-        Table, target and size; below the number of candidate columns.
-    support
-        The best columns known; among equals they are named first.
-    seconds
-        What it may take on one core, by the cost models.
+    `support`, the best columns known, is named first among equals.
     """
     from pairflip.search.prove import as_proof, search_all
 
@@ -60,7 +48,7 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
     n = gram.n_columns
     if k >= n or (enumeration_cost(gram, k) > seconds and not can_branch(gram)):
         return None
-    first = np.sort(gram.positions(support))
+    first = np.sort(problem.slots(support))
     # Not on a device: the same table must give the same answer where there is none.
     asked = Question(gram, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0), engine="numba")
     found, method = search_all(asked, first, np.zeros(0), seconds)
@@ -74,51 +62,23 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
 
 
 def solved(problem: SubsetProblem, k: int, effort: Effort) -> Proof | None:
-    """A proof by looking at every support, if that takes no longer than proving the answer of a search may.
-
-    Parameters
-    ----------
-    problem, k
-        Table, target and size.
-    effort
-        Of the search.
-    """
+    """A proof by looking at every support, if that takes no longer than proving the answer of a search may."""
     gram, seconds = problem.gram, proof_seconds(effort)
     first = np.arange(k)
     if k >= gram.n_columns or enumeration_cost(gram, k) > seconds or not np.isfinite(gram.energy(first)):
         return None
-    return proof_of(problem, k, gram.candidates[first], seconds)
+    return proof_of(problem, k, problem.columns_of(gram.candidates[first]), seconds)
 
 
 def is_solved(gram: Gram, k: int, effort: str, nanoseconds: float) -> bool:
-    """Whether a fold is solved instead of searched: every support takes no longer than the search, or than 5 ms.
-
-    Parameters
-    ----------
-    gram, k
-        Problem and size.
-    effort
-        Of the search; if "quick", 0.2 ms take the place of 5.
-    nanoseconds
-        What the search takes.
-    """
-    if k > 2 and not gram.dense:
-        return False
+    """Whether a fold is solved instead of searched: every support takes no longer than the search, or than 5 ms."""
     return k < gram.n_columns and 1e9 * enumeration_cost(gram, k) <= max(
         nanoseconds, _AT_LEAST_NS.get(effort, _ANYWAY_NS)
     )
 
 
 def best_support(gram: Gram, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
-    """Positions of the best k columns and their energy, by looking at every support; None if all are singular.
-
-    Parameters
-    ----------
-    gram, k
-        Problem and size.
-    limit
-        An energy that the best is known not to exceed.
-    """
+    """Positions of the best k columns and their energy, by looking at every support; None if all are singular."""
     found = enumerate_supports(Question(gram, k, limit=2.0 * limit * (1.0 + 1e-9)))
     if not found.doubled.size:
         return None
@@ -128,7 +88,7 @@ def best_support(gram: Gram, k: int, limit: float = np.inf) -> tuple[NDArray[np.
 
 def enumeration_cost(gram: Gram, k: int) -> float:
     """Seconds that an enumeration takes on one core; rows of a matrix that is not formed must be computed, too."""
-    n, rows = gram.n_columns, gram.target.size
+    n, rows = gram.n_columns, gram.n_rows
     if k > 2 and not gram.dense:
         return float("inf")
     return all_seconds(gram, k) + (0.0 if gram.dense or k == 1 else 1e-10 * n * n * rows)

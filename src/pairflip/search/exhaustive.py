@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import comb
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.limits import no_rules
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _LITTLE = 1e-3
@@ -94,151 +95,168 @@ class Question:
         return self.threads == 1 and self.until == np.inf and self.tick is None
 
 
-def enumeration_seconds(n: int, k: int) -> float:
-    """Time to look at every support of k of n columns on one core, by a cost model: supports, rows and nodes."""
+def nothing(asked: Question) -> Lowest:
+    """What is known before anything was looked at."""
+    counts = np.zeros(asked.levels.size, np.int64)
+    return Lowest(np.zeros((0, asked.k), np.int64), np.zeros(0), counts, complete=False)
+
+
+def gather(asked: Question, parts: list[Lowest]) -> Lowest:
+    """What several parts of the work found, the lowest first."""
+    parts = [nothing(asked), *parts]
+    supports, doubled = np.concatenate([p.supports for p in parts]), np.concatenate([p.doubled for p in parts])
+    order, counts = np.lexsort((*supports.T[::-1], doubled)), np.sum([p.counts for p in parts], axis=0)
+    return Lowest(supports[order], doubled[order], counts, overflow=any(p.overflow for p in parts))
+
+
+class Columns(NamedTuple):
+    """A problem by its columns, as proofs see it: `exact` for compiled code, `B` (q, D), and their inner products."""
+
+    exact: Any
+    B: Floats
+
+    @property
+    def units(self) -> int:
+        """U, the number of units."""
+        return int(self.exact.start.size) - 1
+
+    @property
+    def single(self) -> bool:
+        """Whether every unit is one column."""
+        return bool(self.units == self.B.shape[1])
+
+    def augmented(self, which: Any) -> tuple[Floats, Floats]:
+        """Some columns (n, L) and the targets (L, q), ridge terms among the rows."""
+        exact = self.exact
+        columns, targets = exact.vectors[which], exact.vectors[exact.start[-1] :].T
+        if exact.root.size:
+            columns = np.hstack([columns, np.diag(exact.root[which])])
+            targets = np.vstack([targets, np.zeros((len(columns), targets.shape[1]))])
+        return columns, targets
+
+
+def layout(form: Gram) -> tuple[NDArray[np.int64], Floats]:
+    """Where the columns of each unit begin (U + 1,), and products B (q, D) of the targets with all columns."""
+    if form.objective == "grouped":
+        grouped: Any = form
+        return grouped.start, form.b[None]
+    return getattr(form, "start", np.arange(form.n_columns + 1)), form.B
+
+
+def columns_of(form: Gram) -> Columns:
+    """The columns of a form on few rows that carry all inner products."""
+    from pairflip.engines.numba.orthogonal import Exact
+
+    start, B = layout(form)
+    if form.objective == "grouped":  # ridge terms are among the rows
+        grouped: Any = form
+        columns, target = grouped.design(np.arange(form.n_columns))
+        rows = np.column_stack([columns, target])
+        few = np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > 2 * rows.shape[1] else rows
+        vectors, targets, rules = few[:, :-1].T, few[:, -1:], no_rules(form.n_columns)
+    else:
+        (vectors, targets), rules = form.few_rows, form.rules
+    root = np.sqrt(form.penalty) if form.penalty.any() else np.empty(0)
+    return Columns(Exact(np.vstack([vectors, targets.T]), root, start, rules, rules.any), B)
+
+
+def all_seconds(form: Gram, k: int) -> float:
+    """Time to look at every support of k units on one core, by a cost model: supports, rows and nodes."""
+    (start, B), n = layout(form), form.n_columns
+    q, width = len(B), start[-1] / n
     if k < 2:
         return 2e-8 * n
-    return 1e-9 * (0.45 * comb(n, k) + 8.0 * comb(n, k - 1) + 700.0 * comb(n, k - 2))
-
-
-def all_seconds(gram: Gram, k: int) -> float:
-    """The same for a problem, which may have several targets."""
-    if not gram.plain:
-        from pairflip.search.several_proof import several_seconds
-
-        return several_seconds(gram, k)
-    return enumeration_seconds(gram.n_columns, k)
+    each, row, node = 0.45 if q == 1 else 0.5 + 0.4 * q, 8.0, 700.0
+    if width > 1:
+        each, row, node = 60.0 + 40.0 * width * (q + width), 500.0 + 0.5 * width * float(start[-1]) ** 2, 0.0
+    return 1e-9 * (each * comb(n, k) + row * comb(n, k - 1) + node * comb(n, k - 2))
 
 
 def enumerate_supports(asked: Question) -> Lowest:
-    """All supports, from the largest first column down."""
-    gram, k = asked.gram, asked.k
-    n = gram.n_columns
-    if not gram.plain:
-        from pairflip.search.several_proof import enumerate_several_supports
-
-        return enumerate_several_supports(asked)
+    """All supports, from the largest first unit down."""
+    form, k = asked.gram, asked.k
+    n = form.n_columns
     if k == 1:
         return _single(asked)
     from pairflip.engines.numba.enumeration import enumerate_from
 
     announce_compilation(enumerate_from)
     room = Rooms(asked)
+    parts = k == 2 and room.columns.single  # of the matrix, which may be too large
 
     def search(piece: range) -> bool:
         ends = piece.start, piece.stop
-        G = _rows(gram, *ends) if k == 2 else gram.matrix
+        G = _rows(form, *ends) if parts else form.matrix
         with room.piece() as here:
-            return bool(enumerate_from(G, gram.b, *here, gram.yy, room.rounding, *ends, room.stop, NO_PREFIX))
+            args = G, room.columns.B, *here, form.yy, room.rounding
+            return bool(enumerate_from(*args, *ends, room.stop, NO_PREFIX))
 
-    if k == 2:
+    if parts:
         pieces = [range(first, min(first + _BLOCK, n)) for first in range(0, n, _BLOCK)]
-        done = run_pieces(asked, pieces, search, room.stop)
-        return room.gathered(comb(n, 2), all(done), 0.0 if all(done) else whole_bound(gram))
-    with one_blas_thread():
-        _ = gram.matrix  # formed once, before threads ask for it
-    pieces = [range(top, top + 1) for top in range(n - 1, k - 2, -1)]
-    if asked.simple:
-        pieces = [range(k - 1, n)]
-    shares = [sum(comb(top, k - 1) for top in piece) for piece in pieces]
+    else:
+        with one_blas_thread():
+            _ = form.matrix  # formed once, before threads ask for it
+        pieces = [range(k - 1, n)] if asked.simple else [range(top, top + 1) for top in range(n - 1, k - 2, -1)]
+    shares = [comb(piece.stop, k) - comb(piece.start, k) for piece in pieces]
     done = run_pieces(asked, pieces, search, room.stop, shares)
     looked = sum(share for share, ended in zip(shares, done, strict=True) if ended)
-    if all(done):
-        return room.gathered(looked, True, 0.0)
-    last = next(piece.stop for piece, ended in zip(pieces, done, strict=True) if not ended)
-    return room.gathered(looked, False, whole_bound(gram, last))
+    last = max((piece.stop for piece, ended in zip(pieces, done, strict=True) if not ended), default=0)
+    return room.gathered(looked, all(done), whole_bound(form, last) if last else 0.0)
 
 
-def whole_bound(gram: Gram, count: int | None = None) -> float:
-    """2E with the first `count` columns together (None: all), below which no support of them can come.
-
-    Parameters
-    ----------
-    gram
-        The problem.
-    count
-        How many columns.
-    """
-    n = gram.n_columns if count is None else count
-    ridge = bool(gram.penalty.any())
-    if n >= gram.n_rows and not ridge:
-        return 0.0
-    columns, target = table_of(gram)
-    columns = columns[:n]
-    if n > len(target) and np.all(gram.penalty[:n] >= LEAST):
+def whole_bound(form: Gram, count: int | None = None) -> float:
+    """2E with the first `count` units together (None: all), below which no support of them can come."""
+    columns = columns_of(form)
+    exact, n = columns.exact, columns.exact.start[form.n_columns if count is None else count]
+    rows, root = exact.vectors.shape[1], exact.root[:n]
+    if n > rows and root.size and np.all(root**2 >= LEAST):
         # For every r, 2 y'r - r'r - sum (X_j r)^2 / penalty_j is a bound, and this r gives the largest one.
-        r = np.linalg.solve(np.eye(len(target)) + (columns.T / gram.penalty[:n]) @ columns, target)
-        along = float(np.sum(((columns @ r) ** 2).T / gram.penalty[:n]))
-        return max(float(2.0 * np.vdot(target, r) - np.vdot(r, r)) - along - 1e-12 * gram.yy, 0.0)
-    if ridge:
-        columns = np.hstack([columns, np.diag(np.sqrt(gram.penalty[:n]))])
-        target = np.concatenate([target, np.zeros((n, *target.shape[1:]))])
-    u, s, _ = np.linalg.svd(columns.T, full_matrices=False)
+        X, Y = exact.vectors[:n], exact.vectors[exact.start[-1] :].T
+        r = np.linalg.solve(np.eye(rows) + (X.T / root**2) @ X, Y)
+        along = float(np.sum(((X @ r) / root[:, None]) ** 2))
+        return max(float(2.0 * np.vdot(Y, r) - np.vdot(r, r)) - along - 1e-12 * form.yy, 0.0)
+    if n >= rows and not root.size:
+        return 0.0
+    X, Y = columns.augmented(np.arange(n))
+    u, s, _ = np.linalg.svd(X.T, full_matrices=False)
     basis = u[:, s > 1e-13 * s[0]]  # what is called dependent here lowers the bound, if anything
-    rest = target - basis @ (basis.T @ target)
-    return max(float(np.vdot(rest, rest)) - 1e-12 * gram.yy, 0.0)
-
-
-def table_of(gram: Gram) -> tuple[Floats, Floats]:
-    """Columns (N, M) and target (M,), or several (M, q), on few rows that carry all inner products."""
-    columns, targets = gram.few_rows
-    return columns, np.ascontiguousarray(targets[:, 0]) if gram.plain else targets
+    rest = Y - basis @ (basis.T @ Y)
+    return max(float(np.vdot(rest, rest)) - 1e-12 * form.yy, 0.0)
 
 
 class Rooms:
     """Memory of the threads that work on a question, and what they have found."""
 
     def __init__(self, asked: Question) -> None:
-        self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
-        self._prepare(asked.gram)
-
-    def _prepare(self, gram: Gram) -> None:
-        """What all threads read."""
         from pairflip.engines.numba.enumeration import ROUNDING
-        from pairflip.engines.numba.orthogonal import Exact
 
-        self.ridge = bool(gram.penalty.any())
-        columns, target = table_of(gram)
-        root = np.sqrt(gram.penalty) if self.ridge else np.empty(0)
-        self._exact: Any = Exact(columns, target, root)
+        self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
+        self.columns = columns_of(asked.gram)
         # What was subtracted for a fold left its rounding in what remains.
-        self.rounding = ROUNDING / gram.trust
-
-    def _memory(self) -> tuple[Any, ...]:
-        """(basis, chosen, levels) for one thread."""
-        from pairflip.engines.numba.enumeration import new_levels
-        from pairflip.engines.numba.lowest import new_chosen
-        from pairflip.engines.numba.orthogonal import new_basis
-
-        k, n, rows = self.asked.k, self.asked.gram.n_columns, self._exact.target.size
-        basis = new_basis(k, rows, ridge=self.ridge)
-        return basis, new_chosen(k, n), new_levels(k, n, rows + k * self.ridge)
-
-    def _branches(self) -> Any:
-        """Memory for the branches of one thread."""
-        from pairflip.engines.numba.branching import new_branches
-
-        n = self.asked.gram.n_columns
-        return new_branches(self.asked.k, n, n)
+        self.rounding = ROUNDING / asked.gram.trust
 
     @contextmanager
     def piece(self) -> Iterator[tuple[Any, ...]]:
         """(exact, basis, chosen, levels, kept) for a piece of work; what it found is taken at the end."""
+        from pairflip.engines.numba.enumeration import new_levels
         from pairflip.engines.numba.lowest import new_kept
+        from pairflip.engines.numba.orthogonal import new_basis
 
-        own, k = self._own, self.asked.k
+        own, k, exact = self._own, self.asked.k, self.columns.exact
         if not hasattr(own, "room"):
-            own.room = self._memory()
+            own.room = *new_basis(exact, k), new_levels(exact, k)
         # Every piece of work begins with the same bounds, so that nothing depends on who did what before.
         kept = new_kept(k, self.asked.wanted, self.asked.limit, self.asked.levels)
-        yield self._exact, *own.room, kept
+        yield exact, *own.room, kept
         m = int(kept.n[0])
         self._found.append((kept.supports[:m].copy(), kept.doubled[:m].copy(), kept.counts, bool(kept.n[1])))
 
     def tree(self) -> Any:
         """Memory of this thread for branches."""
+        from pairflip.engines.numba.branching import new_branches
+
         if not hasattr(self._own, "branches"):
-            self._own.branches = self._branches()
+            self._own.branches = new_branches(self.asked.k, self.columns.units, len(self.columns.B))
         return self._own.branches
 
     def forget(self) -> None:
@@ -257,42 +275,23 @@ class Rooms:
         return float(max((reach, *asked.levels[-1:])))
 
     def gathered(self, looked: int, complete: bool, bound: float) -> Lowest:
-        """What all pieces of work found.
-
-        Parameters
-        ----------
-        looked, complete, bound
-            As in `Lowest`.
-        """
-        none = np.zeros((0, self.asked.k), np.int64), np.zeros(0), np.zeros(self.asked.levels.size, np.int64), False
-        supports, doubled, counts, overflow = zip(none, *self._found, strict=True)
-        joined, energies = np.sort(np.concatenate(supports), axis=1), np.concatenate(doubled)
-        order = np.lexsort((*joined.T[::-1], energies))
-        return Lowest(joined[order], energies[order], sum(counts, none[2]), looked, complete, bound, any(overflow))
-
-
-def rooms_of(asked: Question) -> Rooms:
-    """Memory for a question, as its targets need it."""
-    if not asked.gram.plain:
-        from pairflip.search.several_proof import SeveralRooms
-
-        return SeveralRooms(asked)
-    return Rooms(asked)
+        """What all pieces of work found; arguments are those of `Lowest`."""
+        parts = [Lowest(np.sort(a, axis=1), b, c, overflow=d) for a, b, c, d in self._found]
+        return replace(gather(self.asked, parts), looked=looked, complete=complete, bound=bound)
 
 
 def _single(asked: Question) -> Lowest:
-    """Supports of one column: it has unit norm, so that it explains b^2."""
-    gram = asked.gram
-    doubled = np.maximum(gram.yy - gram.b**2, 0.0)
-    close = np.flatnonzero(doubled < _LITTLE * gram.yy)
-    if close.size:  # the difference leaves little but rounding
-        along, root = gram.b[close, None], np.sqrt(gram.penalty[close])
-        rest = gram.target - along * gram.columns_of(close)
-        doubled[close] = np.einsum("jm,jm->j", rest, rest) + (along[:, 0] * root) ** 2
-    order = np.argsort(doubled, kind="stable")
+    """Supports of one unit: its columns are orthonormal, so that they explain the squares of B."""
+    form, columns = asked.gram, columns_of(asked.gram)
+    start, rules = columns.exact.start, columns.exact.rules
+    doubled = form.yy - np.add.reduceat(np.sum(columns.B**2, axis=0), start[:-1])
+    for u in np.flatnonzero(doubled < _LITTLE * form.yy).tolist():  # the difference leaves little but rounding
+        doubled[u] = 2.0 * form.energy(np.array([u]))
+    doubled[np.diff(rules.need_start) > 0] = np.inf
+    order = np.argsort(doubled, kind="stable")[: np.isfinite(doubled).sum()]
     counts = np.searchsorted(doubled[order], asked.levels, side="right")
     kept = order[: 2 * asked.wanted + 4096]
-    return Lowest(kept[:, None], doubled[kept], counts, looked=order.size)
+    return Lowest(kept[:, None], doubled[kept], counts, looked=doubled.size)
 
 
 def _rows(gram: Gram, first: int, last: int) -> Floats:
@@ -313,20 +312,9 @@ def run_pieces(
     *,
     tell: bool = True,
 ) -> list[bool]:
-    """Which pieces of work were finished, in threads, until time is up or Ctrl-C; `stop` is set then.
+    """Which pieces of work were finished (`do` says so), in threads, until time is up or Ctrl-C; `stop` is set then.
 
-    Parameters
-    ----------
-    asked
-        Threads, time, and who hears of progress.
-    pieces, do
-        What is done with each piece; False if it was not finished.
-    stop : (1,)
-        What the work looks at.
-    shares
-        Of the pieces in the whole work; None if they are alike.
-    tell
-        Whether progress is told.
+    `shares`: of the pieces in the whole work, None if they are alike; `tell`: whether progress is told.
     """
     done, told, weights = [False] * len(pieces), 0, shares or [1] * len(pieces)
     thousandth = sum(weights) / 1000.0

@@ -27,11 +27,12 @@ class Proof:
     Attributes
     ----------
     k : int
-        Number of columns, beside those that are always in the model.
+        Number of columns, beside those that are always in the model; of groups where these are chosen as a whole.
     optimal : bool
         Whether `support` was proved to be the best; equals of it may exist, see `supports`.
     support, energy
-        The best support known, sorted column indices of X, and its energy, recomputed from X by QR.
+        The best support known, sorted column indices of X, and its energy, recomputed from X by QR. A group is known
+        by the first of its columns; `problem.columns_of(support)` has all of them.
     supports, energies : (n, k), (n,)
         The best supports known, the lowest first; equal ones in lexicographic order. If `optimal`, no support that is
         missing here has a lower energy than the last one.
@@ -47,9 +48,11 @@ class Proof:
     seconds, note : float, str
         Time taken, without that for finding a first support; what a reader should know besides.
     names : list of str
-        Names of the columns of X.
+        Names of the columns of X, with that of a group at its first column.
     yy : float
         Twice the energy of no columns.
+    counted : {"column", "group"}
+        What k counts.
     """
 
     k: int
@@ -68,6 +71,7 @@ class Proof:
     note: str
     names: list[str]
     yy: float
+    counted: str = "column"
 
     @property
     def columns(self) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.distinct import distinct_supports
-from pairflip.engines import RankTooSmall, get_engine
+from pairflip.engines import get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note
@@ -24,12 +24,11 @@ from pairflip.progress import progress_bar
 from pairflip.search.annealing import anneal
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
 from pairflip.search.certain import best_support, enumeration_cost
-from pairflip.search.exhaustive import Lowest, Question, all_seconds, enumerate_supports, whole_bound
+from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, layout, nothing, whole_bound
 from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
 from pairflip.search.proof import LIMITED, Proof
 from pairflip.search.ridge_bound import can_bound
 from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
-from pairflip.search.several_proof import first_of_flips
 from pairflip.search.sizes import check_size
 
 BUDGET = 60.0
@@ -89,11 +88,9 @@ def prove(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     """
-    if problem.units is not None:
-        raise ValueError("columns are chosen in groups; expected a problem without: there are no proofs for groups.")
     if problem.limits.signs is not None:
         raise ValueError("positive is given; expected none: there are no proofs for coefficients with signs.")
-    if not problem.loss.quadratic:
+    if not problem.loss.squared:
         raise ValueError(
             f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."
         )
@@ -104,7 +101,7 @@ def prove(
     if k == problem.gram.n_columns:
         return _all_columns(problem, k, began)
     if incumbent is None:
-        first = problem.gram.positions(first_support(problem, k, seed, budget))
+        first = problem.slots(first_support(problem, k, seed, budget))
     else:
         first = problem.slots(incumbent)
         if first.size != k or not np.isfinite(problem.gram.energy(np.sort(first))):
@@ -122,7 +119,7 @@ def prove(
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
             asked.interrupted = True
             energy = np.array([2.0 * problem.gram.energy(np.sort(first))])
-            found = Lowest(np.sort(first)[None], energy, np.zeros(distances.size, np.int64), complete=False)
+            found = replace(nothing(asked), supports=np.sort(first)[None], doubled=energy)
             method = "branch and bound" if can_branch(problem.gram) else "enumeration"
     if method == "none":
         found = replace(found, bound=whole_bound(problem.gram))
@@ -139,40 +136,22 @@ def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float =
     """Columns of a good support to begin with, by a quick search.
 
     Where many columns are linearly dependent a search may find none that is not singular; then all are looked at, if
-    that takes no longer than the budget.
-
-    Parameters
-    ----------
-    problem, k
-        Table, target and size.
-    seed
-        Of the search.
-    budget
-        Seconds.
+    that takes no longer than the budget of so many seconds.
     """
     try:
         return anneal(problem, k, effort="quick", seed=seed, prove=False).best_support
-    except RankTooSmall:
+    except ValueError:
         found = best_support(problem.gram, k) if enumeration_cost(problem.gram, k) <= budget else None
         if found is None:
             raise
-    return np.asarray(problem.candidates[found[0]])
+    return problem.columns_of(problem.gram.candidates[found[0]])
 
 
 @one_blas_thread()  # more would round differently, and wait for each other
 def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget: float) -> tuple[Lowest, str]:
-    """The lowest supports of a problem and the method that found them.
+    """The lowest supports of a problem and the method that found them, beginning with a good support `first`.
 
-    Parameters
-    ----------
-    asked
-        Problem, size, threads, time; its bounds are filled in here.
-    first
-        Positions of a good support.
-    within
-        Distances up to which supports are counted.
-    budget
-        Seconds.
+    The bounds of the question are filled in here: `within` are distances up to which supports are counted.
     """
     gram = asked.gram
     energy = gram.energy(first)
@@ -190,9 +169,8 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
 
 def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     gram, k, n = asked.gram, asked.k, asked.gram.n_columns
-    possible = k <= 2 or gram.dense
     threads = max(1.0, _THREADED * asked.threads)
-    seconds = all_seconds(gram, k) / threads if possible else np.inf
+    seconds = enumeration_cost(gram, k) / threads
     on_device = _device_pays(asked, seconds)
     if on_device:
         seconds = device_seconds(n, k)
@@ -201,7 +179,6 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
         worthwhile = False  # what was asked for comes first
     # What is done unasked goes by cost models alone, and this method by the clock.
     ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(gram)
-    ridge = ridge and gram.plain
     ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
     if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
         each = branch_seconds(n, 1.0)
@@ -224,8 +201,7 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
         if device is not None and asked.failed is not None and not found.complete:
             found = _joined(found, device)
         return (found if found.complete or tree is None else _joined(found, tree.gathered())), method
-    nothing = np.zeros((0, k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64)
-    return Lowest(*nothing, complete=False), "none"
+    return nothing(asked), "none"
 
 
 def _joined(found: Lowest, other: Lowest) -> Lowest:
@@ -245,25 +221,27 @@ def _device_pays(asked: Question, seconds: float) -> bool:
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
     """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it."""
     outside = np.setdiff1d(np.arange(gram.n_columns), first)
+    start, B = layout(gram)
     if wanted == 1:
         return 2.0 * energy
-    if not gram.plain:
-        return first_of_flips(gram, first, energy, wanted)
-    if not gram.dense or wanted - 1 > min(outside.size * first.size, 1000):
+    if not gram.dense or start[-1] > gram.n_columns or wanted - 1 > min(outside.size * first.size, 1000):
         return float("inf")
     G = gram.matrix
     P = np.linalg.inv(G[np.ix_(first, first)])
     rows = G[np.ix_(first, outside)]
-    x, W = P @ gram.b[first], P @ rows
-    r, s = gram.b[outside] - x @ rows, 1.0 - np.einsum("mj,mj->j", rows, W)
-    p = np.diag(P)[:, None]
-    s_new = s + W**2 / p
-    cost = x[:, None] ** 2 / p - np.where(s_new > 1e-6, (r + x[:, None] * W / p) ** 2 / np.maximum(s_new, 1e-6), 0.0)
-    bounds = [energy]
-    for place in np.argsort(cost, axis=None, kind="stable")[: wanted - 1].tolist():
+    x, W, p = B[:, first] @ P, P @ rows, np.diag(P)[:, None]
+    r, s = B[:, outside] - x @ rows, 1.0 - np.einsum("mj,mj->j", rows, W) + W**2 / p
+    gain = np.sum((r[:, None, :] + x[:, :, None] * (W / p)) ** 2, axis=0) / np.maximum(s, 1e-6)
+    cost = np.sum(x**2, axis=0)[:, None] / p - np.where(s > 1e-6, gain, 0.0)
+    found = [energy]
+    for place in np.argsort(cost, axis=None, kind="stable").tolist():
         slot, j = divmod(place, outside.size)
-        bounds.append(gram.energy(np.sort(np.append(np.delete(first, slot), outside[j]))))
-    return 2.0 * max(bounds)
+        found.append(gram.energy(np.sort(np.append(np.delete(first, slot), outside[j]))))
+        if np.isfinite(found[-1]) and np.isfinite(found).sum() == wanted:
+            return 2.0 * max(e for e in found if np.isfinite(e))
+        if len(found) > 4 * wanted:
+            break
+    return float("inf")
 
 
 def _judged(gram: Gram, found: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
@@ -308,13 +286,7 @@ def as_proof(
     seconds: float,
     note: str = "",
 ) -> Proof:
-    """The record of what was found.
-
-    Parameters
-    ----------
-    problem, k, found, method, n_best, within, seconds, note
-        As in `Proof`.
-    """
+    """The record of what was found; arguments are those of `Proof`."""
     supports = problem.gram.candidates[found.supports[:n_best]]
     energies = 0.5 * found.doubled[:n_best]
     if not found.complete and method != "none" and not note:
@@ -337,8 +309,9 @@ def as_proof(
         method=method,
         seconds=seconds,
         note=note,
-        names=problem.names,
+        names=problem.names if problem.units is None else problem.units.labels(problem.names),
         yy=float(problem.gram.yy),
+        counted="column" if problem.units is None else "group",
     )
 
 

@@ -89,9 +89,9 @@ class RidgeBound:
 
 
 def can_bound(gram: Gram) -> bool:
-    """Whether every column has enough of a ridge term, and the columns can be held in memory."""
+    """Whether there is one target, no rules, enough of a ridge term for every column, and memory for the columns."""
     held = gram.dense or 8 * gram.n_columns * gram.n_rows <= _MEMORY
-    return held and gram.yy > 0.0 and bool(np.all(gram.penalty >= LEAST))
+    return gram.plain and held and gram.yy > 0.0 and bool(np.all(gram.penalty >= LEAST))
 
 
 def ridge_form(columns: Floats, target: Floats, penalty: Floats) -> RidgeForm:

@@ -7,7 +7,7 @@ branch and bound of `exhaustive` looks at what remains, from the columns, so tha
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -18,7 +18,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.search.branch_and_bound import Node, branch_seconds, branch_supports
-from pairflip.search.exhaustive import Lowest, Question
+from pairflip.search.exhaustive import Lowest, Question, gather
 from pairflip.search.ridge_bound import ridge_bound, ridge_form
 
 Positions = NDArray[np.int64]
@@ -45,13 +45,7 @@ class _Branch:
 
 
 def bound_seconds(n: int, dimensions: int) -> float:
-    """Time of one bound by a cost model: about eight steps, each with two products of n columns.
-
-    Parameters
-    ----------
-    n, dimensions
-        Columns, and the length of each.
-    """
+    """Time of one bound by a cost model: about eight steps, each with two products of n columns."""
     return 1e-3 + 8.0 * (4.0 * n * dimensions**2 + dimensions**3) / _FLOPS
 
 
@@ -95,15 +89,7 @@ class RidgeTree:
         return self.bound > self.reach
 
     def walk(self, until: float = np.inf, most: float = np.inf) -> bool:
-        """Whether all is done, before it is time or `most` bounds were computed; Ctrl-C counts as the end of time.
-
-        Parameters
-        ----------
-        until
-            `time.perf_counter` at which to give up.
-        most
-            Number of bounds after which to give up.
-        """
+        """Whether all is done, before it is time or `most` bounds were computed; Ctrl-C counts as the end of time."""
         try:
             with one_blas_thread():
                 while not self.done and self.nodes < most and time.perf_counter() < until:
@@ -117,15 +103,7 @@ class RidgeTree:
 
     def gathered(self) -> Lowest:
         """What was found."""
-        asked = self.asked
-        none = Lowest(np.zeros((0, asked.k), np.int64), np.zeros(0), np.zeros(asked.levels.size, np.int64))
-        parts = [none, *self._found]
-        supports = np.concatenate([part.supports for part in parts])
-        doubled = np.concatenate([part.doubled for part in parts])
-        order = np.lexsort((*supports.T[::-1], doubled))
-        counts = sum((part.counts for part in self._found), none.counts)
-        overflow = any(part.overflow for part in parts)
-        return Lowest(supports[order], doubled[order], counts, self.looked, self.done, self.bound, overflow)
+        return replace(gather(self.asked, self._found), looked=self.looked, complete=self.done, bound=self.bound)
 
     def _narrow(self, keep: Positions, columns: Floats, target: Floats) -> None:
         """Go on with some columns only: the form of fewer columns than rows has a larger diagonal."""

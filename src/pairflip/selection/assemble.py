@@ -269,7 +269,7 @@ def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list
         proof = None if hopeless or size >= n else proof_of(problem, size, fit.support, seconds)
         hopeless = hopeless or (proof is None and 2 * size < n)
         if proof is not None and is_lower(proof.energy, fit.energy, problem.gram.yy):
-            fit, agreement = problem.fit(proof.support), 0.0  # no chain had found it
+            fit, agreement = problem.fit(problem.columns_of(proof.support)), 0.0  # no chain had found it
         fitted.append((fit, agreement))
         proofs.append(proof)
     return Proved(tuple(proofs)) if sought else None

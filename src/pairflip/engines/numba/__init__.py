@@ -221,8 +221,6 @@ _FIRST_USES = {
     "units": ("groups of columns", 8),
     "enumeration": ("proofs", 10),
     "branching": ("proofs by branches", 5),
-    "several_enumeration": ("proofs with several targets", 10),
-    "several_branching": ("proofs by branches", 10),
     "exact": ("energies that are not quadratic", 5),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),

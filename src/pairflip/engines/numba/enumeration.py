@@ -1,21 +1,23 @@
-r"""Every support of k columns, one after the other, down the residual Gram matrix; the last two columns in closed form.
+r"""Every support of k units, one after the other, down the residual Gram matrix; the last two columns in closed form.
 
-With the columns S of a node projected out, :math:`R = G - G_{:S} P G_{S:}` and :math:`r = b - G_{:S} x`; taking
-column i in as well is one step of elimination. Where only two columns are missing, the pair (i, j) explains
+With the columns S of a node projected out, :math:`R = G - G_{:S} P G_{S:}` and :math:`r = B - C G_{S:}` (q, N); taking
+column i in as well is one step of elimination, a unit of d columns d steps. Where two single columns are missing, the
+pair (i, j) explains
 
-.. math:: \frac{r_i^2}{s_i} + \frac{(r_j - c \, r_i)^2}{s_j - c R_{ij}}, \quad c = R_{ij} / s_i, \ s_i = R_{ii},
+.. math:: \frac{|r_i|^2}{s_i} + \frac{|r_j - c \, r_i|^2}{s_j - c R_{ij}}, \quad c = R_{ij} / s_i, \ s_i = R_{ii},
 
-more of :math:`y^T y`. A pair is looked at again, from the columns, if it may reach what is asked for: this is
+more of :math:`\mathrm{tr} Y^T Y`. A pair is looked at again, from the columns, if it may reach what is asked for:
 
-.. math:: (r_j - c \, r_i)^2 + \delta_{ij} \ge (\text{wanted} - \text{explained}) \, (s_j - c R_{ij}),
+.. math:: |r_j - c \, r_i|^2 + \delta_{ij} \ge (\text{wanted} - \text{explained}) \, (s_j - c R_{ij}),
 
 without a division, and with :math:`\delta_{ij}` so large that rounding leaves nothing out. The elimination errs as if
 the elements of G were off by :math:`\varepsilon`, so that a support with coefficients x errs by at most
-:math:`\varepsilon (|x|_1^2 + 2 |x|_1 |y|)`; of these :math:`x_j^2` is what column j explains divided by its pivot, and
-the others follow from P. A pivot that is itself in doubt is had from the columns, and so is everything below it
-(`rebase`). Nothing that is kept has seen the Gram matrix: `lowest.judge_last`.
+:math:`\varepsilon (|x|_1^2 + 2 |x|_1 |y|)` for each target; of these :math:`x_j^2` is what column j explains divided by
+its pivot, and the others follow from P. Where units have several columns, one unit is missing, and that is at most
+:math:`3 \varepsilon K \, \mathrm{tr} P \; \mathrm{tr} Y^T Y` for K columns. A pivot that is itself in doubt is had from
+the columns, and so is everything below it (`look_again`). Nothing that is kept has seen the Gram matrix (`judge`).
 
-Columns of a support are taken in descending order, so that loops run from 0 on: such loops vectorize.
+Units of a support are taken in descending order, so that loops run from 0 on: such loops vectorize.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import EPSILON
-from pairflip.engines.numba.compile import apart, entry, kernel, template
-from pairflip.engines.numba.lowest import build, judge_last, pivot_of, reach_of, take_out
-from pairflip.engines.numba.orthogonal import dot, load, load_target, row_dot
+from pairflip.engines.numba.compile import apart, entry, template
+from pairflip.engines.numba.lowest import judge, keeps_rules, reach_of
+from pairflip.engines.numba.orthogonal import Exact, beside, build, most_columns, set_rests
 from pairflip.least_squares import SINGULAR
 
 ROUNDING = 32.0 * EPSILON
@@ -35,15 +37,25 @@ ROUNDING = 32.0 * EPSILON
 _DOUBT = 20.0  # a pivot is in doubt if it is less than so many times its error
 SURELY = 1.0 - 1e-4
 """Of SINGULAR: what is below is singular, whatever rounding did."""
+TRACE, EXPLAINED, ERROR = 0, 1, 2
+"""Columns of `Levels.node`: trace of P, what is explained of all targets, and the error of R."""
+FIRST, ROWS, NEXT = 0, 1, 2
+"""Columns of `Levels.count`: where the columns begin that P and T know of (since the last `look_again`), where they
+end, and the unit that is taken next."""
+OVER_S, GAIN, SLACK, SIZE, SPREAD, EDGE, TOTAL, RATIO = 0, 1, 2, 3, 4, 5, 6, 7
+"""Rows of `Levels.pair`, numbers of each column as the first of a pair (RATIO: r / s, for each target)."""
 
 
-class Depths(NamedTuple):
-    """Memory of a walk down the tree: what each depth d = 0 .. k - 2 needs.
+ALL = np.int64(0)
 
-    R (k - 1, N, N) with depth 0 unused; r, s, V (k - 1, N): residual correlations, pivots, scaled rows of elimination;
-    `dead`: columns that are singular beside those chosen; T (k, k): inverse factor of the chosen ones since depth
-    `start`; `along` what each explains of y, as a root; `trace` of P, `explained` part of y'y and `error` of R; `rest`
-    (N, M + k) the columns beside those chosen; the others (N,): numbers of each column as the first of a pair.
+
+class Levels(NamedTuple):
+    """Memory of a walk down the tree: what each depth (number of units taken) needs.
+
+    R (depths, D, D) with depth 0 unused; r (k + 1, q, D), s (k + 1, D): residual correlations and pivots; V (K + 1, D):
+    scaled rows of elimination, one for each column taken, and a row of zeros; `dead` (k + 1, U): units that are
+    singular beside those chosen; T (K, K): inverse factor of the chosen columns; `along` (K, q) what each explains of the
+    targets, as a root; `rest` (D, M + K) the columns beside those chosen.
     """
 
     R: Any
@@ -52,318 +64,333 @@ class Depths(NamedTuple):
     V: Any
     dead: Any
     T: Any
-    trace: Any
     along: Any
-    explained: Any
-    error: Any
-    start: Any
+    node: Any
+    count: Any
     rest: Any
-    ratio: Any
-    over_s: Any
-    gain: Any
-    slack: Any
-    size: Any
-    spread: Any
-    edge: Any
+    pair: Any
 
 
-def new_levels(k: int, n_columns: int, n_rows: int) -> Depths:
-    """Memory for supports of k columns of so many columns and rows; what is not touched is not taken.
-
-    Parameters
-    ----------
-    k, n_columns, n_rows : int
-        Size of a support, columns to choose from, and length of the vectors (rows, and one more for each slot where
-        there is a ridge).
-    """
-    depths, inner = max(k - 1, 1), n_columns if k > 2 else 0
-
-    def empty(*shape: int) -> Any:
-        return np.empty(shape)
-
-    return Depths(
-        R=empty(depths, inner, n_columns), r=empty(depths, n_columns), s=empty(depths, n_columns),
-        V=np.zeros((depths, n_columns)), dead=np.zeros((depths, n_columns), np.uint8), T=np.zeros((k, k)),
-        trace=np.zeros(depths), along=np.zeros(k), explained=np.zeros(depths), error=np.zeros(depths),
-        start=np.zeros(depths, np.int64), rest=empty(inner, n_rows), ratio=empty(n_columns), over_s=empty(n_columns),
-        gain=empty(n_columns), slack=empty(n_columns), size=empty(n_columns),
-        spread=empty(n_columns), edge=empty(n_columns),
+def new_levels(exact: Exact, k: int) -> Levels:
+    """Memory for supports of k units; what is not touched is not taken."""
+    (rows, length), units, columns = exact.vectors.shape, exact.start.size - 1, int(exact.start[-1])
+    q, most, single = rows - columns, most_columns(exact.start, k), units == columns
+    depths, inner = k - single, 0 if single and k == 2 else columns
+    return Levels(
+        R=np.empty((depths, inner, columns)), r=np.empty((k + 1, q, columns)), s=np.empty((k + 1, columns)),
+        V=np.zeros((most + 1, columns)), dead=np.zeros((k + 1, units), np.uint8), T=np.zeros((most, most)),
+        along=np.zeros((most, q)), node=np.zeros((k + 1, 3)), count=np.zeros((k + 1, 3), np.int64),
+        rest=np.empty((inner, length + most * (exact.root.size > 0))), pair=np.empty((7 + q, columns)),
     )  # fmt: skip
 
 
 @apart
-def rebase(exact, basis, chosen, levels, depth, i, yy):
-    """Everything at `depth`, where i was taken last, from the columns: unit-norm columns beside those chosen.
-
-    False if these are singular, so that nothing below needs to be looked at.
-    """
-    chosen.at[depth - 1] = i
-    build(exact, basis, chosen, depth)
-    for l in range(depth):
-        total = 0.0
-        for n in range(depth):
-            total += basis.T[l, n] * basis.T[l, n]
-        if SURELY * total > 1.0 / SINGULAR:
-            return False
-    R, rest, dead = levels.R[depth], levels.rest, levels.dead[depth]
-    load_target(exact, basis.e)
-    take_out(basis, depth, basis.e)
-    smallest = 1.0
-    for j in range(i):
-        load(exact, j, depth, basis.q)
-        s = take_out(basis, depth, basis.q)
-        dead[j] = s <= SURELY * SINGULAR
-        scale = 0.0 if dead[j] else 1.0 / s**0.5
-        for t in range(basis.q.size):
-            rest[j, t] = scale * basis.q[t]
-        if not dead[j]:
-            smallest = min(smallest, s)
-        levels.r[depth, j] = row_dot(rest, j, basis.e)
-        levels.s[depth, j] = 1.0
-        for l in range(j + 1):
-            R[j, l] = row_dot(rest, l, rest[j])
-    levels.explained[depth] = yy - dot(basis.e, basis.e)
-    levels.trace[depth] = 0.0
-    levels.error[depth] = ROUNDING / smallest**0.5
-    levels.start[depth] = depth
-    return True
-
-
-@kernel
 def doubt(error, w2, k):
     r"""A pivot :math:`1 - w \cdot g` errs by at most error (1 + |w|_1)^2; below this it may be singular or not."""
     return 2.0 * _DOUBT * error * (1.0 + k * w2)
 
 
-@template
-def descend(R, exact, basis, chosen, levels, depth, i, k, yy):
-    """Take column i at `depth`, where R is, which leads to depth + 1; False if there is nothing below."""
-    below, start, V, s, r = depth + 1, levels.start[depth], levels.V, levels.s, levels.r
-    chosen.at[depth] = i
-    for j in range(i):
-        levels.dead[below, j] = levels.dead[depth, j]
-    # The next row of the inverse factor of the chosen columns, w / root(s); its squares add up to the trace of P.
-    T, w2 = levels.T, 0.0
-    for l in range(start, depth):
-        T[depth, l] = 0.0
-        for m in range(l, depth):
-            T[depth, l] -= V[m, i] * T[m, l]
-        w2 += T[depth, l] * T[depth, l]
-    if s[depth, i] <= doubt(levels.error[depth], w2, k):
-        return rebase(exact, basis, chosen, levels, below, i, yy)
-    scale = 1.0 / s[depth, i] ** 0.5
-    along = r[depth, i] * scale
-    T[depth, depth] = scale
-    for l in range(start, depth):
-        T[depth, l] *= scale
-    for j in range(i):
-        v = R[i, j] * scale
-        V[depth, j] = v
-        r[below, j] = r[depth, j] - v * along
-        s[below, j] = s[depth, j] - v * v
-    levels.along[depth] = along
-    levels.trace[below] = levels.trace[depth] + (1.0 + w2) * scale * scale
-    levels.explained[below] = levels.explained[depth] + along * along
-    levels.error[below] = levels.error[depth]
-    levels.start[below] = start
-    limit, few = doubt(levels.error[below], levels.trace[below], k), 0.0
-    for j in range(i):
-        few += 1.0 if s[below, j] <= limit else 0.0
-    if few > 0.0:
-        bury(exact, basis, chosen, levels, below, i, limit)
+@apart
+def enter(R, exact, levels, depth, u, low):
+    """Take unit u at `depth`, where R is: columns from `low` on at depth + 1. False if a pivot is in doubt."""
+    below, s, r, V, T, start = depth + 1, levels.s, levels.r, levels.V, levels.T, exact.start
+    most, q, end, base, first = T.shape[0], r.shape[1], start[u + 1], levels.count[depth, ROWS], levels.count[depth, 0]
+    trace, explained, error = levels.node[depth, TRACE], levels.node[depth, EXPLAINED], levels.node[depth, ERROR]
+    for j in range(low, end):
+        s[below, j] = s[depth, j]
+    for t in range(q):
+        for j in range(low, end):
+            r[below, t, j] = r[depth, t, j]
+    top = base
+    for i in range(end - 1, start[u] - 1, -1):
+        # The next row of the inverse factor of the chosen columns, w / root(s); its squares add up to the trace of P.
+        w2 = 0.0
+        for l in range(first, top):
+            T[top, l] = 0.0
+            for m in range(l, top):
+                T[top, l] -= V[m, i] * T[m, l]
+            w2 += T[top, l] * T[top, l]
+        if s[below, i] <= doubt(error, w2, most):
+            return False
+        scale = 1.0 / s[below, i] ** 0.5
+        T[top, top] = scale
+        for l in range(first, top):
+            T[top, l] *= scale
+        for j in range(low, i):
+            V[top, j] = R[i, j] * scale
+        for m in range(base, top):
+            factor = V[m, i] * scale
+            for j in range(low, i):
+                V[top, j] -= factor * V[m, j]
+        for j in range(low, i):
+            s[below, j] -= V[top, j] * V[top, j]
+        for t in range(q):
+            along = r[below, t, i] * scale
+            levels.along[top, t] = along
+            explained += along * along
+            for j in range(low, i):
+                r[below, t, j] -= V[top, j] * along
+        trace += (1.0 + w2) * scale * scale
+        top += 1
+    levels.count[below, FIRST], levels.count[below, ROWS] = first, top
+    levels.node[below, TRACE], levels.node[below, EXPLAINED], levels.node[below, ERROR] = trace, explained, error
     return True
 
 
 @apart
-def bury(exact, basis, chosen, levels, depth, i, limit):
-    """Columns that are singular beside those chosen are dead from here on: they explain nothing."""
-    for j in range(i):
-        if levels.s[depth, j] <= limit and not levels.dead[depth, j]:
-            levels.dead[depth, j] = pivot_of(exact, basis, chosen, depth, j) <= SURELY * SINGULAR
-        if levels.dead[depth, j]:
-            levels.s[depth, j], levels.r[depth, j] = 1.0, 0.0
+def look_again(exact, basis, chosen, levels, depth, whole, yy):
+    """What is in doubt at `depth`, of the units before the last one taken, from the columns.
+
+    Units that are singular beside those chosen are dead from here on: they explain nothing. If the pivot of a chosen
+    column is in doubt (`whole`), everything is had from the columns: unit-norm ones beside those chosen. False if these
+    are singular themselves, so that nothing below needs to be looked at.
+    """
+    n, last, rest, L = build(exact, basis, chosen, depth), chosen.at[depth - 1], levels.rest, basis.rest.shape[1]
+    if whole and not SURELY * basis.inflated[n, basis.T.shape[0]] <= 1.0 / SINGULAR:
+        return False
+    R, r, s, dead, q, smallest = levels.R, levels.r, levels.s, levels.dead, levels.r.shape[1], 1.0
+    limit, left = doubt(levels.node[depth, ERROR], levels.node[depth, TRACE], levels.T.shape[0]), 0.0
+    if whole:
+        left = set_rests(exact, basis, n)
+    for u in range(last):
+        for j in range(exact.start[u], exact.start[u + 1]):
+            if not dead[depth, u] and (whole or s[depth, j] <= limit):
+                pivot = beside(exact, basis, j, n)
+                dead[depth, u] = pivot <= SURELY * SINGULAR
+                smallest = smallest if dead[depth, u] else min(smallest, pivot)
+            for t in range(L if whole else 0):
+                rest[j, t] = basis.Q[n, t]
+        for j in range(exact.start[u], exact.start[u + 1]):
+            if whole or dead[depth, u]:
+                s[depth, j] = 1.0
+                for t in range(q):
+                    r[depth, t, j] = 0.0
+                    for m in range(0 if dead[depth, u] else L):
+                        r[depth, t, j] += rest[j, m] * basis.rest[1 + t, m]
+    if whole:
+        for j in range(exact.start[last]):
+            for l in range(j + 1):
+                total = 0.0
+                for t in range(L):
+                    total += rest[j, t] * rest[l, t]
+                R[depth, j, l] = total
+        levels.node[depth, TRACE], levels.node[depth, EXPLAINED] = 0.0, yy - left
+        levels.node[depth, ERROR] = ROUNDING / smallest**0.5
+        levels.count[depth, FIRST] = levels.count[depth, ROWS] = n
+    return True
 
 
 @template
-def eliminate(R, levels, depth, i):
-    """R of the next depth, beside column i of this one."""
-    V, below = levels.V, depth + 1
-    for j in range(i):
-        v = V[depth, j]
+def eliminate(R, exact, levels, depth, u):
+    """R of the next depth, beside unit u of this one."""
+    V, below, base = levels.V, depth + 1, levels.count[depth, ROWS]
+    for j in range(exact.start[u]):
+        v = V[base, j]
         for l in range(j + 1):
-            levels.R[below, j, l] = R[j, l] - v * V[depth, l]
+            levels.R[below, j, l] = R[j, l] - v * V[base, l]
+    for m in range(base + 1, levels.count[below, ROWS]):
+        for j in range(exact.start[u]):
+            v = V[m, j]
+            for l in range(j + 1):
+                levels.R[below, j, l] -= v * V[m, l]
 
 
 @template
 def prepare_pairs(levels, depth, last, yy):
-    """What each column i < `last` brings as the first of a pair: `gain`, what is explained with it at the most.
+    """What each column i < `last` brings as the first of a pair: GAIN, what is explained with it at the most.
 
-    `size` is 1 + |w|^2 of each column beside those chosen, w = P g. Beside column i as well, that of column j is at
-    most twice size_j + (R_ij / s_i)^2 size_i, which `slack` and `spread` make the rounding of the pair.
+    SIZE is 1 + |w|^2 of each column beside those chosen, w = P g. Beside column i as well, that of column j is at most
+    twice size_j + (R_ij / s_i)^2 size_i, which SLACK and SPREAD make the rounding of the pair.
     """
-    k, error, before = depth + 2, levels.error[depth], levels.trace[depth]
-    ratio, over_s, gain, size, explained = (
-        levels.ratio, levels.over_s, levels.gain, levels.size, levels.explained[depth],
-    )  # fmt: skip
+    k, pair, q, V = depth + 2, levels.pair, levels.r.shape[1], levels.V
+    before, explained, error = levels.node[depth, TRACE], levels.node[depth, EXPLAINED], levels.node[depth, ERROR]
     for i in range(last):
-        size[i] = 1.0
-    for l in range(levels.start[depth], depth):
+        pair[SIZE, i] = 1.0
+    for l in range(levels.count[depth, FIRST], depth):
         for i in range(last):
-            gain[i] = 0.0
+            pair[TOTAL, i] = 0.0
         for m in range(l, depth):
-            t = levels.T[m, l]
+            factor = levels.T[m, l]
             for i in range(last):
-                gain[i] += levels.V[m, i] * t
+                pair[TOTAL, i] += V[m, i] * factor
         for i in range(last):
-            size[i] += gain[i] * gain[i]
+            pair[SIZE, i] += pair[TOTAL, i] * pair[TOTAL, i]
     for i in range(last):
-        levels.edge[i] = doubt(error, size[i] - 1.0, k)
-        inverse = 1.0 / levels.s[depth, i]
-        trace = before + size[i] * inverse
-        levels.spread[i] = size[i] * inverse * inverse
-        over_s[i] = inverse
-        ratio[i] = levels.r[depth, i] * inverse
-        own = explained + levels.r[depth, i] * ratio[i]
-        levels.slack[i] = 32.0 * k * error * max(yy - own, EPSILON * yy)
-        gain[i] = own + error * (4.0 * k * trace * own + yy)
+        size, inverse, own = pair[SIZE, i], 1.0 / levels.s[depth, i], explained
+        for t in range(q):
+            pair[RATIO + t, i] = levels.r[depth, t, i] * inverse
+            own += levels.r[depth, t, i] * pair[RATIO + t, i]
+        pair[EDGE, i] = doubt(error, size - 1.0, k)
+        pair[SPREAD, i] = size * inverse * inverse
+        pair[OVER_S, i] = inverse
+        pair[SLACK, i] = 32.0 * k * error * max(yy - own, EPSILON * yy)
+        pair[GAIN, i] = own + error * (4.0 * k * (before + size * inverse) * own + yy)
 
 
 @template
-def pairs(R, v, at, exact, basis, chosen, levels, kept, first, last, yy):
-    """All pairs (i, j), j < i, `first` <= i < `last`, at the last node.
+def pairs(R, at, exact, basis, chosen, levels, kept, first, last, yy):
+    """All pairs (i, j), j < i, `first` <= i < `last`, of single columns at the last node.
 
     R has rows from `first` on, and v_i v_j, v = V[at], is still to be subtracted from it.
     """
-    depth = chosen.at.size - 2
-    r, s, size = levels.r, levels.s, levels.size
+    depth, q, r, s, v, pair = chosen.at.size - 2, levels.r.shape[1], levels.r, levels.s, levels.V, levels.pair
     wanted = yy - reach_of(kept, yy)
     prepare_pairs(levels, depth, last, yy)
     for i in range(first, last):
-        v_i, ratio, over_s, slack, spread = (
-            v[at, i],
-            levels.ratio[i],
-            levels.over_s[i],
-            levels.slack[i],
-            levels.spread[i],
-        )
-        gain = wanted - levels.gain[i]
+        chosen.at[depth] = i
+        if exact.ruled and not keeps_rules(exact, chosen.at, depth + 1, i):
+            continue
+        v_i, over_s, slack, spread = v[at, i], pair[OVER_S, i], pair[SLACK, i], pair[SPREAD, i]
+        gain = wanted - pair[GAIN, i]
         hits = 0.0  # not a whole number: loops over numbers of one kind vectorize
-        for j in range(i):
-            q = R[i - first, j] - v_i * v[at, j]
-            a, p = r[depth, j] - ratio * q, s[depth, j] - over_s * q * q
-            hits += 1.0 if a * a + slack * (size[j] + spread * q * q) >= gain * p else 0.0
-        sure = s[depth, i] > levels.edge[i]
+        if q == 1:
+            ratio = pair[RATIO, i]
+            for j in range(i):
+                g = R[i - first, j] - v_i * v[at, j]
+                a, p = r[depth, 0, j] - ratio * g, s[depth, j] - over_s * g * g
+                hits += 1.0 if a * a + slack * (pair[SIZE, j] + spread * g * g) >= gain * p else 0.0
+        else:
+            for j in range(i):
+                g = R[i - first, j] - v_i * v[at, j]
+                pair[TOTAL, j] = slack * (pair[SIZE, j] + spread * g * g) - gain * (s[depth, j] - over_s * g * g)
+            for t in range(q):
+                ratio = pair[RATIO + t, i]
+                for j in range(i):
+                    a = r[depth, t, j] - ratio * (R[i - first, j] - v_i * v[at, j])
+                    pair[TOTAL, j] += a * a
+            for j in range(i):
+                hits += 1.0 if pair[TOTAL, j] >= 0.0 else 0.0
+        sure = s[depth, i] > pair[EDGE, i]
         if levels.dead[depth, i] or (hits == 0.0 and sure):
             continue
-        if sure:
-            take_first(levels, depth, i)
-        any_left = False
-        for j in range(i):
-            q = R[i - first, j] - v_i * v[at, j]
-            a, p = r[depth, j] - ratio * q, s[depth, j] - over_s * q * q
-            passes = a * a + slack * (size[j] + spread * q * q) >= gain * p
-            seen = (passes or not sure) and not levels.dead[depth, j]
-            if seen and sure:
-                seen = still_passes(levels, depth, j, q * over_s**0.5, a, p, wanted, yy)
-            chosen.seen[j] = seen
-            any_left = any_left or seen
-        if any_left:
-            chosen.at[depth] = i
-            judge_last(exact, basis, chosen, kept, i, yy)
+        if second_look(R, at, levels, chosen, depth, first, i, sure, gain, wanted, yy):
+            judge(exact, basis, chosen, kept, i, yy)
             wanted = yy - reach_of(kept, yy)
 
 
-@kernel
-def take_first(levels, depth, i):
-    """Column i as the first of a pair: its row of the inverse factor, and what it explains."""
-    T, scale = levels.T, levels.over_s[i] ** 0.5
-    for l in range(levels.start[depth], depth):
-        total = 0.0
-        for m in range(l, depth):
-            total += levels.V[m, i] * T[m, l]
-        T[depth, l] = -total * scale
-    T[depth, depth] = scale
-    levels.along[depth] = levels.r[depth, i] * scale
+@apart
+def second_look(R, at, levels, chosen, depth, first, i, sure, gain, wanted, yy):
+    r"""Mark columns j < i that may reach what is asked for as the second of a pair with i; whether there are any.
 
-
-@kernel
-def still_passes(levels, depth, j, factor, a, p, wanted, yy):
-    r"""The same question about column j as the second of a pair, with the rounding of its own coefficients.
-
-    With the coordinates l of column j in the factor of those before, :math:`w = T^T l` and
-    :math:`x = (T^T (along) - w x_j, x_j)`; the pivot p errs by :math:`\varepsilon (1 + |w|_1)^2`.
+    What passes is asked again with the rounding of its own coefficients. With the coordinates l of column j in the
+    factor T of those before, :math:`w = T^T l` and :math:`x = (T^T (along) - w x_j, x_j)`; the pivot p errs by
+    :math:`\varepsilon (1 + |w|_1)^2`.
     """
-    size, norm, error = 0.0, 0.0, levels.error[depth]
-    if not p > 0.0:
-        return True
-    x_j = a / p
-    for l in range(levels.start[depth], depth + 1):
-        w, x = factor * levels.T[depth, l], levels.along[depth] * levels.T[depth, l]
+    r, s, V, T, along, pair, seen = levels.r, levels.s, levels.V, levels.T, levels.along, levels.pair, chosen.seen
+    start, error, q, some = levels.count[depth, FIRST], levels.node[depth, ERROR], r.shape[1], False
+    over_s, slack, spread, explained = pair[OVER_S, i], pair[SLACK, i], pair[SPREAD, i], levels.node[depth, EXPLAINED]
+    scale = over_s**0.5
+    for l in range(start, depth):  # column i in the factor, and what it explains
+        T[depth, l] = 0.0
         for m in range(l, depth):
-            w += levels.V[m, j] * levels.T[m, l]
-            x += levels.along[m] * levels.T[m, l]
-        size += abs(w)
-        norm += abs(x - w * x_j)
-    norm += abs(x_j)
-    if p < _DOUBT * error * (1.0 + size) * (1.0 + size):
-        return True
-    first = levels.along[depth] * levels.along[depth]
-    explained = levels.explained[depth] + first + a * x_j
-    return explained + 2.0 * error * (norm + yy**0.5) ** 2 >= wanted
+            T[depth, l] -= V[m, i] * T[m, l] * scale
+    T[depth, depth] = scale
+    for t in range(q):
+        along[depth, t] = r[depth, t, i] * scale
+        explained += along[depth, t] * along[depth, t]
+    for j in range(i):
+        g, square = R[i - first, j] - V[at, i] * V[at, j], 0.0
+        p = s[depth, j] - over_s * g * g
+        for t in range(q):
+            a = r[depth, t, j] - pair[RATIO + t, i] * g
+            square += a * a
+        passes = square + slack * (pair[SIZE, j] + spread * g * g) >= gain * p
+        seen[j] = (passes or not sure) and not levels.dead[depth, j]
+        if seen[j] and sure and p > 0.0:
+            wide, errors = 0.0, 0.0
+            for t in range(q):
+                x_j = (r[depth, t, j] - pair[RATIO + t, i] * g) / p
+                size, norm = 1.0, abs(x_j)
+                for l in range(start, depth + 1):
+                    w, x = g * scale * T[depth, l], along[depth, t] * T[depth, l]
+                    for m in range(l, depth):
+                        w += V[m, j] * T[m, l]
+                        x += along[m, t] * T[m, l]
+                    size += abs(w)
+                    norm += abs(x - w * x_j)
+                wide = size
+                errors += (norm + yy**0.5) ** 2
+            certain = p >= _DOUBT * error * wide * wide
+            seen[j] = not certain or explained + square / p + 2.0 * error * errors >= wanted
+        some = some or seen[j] > 0
+    return some
 
 
 @template
-def begin(b, levels, rounding):
-    """The root of the tree."""
-    levels.error[0] = rounding
-    for j in range(b.size):
-        levels.r[0, j], levels.s[0, j], levels.dead[0, j] = b[j], 1.0, 0
+def last_units(R, exact, basis, chosen, levels, kept, yy):
+    """All units before the last one taken as the last of a support, where units have several columns."""
+    k, most, some = chosen.at.size, levels.T.shape[0], False
+    last, wanted, node = chosen.at[k - 2], yy - reach_of(kept, yy), levels.node
+    for u in range(last):
+        seen = not levels.dead[k - 1, u]
+        if seen and enter(R, exact, levels, k - 1, u, exact.start[u]):
+            slack = 8.0 * most * node[k, ERROR] * (1.0 + 2.0 * node[k, TRACE]) * yy
+            seen = node[k, EXPLAINED] + slack >= wanted
+        chosen.seen[u] = seen
+        some = some or seen
+    if some:
+        judge(exact, basis, chosen, kept, last, yy)
 
 
 @entry
-def enumerate_from(G, b, exact, basis, chosen, levels, kept, yy, rounding, first, last, stop, prefix):
-    """All supports of k >= 2 columns whose largest column is one of `first` to `last` - 1.
+def enumerate_from(G, B, exact, basis, chosen, levels, kept, yy, rounding, first, last, stop, prefix):
+    """All supports of k >= 2 units whose largest unit is one of `first` to `last` - 1.
 
-    For k = 2, G has only the rows of these. If `prefix` is not empty (k >= 3), its columns, descending, are the largest
-    of every support. `stop` (1,) is looked at now and then; False if it was set before the end.
+    For two single columns, G has only the rows of these. If `prefix` is not empty (k >= 3), its units, descending, are
+    the largest of every support. `stop` (1,) is looked at now and then; False if it was set before the end.
     """
-    k = chosen.at.size
-    begin(b, levels, rounding)
-    none = np.zeros((1, b.size))
-    place = np.zeros(k, np.int64)  # next column to be taken at each depth
-    for top in range(max(first, k - 1) if k > 2 else last - 1, last):
+    k, single = chosen.at.size, exact.start.size - 1 == B.shape[1]
+    leaf = k - 2 if single else k - 1
+    levels.node[0, ERROR] = rounding
+    for u in range(levels.dead.shape[1]):
+        levels.dead[0, u] = 0
+    for j in range(B.shape[1]):
+        levels.s[0, j] = 1.0
+        for t in range(B.shape[0]):
+            levels.r[0, t, j] = B[t, j]
+    place, none = levels.count, levels.T.shape[0]  # the next unit to be taken at each depth; a row of zeros
+    for top in range(max(first, k - 1) if leaf > 0 else last - 1, last):
         depth = 0
-        place[0] = top
+        place[0, NEXT] = top
         while depth >= 0:
-            R, v, at, from_row, i = G, none, 0, 0, last
-            if k == 2:
+            R, at, from_row, i = G, none, 0, last
+            if leaf == 0:
                 from_row = first
                 depth = -1
             else:
-                i = place[depth]
+                i = place[depth, NEXT]
                 if (depth == 0 and i < top) or i < k - 1 - depth or (depth < prefix.size and i < prefix[depth]):
                     depth -= 1
                     continue
-                place[depth] = i - 1
-                if levels.dead[depth, i]:
+                place[depth, NEXT] = i - 1
+                chosen.at[depth] = i
+                if levels.dead[depth, i] or (exact.ruled and not keeps_rules(exact, chosen.at, depth + 1, i)):
                     continue
-                if depth == k - 3 and stop[0]:
+                if depth == leaf - 1 and stop[0]:
                     return False
                 if depth > 0:
                     R = levels.R[depth]
-                if not descend(R, exact, basis, chosen, levels, depth, i, k, yy):
+                for u in range(i):
+                    levels.dead[depth + 1, u] = levels.dead[depth, u]
+                fresh, few = not enter(R, exact, levels, depth, i, ALL), 0.0
+                limit = doubt(levels.node[depth + 1, ERROR], levels.node[depth + 1, TRACE], levels.T.shape[0])
+                for j in range(exact.start[i]):
+                    few += 1.0 if levels.s[depth + 1, j] <= limit else 0.0
+                if (fresh or few > 0.0) and not look_again(exact, basis, chosen, levels, depth + 1, fresh, yy):
                     continue
-                fresh = levels.start[depth + 1] == depth + 1
-                if depth + 1 < k - 2:
-                    if not fresh:
-                        eliminate(R, levels, depth, i)
+                if not fresh and (depth + 1 < leaf or not single):
+                    eliminate(R, exact, levels, depth, i)
+                if depth + 1 < leaf:
                     depth += 1
-                    place[depth] = prefix[depth] if depth < prefix.size else i - 1
+                    place[depth, NEXT] = prefix[depth] if depth < prefix.size else i - 1
                     continue
                 # Two columns are missing: R of the last depth need not be formed, unless it is new.
-                if fresh:
-                    R = levels.R[k - 2]
+                if fresh or not single:
+                    R = levels.R[leaf]
                 else:
-                    v, at = levels.V, depth
-            pairs(R, v, at, exact, basis, chosen, levels, kept, from_row, i, yy)
+                    at = depth
+            if single:
+                pairs(R, at, exact, basis, chosen, levels, kept, from_row, i, yy)
+            else:
+                last_units(R, exact, basis, chosen, levels, kept, yy)
     return True

@@ -1,6 +1,6 @@
 r"""An orthonormal basis of the columns of a support, for energies that rounding must not decide.
 
-Q (k, M) is the basis, T (k, k) are the coordinates of the dual vectors, :math:`A_l = \sum_m T_{lm} Q_m` with
+Q (K, L) is the basis, T (K, K) are the coordinates of the dual vectors, :math:`A_l = \sum_m T_{lm} Q_m` with
 :math:`X_l \cdot A_m = \delta_{lm}`, so that :math:`G_{SS}^{-1} = T T^T` and the variance inflation factor of slot l is
 :math:`|T_l|^2`. The ridge is one more row for each slot, which holds :math:`\sqrt{\lambda_j}` of the column in that
 slot.
@@ -12,132 +12,135 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.base import INFLATION
-from pairflip.engines.numba.compile import kernel
-from pairflip.least_squares import SINGULAR
+from pairflip.engines.numba.compile import apart, template
 
 
 class Exact(NamedTuple):
-    """What is read here: `vectors` (N, M), `target` (M,), `root` (N,) of the ridge or (0,)."""
+    """A problem by its columns: `vectors` (D + q, M), the targets after the columns; `root` (D,) of the ridge or (0,).
+
+    Unit u, what enters and leaves together, is columns `start[u]` to `start[u + 1]` - 1; `rules` between units matter
+    if `ruled`.
+    """
 
     vectors: Any
-    target: Any
     root: Any
+    start: Any
+    rules: Any
+    ruled: bool
 
 
 class Basis(NamedTuple):
-    """Memory: Q, T, what they leave of the target (e), inflations; q and c of a column that may join."""
+    """Memory: Q, T, and `rest` (1 + q, L), what the basis leaves of the last vector and of the targets.
+
+    `inflated` (K + 1, K + 1): inflations of the first n columns in row n, and the largest of them at its end; `c`
+    (2, K): coordinates of the last vector.
+    """
 
     Q: Any
     T: Any
-    e: Any
+    rest: Any
     inflated: Any
-    q: Any
     c: Any
 
 
-def new_basis(k: int, n_rows: int, *, ridge: bool) -> Basis:
-    """Uninitialized memory for supports of size k."""
-    length = n_rows + (k if ridge else 0)
-    return Basis(np.empty((k, length)), np.empty((k, k)), np.empty(length), np.empty(k), np.empty(length), np.empty(k))
+class Chosen(NamedTuple):
+    """Units `at` (k,) taken so far, `built` (k,) those in the basis, and which units are to be judged (U,)."""
+
+    at: Any
+    built: Any
+    seen: Any
 
 
-@kernel
-def load(exact, j, slot, q):
-    """Column j as it would stand in that slot, into q."""
-    n_rows = exact.target.size
-    for t in range(n_rows):
-        q[t] = exact.vectors[j, t]
-    for t in range(n_rows, q.size):
-        q[t] = 0.0
-    if exact.root.size:
-        q[n_rows + slot] = exact.root[j]
+def most_columns(start: Any, k: int) -> int:
+    """How many columns k units have at the most."""
+    return int(np.sort(np.diff(start))[-k:].sum())
 
 
-@kernel
-def load_target(exact, q):
-    """The target into q."""
-    for t in range(q.size):
-        q[t] = exact.target[t] if t < exact.target.size else 0.0
+def new_basis(exact: Exact, k: int) -> tuple[Basis, Chosen]:
+    """Memory for supports of k units, none of them chosen yet."""
+    K, (rows, length) = most_columns(exact.start, k), exact.vectors.shape
+    length += K if exact.root.size else 0
+    rest, inflated, c = np.empty((1 + rows - exact.start[-1], length)), np.zeros((K + 1, K + 1)), np.empty((2, K))
+    basis = Basis(np.empty((K, length)), np.empty((K, K)), rest, inflated, c)
+    return basis, Chosen(np.zeros(k, np.int64), np.full(k, -1, np.int64), np.zeros(exact.start.size - 1, np.uint8))
 
 
-@kernel
-def dot(a, b):
-    """a . b"""
-    total = 0.0
-    for t in range(a.size):
-        total += a[t] * b[t]
-    return total
+@apart
+def beside(exact, basis, j, n):
+    """What the first n vectors of the basis leave of vector j: its squared norm.
 
-
-@kernel
-def combine(Q, n, c, sign, q):
-    """Add to q the combination c of the first n rows of Q, times `sign`; four rows at a time."""
-    # q is read and written once for four rows: the loop waits for memory, not for arithmetic.
-    m = 0
-    while m + 4 <= n:
-        c_0, c_1, c_2, c_3 = sign * c[m], sign * c[m + 1], sign * c[m + 2], sign * c[m + 3]
-        for t in range(q.size):
-            q[t] += c_0 * Q[m, t] + c_1 * Q[m + 1, t] + c_2 * Q[m + 2, t] + c_3 * Q[m + 3, t]
-        m += 4
-    while m < n:
-        c_0 = sign * c[m]
-        for t in range(q.size):
-            q[t] += c_0 * Q[m, t]
-        m += 1
-
-
-@kernel
-def row_dot(Q, m, b):
-    """Row m of Q . b"""
-    total = 0.0
-    for t in range(b.size):
-        total += Q[m, t] * b[t]
-    return total
-
-
-@kernel
-def project_out(Q, n, q, c):
-    """Take the first n vectors of the basis out of q, twice; c gets the coordinates, the squared rest is returned."""
-    again = np.empty(n)
+    A column becomes vector n of the basis, and `inflated` says what that inflates; what is left of a target is put
+    into `rest`.
+    """
+    Q, T, c, inflated, rest, (D, M) = basis.Q, basis.T, basis.c, basis.inflated, basis.rest, exact.vectors.shape
+    D -= rest.shape[0] - 1
+    at, L = max(j - D + 1, 0), rest.shape[1]
+    for t in range(M):
+        rest[at, t] = exact.vectors[j, t]
+    for t in range(M, L):
+        rest[at, t] = 0.0
+    if j < exact.root.size:
+        rest[at, M + n] = exact.root[j]
     for m in range(n):
-        c[m] = 0.0
-    # Once leaves a rest that is not orthogonal when little is left of q; twice is enough (Kahan, Parlett).
+        c[0, m] = 0.0
+    # Once leaves a rest that is not orthogonal when little is left of it; twice is enough (Kahan, Parlett).
     for _ in range(2):
         for m in range(n):
-            again[m] = row_dot(Q, m, q)
-            c[m] += again[m]
-        combine(Q, n, again, -1.0, q)
-    return dot(q, q)
+            total = 0.0
+            for t in range(L):
+                total += Q[m, t] * rest[at, t]
+            c[0, m] += total
+            c[1, m] = total
+        m = 0
+        while m + 4 <= n:  # read and written once for four rows: the loop waits for memory, not for arithmetic
+            c_0, c_1, c_2, c_3 = c[1, m], c[1, m + 1], c[1, m + 2], c[1, m + 3]
+            for t in range(L):
+                rest[at, t] -= c_0 * Q[m, t] + c_1 * Q[m + 1, t] + c_2 * Q[m + 2, t] + c_3 * Q[m + 3, t]
+            m += 4
+        while m < n:
+            c_0 = c[1, m]
+            for t in range(L):
+                rest[at, t] -= c_0 * Q[m, t]
+            m += 1
+    s = 0.0
+    for t in range(L):
+        s += rest[at, t] * rest[at, t]
+    if j < D:
+        scale, largest = 1.0 / s**0.5, 1.0 / s
+        for l in range(n):
+            total = 0.0
+            for m in range(l, n):
+                total += T[l, m] * c[0, m]
+            T[l, n] = -total * scale
+            inflated[n + 1, l] = inflated[n, l] + T[l, n] * T[l, n]
+            largest = max(largest, inflated[n + 1, l])
+        T[n, n], inflated[n + 1, n] = scale, 1.0 / s
+        inflated[n + 1, T.shape[0]] = largest if largest < np.inf else np.inf  # nor anything that is not a number
+        for t in range(L):
+            Q[n, t] = rest[at, t] * scale
+    return s
 
 
-@kernel
-def append(basis, n, s):
-    """Vector n of the basis, from q and c of the column in slot n, with s = |q|^2."""
-    Q, T, q, c, inflated, norm = basis.Q, basis.T, basis.q, basis.c, basis.inflated, s**0.5
-    for l in range(n):
-        total = 0.0
-        for m in range(n):
-            total += T[l, m] * c[m]
-        T[l, n] = -total / norm
-        inflated[l] += T[l, n] * T[l, n]
-        T[n, l] = 0.0
-    T[n, n] = 1.0 / norm
-    inflated[n] = 1.0 / s
-    for t in range(q.size):
-        Q[n, t] = q[t] / norm
+@template
+def build(exact, basis, chosen, depth):
+    """An orthonormal basis of the columns of the first `depth` units chosen, as far as it is new; their number."""
+    at, built, start, n, new = chosen.at, chosen.built, exact.start, 0, False
+    for m in range(depth):
+        new = new or built[m] != at[m]
+        built[m] = at[m]
+        for j in range(start[at[m]], start[at[m] + 1]):
+            if new:
+                beside(exact, basis, j, n)
+            n += 1
+    for m in range(depth, built.size):
+        built[m] = -1
+    return n
 
 
-@kernel
-def can_append(exact, basis, n, s):
-    """Whether the column in q, c may join the first n: nothing is singular then."""
-    T, c, inflated = basis.T, basis.c, basis.inflated
-    if s <= SINGULAR:
-        return False
-    for l in range(n):
-        total = 0.0
-        for m in range(n):
-            total += T[l, m] * c[m]
-        if inflated[l] + total * total / s >= INFLATION:
-            return False
-    return True
+@template
+def set_rests(exact, basis, n):
+    """What the first n vectors of the basis leave of each target, into `rest`; the sum of its squares."""
+    whole, q = 0.0, basis.rest.shape[0] - 1
+    for t in range(q):
+        whole += beside(exact, basis, exact.vectors.shape[0] - q + t, n)
+    return whole
