@@ -166,6 +166,23 @@ class Likelihood:
         """What is predicted, from the linear predictor."""
         raise NotImplementedError
 
+    def observed(self, y: Floats) -> Floats:
+        """What predictions are compared with: the target."""
+        return y
+
+    def strata(self, y: Floats) -> NDArray[Any] | None:
+        """Kinds of rows whose shares random folds keep; None where there are none."""
+        return None
+
+    def separates(self, y: Floats, eta: Floats) -> bool:
+        """Whether linear predictors (M, q) put every row into its own class."""
+        return False
+
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
+        """The weighted mean; with an offset, the mean rate."""
+        exposure = np.ones(w.size) if offset is None else np.exp(offset)
+        return np.asarray(np.multiply.outer(exposure, w @ y / (w @ exposure)))
+
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
         """Deviance of each row: twice what it adds to cv_error."""
         raise NotImplementedError
@@ -188,6 +205,7 @@ class LogisticLoss(Likelihood):
         error="wrong",
         cv_error="the log loss of held-out rows",
         share="AUC",
+        ranking="auc",
         long_error="Misclassification",
         explained="deviance",
         meaning="wrong, the fraction put into the other class (probability above one half); AUC, the probability that "
@@ -196,7 +214,15 @@ class LogisticLoss(Likelihood):
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """0 or 1 for each row, and the two labels."""
-        return as_labels(y, n_rows)
+        return as_labels(y, n_rows, self.name)
+
+    def strata(self, y: Floats) -> NDArray[Any] | None:
+        """Folds keep the shares of the classes."""
+        return y
+
+    def separates(self, y: Floats, eta: Floats) -> bool:
+        """Whether every row is on the side of its class."""
+        return bool(np.all(np.where(y > 0.5, eta[:, 0], -eta[:, 0]) > 0))
 
     def mean(self, eta: Floats) -> Floats:
         """Probability of the second class."""

@@ -1,4 +1,4 @@
-"""The answer for two classes and for counts: what is said where an answer about numbers says RMSE and R2."""
+"""The answer for classes, counts and survival times: what is said where one about numbers says RMSE and R2."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
     allowed = " That is somewhat too good, because the number of columns was chosen by it."
     if chosen is not None:
         than = "the mean" if curve.classes is None else "the class frequencies"
+        than = than if curve.survival is None else "the same risk for every row"
         share = share_words(chosen.r2, "of the deviance on new rows", than)
         what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
         told, verb = ("The deviance", "allows") if chosen.auc is None else ("AUC and deviance", "allow")
@@ -50,30 +51,39 @@ def share_words(shares: tuple[float, float, float], of: str, than: str = "the me
 def _told(curve: SizeCurve, at: int) -> str:
     """The errors in words that need no explanation, beside those without columns."""
     classes = curve.classes
+    if curve.survival is not None:
+        area = f"concordance is {curve.survival.concordance[at]:.2f} (0.5 is chance)"
+        beside = f", and {curve.survival.concordance[curve.at(0)]:.2f} with the {baseline(curve)}"
+        return (
+            f"On rows that were held out, the {area}{beside if curve.always.size else ''}: of two rows whose order is "
+            "known, so often the one with the higher risk has the event first."
+        )
     if classes is None:
         now, nothing = held_out(curve, int(curve.sizes[at])).rmse, held_out(curve, 0).rmse
         return (
             f"On rows that were held out, the error of the predicted counts (RMSE) is {number(now, 3)}, and "
             f"{number(nothing, 3)} with the {baseline(curve)}."
         )
-    common = classes.labels[int(classes.share > 0.5)]
+    common = classes.labels[int(classes.shares.argmax())]
     beside = f"{percent(classes.majority)} if all are called {common!r}"
     if curve.always.size:
         beside = f"{percent(float(classes.misclassified[curve.at(0)]))} with the {baseline(curve)}, {beside}"
-    area = f"AUC is {classes.auc[at]:.2f} (0.5 is chance)"
+    area = "" if classes.auc is None else f"; AUC is {classes.auc[at]:.2f} (0.5 is chance)"
     chosen = curve.chosen
     if chosen is not None and chosen.auc is not None and chosen.size == curve.sizes[at]:
         middle, low, high = (f"{value:.2f}" for value in chosen.auc)
-        area = f"AUC on new rows is about {middle} ({low} to {high}; 0.5 is chance)"
+        area = f"; AUC on new rows is about {middle} ({low} to {high}; 0.5 is chance)"
     return (
         f"On rows that were held out, {percent(float(classes.misclassified[at]))} are put into the wrong class "
-        f"({beside}); {area}."
+        f"({beside}){area}."
     )
 
 
 def short(curve: SizeCurve, size: int) -> str:
     """The errors of one size, for a comparison: ``12 % wrong, log loss 0.31``."""
     at = curve.at(size)
+    if curve.survival is not None:
+        return f"concordance {curve.survival.concordance[at]:.2f}, deviance {number(2.0 * curve.cv_error[at], 3)}"
     if curve.classes is None:
         return f"deviance {number(2.0 * curve.cv_error[at], 3)}"
     return f"{percent(float(curve.classes.misclassified[at]))} wrong, log loss {number(curve.cv_error[at], 3)}"

@@ -158,7 +158,9 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
         level=level,
         squares=curve.loss.squared,
         factor=float(np.exp(spread)),
-        auc=None if curve.classes is None else _outside_auc(curve, told, choices, outside[:, group], quantile),
+        auc=None
+        if curve.classes is None or curve.classes.several
+        else _outside_auc(curve, told, choices, outside[:, group], quantile),
     )
 
 

@@ -79,10 +79,16 @@ def outer_error(
         except ValueError as error:
             raise ValueError(f"outer {numbered('fold', number)}: {error}") from None
         size = recommended_size(curve)
-        told = curve.predict(np.asarray(problem.X[rows]), size)
-        predictions.append(told if problem.offset is None else told * np.exp(problem.offset[rows]))
+        support = curve.supports[curve.at(size)]
+        if problem.loss.squared:
+            told = curve.predict(np.asarray(problem.X[rows]), size)
+        else:  # with offsets, or the hazard of the other rows
+            known = problem.loss.observed(problem.y[rows])
+            judge = problem.loss.held_out(problem.with_shrinkage(curve.ridge), folds.only(number))
+            told = known - judge.residuals(support[None, None])[0].reshape(known.shape)
+        predictions.append(told)
         sizes.append(size)
-        supports.append(curve.supports[curve.at(size)])
+        supports.append(support)
         scales.append(np.broadcast_to(getattr(part.gram, "target_scale", 1.0), told.shape))
     told, scale = np.concatenate(predictions), np.concatenate(scales)
     return _summary(problem, folds, told, scale, np.array(sizes, dtype=np.int64), tuple(supports))
@@ -90,9 +96,12 @@ def outer_error(
 
 def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
     """The same problem on some of its rows."""
+    y = problem.y[rows]
+    if problem.classes is not None:
+        y = problem.classes[np.asarray(problem.loss.strata(y), dtype=np.int64)]
     part = SubsetProblem(
         problem.X[rows],
-        problem.y[rows],
+        y,
         names=problem.column_names,
         center=problem.center,
         always=[int(j) for j in problem.always],
@@ -129,7 +138,7 @@ def _summary(
         What was chosen in each fold.
     """
     row = folds.row
-    observed, weights = problem.y[row], problem.sample_weight[row]
+    observed, weights = problem.loss.observed(problem.y[row]), problem.sample_weight[row]
 
     def half_of(told: Floats) -> Floats:
         """Errors (P,) of the rows, the mean over their targets."""

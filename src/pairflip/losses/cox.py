@@ -1,0 +1,184 @@
+r"""Survival times, some of them censored: Cox's partial likelihood with Breslow's treatment of ties.
+
+A row has a time and says whether the event happened then (1) or had not happened by then (0). The hazard of a row is
+:math:`\lambda_0(t)\, e^{\eta}`. With weights w, :math:`R_t` the rows whose time is at least t, :math:`d_t` the weight
+of the events at t and :math:`s_t = \sum_{R_t} w_j e^{\eta_j}`, half the deviance is
+
+.. math:: \sum_t \Big[ d_t \ln (s_t / d_t) - \sum_{\text{events at } t} w_i \eta_i \Big] \ge 0 .
+
+There is no constant: adding one to all :math:`\eta` changes nothing. Held-out rows are judged by the number of events
+that is expected of them, :math:`\Lambda_0(t_i)\, e^{\eta_i}` with Breslow's estimate :math:`\Lambda_0(t) = \sum_{t'
+\le t} d_{t'} / s_{t'}` on the training rows, and its Poisson deviance; observed minus expected is the martingale
+residual.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.inputs import as_survival
+from pairflip.least_squares import Floats
+from pairflip.losses.base import Words
+from pairflip.losses.likelihood import CERTAIN, Likelihood, PoissonLoss
+
+if TYPE_CHECKING:
+    from pairflip.problem import SubsetProblem
+
+_LARGEST = 50.0
+"""Linear predictors further from zero than this are as good as infinite."""
+
+
+class Survival(NamedTuple):
+    """Some rows in the order of their times, the latest first.
+
+    `order` (m,) sorts them, `rank` (m,) undoes that. `times` (E,) are the different times of events in this order,
+    `last` (E,) the place of the last row that is at risk, `d` (E,) the weight of the events; `before` (m,) is the place
+    in `times` of the latest event that a (sorted) row has lived to see, E where there is none.
+    """
+
+    order: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    w: Floats
+    event: Floats
+    times: Floats
+    last: NDArray[np.int64]
+    d: Floats
+    before: NDArray[np.int64]
+
+
+class Risk(NamedTuple):
+    """At linear predictors (T, m) of the sorted rows: w e^eta, s_t (T, E), and what is expected of rows (T, m)."""
+
+    share: Floats
+    at_risk: Floats
+    expected: Floats
+
+
+class CoxLoss(Likelihood):
+    """Right-censored survival times; y is (time, event)."""
+
+    name = "cox"
+    constant = False
+    words = Words(
+        error="deviance",
+        cv_error="half the mean deviance of the events of held-out rows",
+        share="C",
+        ranking="concordance",
+        long_error="Mean deviance",
+        explained="deviance",
+        meaning="deviance, that of the number of events (0 or 1) expected of a row until its time; C, the concordance: "
+        "the probability that of two rows the one with the higher risk has the event first (chance gives 0.5)",
+    )
+
+    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
+        """Times and events (M, 2)."""
+        return as_survival(y, n_rows), None
+
+    def observed(self, y: Floats) -> Floats:
+        """Whether the event happened."""
+        return np.asarray(y[..., 1])
+
+    def strata(self, y: Floats) -> Floats:
+        """Folds keep the share of the events."""
+        return np.asarray(y[:, 1])
+
+    def rows(self, y: Floats, w: Floats) -> Survival:
+        """The order of the times, and who is at risk."""
+        order = np.argsort(-y[:, 0], kind="stable")
+        time, event, w = y[order, 0], y[order, 1], w[order]
+        times, which = np.unique(-time[event > 0], return_inverse=True)
+        return Survival(
+            order=order,
+            rank=np.argsort(order),
+            w=w,
+            event=event,
+            times=-times,
+            last=np.searchsorted(-time, times, side="right") - 1,
+            d=np.bincount(which.ravel(), w[event > 0], times.size).astype(np.float64),
+            before=np.searchsorted(times, -time, side="left"),
+        )
+
+    def derivatives(self, rows: Survival, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Half the deviance (T,), minus its derivative (T, m, 1), and the diagonal (T, m) of the second one."""
+        e = _bounded(eta[:, rows.order, 0])
+        risk = _risk(rows, e)
+        value = np.log(risk.at_risk / rows.d) @ rows.d - e @ (rows.w * rows.event)
+        score = rows.w * rows.event - rows.w * risk.expected
+        return value, score[:, rows.rank, None], (rows.w * risk.expected)[:, rows.rank]
+
+    def system(self, rows: Survival, D: Floats, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Half the deviance (T,), minus its gradient (T, p, 1), and the Hessian (T, p, 1, p, 1) for columns (T, p, m).
+
+        The Hessian is the covariance of the columns among the rows at risk, summed over the events.
+        """
+        value, score, diagonal = self.derivatives(rows, eta)
+        share, at_risk, _ = _risk(rows, _bounded(eta[:, rows.order, 0]))
+        means = np.cumsum(D[:, :, rows.order] * share[:, None], axis=2)[:, :, rows.last] / at_risk[:, None]
+        weighted = means * np.sqrt(rows.d)
+        hessian = (D * diagonal[:, None]) @ D.transpose(0, 2, 1) - weighted @ weighted.transpose(0, 2, 1)
+        return value, D @ score, hessian[:, :, None, :, None]
+
+    def mean(self, eta: Floats) -> Floats:
+        """The risk relative to that of the mean row."""
+        return np.exp(_bounded(eta))
+
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
+        """The number of events expected of each row where the hazard is the same for all."""
+        return np.asarray(np.exp(self.baseline(self.rows(y, w), np.zeros((w.size, 1)), y[:, 0])))
+
+    def baseline(self, rows: Survival, eta: Floats, times: Floats) -> Floats:
+        """The logarithm of the cumulative hazard until some times (r,), from rows whose eta (m, 1) is known."""
+        jumps = rows.d / _risk(rows, _bounded(eta[None, rows.order, 0])).at_risk[0]
+        total = np.append(np.cumsum(jumps[::-1])[::-1], 0.0)
+        seen = total[np.searchsorted(-rows.times, -times, side="left")]
+        return np.asarray(np.log(np.maximum(seen, CERTAIN)))
+
+    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
+        """The Poisson deviance of the number of events."""
+        return PoissonLoss().row_errors(observed, predicted)
+
+    def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
+        """Whether there is no event, or nobody who outlived one, in words; None where there is enough."""
+        time, event = problem.y[kept[problem.sample_weight[kept] > 0]].T
+        if not event.any():
+            return "no event"
+        return None if time.max() > time[event > 0].min() else "no row that outlived an event"
+
+
+def _bounded(eta: Floats) -> Floats:
+    return np.asarray(np.clip(eta, -_LARGEST, _LARGEST))
+
+
+def _risk(rows: Survival, eta: Floats) -> Risk:
+    """What derivatives need, for linear predictors (T, m) of the sorted rows."""
+    ratio = np.exp(eta)
+    share = rows.w * ratio
+    at_risk = np.cumsum(share, axis=1)[:, rows.last]
+    jumps = rows.d / at_risk
+    hazard = np.zeros((len(eta), rows.times.size + 1))
+    hazard[:, :-1] = np.cumsum(jumps[:, ::-1], axis=1)[:, ::-1]
+    return Risk(share, at_risk, ratio * hazard[:, rows.before])
+
+
+def concordance(y: Floats, risk: Floats, weights: Floats) -> float:
+    """Harrell's C: of pairs whose order is known, the fraction in which the higher risk has the event first.
+
+    The order is known where the earlier time is that of an event (of equal times, an event comes before what is
+    censored); equal risks count half, pairs by the product of their weights. Not-a-number where no order is known.
+
+    Parameters
+    ----------
+    y, risk, weights : (P, 2), (P,), (P,)
+        Times and events, what is predicted, and weights.
+    """
+    time, event = y.T
+    right = total = 0.0
+    for i in np.flatnonzero(event > 0):
+        later = (time > time[i]) | ((time == time[i]) & (event == 0))
+        lower = np.where(risk[later] < risk[i], 1.0, np.where(risk[later] == risk[i], 0.5, 0.0))
+        right += weights[i] * float(weights[later] @ lower)
+        total += weights[i] * float(weights[later].sum())
+    return right / total if total > 0 else float("nan")
