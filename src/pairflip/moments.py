@@ -64,13 +64,16 @@ class Form:
         What each target was divided by.
     rules : Rules
         Which columns may be chosen together.
-    objective : {"energy", "loo", "deviance", "grouped", "signed"}
+    objective : {"energy", "deviance", "grouped", "signed"}
         What `energy` is, and so what an engine walks on.
+    quadratic : bool
+        Whether these inner products are the whole truth; otherwise moves are ranked by a quadratic form at a fit.
     working : Form
         The quadratic form itself; another one where `energy` is not quadratic.
     """
 
     objective = "energy"
+    quadratic = True
     rules: Rules
     trust = 1.0
 

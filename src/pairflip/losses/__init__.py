@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
+from pairflip.losses.cox import CoxLoss
 from pairflip.losses.grouped import GroupedError
-from pairflip.losses.likelihood import RIDGE, LogisticLoss, PoissonLoss
+from pairflip.losses.likelihood import RIDGE
+from pairflip.losses.logistic import LogisticLoss
+from pairflip.losses.multinomial import MultinomialLoss
+from pairflip.losses.poisson import PoissonLoss
 from pairflip.losses.signed import SignedError
 from pairflip.losses.squares import SEVERAL, SquaredError
 
@@ -25,7 +29,9 @@ __all__ = [
     "loss_named",
 ]
 
-LOSSES: dict[str, Loss] = {each.name: each for each in (SquaredError(), LogisticLoss(), PoissonLoss())}
+LOSSES: dict[str, Loss] = {
+    each.name: each for each in (SquaredError(), LogisticLoss(), PoissonLoss(), MultinomialLoss(), CoxLoss())
+}
 
 
 def loss_named(name: str) -> Loss:

@@ -8,12 +8,13 @@ of the events at t and :math:`s_t = \sum_{R_t} w_j e^{\eta_j}`, half the devianc
 
 There is no constant: adding one to all :math:`\eta` changes nothing. Held-out rows are judged by the number of events
 that is expected of them, :math:`\Lambda_0(t_i)\, e^{\eta_i}` with Breslow's estimate :math:`\Lambda_0(t) = \sum_{t'
-\le t} d_{t'} / s_{t'}` on the training rows, and its Poisson deviance; observed minus expected is the martingale
+\le t} d_{t'} / s_{t'}` on the training rows, and the Poisson deviance; observed minus expected is the martingale
 residual.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,12 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_survival
 from pairflip.least_squares import Floats
-from pairflip.losses.base import Words
-from pairflip.losses.likelihood import CERTAIN, Likelihood, PoissonLoss
+from pairflip.losses.base import Fit, Words
+from pairflip.losses.likelihood import CERTAIN, Likelihood
+from pairflip.losses.poisson import PoissonLoss
 
 if TYPE_CHECKING:
+    from pairflip.moments import Form
     from pairflip.problem import SubsetProblem
 
 _LARGEST = 50.0
@@ -57,11 +60,17 @@ class Risk(NamedTuple):
     expected: Floats
 
 
+class Hazard(NamedTuple):
+    """The cumulative hazard: times of events (E,), and what it is before the first, the second, ... (E + 1,)."""
+
+    times: Floats
+    total: Floats
+
+
 class CoxLoss(Likelihood):
     """Right-censored survival times; y is (time, event)."""
 
     name = "cox"
-    constant = False
     words = Words(
         error="deviance",
         cv_error="half the mean deviance of the events of held-out rows",
@@ -119,7 +128,17 @@ class CoxLoss(Likelihood):
         means = np.cumsum(D[:, :, rows.order] * share[:, None], axis=2)[:, :, rows.last] / at_risk[:, None]
         weighted = means * np.sqrt(rows.d)
         hessian = (D * diagonal[:, None]) @ D.transpose(0, 2, 1) - weighted @ weighted.transpose(0, 2, 1)
+        # The constant, which is among the columns, has no curvature. It is given one that leaves steps of the other
+        # coefficients as they are: along each step the mean of the linear predictor, by this diagonal, stays.
+        mean = (D @ diagonal[:, :, None])[..., 0] / np.sqrt(diagonal.sum(axis=1))[:, None]
+        hessian += mean[:, :, None] * mean[:, None, :]
         return value, D @ score, hessian[:, :, None, :, None]
+
+    def exchangeable(self, rows: Survival, eta: Floats) -> tuple[Floats, Floats]:
+        """Martingale residuals, and the same weight for all rows: those of early events would be outliers."""
+        score, diagonal = self.ranking(rows, eta)
+        w = rows.w[rows.rank]
+        return score, w * (diagonal.sum() / w.sum())
 
     def mean(self, eta: Floats) -> Floats:
         """The risk relative to that of the mean row."""
@@ -127,18 +146,52 @@ class CoxLoss(Likelihood):
 
     def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
         """The number of events expected of each row where the hazard is the same for all."""
-        return np.asarray(np.exp(self.baseline(self.rows(y, w), np.zeros((w.size, 1)), y[:, 0])))
+        same = np.zeros(w.size)
+        return self.expected(y, same, self.baseline(self.rows(y, w), same[:, None]))
 
-    def baseline(self, rows: Survival, eta: Floats, times: Floats) -> Floats:
-        """The logarithm of the cumulative hazard until some times (r,), from rows whose eta (m, 1) is known."""
+    def baseline(self, rows: Survival, eta: Floats) -> Hazard:
+        """The cumulative hazard from rows whose linear predictors (m, 1) are known."""
         jumps = rows.d / _risk(rows, _bounded(eta[None, rows.order, 0])).at_risk[0]
-        total = np.append(np.cumsum(jumps[::-1])[::-1], 0.0)
-        seen = total[np.searchsorted(-rows.times, -times, side="left")]
-        return np.asarray(np.log(np.maximum(seen, CERTAIN)))
+        return Hazard(rows.times[::-1], np.append(0.0, np.cumsum(jumps[::-1])))
+
+    def expected(self, y: Floats, eta: Floats, baseline: Hazard) -> Floats:
+        """The number of events expected of rows until their times.
+
+        Between the times of two events the hazard is the mean of both, so that an event there, even before the first
+        one that was seen, is not impossible.
+        """
+        before, after = (np.searchsorted(baseline.times, y[:, 0], side) for side in ("right", "left"))
+        total = np.append(baseline.total, baseline.total[-1])
+        seen = np.where(before == after, 0.5 * (total[before] + total[before + 1]), total[before])
+        return np.maximum(seen * self.mean(eta), CERTAIN)
 
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
         """The Poisson deviance of the number of events."""
         return PoissonLoss().row_errors(observed, predicted)
+
+    def prepare(self, problem: SubsetProblem) -> Form:
+        """Refuse a model whose columns are not centred: there is no constant to take their means."""
+        if problem.center is None:
+            raise ValueError("center is None with loss='cox'; expected 'fold': survival times have no constant anyway.")
+        return super().prepare(problem)
+
+    def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
+        """Coefficients, and the constant with which linear predictors have the mean zero."""
+        return _centred(problem, np.arange(problem.n_rows), super().fit(problem, support))
+
+    def fit_rows(
+        self, problem: SubsetProblem, kept: NDArray[np.int64], support: NDArray[np.int64]
+    ) -> tuple[Fit, Hazard]:
+        """The same on some rows, and the hazard that belongs to it."""
+        fit, hazard = super().fit_rows(problem, kept, support)
+        centred = _centred(problem, kept, fit)
+        return centred, Hazard(hazard.times, hazard.total * np.exp(fit.intercept - centred.intercept))
+
+    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
+        """Of the forced and the chosen coefficients; the constant has none."""
+        errors = super().standard_errors(problem, support)
+        errors[0] = np.nan
+        return errors
 
     def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
         """Whether there is no event, or nobody who outlived one, in words; None where there is enough."""
@@ -146,6 +199,14 @@ class CoxLoss(Likelihood):
         if not event.any():
             return "no event"
         return None if time.max() > time[event > 0].min() else "no row that outlived an event"
+
+
+def _centred(problem: SubsetProblem, kept: NDArray[np.int64], fit: Fit) -> Fit:
+    """The fit with another constant: the mean of its linear predictors on the fitted rows is zero."""
+    w = problem.sample_weight[kept]
+    columns, coef = np.append(problem.always, fit.support), np.append(fit.always_coef, fit.coef)
+    means = w @ problem.X[np.ix_(kept, columns)] / w.sum()
+    return replace(fit, intercept=-float(means @ coef))
 
 
 def _bounded(eta: Floats) -> Floats:

@@ -96,8 +96,7 @@ class HeldOutGroups(FoldByFold):
     """Errors of held-out rows under units fitted without them; `yy` (F,) is y'y on the rows of each fold."""
 
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
-        super().__init__(folds.places)
-        self._problem, self._folds = problem, folds
+        super().__init__(problem.loss, problem, folds)
         self._known: dict[tuple[int, bytes], Refit] = {}
         self._shared: dict[bytes, _AllRows | None] = {}
         nothing = np.empty(0, dtype=np.int64)

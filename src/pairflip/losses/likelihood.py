@@ -1,4 +1,4 @@
-r"""Classes and counts: half the deviance is minimized in place of half the squared error.
+r"""Energies that are half a deviance: what logistic, Poisson and any other likelihood share.
 
 .. math:: E(S) = \min_{x, z} \sum_i w_i\, \ell(y_i, \eta_i) + \tfrac12 \lambda W \sum_{j \in S} s_j^2 x_j^2, \quad
           \eta = o + X_S x + Z z
@@ -6,45 +6,204 @@ r"""Classes and counts: half the deviance is minimized in place of half the squa
 with :math:`s_j` the standard deviation of column j on the rows that are fitted, W the sum of their weights. The ridge
 :math:`\lambda` is small (`RIDGE`) and there for one reason: classes that some columns separate completely have no
 finite maximum of the likelihood. Forced columns Z, the constant among them, are not penalized.
+
+A likelihood is one class with `derivatives` and a few words. There may be q linear predictors (one for each of several
+classes): then coefficients of a column are q numbers. Moves are ranked by the Newton step at a fit (`quadratic_at`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.inputs import as_labels, as_target
-from pairflip.least_squares import Floats
-from pairflip.losses.base import Fit, FoldCoefficients, HeldOutJudge, Words
+from pairflip.inputs import as_target
+from pairflip.least_squares import Floats, orthonormal_basis
+from pairflip.limits import Rules, no_rules
+from pairflip.losses.base import Fit, HeldOutJudge, Words
 from pairflip.losses.fold_by_fold import FoldByFold
-from pairflip.moments import Form
-from pairflip.projection import check_range
+from pairflip.losses.newton import FINAL, SEARCHING, newton
+from pairflip.moments import Form, TrainingForm
+from pairflip.projection import CONSTANT, check_range, powers_of_two, project
 
 if TYPE_CHECKING:
-    from pairflip.losses.likelihood_form import LikelihoodForm
     from pairflip.problem import SubsetProblem
     from pairflip.selection.folds import Folds
 
-LOGISTIC, POISSON = 0, 1
-"""Families, as compiled code tells them apart."""
+Ints = NDArray[np.int64]
 RIDGE = 1e-5
 """Default penalty on standardized coefficients, for each row: it moves ordinary fits by some 1e-4 of themselves."""
 CERTAIN = 1e-12
 """Predicted probabilities lie between this and one minus this, counts above it, so that no error is infinite."""
 _EXPLAINED = 1e-9  # of the weight: half the deviance that forced columns may leave at least
-ONE_CLASS = "one class only"
+_SMALL = 1e-3  # a ridge, relative to the Hessian, that makes no difference to the working problem
+_CHECK = "check that the target column is the right one."
+_BATCH_BYTES = 32 * 2**20  # for the columns of supports that are fitted together
+
+
+class Rows(NamedTuple):
+    """Target (m,) or (m, c) and weights (m,) of the rows that are fitted."""
+
+    y: Any
+    w: Any
+
+
+class Fits(NamedTuple):
+    """Fits of supports (T, k): energies (T,) and coefficients (T, p, q), those of forced columns first."""
+
+    supports: Ints
+    energies: Floats
+    theta: Floats
+
+    def one(self, t: int) -> Fits:
+        """Fit t alone."""
+        return Fits(self.supports[t : t + 1], self.energies[t : t + 1], self.theta[t : t + 1])
+
+
+class Quadratic(NamedTuple):
+    r"""The quadratic problem at a fit, as a table has it.
+
+    :math:`P = G_{SS}^{-1}` (k, k), coefficients C (q, k), :math:`W = P G_{S:}` (k, N), what columns share with what is
+    left, R (q, N), and Schur complements s (N,); `row` gives a row of G. G has a diagonal of about 1.
+    """
+
+    P: Floats
+    C: Floats
+    W: Floats
+    R: Floats
+    s: Floats
+    row: Callable[[int], Floats]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The fit of one support: energy, coefficients and standard errors in the units of the table, eta (m, q).
+
+    Standard errors are those of the constant, the forced and the chosen columns; nan where there is none. With q linear
+    predictors, coefficients are (k, q), the constant is (q,).
+    """
+
+    energy: float
+    coef: Floats
+    intercept: Any
+    always_coef: Floats
+    errors: Floats
+    eta: Floats
 
 
 class Likelihood:
-    """What logistic and Poisson regression share."""
+    """What all likelihoods share; a subclass has at least `name` and `derivatives`."""
 
     name: str
-    words: Words
-    family: int
+    words = Words(
+        error="RMSE", cv_error="half the mean deviance of held-out rows", share="D2", explained="deviance",
+        meaning="RMSE of the predictions; D2, one minus the deviance over that of the model without columns",
+    )  # fmt: skip
     quadratic = False
     squared = False
+    takes_offset = False
+
+    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
+        """The target as numbers (M,) or (M, c), and the labels of its classes if it has classes."""
+        return as_target(y, n_rows), None
+
+    def predictors(self, y: Floats) -> int:
+        """How many linear predictors there are, q."""
+        return 1
+
+    def rows(self, y: Floats, w: Floats) -> Any:
+        """What `derivatives` needs to know of some rows, computed once."""
+        return Rows(y, w)
+
+    def level(self, rows: Any, offset: Floats) -> Floats:
+        """The linear predictors (q,) of a model with a constant only, roughly: where fits begin."""
+        return np.zeros(1)
+
+    def derivatives(self, rows: Any, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Half the deviance (T,), minus its derivatives (T, m, q), and its second ones, (T, m) or (T, m, q, q).
+
+        The linear predictors `eta` (T, m, q) are those of T fits on the same rows, the offset included.
+        """
+        raise NotImplementedError
+
+    def system(self, rows: Any, D: Floats, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Half the deviance (T,), minus its gradient (T, p, q) and its Hessian (T, p, q, p, q) for columns (T, p, m)."""
+        value, score, curvature = self.derivatives(rows, eta)
+        across = D.transpose(0, 2, 1)
+        if curvature.ndim == 2:
+            hessian = ((D * curvature[:, None, :]) @ across)[:, :, None, :, None]
+        else:
+            q = curvature.shape[-1]
+            hessian = np.empty((*D.shape[:2], q, D.shape[1], q))
+            for c in range(q):
+                for d in range(c + 1):
+                    hessian[:, :, c, :, d] = (D * curvature[:, None, :, c, d]) @ across
+                    hessian[:, :, d, :, c] = hessian[:, :, c, :, d]
+        return value, D @ score, hessian
+
+    def ranking(self, rows: Any, eta: Floats) -> tuple[Floats, Floats]:
+        """Scores (m, q) and one weight (m,) for each row, by which moves are ranked at `eta` (m, q)."""
+        _, score, curvature = self.derivatives(rows, eta[None])
+        return score[0], curvature[0] if curvature.ndim == 2 else np.einsum("mcc->m", curvature[0]) / curvature.shape[2]
+
+    def exchangeable(self, rows: Any, eta: Floats) -> tuple[Floats, Floats]:
+        """The same at a model without columns, with weights under which shuffled rows are as good as observed ones."""
+        return self.ranking(rows, eta)
+
+    def mean(self, eta: Floats) -> Floats:
+        """What is predicted, from the linear predictor (m,), or (m, q) where there are several."""
+        return eta
+
+    def observed(self, y: Floats) -> Floats:
+        """What predictions are compared with."""
+        return y
+
+    def strata(self, y: Floats) -> NDArray[Any] | None:
+        """Kinds of rows (M,) whose shares random folds keep; None where there are none."""
+        return None
+
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
+        """What the weighted mean of some rows (with an offset, their mean rate) predicts for each of them."""
+        exposure = np.ones(w.size) if offset is None else np.exp(offset)
+        return np.asarray(np.multiply.outer(exposure, w @ y / (w @ exposure)))
+
+    def baseline(self, rows: Any, eta: Floats) -> Any:
+        """What predictions need to know of the fitted rows beside coefficients; nothing, as a rule."""
+        return None
+
+    def expected(self, y: Floats, eta: Floats, baseline: Any) -> Floats:
+        """Predictions of held-out rows with targets y, as `observed` gives them, and linear predictors `eta`."""
+        return self.mean(eta)
+
+    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
+        """Deviance of each row: twice what it adds to cv_error. By default predictions are linear predictors."""
+        y, eta = np.broadcast_arrays(observed, predicted)
+        one, found = np.ones(1), np.empty(y.shape)
+        for at in np.ndindex(y.shape):
+            found[at] = 2.0 * self.derivatives(self.rows(y[at].reshape(1), one), eta[at].reshape(1, 1, 1))[0][0]
+        return found
+
+    def lacking(self, problem: SubsetProblem, kept: Ints) -> str | None:
+        """What makes it impossible to learn from some rows, in words; None where nothing does."""
+        return None
+
+    def separates(self, y: Floats, eta: Floats) -> bool:
+        """Whether linear predictors (m, q) put every row into its own class."""
+        return False
+
+    def remark(self, problem: SubsetProblem, support: Ints) -> str:
+        """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
+        form: Any = problem.gram
+        if not self.separates(form.y, form.solve(problem.slots(support)).eta):
+            return ""
+        return (
+            "the columns separate the classes completely, so that only the ridge keeps the coefficients finite: their "
+            "sizes mean nothing, and a few more rows may change the columns"
+        )
 
     def prepare(self, problem: SubsetProblem) -> Form:
         """Standardize the columns of all rows, and fit what is always in the model."""
@@ -77,245 +236,295 @@ class Likelihood:
         problem.means, problem.target_means = np.zeros(problem.n_columns), np.zeros(1)
         return form
 
-    def form(
-        self, problem: SubsetProblem, kept: NDArray[np.int64], columns: NDArray[np.int64] | None = None
-    ) -> LikelihoodForm:
-        """Some rows as a problem of their own, standardized on these rows alone.
+    def form(self, problem: SubsetProblem, kept: Ints, columns: Ints | None = None) -> LikelihoodForm:
+        """Some rows as a problem of their own, standardized on these rows alone; those of weight zero do not count.
 
-        Parameters
-        ----------
-        problem : SubsetProblem
-            Table and target.
-        kept : indices
-            Rows; those of weight zero do not count.
-        columns : indices, optional
-            Only these columns, in place of all; they begin with those that are always in the model.
+        `columns`, which begin with those that are always in the model, stand for all columns.
         """
-        from pairflip.losses.likelihood_form import LikelihoodForm  # compiled
-
         kept = kept[problem.sample_weight[kept] > 0]
-        some, always = problem.X, problem.always
+        every = kept.size == problem.n_rows
+        X, always = problem.X if every else problem.X[kept], problem.always
         if columns is not None:
-            some, always = problem.X[:, columns], np.arange(problem.always.size)
-        return LikelihoodForm(
-            some if kept.size == problem.n_rows else some[kept],
-            problem.y[kept],
-            problem.sample_weight[kept],
-            np.zeros(kept.size) if problem.offset is None else problem.offset[kept],
-            always=always,
-            intercept=problem.center == "fold",
-            ridge=problem.ridge + problem.shrinkage,
-            family=self.family,
-            dense=8 * problem.n_columns**2 <= problem.memory_budget,
-        )
+            X = problem.X[:, columns] if every else problem.X[np.ix_(kept, columns)]
+            always = np.arange(problem.always.size)
+        return LikelihoodForm(self, problem, X, kept, always, columns is None)
 
-    def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
-        """What makes it impossible to learn from some rows, in words; None where nothing does."""
-        y = problem.y[kept[problem.sample_weight[kept] > 0]]
-        if self.family == LOGISTIC:
-            return ONE_CLASS if np.unique(y).size < 2 else None
-        return "no count above 0" if not np.any(y > 0) else None
-
-    def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Form:
-        """The remaining rows as a problem of their own.
-
-        Parameters
-        ----------
-        problem, rows
-            The problem, and the rows left out.
-        anew
-            Nothing here: it is always made from the remaining rows.
-        """
+    def without_rows(self, problem: SubsetProblem, rows: Ints, anew: bool = False) -> Form:
+        """The remaining rows as a problem of their own; it is always made anew."""
         kept = np.delete(np.arange(problem.n_rows), rows)
         why = self.lacking(problem, kept)
         if why is not None:
             raise ValueError(
-                f"without {rows.size} held-out rows the target has {why}; expected folds that leave rows of both kinds "
+                f"without {rows.size} held-out rows the target has {why}; expected folds that leave rows of all kinds "
                 "to learn from: fewer folds, or more rows."
             )
         return self.form(problem, kept)
 
-    def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
+    def fit(self, problem: SubsetProblem, support: Ints) -> Fit:
         """Coefficients and energy by Newton's method on the columns of X."""
-        found = _form_of(problem).solve(problem.slots(support))
+        form: Any = problem.gram
+        found = form.solve(problem.slots(support))
         return Fit(support, found.coef, found.intercept, found.always_coef, found.energy)
 
-    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
-        """Of the constant, the forced and the chosen coefficients, from the inverse of the Hessian."""
-        return _form_of(problem).solve(problem.slots(support)).errors
+    def fit_rows(self, problem: SubsetProblem, kept: Ints, support: Ints) -> tuple[Fit, Any]:
+        """The same on some rows, and the `baseline` there; a column that does not vary there has the coefficient 0."""
+        columns = np.concatenate([problem.always, support]).astype(np.int64)
+        form = self.form(problem, kept, columns)
+        found = form.solve(np.arange(form.n_columns))
+        coef = np.zeros((support.size, *found.coef.shape[1:]))
+        coef[form.candidates - problem.always.size] = found.coef
+        fit = Fit(support, coef, found.intercept, found.always_coef, found.energy)
+        return fit, self.baseline(form.rows, found.eta)
 
-    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
-        """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
-        form = _form_of(problem)
-        if not form.separated(problem.slots(support)):
-            return ""
-        return (
-            "the columns separate the classes completely, so that only the ridge keeps the coefficients finite: their "
-            "sizes mean nothing, and a few more rows may change the columns"
-        )
+    def standard_errors(self, problem: SubsetProblem, support: Ints) -> Floats:
+        """Of the constant, the forced and the chosen coefficients, from the inverse of the Hessian."""
+        form: Any = problem.gram
+        return np.asarray(form.solve(problem.slots(support)).errors)
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Every support is fitted again on the training rows of its fold."""
-        return HeldOutDeviance(self, problem, folds)
-
-    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
-        """The target as numbers, and the labels of its classes if it has classes."""
-        raise NotImplementedError
-
-    def mean(self, eta: Floats) -> Floats:
-        """What is predicted, from the linear predictor."""
-        raise NotImplementedError
-
-    def observed(self, y: Floats) -> Floats:
-        """What predictions are compared with: the target."""
-        return y
-
-    def strata(self, y: Floats) -> NDArray[Any] | None:
-        """Kinds of rows whose shares random folds keep; None where there are none."""
-        return None
-
-    def separates(self, y: Floats, eta: Floats) -> bool:
-        """Whether linear predictors (M, q) put every row into its own class."""
-        return False
-
-    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
-        """The weighted mean; with an offset, the mean rate."""
-        exposure = np.ones(w.size) if offset is None else np.exp(offset)
-        return np.asarray(np.multiply.outer(exposure, w @ y / (w @ exposure)))
-
-    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
-        """Deviance of each row: twice what it adds to cv_error."""
-        raise NotImplementedError
+        return FoldByFold(self, problem, folds)
 
 
-_CHECK = "check that the target column is the right one."
+class LikelihoodForm(Form):
+    """Some rows with a likelihood: fits, exact energies, and the quadratic problem by which moves are ranked.
 
+    Chosen columns are standardized (weighted mean 0 where there is a constant, weighted mean square 1) on these rows.
+    Where a quadratic form is asked for (shuffled targets, correlations), it is that of the working problem: the Newton
+    step from the model without chosen columns.
 
-def _form_of(problem: SubsetProblem) -> LikelihoodForm:
-    """The form of all rows."""
-    form: Any = problem.gram
-    return form  # type: ignore[no-any-return]
+    Attributes
+    ----------
+    standard : (n, m)
+        Candidate columns, standardized on these rows, each as a contiguous row.
+    forced : (f, m)
+        Orthogonal combinations of what is always in the model, of mean square 1.
+    rows : Any
+        What the loss knows of these rows.
+    penalty_weight : float
+        The ridge times the sum of the weights.
+    yy : float
+        Twice the energy without chosen columns.
+    """
 
+    objective = "deviance"
+    quadratic = False
+    bound = False
+    signs = None
 
-class LogisticLoss(Likelihood):
-    r"""Two classes: :math:`\ell = \ln(1 + e^\eta) - y \eta`, with y = 1 for the second class in sorted order."""
+    def __init__(
+        self, loss: Likelihood, problem: SubsetProblem, X: Floats, kept: Ints, always: Ints, ruled: bool
+    ) -> None:
+        y, w, intercept = problem.y[kept], problem.sample_weight[kept], problem.center == "fold"
+        total = float(w.sum())
+        self._powers = powers_of_two(X)
+        columns = np.array(X.T, dtype=np.float64, order="C")
+        columns /= self._powers[:, None]
+        raw = np.einsum("jm,jm,m->j", columns, columns, w)
+        self._means: Floats = columns @ w / total if intercept else np.zeros(len(columns))
+        columns -= self._means[:, None]
+        spread = np.sqrt(np.einsum("jm,jm,m->j", columns, columns, w) / total)
+        keep = spread > CONSTANT * np.sqrt(raw / total)
+        self._spread = np.where(keep, spread, 1.0)
+        columns /= self._spread[:, None]
+        self._forced_columns = np.vstack([np.ones((int(intercept), w.size)), columns[always]])
+        self.forced: Floats = np.ascontiguousarray(orthonormal_basis(self._forced_columns.T).T) * np.sqrt(w.size)
+        if always.size:  # what forced columns explain is not a candidate
+            root = np.sqrt(w)
+            basis = orthonormal_basis((self._forced_columns * root).T)
+            left = columns * root
+            left -= (left @ basis) @ basis.T
+            keep &= np.sqrt(np.einsum("jm,jm->j", left, left) / total) > 1e3 * CONSTANT
+        keep[always] = False
+        self.candidates = np.flatnonzero(keep)
+        self.standard: Floats = columns if keep.all() else columns[self.candidates]
+        self.loss, self.always, self.intercept = loss, always, intercept
+        self.dense = 8 * problem.n_columns**2 <= problem.memory_budget
+        self.penalty_weight = (problem.ridge + problem.shrinkage) * total
+        limits = problem.limits
+        self.rules: Rules = no_rules(self.candidates.size)
+        if ruled and limits.ruled:
+            self.rules = limits.rules(self.candidates, always)
+        self._X, self.y, self.w = X, y, w
+        offset = np.zeros(w.size) if problem.offset is None else problem.offset[kept]
+        self.rows, self.q = loss.rows(y, w), loss.predictors(problem.y)
+        self._offset: Floats = np.repeat(offset[:, None], self.q, axis=1)
+        f = len(self.forced)
+        begin = np.zeros((1, f, self.q))
+        if f and intercept:
+            begin[0] = np.outer(self.forced.sum(axis=1), loss.level(self.rows, offset)) / w.size
+        energies, theta = newton(loss, self.rows, self.forced[None], self._offset, np.zeros(f), begin)
+        self._null = Fits(np.zeros((1, 0), np.int64), energies, theta)
+        self.yy = 2.0 * float(energies[0])
 
-    name, family = "logistic", LOGISTIC
-    words = Words(
-        error="wrong",
-        cv_error="the log loss of held-out rows",
-        share="AUC",
-        ranking="auc",
-        long_error="Misclassification",
-        explained="deviance",
-        meaning="wrong, the fraction put into the other class (probability above one half); AUC, the probability that "
-        "a row of the event is ranked above one of the other class (chance gives 0.5)",
-    )
+    def fit_many(
+        self, supports: Ints, start: Fits | None = None, close: float = SEARCHING, bound: float = np.inf
+    ) -> Fits:
+        """Fits of supports (T, k), from the coefficients that their columns have in one other fit.
 
-    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
-        """0 or 1 for each row, and the two labels."""
-        return as_labels(y, n_rows, self.name)
-
-    def strata(self, y: Floats) -> NDArray[Any] | None:
-        """Folds keep the shares of the classes."""
-        return y
-
-    def separates(self, y: Floats, eta: Floats) -> bool:
-        """Whether every row is on the side of its class."""
-        return bool(np.all(np.where(y > 0.5, eta[:, 0], -eta[:, 0]) > 0))
-
-    def mean(self, eta: Floats) -> Floats:
-        """Probability of the second class."""
-        with np.errstate(over="ignore"):
-            return np.asarray(np.clip(1.0 / (1.0 + np.exp(-eta)), CERTAIN, 1.0 - CERTAIN))
-
-    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
-        """Twice the log loss."""
-        p = np.clip(predicted, CERTAIN, 1.0 - CERTAIN)
-        return np.asarray(-2.0 * (observed * np.log(p) + (1.0 - observed) * np.log1p(-p)))
-
-
-class PoissonLoss(Likelihood):
-    r"""Counts: :math:`\ell = e^\eta - y - y (\eta - \ln y)`, the logarithm of the mean is linear."""
-
-    name, family = "poisson", POISSON
-    words = Words(
-        error="RMSE",
-        cv_error="half the mean Poisson deviance of held-out rows",
-        share="D2",
-        explained="deviance",
-        meaning="RMSE of the counts; D2, one minus the deviance over that of the mean (with an offset, of the mean "
-        "rate)",
-    )
-
-    def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
-        """Whole numbers from 0 on."""
-        counts = as_target(y, n_rows)
-        bad = counts[(counts < 0) | (counts != np.floor(counts))]
-        if bad.size:
-            kind = "negative numbers" if bad[0] < 0 else "fractions"
-            raise ValueError(
-                f"y holds {kind} such as {bad[0]:g} with loss='poisson'; expected counts: whole numbers from 0 on."
+        Those that are plainly going to have an energy above `bound` are given up with some energy above it.
+        """
+        count, k = supports.shape
+        first, f = self._null if start is None else start, len(self.forced)
+        begin = np.zeros((self.n_columns, self.q))
+        begin[first.supports[0]] = first.theta[0, f:]
+        theta = np.concatenate([np.broadcast_to(first.theta[:, :f], (count, f, self.q)), begin[supports]], axis=1)
+        penalty, energies = np.repeat([0.0, self.penalty_weight], [f, k]), np.empty(count)
+        step = max(1, _BATCH_BYTES // (8 * max(1, f + k) * self.w.size))
+        for some in (slice(at, at + step) for at in range(0, count, step)):
+            D = np.empty((len(supports[some]), f + k, self.w.size))
+            D[:, :f], D[:, f:] = self.forced, self.standard[supports[some]]
+            energies[some], theta[some] = newton(
+                self.loss, self.rows, D, self._offset, penalty, theta[some], close, bound
             )
-        return counts, None
+        return Fits(supports, energies, theta)
 
-    def mean(self, eta: Floats) -> Floats:
-        """Expected count."""
-        return np.asarray(np.maximum(np.exp(np.minimum(eta, 300.0)), CERTAIN))
+    def _eta(self, fit: Fits) -> tuple[Floats, Floats]:
+        """Columns (p, m) of one fit, and its linear predictors (m, q)."""
+        D = np.vstack([self.forced, self.standard[fit.supports[0]]])
+        return D, self._offset + D.T @ fit.theta[0]
 
-    def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
-        """The Poisson deviance."""
-        mean, some = np.maximum(predicted, CERTAIN), np.where(observed > 0, observed, 1.0)
-        return np.asarray(2.0 * (observed * np.log(some / mean) - (observed - mean)) + 0.0)
+    @cached_property
+    def _squares(self) -> Floats:
+        return self.standard**2
 
+    def quadratic_at(self, fit: Fits) -> Quadratic:
+        """The Newton step at a fit, with one weight for each row."""
+        D, eta = self._eta(fit)
+        score, weight = self.loss.ranking(self.rows, eta)
+        f, X = len(self.forced), self.standard
+        weight = np.maximum(weight, 1e-12 * float(weight.max()))
+        unit = float(weight.sum()) + self.penalty_weight  # of the diagonal
+        D_v = D * weight
+        H = D_v @ D.T
+        H[np.diag_indices(len(D))] += np.repeat([1e-13 * unit, self.penalty_weight], [f, len(D) - f])
+        products = np.vstack([D_v, score.T]) @ X.T
+        G, R = products[: len(D)], products[len(D) :]
+        P = np.linalg.inv(H)
+        W = P @ G
+        s = (self._squares @ weight + self.penalty_weight - np.einsum("an,an->n", G, W)) / unit
+        swept = np.linalg.solve(np.linalg.cholesky(H[:f, :f]), G[:f]) if f else G[:0]
 
-class HeldOutDeviance(FoldByFold):
-    """Held-out rows under supports that are fitted on the training rows of each fold."""
+        def row(j: int) -> Floats:
+            of_j: Floats = X @ (weight * X[j])
+            of_j -= swept[:, j] @ swept
+            of_j[j] += self.penalty_weight
+            return of_j / unit
 
-    def __init__(self, loss: Likelihood, problem: SubsetProblem, folds: Folds) -> None:
-        super().__init__(folds.places)
-        self._loss, self._problem, self._folds = loss, problem, folds
-        everything = np.arange(problem.n_rows)
-        self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
-        self.yy = np.array([loss.form(problem, kept, problem.always).yy for kept in self._kept])
+        root = np.sqrt(unit)
+        return Quadratic(unit * P[f:, f:], root * fit.theta[0, f:].T, W[f:], R / root, s, row)
 
-    def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
-        """Coefficients of supports (F, k), each on the training rows of its fold.
+    def energy(self, support: Ints) -> float:
+        """E(S), minimized from the forced columns alone; infinite when S is against the rules."""
+        at = np.asarray(support, dtype=np.int64)
+        if self.rules.any and not self.rules.allow(at):
+            return np.inf
+        return float(self.fit_many(at[None], close=FINAL).energies[0])
 
-        Parameters
-        ----------
-        supports : (F, k)
-            Columns that each fold chose.
-        """
-        found = [self._fit(fold, support)[0] for fold, support in enumerate(supports)]
-        a = self._problem.always.size
-        table = np.stack(found)
-        return FoldCoefficients(table[:, 1 + a :], table[:, 1 : 1 + a], table[:, 0])
+    def solve(self, support: Ints) -> Solved:
+        """The fit of candidate positions, in the units of the table."""
+        at = np.asarray(support, dtype=np.int64)
+        fit = self.fit_many(at[None], close=FINAL)
+        D, eta = self._eta(fit)
+        f, names = len(self.forced), np.concatenate([self.always, self.candidates[at]])
+        # The rows of `turn` give the constant, the forced and the chosen coefficients from theta.
+        turn, to_forced = np.zeros((1 + names.size, len(D))), np.zeros((self._forced_columns.shape[0], 0))
+        if f:
+            to_forced = np.linalg.pinv(self._forced_columns.T) @ self.forced.T
+        a = self.always.size
+        turn[1 : 1 + a, :f] = to_forced[int(self.intercept) :]
+        turn[1 + a :, f:] = np.eye(at.size)
+        turn[1:] /= (self._powers * self._spread)[names][:, None]
+        if self.intercept:
+            turn[0, :f] = to_forced[0]
+            turn[0] -= (self._means * self._powers)[names] @ turn[1:]
+        found, errors = turn @ fit.theta[0], np.full((len(turn), self.q), np.nan)
+        if len(D):
+            hessian = self.loss.system(self.rows, D[None], eta[None])[2][0].reshape(len(D) * self.q, -1)
+            ridge = np.repeat([0.0, self.penalty_weight], [f * self.q, at.size * self.q])
+            hessian[np.diag_indices(len(hessian))] += ridge + 1e-13 * np.diag(hessian) + 1e-280
+            inverse = np.linalg.inv(hessian).reshape(len(D), self.q, len(D), self.q)
+            errors[:] = np.sqrt(np.maximum(np.einsum("xa,acbc,xb->xc", turn, inverse, turn), 0.0))
+        if not self.intercept:
+            errors[0] = np.nan
+        energy = float(fit.energies[0])
+        if self.q == 1:
+            return Solved(energy, found[1 + a :, 0], float(found[0, 0]), found[1 : 1 + a, 0], errors[:, 0], eta)
+        return Solved(energy, found[1 + a :], found[0], found[1 : 1 + a], errors, eta)
 
-    def row_errors(self, residuals: Floats) -> Floats:
-        """Deviances."""
-        observed = self._problem.y[self._folds.row]
-        return self._loss.row_errors(observed, observed - residuals)
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.w.size)
 
-    def _fit(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
-        """Constant, forced and chosen coefficients on the training rows of a fold, and the energy.
+    def rank(self) -> int:
+        """All columns can be chosen together, because of the ridge."""
+        return self.n_columns
 
-        A column that does not vary there has the coefficient 0.
-        """
-        a = self._problem.always.size
-        columns = np.concatenate([self._problem.always, support]).astype(np.int64)
-        form = self._loss.form(self._problem, self._kept[fold], columns)
-        found = form.solve(np.arange(form.n_columns))
-        coef = np.zeros(1 + columns.size)
-        coef[0], coef[1 : 1 + a] = found.intercept, found.always_coef
-        coef[1 + form.candidates] = found.coef
-        return coef, found.energy
+    def kick_nanoseconds(self, k: int) -> float:
+        """Cost model: what one kick and the descent after it take on one core, some rankings and refits."""
+        return 2e6 + 2.0 * self.n_rows * self.q * (self.n_columns * (k + 4.0) + 10.0 * k * k * self.q)
 
-    def _judge(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
-        problem, rows = self._problem, self._folds.rows[fold]
-        coef, energy = self._fit(fold, support)
-        columns = np.concatenate([problem.always, support]).astype(np.int64)
-        eta = coef[0] + problem.X[np.ix_(rows, columns)] @ coef[1:]
-        if problem.offset is not None:
-            eta = eta + problem.offset[rows]
-        return np.asarray(problem.y[rows] - self._loss.mean(eta)), energy
+    @cached_property
+    def working(self) -> Form:
+        """The quadratic form of the Newton step from the model without chosen columns, with the ridge unless small."""
+        score, weight = self.loss.exchangeable(self.rows, self._eta(self._null)[1])
+        weight = np.maximum(weight, 1e-12 * float(weight.max()))
+        found = project(
+            self._X, score / weight[:, None], weight, always=self.always, ridge=0.0, intercept=self.intercept,
+            means=None if self.intercept else (np.zeros(self._X.shape[1]), np.zeros(self.q)),
+        )  # fmt: skip
+        columns = found.columns
+        if not np.array_equal(found.candidates, self.candidates):  # what weights leave nothing of is a column of zeros
+            _, at, there = np.intersect1d(found.candidates, self.candidates, return_indices=True)
+            columns = np.zeros((self.candidates.size, columns.shape[1]))
+            columns[there] = found.columns[at]
+        none = np.zeros(0, np.int64)
+        plain = Form(
+            columns, found.targets, np.zeros(self.candidates.size), self.candidates, dense=self.dense, rules=self.rules
+        )
+        relative = self.penalty_weight / float(weight.sum())
+        return TrainingForm(plain, found.forced, found.basis, none, ridge=relative) if relative > _SMALL else plain
+
+    @property
+    def columns(self) -> Floats:  # type: ignore[override]
+        """Columns (n, m) of the working problem."""
+        return self.working.columns
+
+    @property
+    def targets(self) -> Floats:  # type: ignore[override]
+        """Targets (m, q) of the working problem."""
+        return self.working.targets
+
+    @property
+    def B(self) -> Floats:  # type: ignore[override]
+        """Products (q, n) of the columns of the working problem with its targets."""
+        return self.working.B
+
+    @property
+    def penalty(self) -> Floats:  # type: ignore[override]
+        """Share of the ridge in the unit norms of the working problem."""
+        return self.working.penalty
+
+    @property
+    def diagonal(self) -> Floats:  # type: ignore[override]
+        """Columns of the working problem have unit norm."""
+        return self.working.diagonal
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the user's table, without the matrix."""
+        return int(self.standard.nbytes)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """G (n, n) of the working problem."""
+        return self.working.matrix
+
+    def row(self, j: int) -> Floats:
+        """Row j (n,) of that matrix."""
+        return self.working.row(j)
+
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of that matrix into as many arrays (n,)."""
+        self.working.write_rows(which, out)

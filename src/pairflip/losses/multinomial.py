@@ -54,6 +54,12 @@ class MultinomialLoss(Likelihood):
         """Indicators and weights."""
         return y, w
 
+    def level(self, rows: tuple[Floats, Floats], offset: Floats) -> Floats:
+        """Logarithms of the shares, of sum zero."""
+        y, w = rows
+        logs = np.log(w @ y)
+        return np.asarray(logs - logs.mean())
+
     def derivatives(self, rows: tuple[Floats, Floats], eta: Floats) -> tuple[Floats, Floats, Floats]:
         """The log loss (T,), minus its derivative (T, m, c), and the second one (T, m, c, c).
 

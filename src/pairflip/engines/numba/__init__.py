@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import (
+    Descent,
     Pair,
     Refused,
     Steps,
@@ -75,7 +76,7 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("deviance", "grouped", "signed"):
+            if gram.objective in ("grouped", "signed"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
             if memory is None or memory.gram is not gram:
@@ -97,29 +98,15 @@ class NumbaEngine:
 
             announce_compilation(with_signs)
             return signed_path(gram, largest, passes, tick)
-        from pairflip.engines.numba.search import walk_path
-        from pairflip.engines.numba.searching import Searcher
-
-        announce_compilation(walk_path)
-        if gram.objective == "deviance":
-            from pairflip.engines.numba.deviance import search
-            from pairflip.engines.numba.deviance_search import deviance_path
-
-            announce_compilation(search)
-            guesses, _ = self.path(gram.working, min(largest, gram.n_columns), tick=tick)
-            return deviance_path(gram, largest, guesses, passes > 2, tick)
         with one_blas_thread():
-            return Searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
+            return _searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Walks in an energy that has kernels of its own: classes and counts, groups, signs."""
+        """Walks in an energy that has kernels of its own: groups, signs."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
-        if gram.objective == "deviance":
-            from pairflip.engines.numba.deviance import search as first
-            from pairflip.engines.numba.deviance_search import walk_deviance as walk
-        elif gram.objective == "grouped":
+        if gram.objective == "grouped":
             from pairflip.engines.numba.grouped import walk_down as first
             from pairflip.engines.numba.grouped_search import walk_grouped as walk
         else:
@@ -153,7 +140,7 @@ class NumbaEngine:
 
     def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
         walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
-        if plan.descent is None:
+        if plan.descent is None and gram.quadratic:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
         reached, work = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains)
@@ -165,11 +152,7 @@ class NumbaEngine:
         reached: NDArray[np.int64], nanoseconds: Floats, n_jobs: int, tick: Tick | None,
     ) -> None:  # fmt: skip
         """Chain by chain into `walked`, `reached` and `nanoseconds`."""
-        from pairflip.engines.numba.search import walk_rounds
-
-        descent = plan.descent
-        assert descent is not None
-        announce_compilation(walk_rounds)
+        descent = Descent() if plan.descent is None else plan.descent
         stop: list[bool] = []
 
         def go_on(scans: int) -> None:
@@ -214,6 +197,20 @@ def _ignore(_: int) -> None:
     """Nobody wants to hear of it."""
 
 
+def _searcher(gram: Gram, largest: int, go_on: Tick) -> Any:
+    """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies."""
+    from pairflip.engines.numba.search import walk_path
+    from pairflip.engines.numba.searching import Searcher
+
+    if gram.quadratic:
+        announce_compilation(walk_path)
+        return Searcher(gram, largest, go_on)
+    from pairflip.engines.numba.exact import ExactSearcher, best_moves
+
+    announce_compilation(best_moves)
+    return ExactSearcher(gram, largest, go_on)
+
+
 class _Memory:
     """Searchers on one problem, as many as run at a time, for supports up to `largest`."""
 
@@ -223,12 +220,10 @@ class _Memory:
 
     def take(self, go_on: Tick) -> Any:
         """A searcher that nobody uses; it goes back to `idle`."""
-        from pairflip.engines.numba.searching import Searcher
-
         try:
             searcher = self.idle.pop()
         except IndexError:
-            return Searcher(self.gram, self.largest, go_on)
+            return _searcher(self.gram, self.largest, go_on)
         searcher.go_on = go_on
         return searcher
 
@@ -268,7 +263,7 @@ _FIRST_USES = {
     "branching": ("proofs by branches", 5),
     "several_enumeration": ("proofs with several targets", 10),
     "several_branching": ("proofs by branches", 10),
-    "deviance": ("classes and counts", 10),
+    "exact": ("energies that are not quadratic", 5),
     "grouped": ("groups of columns", 8),
     "signed": ("signs of coefficients", 15),
     "annealing": ("annealing", 15),

@@ -26,8 +26,6 @@ def _digest() -> str:
         home / "philox.py",
         home / "least_squares.py",
         home / "limits.py",
-        home / "losses" / "likelihood.py",
-        home / "losses" / "newton.py",
         home / "engines" / "base.py",
         *Path(__file__).parent.glob("*.py"),
     ]

@@ -409,9 +409,27 @@ def walk_path(G, form, table, k, last, supports, energies, allowed):
 
 
 @cache
-def in_python() -> tuple[Any, Any]:
-    """`walk_path` and `walk_rounds` as Python runs them, with compiled moves that it can call."""
-    scope = {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
-    for function in (go_to, rebuild, descend, settle, enter, with_products, fill, walk_rounds, walk_path):
-        scope[function.py_func.__name__] = FunctionType(function.py_func.__code__, scope)
-    return scope["walk_path"], scope["walk_rounds"]
+def _scope() -> dict[str, Any]:
+    """The names of this module, with compiled moves that Python can call."""
+    return {name: entry(each.py_func) if hasattr(each, "py_func") else each for name, each in globals().items()}
+
+
+def in_python(**replaced: Any) -> dict[str, Any]:
+    """The functions of this module as Python runs them, with others in place of some of them."""
+    scope = {**_scope(), **replaced}
+    for function in (
+        go_to,
+        rebuild,
+        descend,
+        settle,
+        enter,
+        with_products,
+        fill,
+        keep,
+        remember,
+        walk_rounds,
+        walk_path,
+    ):
+        if function.py_func.__name__ not in replaced:
+            scope[function.py_func.__name__] = FunctionType(function.py_func.__code__, scope)
+    return scope

@@ -84,7 +84,9 @@ class Searcher:
             self._form = self._form._replace(left=np.vstack([gram.unit, gram.left_out]))
         else:
             self._G = gram.matrix if gram.dense else GramRows(gram, largest)
-        self._walk_path, self._walk_rounds = (walk_path, walk_rounds) if gram.dense else in_python()
+        scope = {} if gram.dense else in_python()
+        self._walk_path = scope.get("walk_path", walk_path)
+        self._walk_rounds = scope.get("walk_rounds", walk_rounds)
         # A descent makes some ten scans of all flips; so many may be made in one call.
         self._chunk = max(1, int(_SLICE_NS / (5.0 * largest * n * targets + 1e3)))
 

@@ -1,0 +1,278 @@
+r"""Path, descent and kicks in an energy that is not quadratic: classes, counts, signs, a loss of the user's own.
+
+At the fit of a support the form gives a quadratic problem (`quadratic_at`), and the table of it is searched as that of
+squared error is, with rows of its matrix computed where a column enters. Where that leads is fitted exactly, and so on
+from there, as long as the energy gets lower. Then the `TRIED` exchanges that the table ranks first are fitted together,
+and the lowest is made if it lowers the energy. The lowest support of a chain is looked at slot by slot in the end: each
+slot is emptied, the others are fitted, and all columns are ranked there, because a strong column that leaves moves the
+others further than the quadratic problem knows.
+
+Path and kicks are those of `search`, run by Python. An exact descent is the same wherever it is begun from, so that one
+which was walked before is not walked again. The searcher never asks which loss it has.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.engines.base import Descent
+from pairflip.engines.numba.compile import entry
+from pairflip.engines.numba.search import descend, go_to, in_python
+from pairflip.engines.numba.searching import Chain, GoOn, Searcher, Support
+from pairflip.engines.numba.table import (
+    CLOSED,
+    ENTERS,
+    GAIN,
+    HELD,
+    LEAVES,
+    STATE,
+    SUPPORT,
+    S,
+    close,
+    cost_of,
+    form_of,
+    gains,
+    new_table,
+)
+from pairflip.least_squares import Floats
+
+TRIED = 5
+"""How many of the exchanges that a table ranks first are fitted."""
+LOWER, ROUNDING = 1e-9, 1e-13
+"""An energy is lower when it is by this fraction of it, and by this fraction of y'y: what fits leave is less."""
+_KNOWN = 4096  # descents that are remembered
+
+
+@entry
+def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most):
+    """The exchanges of slots `first` to `last` - 1 (k: additions) that lower the energy most, by the table.
+
+    Best first into `slots` (-1: there are no more), `columns` and `most`, twice the energy. With `signs` (N,), a column
+    whose coefficient would have the wrong sign lowers nothing.
+    """
+    gain, closed, q = table.values[GAIN], table.columns[CLOSED], len(form.B)
+    for t in range(most.size):
+        slots[t], most[t] = -1, -np.inf
+    for i in range(first, last):
+        own, cost, a = 0, 0.0, 0.0
+        if i < k:
+            own = table.columns[SUPPORT, i]
+            if table.columns[HELD, own] > 0:
+                continue
+            cost, a = cost_of(form, table, i), table.Q[0, i] / table.Q[q + i, i]
+        gains(form, table, k, i)
+        if i < k:
+            gain[own] = -1.0
+            close(form, table, own, LEAVES)
+        for l in range(signs.size):
+            r = table.A[0, l] - a * table.A[q + i, l] if i < k else table.A[0, l]
+            if signs[l] * r < 0.0 and gain[l] > 0.0:
+                gain[l] = 0.0
+        for l in range(closed.size):
+            if gain[l] >= 0.0 and gain[l] - cost > most[most.size - 1] and closed[l] == 0 and allowed[l]:
+                at = most.size - 1
+                while at > 0 and most[at - 1] < gain[l] - cost:
+                    most[at], slots[at], columns[at] = most[at - 1], slots[at - 1], columns[at - 1]
+                    at -= 1
+                most[at], slots[at], columns[at] = gain[l] - cost, i, l
+        if i < k:
+            close(form, table, own, ENTERS)
+
+
+class ExactSearcher(Searcher):
+    """Memory for searches on one form, in one thread, with supports of up to `largest` columns."""
+
+    def __init__(self, gram: Any, largest: int, go_on: GoOn) -> None:
+        q, n = gram.q, gram.n_columns
+        self.gram, self.go_on = gram, go_on
+        self._form = form_of(SimpleNamespace(B=np.zeros((q, n)), yy=gram.yy, rules=gram.rules))  # type: ignore[arg-type]
+        self._table, self._allowed, self._chunk = new_table(largest, n, q), np.ones(n, np.uint8), 1
+        self._signs = np.zeros(0, np.int8) if gram.signs is None else gram.signs
+        self._moves = np.zeros(TRIED, np.int64), np.zeros(TRIED, np.int64), np.zeros(TRIED)
+        self._G, self._ends, self._fits = self, dict[bytes, Any](), dict[bytes, Any]()
+        self._fit: Any = None
+        scope = in_python(
+            go_to=self._go_to, descend=self._descend, energy=self._energy, empty=self._empty,
+            best_addition=self._best_addition, best_flip=self._best_flip, best_unit=self._best_unit,
+            cheapest_removal=self._cheapest_removal, drifted=lambda *_: False,
+            find=lambda columns, n, j: int(np.append(np.flatnonzero(columns[:n] == j), -1)[0]),
+            same_columns=lambda a, b, k: set(a[:k].tolist()) == set(b[:k].tolist()),
+        )  # fmt: skip
+        self._scope = scope
+        self._walk_path, self._walk_rounds = scope["walk_path"], scope["walk_rounds"]
+        self._table_descent = FunctionType(descend.py_func.__code__, scope)
+        self._enter_all = FunctionType(go_to.py_func.__code__, scope)
+
+    def __getitem__(self, j: int) -> Floats:
+        """Row j of the matrix of the quadratic problem that the table is of."""
+        return np.asarray(self._row(int(j)))
+
+    def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
+        """Descend from `start` (None: a random support), then kick; the lowest support, looked at slot by slot."""
+        found = super().chain(k, key, descent, start)
+        fit = self._by_slots(self._end_of(found.support))
+        work = (descent.kicks + 1) * self.gram.kick_nanoseconds(k)
+        return found._replace(support=np.sort(fit.supports[0]), energy=float(fit.energies[0]), nanoseconds=work)
+
+    def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
+        """Supports of sizes 1 to `largest` and their energies; with more than two passes looked at slot by slot."""
+        supports, energies = super().path(min(largest, self.gram.n_columns), passes)
+        for m, support in enumerate(supports if passes > 2 else []):
+            fit = self._by_slots(self._end_of(support))
+            supports[m], energies[m] = np.sort(fit.supports[0]), fit.energies[0]
+        return supports, energies
+
+    @property
+    def _is_shaky(self) -> bool:
+        """Never: energies are those of fits."""
+        return False
+
+    def _load(self, fit: Any) -> None:
+        """The table of the quadratic problem at a fit."""
+        form, table, at = self._form, self._table, self.gram.quadratic_at(fit)
+        support, q = fit.supports[0], len(form.B)
+        k, closed, held = support.size, table.columns[CLOSED], table.columns[HELD]
+        table.A[:q], table.A[q : q + k] = at.R, at.W
+        table.Q[:q, :k], table.Q[q : q + k, :k] = -at.C, at.P
+        table.values[S, : at.s.size], table.values[STATE, 0] = at.s, 0.0
+        table.A[:q, support] = table.values[S, support] = closed[:] = held[:] = 0
+        table.columns[SUPPORT, :k] = support
+        if form.ruled:
+            np.add.at(closed, form.needs[:, 0], 1)
+            for j in support:
+                self._scope["close"](form, table, j, ENTERS)
+        else:
+            closed[support] = 1
+        self._fit, self._row = fit, at.row
+
+    def _fitted(self, support: Support) -> Any:
+        """The fit of a sorted support, from the model without columns."""
+        name = support.tobytes()
+        if name not in self._fits:
+            if len(self._fits) > _KNOWN:
+                self._fits.clear()
+            self._fits[name] = self.gram.fit_many(support[None])
+        return self._fits[name]
+
+    def _ranked(self, k: int, first: int, last: int, allowed: Any) -> list[tuple[int, int]]:
+        """The best exchanges as (slot, column)."""
+        slots, columns, most = self._moves
+        best_moves(self._form, self._table, k, first, last, self._signs, allowed, slots, columns, most)
+        return [(int(slot), int(column)) for slot, column in zip(slots, columns, strict=True) if slot >= 0]
+
+    def _lower(self, fits: Any, than: Any) -> Any:
+        """The lowest of some fits if it is lower than one, otherwise None."""
+        best, level = int(np.argmin(fits.energies)), float(than.energies[0])
+        lower = fits.energies[best] < level * (1.0 - LOWER) - ROUNDING * self.gram.yy
+        return fits.one(best) if lower else None
+
+    def _end_of(self, support: Support) -> Any:
+        """The fit to which an exact descent from a sorted support leads."""
+        name, k = support.tobytes(), support.size
+        if name in self._ends:
+            return self._ends[name]
+        fit = self._fitted(support)
+        while np.isfinite(fit.energies[0]):
+            self._load(fit)
+            lower = None
+            if not self.gram.bound:
+                reached = self._table_descent(self._G, self._form, self._table, k, self._allowed)
+                other = np.sort(self._table.columns[SUPPORT, :reached])
+                if reached == k and not np.array_equal(other, np.sort(fit.supports[0])):
+                    lower = self._lower(self.gram.fit_many(other[None], fit, bound=fit.energies[0]), fit)
+                    if lower is None:
+                        self._load(fit)
+            if lower is None:
+                lower = self._best_of(fit, self._ranked(k, 0, k, self._allowed))
+            if lower is None:
+                break
+            fit = lower
+        if len(self._ends) > _KNOWN:
+            self._ends.clear()
+        self._ends[name] = fit
+        return fit
+
+    def _best_of(self, fit: Any, moves: list[tuple[int, int]]) -> Any:
+        """The lowest of some exchanges, fitted, if it is lower; otherwise None."""
+        if not moves:
+            return None
+        supports = np.repeat(fit.supports, len(moves), axis=0)
+        for t, (slot, column) in enumerate(moves):
+            supports[t, slot] = column
+        return self._lower(self.gram.fit_many(supports, fit, bound=fit.energies[0]), fit)
+
+    def _by_slots(self, fit: Any) -> Any:
+        """A minimum from which no column that is ranked first where a slot was emptied leads lower."""
+        while np.isfinite(fit.energies[0]):
+            support = fit.supports[0]
+            k = support.size
+            self._load(fit)
+            slots = [i for i in range(k) if self._table.columns[HELD, support[i]] == 0]
+            if not slots:
+                break
+            emptied = self.gram.fit_many(np.array([np.delete(support, i) for i in slots]).reshape(len(slots), -1), fit)
+            moves = []
+            for t, slot in enumerate(slots):
+                self._load(emptied.one(t))
+                moves += [(slot, j) for _, j in self._ranked(k - 1, k - 1, k, self._allowed) if j != support[slot]]
+            self.go_on(1)
+            lower = self._best_of(fit, moves)
+            if lower is None:
+                break
+            fit = self._end_of(np.sort(lower.supports[0]))
+        return fit
+
+    # What the functions of `search` call in place of their own.
+
+    def _empty(self, form: Any, table: Any) -> None:
+        """The table of no columns."""
+        self._load(self._fitted(np.zeros(0, np.int64)))
+
+    def _go_to(self, G: Any, form: Any, table: Any, k: int, target: Support, n: int) -> int:
+        """The table at the fit of the first n columns of `target`, as many as can be taken."""
+        if form.ruled or self.gram.bound:  # columns may lack one that they need, or depend on each other
+            n = self._enter_all(G, form, table, 0, target, n)
+            target = table.columns[SUPPORT]
+        fit = self._fitted(np.sort(target[:n]))
+        if np.isfinite(fit.energies[0]):
+            self._load(fit)
+        return n
+
+    def _descend(self, G: Any, form: Any, table: Any, k: int, allowed: Any) -> int:
+        """The minimum to which the table leads, and then the exact energy."""
+        if not self.gram.bound:
+            k = self._table_descent(G, form, table, k, allowed)
+        fit = self._end_of(np.sort(table.columns[SUPPORT, :k]))
+        if not np.isfinite(fit.energies[0]):
+            return self._go_to(G, form, table, k, table.columns[SUPPORT, : k - 1].copy(), k - 1)
+        self._load(fit)
+        return k
+
+    def _energy(self, form: Any, table: Any, k: int) -> float:
+        """E of the support, which is fitted."""
+        return float(self._fit.energies[0])
+
+    def _best_addition(self, form: Any, table: Any, k: int, allowed: Any) -> int:
+        """The open column that lowers the energy most, or -1."""
+        moves = self._ranked(k, k, k + 1, allowed)
+        return moves[0][1] if moves else -1
+
+    def _best_flip(self, form: Any, table: Any, k: int, least: float, allowed: Any) -> tuple[int, int]:
+        """(slot, column) of the best exchange by the table if it lowers the energy; or (-1, -1)."""
+        moves = self._ranked(k, 0, k, allowed)
+        return moves[0] if moves and self._moves[2][0] > LOWER * form.yy else (-1, -1)
+
+    def _cheapest_removal(self, form: Any, table: Any, k: int) -> int:
+        """The slot whose column is missed least, of those that no other column needs."""
+        q = len(form.B)
+        cost = np.sum(table.Q[:q, :k] ** 2, axis=0) / np.diag(table.Q[q : q + k, :k])
+        return int(np.argmin(np.where(table.columns[HELD, table.columns[SUPPORT, :k]] == 0, cost, np.inf)))
+
+    def _best_unit(self, G: Any, form: Any, table: Any, k: int, unit: Support) -> bool:
+        """The best column behind those that it lacks, into `unit`; False if there is none."""
+        matrix = np.array([self[j] for j in range(self.gram.n_columns)])
+        return bool(in_python()["best_unit"](matrix, form, table, k, unit))
