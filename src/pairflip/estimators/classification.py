@@ -181,6 +181,11 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
         )
         return self._keep(problem, self.trace_.best_support)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # by default it keeps one of the two columns of scikit-learn's check
+        return tags
+
 
 class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
     r"""Logistic regression on the best columns, their number chosen by cross validation.

@@ -131,7 +131,7 @@ class Likelihood:
         raise NotImplementedError
 
     def system(self, rows: Any, D: Floats, eta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Half the deviance (T,), minus its gradient (T, p, q) and its Hessian (T, p, q, p, q) for columns (T, p, m)."""
+        """Half the deviance (T,), minus its gradient (T, p, q) and Hessian (T, p, q, p, q) for columns (T, p, m)."""
         value, score, curvature = self.derivatives(rows, eta)
         across = D.transpose(0, 2, 1)
         if curvature.ndim == 2:
