@@ -102,6 +102,7 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     """Read the table, for the loss that was asked for (by default squared error)."""
     import numpy as np
 
+    from pairflip.tables import TableError
     from pairflip.tables.categories import one_by_one
     from pairflip.text import quoted
 
@@ -112,8 +113,11 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     targets = _several(options, fitted)
     if targets:
         options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else None)
-    labels = None if options.groups is None else _group_labels(options, fitted)
-    table = _read(options, fitted)
+    try:
+        labels = None if options.groups is None else _group_labels(options, fitted)
+        table = _read(options, fitted)
+    except TableError as error:
+        raise TableError(str(error) if fitted.time is None else str(error).replace("--target", "--time")) from None
     loss = _loss(table, fitted)
     if table.categories and (targets or loss is not LossName.SQUARES):
         table = one_by_one(table)

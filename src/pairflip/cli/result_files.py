@@ -291,7 +291,16 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
             "observed": np.tile(curve.observed, sizes),
             "predicted": curve.predictions.ravel(),
         }
+        | _of_survival(curve)
     )
+
+
+def _of_survival(curve: SizeCurve) -> dict[str, Any]:
+    """Of survival times, also the time of each held-out row and the logarithm of its relative risk."""
+    import numpy as np
+
+    found = curve.survival
+    return {} if found is None else {"time": np.tile(found.times, curve.sizes.size), "log_risk": found.risks.ravel()}
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

@@ -121,8 +121,8 @@ class Loss(Protocol):
         """Kinds of rows (M,) whose shares random folds keep; None where there are none."""
         ...
 
-    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
-        """What the mean of some rows (their mean rate, their common hazard) predicts for each; (P, q) of q targets."""
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats | None:
+        """What the mean of some rows predicts for each, (P,) or (P, q) of q targets; None where there is none."""
         ...
 
     def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:

@@ -6,10 +6,16 @@ of the events at t and :math:`s_t = \sum_{R_t} w_j e^{\eta_j}`, half the devianc
 
 .. math:: \sum_t \Big[ d_t \ln (s_t / d_t) - \sum_{\text{events at } t} w_i \eta_i \Big] \ge 0 .
 
-There is no constant: adding one to all :math:`\eta` changes nothing. Held-out rows are judged by the number of events
-that is expected of them, :math:`\Lambda_0(t_i)\, e^{\eta_i}` with Breslow's estimate :math:`\Lambda_0(t) = \sum_{t'
-\le t} d_{t'} / s_{t'}` on the training rows, and the Poisson deviance; observed minus expected is the martingale
-residual.
+There is no constant: adding one to all :math:`\eta` changes nothing. Held-out rows are judged by the probability of
+what was observed, given the training rows: no event until the time t, and where it happened, that it happened to this
+row,
+
+.. math:: e^{-\Lambda_0(t)\, e^\eta} \Big( \frac{e^\eta}{s_t + e^\eta} \Big)^{\text{event}} , \quad
+          \Lambda_0(t) = \sum_{t' \le t} d_{t'} / s_{t'} ,
+
+so that the error of a row is its part in a cross-validated partial likelihood (Verweij & van Houwelingen, Statistics in
+Medicine 12, 2305, 1993). Its mean is lowest at the true coefficients; the Poisson deviance of the events with the mean
+:math:`\Lambda_0(t) e^\eta` is lowest at coefficients that are a third too small.
 """
 
 from __future__ import annotations
@@ -24,7 +30,6 @@ from pairflip.inputs import as_survival
 from pairflip.least_squares import Floats
 from pairflip.losses.base import Fit, Words
 from pairflip.losses.likelihood import CERTAIN, Likelihood
-from pairflip.losses.poisson import PoissonLoss
 
 if TYPE_CHECKING:
     from pairflip.moments import Form
@@ -37,14 +42,16 @@ _LARGEST = 50.0
 class Survival(NamedTuple):
     """Some rows in the order of their times, the latest first.
 
-    `order` (m,) sorts them, `rank` (m,) undoes that. `times` (E,) are the different times of events in this order,
-    `last` (E,) the place of the last row that is at risk, `d` (E,) the weight of the events; `before` (m,) is the place
-    in `times` of the latest event that a (sorted) row has lived to see, E where there is none.
+    `order` (m,) sorts them, `rank` (m,) undoes that; `w`, `time` and `event` (m,) are sorted. `times` (E,) are the
+    different times of events in this order, `last` (E,) the place of the last row that is at risk, `d` (E,) the weight
+    of the events; `before` (m,) is the place in `times` of the latest event that a (sorted) row has lived to see, E
+    where there is none.
     """
 
     order: NDArray[np.int64]
     rank: NDArray[np.int64]
     w: Floats
+    time: Floats
     event: Floats
     times: Floats
     last: NDArray[np.int64]
@@ -61,10 +68,14 @@ class Risk(NamedTuple):
 
 
 class Hazard(NamedTuple):
-    """The cumulative hazard: times of events (E,), and what it is before the first, the second, ... (E + 1,)."""
+    """What predictions need: at ascending `times` of events (E,) the cumulative hazard `total` (E + 1,), from 0 before
+    the first one; at all ascending times `ends` (m,) the sum of w e^eta `left` (m + 1,) from there on, 0 behind them.
+    """
 
     times: Floats
     total: Floats
+    ends: Floats
+    left: Floats
 
 
 class CoxLoss(Likelihood):
@@ -73,13 +84,13 @@ class CoxLoss(Likelihood):
     name = "cox"
     words = Words(
         error="deviance",
-        cv_error="half the mean deviance of the events of held-out rows",
+        cv_error="minus the mean log partial likelihood of held-out rows",
         share="C",
         ranking="concordance",
         long_error="Mean deviance",
         explained="deviance",
-        meaning="deviance, that of the number of events (0 or 1) expected of a row until its time; C, the concordance: "
-        "the probability that of two rows the one with the higher risk has the event first (chance gives 0.5)",
+        meaning="deviance, minus twice the mean log partial likelihood; C, the concordance: the probability that of "
+        "two rows the one with the higher risk has the event first (chance gives 0.5)",
     )
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
@@ -103,6 +114,7 @@ class CoxLoss(Likelihood):
             order=order,
             rank=np.argsort(order),
             w=w,
+            time=time,
             event=event,
             times=-times,
             last=np.searchsorted(-time, times, side="right") - 1,
@@ -144,30 +156,26 @@ class CoxLoss(Likelihood):
         """The risk relative to that of the mean row."""
         return np.exp(_bounded(eta))
 
-    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
-        """The number of events expected of each row where the hazard is the same for all."""
-        same = np.zeros(w.size)
-        return self.expected(y, same, self.baseline(self.rows(y, w), same[:, None]))
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> None:
+        """None: rows are compared with others at risk, as many as a fold leaves."""
+        return None
 
     def baseline(self, rows: Survival, eta: Floats) -> Hazard:
-        """The cumulative hazard from rows whose linear predictors (m, 1) are known."""
-        jumps = rows.d / _risk(rows, _bounded(eta[None, rows.order, 0])).at_risk[0]
-        return Hazard(rows.times[::-1], np.append(0.0, np.cumsum(jumps[::-1])))
+        """The cumulative hazard, and the rows at risk, from rows whose linear predictors (m, 1) are known."""
+        share, at_risk, _ = (each[0] for each in _risk(rows, _bounded(eta[None, rows.order, 0])))
+        total = np.append(0.0, np.cumsum((rows.d / at_risk)[::-1]))
+        return Hazard(rows.times[::-1], total, rows.time[::-1], np.append(np.cumsum(share)[::-1], 0.0))
 
     def expected(self, y: Floats, eta: Floats, baseline: Hazard) -> Floats:
-        """The number of events expected of rows until their times.
-
-        Between the times of two events the hazard is the mean of both, so that an event there, even before the first
-        one that was seen, is not impossible.
-        """
-        before, after = (np.searchsorted(baseline.times, y[:, 0], side) for side in ("right", "left"))
-        total = np.append(baseline.total, baseline.total[-1])
-        seen = np.where(before == after, 0.5 * (total[before] + total[before + 1]), total[before])
-        return np.maximum(seen * self.mean(eta), CERTAIN)
+        """The probability of what was observed of rows, see above."""
+        (time, event), ratio = y.T, self.mean(eta)
+        hazard = baseline.total[np.searchsorted(baseline.times, time, side="right")]
+        others = baseline.left[np.searchsorted(baseline.ends, time, side="left")]
+        return np.asarray(np.exp(-hazard * ratio) * np.where(event > 0, ratio / (others + ratio), 1.0))
 
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
-        """The Poisson deviance of the number of events."""
-        return PoissonLoss().row_errors(observed, predicted)
+        """Minus twice the logarithm of the probability of what was observed."""
+        return np.asarray(-2.0 * np.log(np.maximum(predicted, CERTAIN)))
 
     def prepare(self, problem: SubsetProblem) -> Form:
         """Refuse a model whose columns are not centred: there is no constant to take their means."""
@@ -185,7 +193,8 @@ class CoxLoss(Likelihood):
         """The same on some rows, and the hazard that belongs to it."""
         fit, hazard = super().fit_rows(problem, kept, support)
         centred = _centred(problem, kept, fit)
-        return centred, Hazard(hazard.times, hazard.total * np.exp(fit.intercept - centred.intercept))
+        factor = np.exp(fit.intercept - centred.intercept)
+        return centred, hazard._replace(total=hazard.total * factor, left=hazard.left / factor)
 
     def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
         """Of the forced and the chosen coefficients; the constant has none."""
@@ -222,24 +231,3 @@ def _risk(rows: Survival, eta: Floats) -> Risk:
     hazard = np.zeros((len(eta), rows.times.size + 1))
     hazard[:, :-1] = np.cumsum(jumps[:, ::-1], axis=1)[:, ::-1]
     return Risk(share, at_risk, ratio * hazard[:, rows.before])
-
-
-def concordance(y: Floats, risk: Floats, weights: Floats) -> float:
-    """Harrell's C: of pairs whose order is known, the fraction in which the higher risk has the event first.
-
-    The order is known where the earlier time is that of an event (of equal times, an event comes before what is
-    censored); equal risks count half, pairs by the product of their weights. Not-a-number where no order is known.
-
-    Parameters
-    ----------
-    y, risk, weights : (P, 2), (P,), (P,)
-        Times and events, what is predicted, and weights.
-    """
-    time, event = y.T
-    right = total = 0.0
-    for i in np.flatnonzero(event > 0):
-        later = (time > time[i]) | ((time == time[i]) & (event == 0))
-        lower = np.where(risk[later] < risk[i], 1.0, np.where(risk[later] == risk[i], 0.5, 0.0))
-        right += weights[i] * float(weights[later] @ lower)
-        total += weights[i] * float(weights[later].sum())
-    return right / total if total > 0 else float("nan")

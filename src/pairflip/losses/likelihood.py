@@ -166,7 +166,7 @@ class Likelihood:
         """Kinds of rows (M,) whose shares random folds keep; None where there are none."""
         return None
 
-    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats | None:
         """What the weighted mean of some rows (with an offset, their mean rate) predicts for each of them."""
         exposure = np.ones(w.size) if offset is None else np.exp(offset)
         return np.asarray(np.multiply.outer(exposure, w @ y / (w @ exposure)))

@@ -318,8 +318,9 @@ def _chance(curve: SizeCurve, best: int) -> str:
         return ""
     if curve.facts.get("p_value", 0.0) > CHANCE:
         return f"; but of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
-    if curve.corrected is not None and curve.corrected.auc is not None:
-        return f", and AUC is {curve.corrected.auc[0]:.2f} once it is corrected for the choice of the size"
+    if curve.corrected is not None and curve.corrected.ranked is not None:
+        what = "AUC" if curve.survival is None else "concordance"
+        return f", and {what} is {curve.corrected.ranked[0]:.2f} once it is corrected for the choice of the size"
     if gain <= CLEAR * error:
         return f", a difference of {gain / error:.1f} standard errors"
     return ", and not lower once it is corrected for the choice of the size"

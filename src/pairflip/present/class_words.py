@@ -25,11 +25,12 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
         ``"it explains"`` or ``"they explain"``.
     """
     at, chosen = curve.at(size), curve.chosen
+    if curve.survival is not None:
+        return _concordance(curve, at)
     share = f"{percent(held_out(curve, size).r2)} of the deviance on rows that were held out"
     allowed = " That is somewhat too good, because the number of columns was chosen by it."
     if chosen is not None:
         than = "the mean" if curve.classes is None else "the class frequencies"
-        than = than if curve.survival is None else "the same risk for every row"
         share = share_words(chosen.r2, "of the deviance on new rows", than)
         what = "number of columns and the ridge" if curve.ridge_predictions is not None else "number of columns"
         told, verb = ("The deviance", "allows") if chosen.auc is None else ("AUC and deviance", "allow")
@@ -43,7 +44,7 @@ def share_words(shares: tuple[float, float, float], of: str, than: str = "the me
     An interval that reaches below zero begins with "worse than the mean", or what else explains nothing.
     """
     middle, low, high = (percent(share) for share in shares)
-    about = f"more than {middle[1:]}" if middle.startswith(">") else f"about {middle}"
+    about = {">": f"more than {middle[1:]}", "<": f"less than {middle[1:]}"}.get(middle[0], f"about {middle}")
     within = f"{low} to {high}" if shares[1] >= 0 else f"between worse than {than} and {high}"
     return f"{about} {of}" + (f" ({within})" if len({middle, low, high}) > 1 else "")
 
@@ -51,13 +52,6 @@ def share_words(shares: tuple[float, float, float], of: str, than: str = "the me
 def _told(curve: SizeCurve, at: int) -> str:
     """The errors in words that need no explanation, beside those without columns."""
     classes = curve.classes
-    if curve.survival is not None:
-        area = f"concordance is {curve.survival.concordance[at]:.2f} (0.5 is chance)"
-        beside = f", and {curve.survival.concordance[curve.at(0)]:.2f} with the {baseline(curve)}"
-        return (
-            f"On rows that were held out, the {area}{beside if curve.always.size else ''}: of two rows whose order is "
-            "known, so often the one with the higher risk has the event first."
-        )
     if classes is None:
         now, nothing = held_out(curve, int(curve.sizes[at])).rmse, held_out(curve, 0).rmse
         return (
@@ -76,6 +70,24 @@ def _told(curve: SizeCurve, at: int) -> str:
     return (
         f"On rows that were held out, {percent(float(classes.misclassified[at]))} are put into the wrong class "
         f"({beside}){area}."
+    )
+
+
+def _concordance(curve: SizeCurve, at: int) -> str:
+    """How well survival times are ranked, allowing for the choice of the size where that is known."""
+    assert curve.survival is not None
+    chosen, told = curve.chosen, f"is {curve.survival.concordance[at]:.2f} (0.5 is chance)"
+    where = "On rows that were held out, the concordance"
+    allowed = " That is somewhat too good, because the number of columns was chosen by these rows."
+    if chosen is not None and chosen.ranked is not None and chosen.size == curve.sizes[at]:
+        middle, low, high = (f"{value:.2f}" for value in chosen.ranked)
+        where, told = "On new rows, the concordance", f"is about {middle} ({low} to {high}; 0.5 is chance)"
+        allowed = f" This allows for the choice of the size; the range is a {percent(chosen.level)} interval."
+    if curve.always.size:
+        told += f", and {curve.survival.concordance[curve.at(0)]:.2f} with the {baseline(curve)}"
+    return (
+        f"{where} {told}: of two rows whose order is known, so often the one with the higher risk has the event first."
+        f"{allowed}"
     )
 
 

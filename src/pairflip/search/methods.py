@@ -29,7 +29,7 @@ def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chai
             if given:
                 raise ValueError(
                     f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; "
-                    "expected method='descend' (--method descend), which is the default for classes and counts."
+                    "expected method='descend' (--method descend), which is the default there."
                 )
     if method is None:
         return "anneal" if asked["schedule"] or asked["chains"] else "descend"
@@ -47,7 +47,5 @@ def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
             raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
-        raise ValueError(
-            f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba' for classes and counts."
-        )
+        raise ValueError(f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba' there.")
     return "numba" if isinstance(engine, str) else engine

@@ -116,7 +116,7 @@ def assemble(
     if separated:
         facts["separated"] = separated
     if not loss.squared:
-        facts["error_of_the_mean"] = error_of_the_mean(problem, folds.row)
+        facts["error_of_the_mean"] = error_of_the_mean(problem, folds.row, 2.0 * float(cv_error[0]))
     observed = errors.observed if isinstance(errors, HeldOutErrors) else compared[folds.row].ravel()
     predictions = observed - residuals
     curve = SizeCurve(

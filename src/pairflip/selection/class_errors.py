@@ -56,7 +56,8 @@ def class_of(probabilities: Floats, q: int) -> NDArray[np.int64]:
     """The most probable class (..., P) by the q probabilities of each row (..., P q)."""
     if q == 1:
         return np.asarray(probabilities > HALF, dtype=np.int64)
-    return np.asarray(np.argmax(probabilities.reshape(*probabilities.shape[:-1], -1, q), axis=-1))
+    each = probabilities.reshape(*probabilities.shape[:-1], -1, q)
+    return np.asarray(np.argmax(np.round(each, 12), axis=-1))  # the first of equal ones, however they are rounded
 
 
 def auc(observed: Floats, predicted: Floats, weights: Floats) -> float:

@@ -108,8 +108,8 @@ class SizeCurve:
         row and class, those of a row together, and `observed` is 1 for its own class; coefficients are (k, c), as with
         several targets.
     survival : SurvivalErrors or None
-        Concordance, where the target is a survival time; predictions are then expected numbers of events, and
-        `observed` says whether the event happened.
+        Concordance, where the target is a survival time; predictions of held-out rows are then probabilities of what
+        was observed of them (`pairflip.losses.cox`), and `observed` says whether the event happened.
     targets : TargetErrors or None
         Errors of each target, where there are q of them. There is then a held-out prediction for each row and target,
         those of a row together; `observed` and `predictions` are in units of the target's standard deviation on the

@@ -124,15 +124,18 @@ def copy_words(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats:
+def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats | None:
     """What the mean of some rows (with an offset, their mean rate) predicts for each of them; (P, q) of q targets."""
     offset = None if problem.offset is None else problem.offset[row]
     return problem.loss.told_by_the_mean(problem.y[row], problem.sample_weight[row], offset)
 
 
-def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> float:
-    """Mean error (twice cv_error) of rows that are predicted so."""
-    errors = problem.loss.row_errors(problem.loss.observed(problem.y[row]), told_by_the_mean(problem, row))
+def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64], without_columns: float) -> float:
+    """Mean error (twice cv_error) of rows that are predicted so; where there is no mean, that of no columns."""
+    told = told_by_the_mean(problem, row)
+    if told is None:
+        return without_columns
+    errors = problem.loss.row_errors(problem.loss.observed(problem.y[row]), told)
     return float(np.average(errors.reshape(row.size, -1).mean(axis=1), weights=problem.sample_weight[row]))
 
 

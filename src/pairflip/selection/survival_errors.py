@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
-from pairflip.losses.cox import concordance
 from pairflip.problem import SubsetProblem
 from pairflip.selection.folds import Folds
 from pairflip.selection.records import SurvivalErrors
@@ -35,3 +35,24 @@ def survival_errors(
         risk += np.einsum("pk,pk->p", forced, fits.always_coefs[fold]) + fits.intercepts[fold]
     ranked = [concordance(problem.y[row], risk, weights) for risk in risks]
     return SurvivalErrors(times=problem.y[row, 0], risks=risks, concordance=np.array(ranked))
+
+
+def concordance(y: Floats, risk: Floats, weights: Floats) -> float:
+    """Harrell's C: of pairs whose order is known, the fraction in which the higher risk has the event first.
+
+    The order is known where the earlier time is that of an event (of equal times, an event comes before what is
+    censored); equal risks count half, pairs by the product of their weights. Not-a-number where no order is known.
+
+    Parameters
+    ----------
+    y, risk, weights : (P, 2), (P,), (P,)
+        Times and events, what is predicted, and weights.
+    """
+    time, event = y.T
+    right = total = 0.0
+    for i in np.flatnonzero(event > 0):
+        later = (time > time[i]) | ((time == time[i]) & (event == 0))
+        lower = np.where(risk[later] < risk[i], 1.0, np.where(risk[later] == risk[i], 0.5, 0.0))
+        right += weights[i] * float(weights[later] @ lower)
+        total += weights[i] * float(weights[later].sum())
+    return right / total if total > 0 else float("nan")

@@ -105,7 +105,7 @@ def predicts(curve: SizeCurve) -> bool:
     often depends on the table, and the shuffles know it. Held-out errors are lower than without columns by more than a
     standard error of that difference. And the error is still lower once it is corrected for the choice of the size. For
     two classes, a few rows with extreme probabilities must not decide: the log loss is lower, and the corrected AUC is
-    above one half.
+    above one half; for survival times, the corrected concordance is.
     """
     best = curve.best_size
     if best == 0:
@@ -119,8 +119,8 @@ def predicts(curve: SizeCurve) -> bool:
     ):
         return False
     corrected = curve.corrected
-    if corrected is not None and corrected.auc is not None:
-        return corrected.auc[0] > 0.5
+    if corrected is not None and corrected.ranked is not None:
+        return corrected.ranked[0] > 0.5
     return corrected is None or corrected.error < min(float(curve.cv_error[curve.at(0)]), corrected.variance)
 
 
@@ -180,7 +180,7 @@ def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) 
 def variance_of_target(curve: SizeCurve) -> float:
     """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance.
 
-    With an offset, that of the mean rate; for survival times, that of the hazard which all rows share.
+    With an offset, that of the mean rate; for survival times, that of the model without columns.
     """
     if "error_of_the_mean" in curve.facts:
         return float(curve.facts["error_of_the_mean"])
