@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from _ruled import KINDS, keeps, table
 from pairflip import Schedule, SubsetProblem, anneal
 
 
@@ -26,8 +27,9 @@ def small(loss, number):
 
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson"])
-def test_the_optimum_of_a_hundred_small_problems(loss):
-    for number in range(100):
+@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 200, 20))])
+def test_the_optimum_of_small_problems(loss, first):
+    for number in range(first, first + 20):
         problem, k = small(loss, number)
         lowest = min(problem.energy(support) for support in combinations(problem.candidates.tolist(), k))
         trace = anneal(problem, k, seed=number)
@@ -35,6 +37,22 @@ def test_the_optimum_of_a_hundred_small_problems(loss):
         assert trace.method == "descend"
         assert trace.best_energy == problem.fit(trace.best_support).energy
         np.testing.assert_array_equal(trace.energies, [problem.energy(s) for s in trace.supports])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_optimum_of_those_that_keep_rules(loss, kind):
+    for seed in range(4):
+        case = table(seed, kind, most=9)
+        y = (case["y"] > np.median(case["y"])) if loss == "logistic" else np.floor(np.abs(case["y"]))
+        problem = SubsetProblem(
+            case["X"], y, loss=loss, always=case["always"], sample_weight=case["weights"], **case["limits"]
+        )
+        k = min(2 + seed % 2, problem.most_columns)
+        allowed = [S for S in combinations(problem.candidates.tolist(), k) if keeps(case["limits"], S)]
+        trace = anneal(problem, k)
+        assert trace.best_energy == pytest.approx(min(map(problem.energy, allowed)), rel=1e-9), seed
+        assert tuple(trace.best_support.tolist()) in allowed
 
 
 def harder(seed=0):

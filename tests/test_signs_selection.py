@@ -143,15 +143,6 @@ def test_shuffled_targets_and_outer_folds_keep_the_signs() -> None:
     assert select_size(SubsetProblem(X, wrong, positive=True), [1, 2], cv=4, effort="quick").facts["p_value"] > 0.1
 
 
-def test_annealing_in_folds_finds_the_same(curve: SizeCurve) -> None:
-    problem = SubsetProblem(*table(), positive=SIGNS.tolist())
-    walked = select_size(problem, [1, 2, 3], cv=5, method="anneal", chains=3)
-    assert walked.settings["method"] == "anneal"
-    for size in (1, 2, 3):
-        np.testing.assert_allclose(walked.energies[walked.at(size)], curve.energies[curve.at(size)])
-    np.testing.assert_allclose(walked.cv_error[1:], curve.cv_error[1:4])
-
-
 def test_standard_errors_are_those_of_the_columns_that_carry() -> None:
     problem = SubsetProblem(*table(), positive=SIGNS.tolist())
     curve = select_size(problem, [9], cv=3, effort="quick")

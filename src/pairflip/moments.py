@@ -74,6 +74,7 @@ class Form:
 
     objective = "energy"
     quadratic = True
+    signs: NDArray[np.int8] | None = None
     rules: Rules
     trust = 1.0
 

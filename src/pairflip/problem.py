@@ -264,9 +264,9 @@ class SubsetProblem:
         ridge = check_shrinkage(ridge)
         if ridge == 0:
             return self
-        if self.limits.whole_groups or self.limits.signs is not None:
+        if self.limits.whole_groups:
             raise ValueError(
-                f"a relative ridge of {ridge:g} was asked for together with groups or signs; expected ridge of "
+                f"a relative ridge of {ridge:g} was asked for together with groups; expected ridge of "
                 "SubsetProblem, a penalty in the units of the table."
             )
         if self.ridge and self.loss.squared:

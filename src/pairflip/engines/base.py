@@ -142,8 +142,8 @@ class WalkResult:
 
 def undefined(gram: Gram, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
-    if gram.objective == "deviance" and plan.betas.size:
-        return "Annealing is for squared error; for classes and counts there are descents (method='descend')."
+    if not gram.quadratic and plan.betas.size:
+        return "Annealing is for squared error without signs; expected the default search (method='descend')."
     if plan.starts is not None and plan.betas.size:
         return "Chains that anneal start from random supports."
     return None
@@ -151,8 +151,6 @@ def undefined(gram: Gram, plan: WalkPlan) -> str | None:
 
 def flip_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
-    if gram.objective == "signed":
-        return 150.0 + 20.0 * k + float(k) ** 3
     n_rows, targets = 0 if gram.dense else gram.n_rows, int(getattr(gram, "target_scale", np.zeros(1)).size)
     return 20.0 + 1.5 * k + k * (k + targets - 1) / 20.0 + n_rows * (0.5 + k / 15.0)
 

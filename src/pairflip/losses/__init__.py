@@ -13,7 +13,7 @@ from pairflip.losses.likelihood import RIDGE
 from pairflip.losses.logistic import LogisticLoss
 from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.losses.poisson import PoissonLoss
-from pairflip.losses.signed import SignedError
+from pairflip.losses.signs import SignedError
 from pairflip.losses.squares import SEVERAL, SquaredError
 
 __all__ = [
@@ -41,10 +41,10 @@ def loss_named(name: str) -> Loss:
 
 def limited(loss: Loss, limits: Limits) -> Loss:
     """The loss under limits on what may be chosen."""
-    if not loss.squared:
+    if not loss.squared and (limits.whole_groups or limits.signs is not None):
         raise ValueError(
-            f"groups, bands, hierarchy or signs are given together with loss={loss.name!r}; expected them with squared "
-            "error."
+            f"{'groups' if limits.whole_groups else 'positive'} is given together with loss={loss.name!r}; expected it "
+            "with squared error (or one_per_group=True, min_distance, hierarchy)."
         )
     if loss.name == SEVERAL and (limits.whole_groups or limits.signs is not None):
         raise ValueError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,33 @@ class Fit:
     intercept: Any
     always_coef: Floats
     energy: float
+
+
+class Fits(NamedTuple):
+    """Fits of supports (T, k): energies (T,) and coefficients (T, p, q), those of forced columns first."""
+
+    supports: NDArray[np.int64]
+    energies: Floats
+    theta: Floats
+
+    def one(self, t: int) -> Fits:
+        """Fit t alone."""
+        return Fits(self.supports[t : t + 1], self.energies[t : t + 1], self.theta[t : t + 1])
+
+
+class Quadratic(NamedTuple):
+    r"""The quadratic problem at a fit, as a table has it.
+
+    :math:`P = G_{SS}^{-1}` (k, k), coefficients C (q, k), :math:`W = P G_{S:}` (k, N), what columns share with what is
+    left, R (q, N), and Schur complements s (N,); `row` gives a row of G. G has a diagonal of about 1.
+    """
+
+    P: Floats
+    C: Floats
+    W: Floats
+    R: Floats
+    s: Floats
+    row: Callable[[int], Floats]
 
 
 @dataclass(frozen=True)
@@ -62,7 +90,10 @@ class Words:
 class HeldOutJudge(Protocol):
     """Errors of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
 
-    yy: Floats
+    @property
+    def yy(self) -> Floats:
+        """Twice the energies (F,) without chosen columns."""
+        ...
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""

@@ -13,7 +13,7 @@ classes): then coefficients of a column are q numbers. Moves are ranked by the N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pairflip.inputs import as_target
 from pairflip.least_squares import Floats, orthonormal_basis
 from pairflip.limits import Rules, no_rules
-from pairflip.losses.base import Fit, HeldOutJudge, Words
+from pairflip.losses.base import Fit, Fits, HeldOutJudge, Quadratic, Words
 from pairflip.losses.fold_by_fold import FoldByFold
 from pairflip.losses.newton import FINAL, SEARCHING, newton
 from pairflip.moments import Form, TrainingForm
@@ -50,33 +50,6 @@ class Rows(NamedTuple):
 
     y: Any
     w: Any
-
-
-class Fits(NamedTuple):
-    """Fits of supports (T, k): energies (T,) and coefficients (T, p, q), those of forced columns first."""
-
-    supports: Ints
-    energies: Floats
-    theta: Floats
-
-    def one(self, t: int) -> Fits:
-        """Fit t alone."""
-        return Fits(self.supports[t : t + 1], self.energies[t : t + 1], self.theta[t : t + 1])
-
-
-class Quadratic(NamedTuple):
-    r"""The quadratic problem at a fit, as a table has it.
-
-    :math:`P = G_{SS}^{-1}` (k, k), coefficients C (q, k), :math:`W = P G_{S:}` (k, N), what columns share with what is
-    left, R (q, N), and Schur complements s (N,); `row` gives a row of G. G has a diagonal of about 1.
-    """
-
-    P: Floats
-    C: Floats
-    W: Floats
-    R: Floats
-    s: Floats
-    row: Callable[[int], Floats]
 
 
 @dataclass(frozen=True)
@@ -131,7 +104,7 @@ class Likelihood:
         raise NotImplementedError
 
     def system(self, rows: Any, D: Floats, eta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Half the deviance (T,), minus its gradient (T, p, q) and Hessian (T, p, q, p, q) for columns (T, p, m)."""
+        """Half the deviance (T,), minus its gradient (T, p, q) and Hessian (T, p, q, p, q) by columns D (T, p, m)."""
         value, score, curvature = self.derivatives(rows, eta)
         across = D.transpose(0, 2, 1)
         if curvature.ndim == 2:
@@ -310,7 +283,6 @@ class LikelihoodForm(Form):
     objective = "deviance"
     quadratic = False
     bound = False
-    signs = None
 
     def __init__(
         self, loss: Likelihood, problem: SubsetProblem, X: Floats, kept: Ints, always: Ints, ruled: bool
@@ -366,6 +338,8 @@ class LikelihoodForm(Form):
         """
         count, k = supports.shape
         first, f = self._null if start is None else start, len(self.forced)
+        if not k and start is None and close >= SEARCHING:
+            return self._null
         begin = np.zeros((self.n_columns, self.q))
         begin[first.supports[0]] = first.theta[0, f:]
         theta = np.concatenate([np.broadcast_to(first.theta[:, :f], (count, f, self.q)), begin[supports]], axis=1)
@@ -390,6 +364,13 @@ class LikelihoodForm(Form):
 
     def quadratic_at(self, fit: Fits) -> Quadratic:
         """The Newton step at a fit, with one weight for each row."""
+        return self._at_null if fit is self._null else self._quadratic_at(fit)
+
+    @cached_property
+    def _at_null(self) -> Quadratic:
+        return self._quadratic_at(self._null)
+
+    def _quadratic_at(self, fit: Fits) -> Quadratic:
         D, eta = self._eta(fit)
         score, weight = self.loss.ranking(self.rows, eta)
         f, X = len(self.forced), self.standard
@@ -412,7 +393,7 @@ class LikelihoodForm(Form):
             return of_j / unit
 
         root = np.sqrt(unit)
-        return Quadratic(unit * P[f:, f:], root * fit.theta[0, f:].T, W[f:], R / root, s, row)
+        return Quadratic(np.asarray(unit * P[f:, f:]), root * fit.theta[0, f:].T, W[f:], R / root, s, row)
 
     def energy(self, support: Ints) -> float:
         """E(S), minimized from the forced columns alone; infinite when S is against the rules."""
@@ -463,7 +444,7 @@ class LikelihoodForm(Form):
 
     def kick_nanoseconds(self, k: int) -> float:
         """Cost model: what one kick and the descent after it take on one core, some rankings and refits."""
-        return 2e6 + 2.0 * self.n_rows * self.q * (self.n_columns * (k + 4.0) + 10.0 * k * k * self.q)
+        return 1e6 + self.n_rows * self.q * (2.0 * self.n_columns * (k + 4.0) + 250.0 * k * k * self.q)
 
     @cached_property
     def working(self) -> Form:

@@ -36,49 +36,51 @@ def newton(
     A fit that is plainly going to stay above `bound` is given up with an energy above it.
     """
     count, p, q = theta.shape
-    energies, theta, active, half = np.empty(count), theta.copy(), np.arange(count), 0.5 * penalty[:, None]
     if p == 0:
         return np.asarray(loss.derivatives(rows, np.broadcast_to(offset, (count, *offset.shape)))[0]), theta
+    energies, found, active, size = np.empty(count), theta.copy(), np.arange(count), p * q
+    ridge, on_diagonal = penalty[:, None], np.repeat(penalty, q) + 1e-280
 
     def at(D: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
         value, gradient, hessian = loss.system(rows, D, offset + D.transpose(0, 2, 1) @ theta)
-        gradient = gradient - penalty[:, None] * theta
-        return value + np.sum(half * theta * theta, axis=(1, 2)), gradient, hessian
+        push = ridge * theta
+        return value + 0.5 * np.einsum("tpq,tpq->t", push, theta), gradient - push, hessian
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        here, (value, gradient, hessian) = theta, at(D, theta)
+        value, gradient, hessian = at(D, theta)
         rounding = _ROUNDING * (np.abs(value) + np.einsum("tcc->t", hessian[:, 0, :, 0]))
         for _ in range(_STEPS):
-            size = p * q
             H = hessian.reshape(-1, size, size)
-            diagonal = np.arange(size)
-            H[:, diagonal, diagonal] *= 1.0 + _FLOOR
-            H[:, diagonal, diagonal] += np.repeat(penalty, q) + 1e-280
+            diagonal = H.reshape(len(H), -1)[:, :: size + 1]
+            diagonal *= 1.0 + _FLOOR
+            diagonal += on_diagonal
             step = np.linalg.solve(H, gradient.reshape(-1, size, 1)).reshape(gradient.shape)
-            promised = 0.5 * np.sum(gradient * step, axis=(1, 2))
-            last = (promised <= np.maximum(close * np.abs(value), rounding)) | ~np.isfinite(promised)
+            promised = 0.5 * np.einsum("tpq,tpq->t", gradient, step)
+            last = ~(promised > np.maximum(close * np.abs(value), rounding))
             last |= (promised < 0.05 * value) & (value - 2.0 * promised > bound)
             if last.any():
                 own = active[last]
-                energies[own], theta[own] = (value - promised)[last], (here + step)[last]
+                energies[own], found[own] = (value - promised)[last], (theta + step)[last]
                 if last.all():
-                    return energies, theta
-                go = ~last
-                D, active, rounding, here, step, value = D[go], active[go], rounding[go], here[go], step[go], value[go]
-            then, part = at(D, here + step), np.ones(value.size)
-            for _ in range(_HALVINGS):
+                    return energies, found
+                kept = [each[~last] for each in (D, active, rounding, theta, step, value)]
+                D, active, rounding, theta, step, value = kept
+            then, part = at(D, theta + step), np.ones((value.size, 1, 1))
+            bad = ~(then[0] <= value + rounding)
+            for _ in range(_HALVINGS if bad.any() else 0):
+                part[bad] *= 0.5
+                then = at(D, theta + part * step)
                 bad = ~(then[0] <= value + rounding)
                 if not bad.any():
                     break
-                part[bad] *= 0.5
-                then = at(D, here + part[:, None, None] * step)
-            bad = ~(then[0] <= value + rounding)  # rounding hides what is left to gain
-            own = active[bad]
-            energies[own], theta[own] = value[bad], here[bad]
-            go = ~bad
-            here, D, active, rounding = (here + part[:, None, None] * step)[go], D[go], active[go], rounding[go]
-            value, gradient, hessian = (each[go] for each in then)
-            if not active.size:
-                return energies, theta
-    energies[active], theta[active] = value, here
-    return energies, theta
+            if bad.any():  # rounding hides what is left to gain
+                energies[active[bad]], found[active[bad]] = value[bad], theta[bad]
+                D, active, rounding, theta, step, part = (
+                    each[~bad] for each in (D, active, rounding, theta, step, part)
+                )
+                then = then[0][~bad], then[1][~bad], then[2][~bad]
+                if not active.size:
+                    return energies, found
+            theta, (value, gradient, hessian) = theta + part * step, then
+    energies[active], found[active] = value, theta
+    return energies, found

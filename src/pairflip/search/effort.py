@@ -21,7 +21,7 @@ METHODS = ("auto", "anneal", "descend")
 _WIDE = 5792  # columns whose matrix of inner products takes 256 MiB
 _MOMENT = 0.3
 _PATIENCE = 5.0  # seconds that a first wave may take in any case
-_OF_KICKS = 8  # on a quadratic form, for one in the deviance
+_OF_KICKS = 8  # on a quadratic form, for one in an energy that is not quadratic
 LARGE = 30
 """Columns from which on a descent from a random start costs much more than a kick."""
 
@@ -61,8 +61,8 @@ class Effort:
     anneals: bool = False
     path_first: int = 0
 
-    def deviance_descent(self, k: int) -> Descent:
-        """The same for classes and counts, where a kick takes much longer and fewer find the optimum."""
+    def costly_descent(self, k: int) -> Descent:
+        """The same where a kick takes much longer, and fewer find the optimum."""
         return Descent(min(1 + self.kicks // _OF_KICKS, 2 * k) if self.kicks else 0)
 
     def descent(self, k: int, *, from_path: bool = False) -> Descent:
@@ -131,15 +131,13 @@ def as_effort(effort: Any) -> Effort:
 
 def kick_nanoseconds(gram: Gram, k: int) -> float:
     """Cost model: what one kick and the descent after it take on one core."""
-    if gram.objective == "deviance":  # some five rankings of all flips, and refits
-        m, p = gram.n_rows, k + 1
-        return 2e4 + 5.0 * m * (0.5 * gram.n_columns * (1.0 + p) + 4.0 * p * p + 150.0)
+    if not gram.quadratic:
+        form: Any = gram
+        return float(form.kick_nanoseconds(k))
     if isinstance(gram, GroupedForm):  # some four tables computed anew, and energies by QR
         columns = gram.b.size
         inside = k * columns / gram.n_columns
         return 3e5 + 4.0 * columns * inside * (6.0 + 2.0 * inside)
-    if gram.objective == "signed":  # some four scans, a fit of k - 1 columns for each slot, and energies by QR
-        return 3e5 + gram.n_columns * (300.0 + 60.0 * k)
     n, targets = gram.n_columns, int(gram.B.shape[0])
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0

@@ -7,7 +7,6 @@ import numpy as np
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.grouped import GroupedForm
-from pairflip.losses.signed import SignedForm
 
 
 def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
@@ -18,14 +17,13 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
 
     .. math:: q = (G_j - Q_{:j}^T Q) / \sqrt{s_j}, \quad r \to r - q r_j / \sqrt{s_j}, \quad s \to s - q^2 .
 
-    `b` (N,) or (q, N) and `yy` stand for other targets than those of the problem. Several targets count together.
+    `b` (N,) or (q, N) and `yy` stand for other targets than those of the problem. Several targets count together. A
+    column whose coefficient would have the wrong sign when it enters does not enter.
     """
     if isinstance(gram, GroupedForm):
         return gram.forward_energies(k)
-    if isinstance(gram, SignedForm):
-        return _forward_signed(gram, k, gram.b if b is None else b, gram.yy if yy is None else yy)
     if b is None:
-        b = gram.B if gram.objective == "energy" else gram.b
+        b = gram.B
     r, s = np.array(b, ndmin=2), gram.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, s.size))
@@ -35,7 +33,12 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
         if not usable.any():
             break
         gain = np.where(usable, np.einsum("qn,qn->n", r, r) / np.where(usable, s, 1.0), -1.0)
+        if gram.signs is not None:
+            gain[gram.signs * r[0] < 0] *= 0.0
         j = int(np.argmax(gain))
+        if gain[j] <= 0.0:
+            energies.append(energies[-1])
+            continue
         root = np.sqrt(s[j])
         q = (gram.row(j) - Q[:, j] @ Q) / root
         Q = np.vstack([Q, q])
@@ -44,27 +47,6 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
         s -= q**2
         energies.append(max(energies[-1] - 0.5 * float(gain[j]), 0.0))
     return energies
-
-
-def _forward_signed(form: SignedForm, k: int, b: Floats, yy: float) -> list[float]:
-    """The same where coefficients have signs: each step takes the column that lowers E+ most.
-
-    Parameters
-    ----------
-    form : SignedForm
-        The columns.
-    k : int
-        How many are selected.
-    b, yy : (N,), float
-        Products of the columns with the target, and of the target with itself.
-    """
-    from pairflip.engines.numba.signed import forward, new_site, signed_system  # compiled
-
-    k = min(k, form.n_columns)
-    energies = np.zeros(k)
-    system = signed_system(form)._replace(b=np.ascontiguousarray(b), yy=yy)
-    steps = forward(system, new_site(k, form.n_columns), energies)
-    return [0.5 * yy, *np.maximum(energies[:steps], 0.0).tolist()]
 
 
 def scale_of(energies: list[float]) -> float:

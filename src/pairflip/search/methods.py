@@ -10,7 +10,7 @@ from pairflip.search.effort import Method, as_method
 
 
 def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
-    """The method: descents, unless annealing is asked for and there is one (not for classes and counts).
+    """The method: descents, unless annealing is asked for and there is one (for groups).
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chai
         "schedule": schedule != "auto",
         "chains": chains is not None,
     }
-    if not problem.limits.any:
-        for name, given in asked.items():
-            if given:
-                raise ValueError(
-                    f"{name} asks for what there is for squared error only, and loss is {problem.loss.name!r}; "
-                    "expected method='descend' (--method descend), which is the default there."
-                )
+    if not problem.limits.whole_groups:
+        given = "positive is given" if problem.loss.squared else f"loss is {problem.loss.name!r}"
+        for name in (name for name, is_given in asked.items() if is_given):
+            raise ValueError(
+                f"{name} asks for annealing, which there is for squared error only (without signs), and {given}; "
+                "expected method='descend' (--method descend), which is the default here."
+            )
     if method is None:
         return "anneal" if asked["schedule"] or asked["chains"] else "descend"
     named = as_method(method)
@@ -47,5 +47,5 @@ def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
             raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
-        raise ValueError(f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba' there.")
+        raise ValueError(f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba'.")
     return "numba" if isinstance(engine, str) else engine

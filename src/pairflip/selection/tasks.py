@@ -168,7 +168,7 @@ class Work:
         if not self.selection.anneals:
             effort = self.fold_effort
             plain = self.problem.gram.plain
-            descent = effort.descent(size, from_path=True) if plain else effort.deviance_descent(size)
+            descent = effort.descent(size, from_path=True) if plain else effort.costly_descent(size)
             kicks = 3 + descent.kicks
             return chains * (kicks * kick_nanoseconds(self.problem.gram, size) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.

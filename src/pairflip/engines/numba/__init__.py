@@ -60,10 +60,6 @@ class NumbaEngine:
 
     def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-        if gram.objective == "signed":
-            from pairflip.engines.numba.signed_chain import SignedWalker
-
-            return SignedWalker(gram, k, _ignore).flip_energies(order)
         if isinstance(gram, GroupedForm):
             from pairflip.engines.numba.grouped_annealing import grouped_flip_energies
 
@@ -76,9 +72,11 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
-            if gram.objective in ("grouped", "signed"):
+            if gram.objective == "grouped":
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
+            if (reason := self.refuses(gram, plan)) is not None:
+                raise Refused(reason)
             if memory is None or memory.gram is not gram:
                 memory = _Memory(gram, largest)
             results.append(self._walk_pair(gram, plan, n_jobs, tick, memory))
@@ -92,26 +90,18 @@ class NumbaEngine:
 
             announce_compilation(first)
             return grouped_path(gram, largest, passes, tick)
-        if gram.objective == "signed":
-            from pairflip.engines.numba.signed import walk_down as with_signs
-            from pairflip.engines.numba.signed_search import signed_path
-
-            announce_compilation(with_signs)
-            return signed_path(gram, largest, passes, tick)
         with one_blas_thread():
-            return _searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
+            found: Steps = _searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
+            return found
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        """Walks in an energy that has kernels of its own: groups, signs."""
+        """Walks in an energy that has kernels of its own: groups."""
         reason = self.refuses(gram, plan)
         if reason is not None:
             raise Refused(reason)
-        if gram.objective == "grouped":
-            from pairflip.engines.numba.grouped import walk_down as first
-            from pairflip.engines.numba.grouped_search import walk_grouped as walk
-        else:
-            from pairflip.engines.numba.signed import walk_down as first
-            from pairflip.engines.numba.signed_search import walk_signed as walk
+        from pairflip.engines.numba.grouped import walk_down as first
+        from pairflip.engines.numba.grouped_search import walk_grouped as walk
+
         announce_compilation(first)
         stop: list[bool] = []
 
@@ -265,7 +255,6 @@ _FIRST_USES = {
     "several_branching": ("proofs by branches", 10),
     "exact": ("energies that are not quadratic", 5),
     "grouped": ("groups of columns", 8),
-    "signed": ("signs of coefficients", 15),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
     "all_models": ("the posterior", 5),

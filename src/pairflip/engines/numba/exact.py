@@ -44,6 +44,8 @@ TRIED = 5
 """How many of the exchanges that a table ranks first are fitted."""
 LOWER, ROUNDING = 1e-9, 1e-13
 """An energy is lower when it is by this fraction of it, and by this fraction of y'y: what fits leave is less."""
+HOPE = 0.5
+"""The part of what a column's leaving costs that another has to bring back, by the table, to be fitted in its place."""
 _KNOWN = 4096  # descents that are remembered
 
 
@@ -83,8 +85,19 @@ def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most
             close(form, table, own, ENTERS)
 
 
+@entry
+def close_all(form, table, k):
+    """What the k columns of a support keep out, what needs them, and what they need."""
+    for n in range(form.needs.shape[0]):
+        table.columns[CLOSED, form.needs[n, 0]] += 1
+    for m in range(k):
+        close(form, table, table.columns[SUPPORT, m], ENTERS)
+
+
 class ExactSearcher(Searcher):
     """Memory for searches on one form, in one thread, with supports of up to `largest` columns."""
+
+    gram: Any
 
     def __init__(self, gram: Any, largest: int, go_on: GoOn) -> None:
         q, n = gram.q, gram.n_columns
@@ -93,7 +106,9 @@ class ExactSearcher(Searcher):
         self._table, self._allowed, self._chunk = new_table(largest, n, q), np.ones(n, np.uint8), 1
         self._signs = np.zeros(0, np.int8) if gram.signs is None else gram.signs
         self._moves = np.zeros(TRIED, np.int64), np.zeros(TRIED, np.int64), np.zeros(TRIED)
-        self._G, self._ends, self._fits = self, dict[bytes, Any](), dict[bytes, Any]()
+        # What was found of a form is true for every search on it, whoever makes it.
+        self._fits, self._ends, self._minima = vars(gram).setdefault("found", ({}, {}, {}))
+        self._G = self
         self._fit: Any = None
         scope = in_python(
             go_to=self._go_to, descend=self._descend, energy=self._energy, empty=self._empty,
@@ -102,7 +117,6 @@ class ExactSearcher(Searcher):
             find=lambda columns, n, j: int(np.append(np.flatnonzero(columns[:n] == j), -1)[0]),
             same_columns=lambda a, b, k: set(a[:k].tolist()) == set(b[:k].tolist()),
         )  # fmt: skip
-        self._scope = scope
         self._walk_path, self._walk_rounds = scope["walk_path"], scope["walk_rounds"]
         self._table_descent = FunctionType(descend.py_func.__code__, scope)
         self._enter_all = FunctionType(go_to.py_func.__code__, scope)
@@ -113,14 +127,15 @@ class ExactSearcher(Searcher):
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; the lowest support, looked at slot by slot."""
-        found = super().chain(k, key, descent, start)
+        few = Descent(descent.kicks, min(descent.pool, max(2, descent.kicks // 8)))
+        found = super().chain(k, key, few, start)
         fit = self._by_slots(self._end_of(found.support))
         work = (descent.kicks + 1) * self.gram.kick_nanoseconds(k)
         return found._replace(support=np.sort(fit.supports[0]), energy=float(fit.energies[0]), nanoseconds=work)
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
         """Supports of sizes 1 to `largest` and their energies; with more than two passes looked at slot by slot."""
-        supports, energies = super().path(min(largest, self.gram.n_columns), passes)
+        supports, energies = super().path(min(largest, self.gram.n_columns), max(1, passes // 2))
         for m, support in enumerate(supports if passes > 2 else []):
             fit = self._by_slots(self._end_of(support))
             supports[m], energies[m] = np.sort(fit.supports[0]), fit.energies[0]
@@ -142,27 +157,33 @@ class ExactSearcher(Searcher):
         table.A[:q, support] = table.values[S, support] = closed[:] = held[:] = 0
         table.columns[SUPPORT, :k] = support
         if form.ruled:
-            np.add.at(closed, form.needs[:, 0], 1)
-            for j in support:
-                self._scope["close"](form, table, j, ENTERS)
+            close_all(form, table, k)
         else:
             closed[support] = 1
         self._fit, self._row = fit, at.row
 
     def _fitted(self, support: Support) -> Any:
         """The fit of a sorted support, from the model without columns."""
-        name = support.tobytes()
-        if name not in self._fits:
-            if len(self._fits) > _KNOWN:
-                self._fits.clear()
-            self._fits[name] = self.gram.fit_many(support[None])
-        return self._fits[name]
+        fit = self._fits.get(support.tobytes())
+        return self._noted(self._fits, support, self.gram.fit_many(support[None])) if fit is None else fit
+
+    def _noted(self, known: dict[bytes, Any], support: Support, fit: Any) -> Any:
+        """A fit that is remembered by the support from which it was found."""
+        if len(known) > _KNOWN:
+            known.clear()
+        known[support.tobytes()] = fit
+        return fit
 
     def _ranked(self, k: int, first: int, last: int, allowed: Any) -> list[tuple[int, int]]:
         """The best exchanges as (slot, column)."""
         slots, columns, most = self._moves
         best_moves(self._form, self._table, k, first, last, self._signs, allowed, slots, columns, most)
         return [(int(slot), int(column)) for slot, column in zip(slots, columns, strict=True) if slot >= 0]
+
+    def _costs(self, k: int) -> Floats:
+        """Twice the energy (k,) that removing each slot costs, by the table."""
+        q, Q = len(self._form.B), self._table.Q
+        return np.asarray(np.sum(Q[:q, :k] ** 2, axis=0) / np.diag(Q[q : q + k, :k]))
 
     def _lower(self, fits: Any, than: Any) -> Any:
         """The lowest of some fits if it is lower than one, otherwise None."""
@@ -171,30 +192,34 @@ class ExactSearcher(Searcher):
         return fits.one(best) if lower else None
 
     def _end_of(self, support: Support) -> Any:
-        """The fit to which an exact descent from a sorted support leads."""
-        name, k = support.tobytes(), support.size
-        if name in self._ends:
-            return self._ends[name]
-        fit = self._fitted(support)
+        """The fit to which a descent from a sorted support leads, by tables, each at the fit that the last one led to.
+
+        Exchanges are fitted one by one where a table is a bound only, or led up.
+        """
+        k, end = support.size, self._ends.get(support.tobytes())
+        if end is not None:
+            return end
+        fit, trusted = self._fitted(support), not self.gram.bound
         while np.isfinite(fit.energies[0]):
             self._load(fit)
-            lower = None
-            if not self.gram.bound:
+            if trusted:
                 reached = self._table_descent(self._G, self._form, self._table, k, self._allowed)
                 other = np.sort(self._table.columns[SUPPORT, :reached])
-                if reached == k and not np.array_equal(other, np.sort(fit.supports[0])):
-                    lower = self._lower(self.gram.fit_many(other[None], fit, bound=fit.energies[0]), fit)
-                    if lower is None:
-                        self._load(fit)
-            if lower is None:
-                lower = self._best_of(fit, self._ranked(k, 0, k, self._allowed))
-            if lower is None:
-                break
-            fit = lower
-        if len(self._ends) > _KNOWN:
-            self._ends.clear()
-        self._ends[name] = fit
-        return fit
+                if reached < k or np.array_equal(other, np.sort(fit.supports[0])):
+                    break
+                lower = self._lower(self.gram.fit_many(other[None], fit, bound=fit.energies[0]), fit)
+                trusted = lower is not None
+            else:
+                lower = self._best_of(fit, self._hopeful(k))
+                if lower is None:
+                    break
+            fit = fit if lower is None else lower
+        return self._noted(self._ends, support, fit)
+
+    def _hopeful(self, k: int) -> list[tuple[int, int]]:
+        """The best exchanges at a fit that bring back a good part of what they cost, by the table."""
+        moves, cost = self._ranked(k, 0, k, self._allowed), self._costs(k)
+        return [move for move, more in zip(moves, self._moves[2], strict=False) if more >= (HOPE - 1.0) * cost[move[0]]]
 
     def _best_of(self, fit: Any, moves: list[tuple[int, int]]) -> Any:
         """The lowest of some exchanges, fitted, if it is lower; otherwise None."""
@@ -206,25 +231,31 @@ class ExactSearcher(Searcher):
         return self._lower(self.gram.fit_many(supports, fit, bound=fit.energies[0]), fit)
 
     def _by_slots(self, fit: Any) -> Any:
-        """A minimum from which no column that is ranked first where a slot was emptied leads lower."""
+        """A minimum from which neither the best exchanges nor the best columns for any emptied slot lead lower."""
+        begin = np.sort(fit.supports[0])
+        known = self._minima.get(begin.tobytes())
+        if known is not None:
+            return known
         while np.isfinite(fit.energies[0]):
-            support = fit.supports[0]
+            support, level = fit.supports[0], fit.energies[0]
             k = support.size
             self._load(fit)
             slots = [i for i in range(k) if self._table.columns[HELD, support[i]] == 0]
             if not slots:
                 break
+            moves = self._hopeful(k)
             emptied = self.gram.fit_many(np.array([np.delete(support, i) for i in slots]).reshape(len(slots), -1), fit)
-            moves = []
             for t, slot in enumerate(slots):
                 self._load(emptied.one(t))
-                moves += [(slot, j) for _, j in self._ranked(k - 1, k - 1, k, self._allowed) if j != support[slot]]
+                best = self._ranked(k - 1, k - 1, k, self._allowed)
+                enough = HOPE * 2.0 * (emptied.energies[t] - level)
+                moves += [(slot, j) for (_, j), gain in zip(best, self._moves[2], strict=False) if gain >= enough]
             self.go_on(1)
-            lower = self._best_of(fit, moves)
+            lower = self._best_of(fit, [move for move in dict.fromkeys(moves) if move[1] not in support])
             if lower is None:
                 break
             fit = self._end_of(np.sort(lower.supports[0]))
-        return fit
+        return self._noted(self._minima, begin, fit)
 
     # What the functions of `search` call in place of their own.
 
@@ -249,7 +280,8 @@ class ExactSearcher(Searcher):
         fit = self._end_of(np.sort(table.columns[SUPPORT, :k]))
         if not np.isfinite(fit.energies[0]):
             return self._go_to(G, form, table, k, table.columns[SUPPORT, : k - 1].copy(), k - 1)
-        self._load(fit)
+        if fit is not self._fit or not np.array_equal(table.columns[SUPPORT, :k], fit.supports[0]):
+            self._load(fit)
         return k
 
     def _energy(self, form: Any, table: Any, k: int) -> float:
@@ -268,9 +300,8 @@ class ExactSearcher(Searcher):
 
     def _cheapest_removal(self, form: Any, table: Any, k: int) -> int:
         """The slot whose column is missed least, of those that no other column needs."""
-        q = len(form.B)
-        cost = np.sum(table.Q[:q, :k] ** 2, axis=0) / np.diag(table.Q[q : q + k, :k])
-        return int(np.argmin(np.where(table.columns[HELD, table.columns[SUPPORT, :k]] == 0, cost, np.inf)))
+        free = table.columns[HELD, table.columns[SUPPORT, :k]] == 0
+        return int(np.argmin(np.where(free, self._costs(k), np.inf)))
 
     def _best_unit(self, G: Any, form: Any, table: Any, k: int, unit: Support) -> bool:
         """The best column behind those that it lacks, into `unit`; False if there is none."""

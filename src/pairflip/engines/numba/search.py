@@ -417,19 +417,8 @@ def _scope() -> dict[str, Any]:
 def in_python(**replaced: Any) -> dict[str, Any]:
     """The functions of this module as Python runs them, with others in place of some of them."""
     scope = {**_scope(), **replaced}
-    for function in (
-        go_to,
-        rebuild,
-        descend,
-        settle,
-        enter,
-        with_products,
-        fill,
-        keep,
-        remember,
-        walk_rounds,
-        walk_path,
-    ):
+    walks = go_to, rebuild, descend, settle, enter, with_products, fill, keep, remember, walk_rounds, walk_path
+    for function in walks:
         if function.py_func.__name__ not in replaced:
             scope[function.py_func.__name__] = FunctionType(function.py_func.__code__, scope)
     return scope
