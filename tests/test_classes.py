@@ -63,7 +63,7 @@ def test_weighted_auc_and_confusion_are_scikit_learns():
     false, true = roc(y, p, w)
     assert np.trapezoid(true, false) == pytest.approx(auc(y, p, w))
     assert np.isnan(auc(np.ones(5), p[:5], w[:5]))
-    table = confusion(y, p, w)
+    table = confusion(y.astype(int), (p > 0.5).astype(int), w, 2)
     assert table.sum() == pytest.approx(w.sum())
     assert table[1, 0] == pytest.approx(w[(y == 1) & (p <= 0.5)].sum())
 

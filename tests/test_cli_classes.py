@@ -83,8 +83,8 @@ def test_fit_and_counts_with_an_offset(folder):
 
 
 BAD = {
-    "words without a loss": (["-t", "sick"], "select and fit take two classes with --loss logistic"),
     "many values": (["-t", "gene 1", "--drop", "sick", "--loss", "logistic"], "expected two classes"),
+    "two of many classes": (["-t", "sick", "--loss", "multinomial"], "expected more: --loss logistic takes two"),
     "fractions": (["-t", "gene 1", "--drop", "sick", "--loss", "poisson"], "expected counts"),
     "an offset of numbers": (["-t", "gene 1", "--drop", "sick", "--offset", "log_time"], "--loss poisson only"),
     "no such offset": (["-t", "visits", "--drop", "sick", "--loss", "poisson", "--offset", "time"], "--offset 'time'"),
@@ -108,8 +108,8 @@ def test_commands_without_a_loss_advise_what_they_have(folder, command, tmp_path
     done = invoke(command, str(folder / "patients.csv"), "-t", "sick", "--out", str(tmp_path / "x"))
     assert done.exit_code == 2
     assert done.stderr.endswith(
-        "expected numbers: select and fit take two classes with --loss logistic, other commands numbers such as 0 and "
-        "1.\n"
+        "expected numbers: select and fit take classes (--loss logistic or multinomial), other commands numbers such "
+        "as 0 and 1.\n"
     )
 
 

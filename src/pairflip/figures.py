@@ -11,6 +11,7 @@ from pairflip.present.roc import plot_roc
 from pairflip.present.save import save_figures
 from pairflip.present.selection_counts import plot_selection_counts
 from pairflip.present.size_curve import plot_size_curve
+from pairflip.present.survival import plot_survival
 from pairflip.present.theory import plot_theory
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "plot_roc",
     "plot_selection_counts",
     "plot_size_curve",
+    "plot_survival",
     "plot_theory",
     "save_figures",
 ]

@@ -281,11 +281,11 @@ def names_of_targets(y: Any, given: Sequence[str] | None = None) -> list[str]:
     return [f"y{t}" for t in range(n_targets(y))]
 
 
-def as_labels(y: Any, n_rows: int) -> tuple[Floats, NDArray[Any]]:
-    """Two kinds of labels, of any type, as 0 and 1 (M,), and the labels themselves, sorted: the second one is 1."""
+def as_labels(y: Any, n_rows: int, loss: str) -> tuple[Floats, NDArray[Any]]:
+    """Labels of any type as 0, 1, ... (M,), and the labels themselves, sorted: two for "logistic", otherwise more."""
     raw = np.asarray(y)
     if np.iscomplexobj(raw):
-        raise ValueError("Complex data not supported: y holds complex numbers; expected labels of two classes.")
+        raise ValueError("Complex data not supported: y holds complex numbers; expected labels of classes.")
     refuse_date_target(raw)
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
@@ -301,11 +301,37 @@ def as_labels(y: Any, n_rows: int) -> tuple[Floats, NDArray[Any]]:
         classes, codes = np.unique(raw, return_inverse=True)
     except TypeError:
         raise ValueError("y mixes labels that cannot be sorted, such as text and numbers; expected one kind.") from None
-    if classes.size != 2:
+    if (classes.size == 2) != (loss == "logistic") or classes.size < 2:
         shown = ", ".join(repr(label) for label in classes[:5].tolist()) + (", ..." if classes.size > 5 else "")
         what = f"one class only ({shown})" if classes.size == 1 else f"{classes.size} different labels ({shown})"
-        raise ValueError(f"y has {what} with loss='logistic'; expected two classes.")
+        other = {1: ""}.get(
+            classes.size, f" (loss={'logistic' if classes.size == 2 else 'multinomial'!r} is for these)"
+        )
+        expected = "two classes" if loss == "logistic" else "three or more classes"
+        raise ValueError(f"y has {what} with loss={loss!r}; expected {expected}{other}.")
     return codes.reshape(-1).astype(np.float64), classes
+
+
+def as_survival(y: Any, n_rows: int) -> Floats:
+    """Times and events (M, 2) of two columns, or of a structured array with two fields, the event in either place.
+
+    A field of true and false is the event; otherwise the second one is.
+    """
+    raw = np.asarray(y)
+    if raw.dtype.names is not None:
+        fields = sorted(raw.dtype.names, key=lambda name: raw.dtype[name].kind == "b")
+        raw = np.column_stack([raw[name].astype(np.float64) for name in fields])
+    if raw.ndim != 2 or raw.shape[1] != 2:
+        raise ValueError(
+            f"y has shape {raw.shape} with loss='cox'; expected two columns: the time, and the event (1) or not (0)."
+        )
+    time, event = (as_target(column, n_rows) for column in raw.T)
+    if (time < 0).any():
+        raise ValueError(f"y has the time {time.min():g} with loss='cox'; expected times of 0 or more.")
+    odd = event[(event != 0) & (event != 1)]
+    if odd.size:
+        raise ValueError(f"y has the event {odd[0]:g} with loss='cox'; expected 1 (it happened) or 0 (censored).")
+    return np.column_stack([time, event])
 
 
 def as_offset(offset: ArrayLike | None, n_rows: int) -> Floats | None:

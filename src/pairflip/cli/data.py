@@ -28,6 +28,7 @@ class Loaded:
     loss: LossName = field(default=LossName.SQUARES)
     groups: list[str] | None = field(default=None)
     more_targets: Floats | None = field(default=None)
+    event: Floats | None = field(default=None)
 
     def problem(
         self,
@@ -69,6 +70,8 @@ class Loaded:
         y: Any = table.y if table.classes is None else _labels(table.classes)[table.y.astype(int)]
         if self.more_targets is not None:
             y = np.column_stack([table.y, self.more_targets])
+        if self.event is not None:
+            y = np.column_stack([table.y, self.event])
         problem = SubsetProblem(
             table.X,
             y,
@@ -99,39 +102,92 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     """Read the table, for the loss that was asked for (by default squared error)."""
     import numpy as np
 
+    from pairflip.tables import TableError
     from pairflip.tables.categories import one_by_one
     from pairflip.text import quoted
 
     if options.data is None:
         raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
-    fitted = fitted or LossOptions()
+    fitted = fitted or LossOptions(LossName.SQUARES)
+    options, fitted = _survival(options, fitted)
     targets = _several(options, fitted)
     if targets:
         options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else None)
-    labels = None if options.groups is None else _group_labels(options, fitted)
-    table = _read(options, fitted)
-    if table.categories and (targets or fitted.loss is not LossName.SQUARES):
+    try:
+        labels = None if options.groups is None else _group_labels(options, fitted)
+        table = _read(options, fitted)
+    except TableError as error:
+        raise TableError(str(error) if fitted.time is None else str(error).replace("--target", "--time")) from None
+    loss = _loss(table, fitted)
+    if table.categories and (targets or loss is not LossName.SQUARES):
         table = one_by_one(table)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])
         raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")
-    weights, offset = None, None
+    weights, offset, event = None, None, None
     if options.weights is not None:
         table, weights = _take_out(table, options.weights, "--weights")
     if fitted.offset is not None:
-        if fitted.loss is not LossName.POISSON:
-            raise ValueError(
-                f"--offset is given with --loss {fitted.loss.value}; expected it with --loss poisson only."
-            )
+        if loss is not LossName.POISSON:
+            raise ValueError(f"--offset is given with --loss {loss.value}; expected it with --loss poisson only.")
         table, offset = _take_out(table, fitted.offset, "--offset")
+    if fitted.event is not None:
+        table, event = _take_out(table, fitted.event, "--event")
+        table = replace(table, notes=[note for note in table.notes if note.what != "target"], event=fitted.event)
+        _check_survival(table.y, event, fitted)
     if not targets:
-        return Loaded(table, weights, offset, fitted.loss, labels)
+        return Loaded(table, weights, offset, loss, labels, event=event)
     columns = []
     for name in targets[1:]:
         table, values = _take_out(table, name, "--target")
         columns.append(values)
     table = replace(table, target=",".join(targets), notes=[note for note in table.notes if note.what != "target"])
-    return Loaded(table, weights, offset, fitted.loss, labels, np.column_stack(columns))
+    return Loaded(table, weights, offset, loss, labels, np.column_stack(columns))
+
+
+def _survival(options: TableOptions, fitted: LossOptions) -> tuple[TableOptions, LossOptions]:
+    """The options with the time as the target, where survival times are meant."""
+    given = [name for name, value in (("--time", fitted.time), ("--event", fitted.event)) if value is not None]
+    if fitted.loss not in (None, LossName.COX) and given:
+        raise ValueError(f"{given[0]} is given with --loss {fitted.loss.value}; expected it with --loss cox only.")
+    if fitted.loss is not LossName.COX and not given:
+        return options, fitted
+    if len(given) < 2:
+        raise ValueError(
+            "--loss cox needs the columns of the times and of the events; expected --time NAME --event NAME."
+        )
+    if options.target not in (None, fitted.time) or fitted.time == fitted.event:
+        named = f"--target {options.target!r}" if options.target not in (None, fitted.time) else "the same column twice"
+        raise ValueError(f"--loss cox is given with {named}; expected --time NAME and --event NAME, two columns.")
+    return replace(options, target=fitted.time), replace(fitted, loss=LossName.COX)
+
+
+def _check_survival(time: Floats, event: Floats, fitted: LossOptions) -> None:
+    """Refuse times and events that cannot be meant."""
+    if (time < 0).any():
+        raise ValueError(f"--time {fitted.time!r} holds {time.min():g}; expected times of 0 or more.")
+    odd = event[(event != 0) & (event != 1)]
+    if odd.size:
+        raise ValueError(
+            f"--event {fitted.event!r} holds {odd[0]:g}; expected 1 (it happened) or 0 (it had not by then)."
+        )
+    if not event.any():
+        raise ValueError(f"--event {fitted.event!r} is 0 in every row; expected 1 where the event happened.")
+
+
+def _loss(table: Table, fitted: LossOptions) -> LossName:
+    """The loss that was asked for, or that of what the target holds."""
+    count = 0 if table.classes is None else len(table.classes)
+    loss = fitted.loss or {0: LossName.SQUARES, 2: LossName.LOGISTIC}.get(count, LossName.MULTINOMIAL)
+    if table.classes is not None and (count == 2) != (loss is LossName.LOGISTIC):
+        from pairflip.text import listed, quoted
+
+        expected = "two classes: --loss multinomial takes more" if count > 2 else "more: --loss logistic takes two"
+        raise ValueError(
+            f"The target {quoted(table.target)} has {count} different values ({listed(table.classes)}) with --loss "
+            f"{loss.value}; expected {expected}."
+        )
+    return loss
 
 
 def split_names(text: str) -> list[str]:
@@ -151,13 +207,13 @@ def _several(options: TableOptions, fitted: LossOptions) -> list[str]:
     names = split_names(options.target)
     if "" in names or len(set(names)) < len(names):
         raise ValueError(f"--target is {options.target!r}; expected different names of columns, such as a,b,c.")
-    if fitted.loss is not LossName.SQUARES:
+    if fitted.loss not in (None, LossName.SQUARES):
         raise ValueError(f"--target names {len(names)} columns with --loss {fitted.loss.value}; expected one column.")
     return names
 
 
 def _labels(classes: list[str]) -> Any:
-    """Labels as numbers where both are, so that they are sorted as numbers."""
+    """Labels as numbers where all are, so that they are sorted as numbers."""
     import numpy as np
 
     try:
@@ -174,7 +230,7 @@ def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
     if options.groups is not None and options.groups not in drop and "index" not in changes:
         drop.append(options.groups)
     if keep:
-        keep += [name for name in (options.weights, fitted.offset) if name is not None]
+        keep += [name for name in (options.weights, fitted.offset, fitted.event) if name is not None]
     settings: dict[str, Any] = {
         "drop": drop,
         "keep": keep,
@@ -184,9 +240,11 @@ def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
         "sheet": options.sheet,
         "decimal": options.decimal,
         "thousands": options.thousands,
-        "classes": fitted.loss is LossName.LOGISTIC,
+        "classes": None if fitted.loss is None else fitted.loss in (LossName.LOGISTIC, LossName.MULTINOMIAL),
         "categories": list(options.categories or ()),
-        "used": [name for name in (options.weights, fitted.offset, *split_names(options.target or "")) if name],
+        "used": [
+            name for name in (options.weights, fitted.offset, fitted.event, *split_names(options.target or "")) if name
+        ],
         **changes,
     }
     table = read_table(options.data, options.target, **settings)

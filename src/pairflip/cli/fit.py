@@ -93,6 +93,8 @@ def fit(
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     """What was found, in plain values; R^2 counts only what the forced columns leave unexplained."""
+    import numpy as np
+
     from pairflip.present.proof import proof_record
     from pairflip.text import label_text
 
@@ -106,7 +108,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         **({} if problem.units is None else {"groups": problem.units.names_of(best.support, problem.names)}),
         "coefficients": best.coef.tolist(),
         "always": dict(zip(forced, best.always_coef.tolist(), strict=True)),
-        "intercept": best.intercept.tolist() if problem.target_names else best.intercept,
+        "intercept": np.asarray(best.intercept).tolist(),
         "energy": best.energy,
         **_of_targets(problem, trace),
         "r_squared" if quadratic else "explained_deviance": 1.0 - 2.0 * best.energy / problem.gram.yy,
@@ -153,8 +155,10 @@ def _each(value: Any) -> list[float]:
 
 
 def _heads(record: dict[str, Any]) -> list[str]:
-    """Headings of the coefficients: the targets, where there are several."""
-    return [each["target"] for each in record["targets"]] if "targets" in record else ["coefficient"]
+    """Headings of the coefficients: the targets, or three and more classes, where there are several."""
+    if isinstance(record["intercept"], list):
+        return list(record["classes"]) if "classes" in record else [each["target"] for each in record["targets"]]
+    return ["coefficient"]
 
 
 def _searched(record: dict[str, Any]) -> str:
@@ -178,8 +182,10 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
     if "targets" in record:
         own = ", ".join(f"{short(each['target'])} {each['r_squared']:.4f}" for each in record["targets"])
         how = f"{how} ({own})"
-    if "classes" in record:
+    if "classes" in record and not isinstance(record["intercept"], list):
         how = f"{how} (coefficients are log odds of {short(record['classes'][1])!r})"
+    if record.get("loss") == "cox":
+        how = f"{how} (coefficients are logarithms of hazard ratios)"
     what = "group" if "groups" in record else "column"
     own = f" ({', '.join(map(short, record['groups']))})" if "groups" in record else ""
     print_text(

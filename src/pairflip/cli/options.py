@@ -60,6 +60,8 @@ class LossName(StrEnum):
     SQUARES = "squares"
     LOGISTIC = "logistic"
     POISSON = "poisson"
+    MULTINOMIAL = "multinomial"
+    COX = "cox"
 
 
 class MethodName(StrEnum):
@@ -84,7 +86,7 @@ Thousands = Annotated[
     str | None,
     in_table(metavar="MARK", help="Mark between thousands in a text table: , (1,499) or . (1.499,5)."),
 ]
-RIDGE = "0; 1e-5 for classes and counts"
+RIDGE = "0; 1e-5 for classes, counts and times"
 Ridge = Annotated[float | None, in_model(help="Penalty on the squares of the coefficients.", show_default=RIDGE)]
 K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
 Sizes = Annotated[

@@ -111,6 +111,7 @@ class _Known:
     target: str | None = None
     index: str | None = None
     categories: dict[str, dict[str, str]] | None = None
+    event: str | None = None
 
     @classmethod
     def of(cls, record: dict[str, Any], n_rows: int) -> _Known:
@@ -119,7 +120,7 @@ class _Known:
         table, run = saved_table(record, n_rows), record.get("run")
         index = run.get("index") if isinstance(run, dict) else None
         index = index if isinstance(index, str) else table.get("index")
-        return cls(table.get("target"), index, table.get("categories"))
+        return cls(table.get("target"), index, table.get("categories"), table.get("event"))
 
 
 def _predicted(
@@ -149,7 +150,8 @@ def _predicted(
     wished = np.setdiff1d(everything, needed) if coverage is not None and why_not is None else needed[:0]
     names = [[curve.names[j] for j in columns] for columns in (needed, wished)]
     labels = None if curve.classes is None else curve.classes.labels
-    rows = read_new_rows(data, *names, known=curve.names, target=known.target, classes=labels, **how)
+    how |= {"target": known.target, "event": known.event, "classes": labels}
+    rows = read_new_rows(data, *names, known=curve.names, **how)
     X = np.full((len(rows.row_names), everything.size), np.nan)
     X[:, np.searchsorted(everything, np.concatenate([needed, wished]))] = rows.X
     if rows.absent and why_not is None:
@@ -174,6 +176,7 @@ def _predicted(
         why_not=why_not if curve.loss.squared else None,
         given=size is not None,
         classes=labels,
+        risks=curve.survival is not None,
         outside=outside(curve, X[:, np.isin(everything, needed)], chosen),
     )
 
@@ -182,14 +185,16 @@ def _show(found: PredictedRows, out: Path | None, as_json: bool) -> None:
     """Write the file, or print the table; JSON has everything."""
     from pairflip.cli.shown import print_json
     from pairflip.present.predicted_words import predicted_record
-    from pairflip.selection.class_errors import HALF
+    from pairflip.selection.class_errors import class_of
     from pairflip.text import visible
 
-    header = ["row", "prediction"]
-    columns: list[list[Any]] = [found.prediction.tolist()]
+    several = found.prediction.ndim == 2 and found.classes is not None
+    header = ["row", *(found.classes or ())] if several else ["row", "prediction"]
+    columns: list[list[Any]] = list(found.prediction.reshape(len(found.prediction), -1).T.tolist())
     if found.classes is not None:
         header.append("class")
-        columns.append(["" if p != p else found.classes[int(p > HALF)] for p in found.prediction.tolist()])
+        most = class_of(found.prediction.ravel(), len(columns)).tolist()
+        columns.append(["" if p != p else found.classes[at] for p, at in zip(columns[0], most, strict=True)])
     if found.coverage is not None:
         header += ["lower", "upper"]
         columns += [found.lower.tolist(), found.upper.tolist()]

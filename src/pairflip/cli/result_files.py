@@ -95,6 +95,7 @@ def table_record(table: Table) -> dict[str, Any]:
         "notes": [asdict(item) for item in table.notes],
         **({"categories": table.categories} if table.categories else {}),
         **({"index": table.index} if table.index is not None else {}),
+        **({"event": table.event} if table.event is not None else {}),
     }
 
 
@@ -110,6 +111,7 @@ def saved_table(record: Mapping[str, Any], n_rows: int) -> dict[str, Any]:
         whole = (
             (rows is None or (_all(rows, str) and len(rows) == n_rows))
             and isinstance(table.get("index", ""), str)
+            and isinstance(table.get("event", ""), str)
             and all(_all(part, dict) and all(map(_is_change, part)) for part in changes)
             and isinstance(categories, dict)
             and _all(list(categories.values()), dict)
@@ -257,7 +259,7 @@ def inclusion(curve: SizeCurve) -> pd.DataFrame:
 
 
 def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
-    """One row for each size and held-out row (and target): its prediction by columns that were chosen without it.
+    """One row for each size and held-out row (and target, or class), predicted by columns that were chosen without it.
 
     Folds are counted from 1; rows have their names, or numbers from 1.
     """
@@ -266,16 +268,17 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
 
     sizes, places = curve.predictions.shape
     rows = np.array(row_names, dtype=object)[curve.held_out_rows]
-    if curve.targets is not None:
+    if curve.outputs is not None:
         from pairflip.selection.target_errors import in_units
 
-        q = len(curve.targets.names)
         return pd.DataFrame(
             {
                 "size": np.repeat(curve.sizes, places),
                 "row": np.tile(rows, sizes),
                 "fold": np.tile(curve.held_out_fold + 1, sizes),
-                "target": np.tile(np.array(curve.targets.names, dtype=object), sizes * places // q),
+                "class" if curve.targets is None else "target": np.tile(
+                    np.array(curve.outputs, dtype=object), sizes * places // curve.n_outputs
+                ),
                 "observed": np.tile(in_units(curve, curve.observed), sizes),
                 "predicted": in_units(curve, curve.predictions).ravel(),
             }
@@ -288,7 +291,16 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
             "observed": np.tile(curve.observed, sizes),
             "predicted": curve.predictions.ravel(),
         }
+        | _of_survival(curve)
     )
+
+
+def _of_survival(curve: SizeCurve) -> dict[str, Any]:
+    """Of survival times, also the time of each held-out row and the logarithm of its relative risk."""
+    import numpy as np
+
+    found = curve.survival
+    return {} if found is None else {"time": np.tile(found.times, curve.sizes.size), "log_risk": found.risks.ravel()}
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

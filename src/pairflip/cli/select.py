@@ -40,7 +40,7 @@ class StabilitySizes(StrEnum):
 
 RidgeOrAuto = Annotated[
     str | None,
-    in_model("--ridge", metavar="RIDGE", show_default="0; auto for classes and counts",
+    in_model("--ridge", metavar="RIDGE", show_default="0; auto for classes, counts and times",
              help="Penalty on the squares of the coefficients, in the units of the table; auto: choose the shrinkage "
              "together with the size; 0,0.1,1: from these, in units of the scaled columns."),
 ]  # fmt: skip
@@ -151,8 +151,10 @@ def select(
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}
         used["stability"] = chosen.stability
         used["ridge"] = ridge if chooses else "auto" if curve.ridge_surface is not None else problem.ridge
-        if fitted.loss is o.LossName.SQUARES:
+        if loaded.loss is o.LossName.SQUARES:
             del used["loss"]
+        else:
+            used["loss"] = loaded.loss
         if not posterior:
             del used["posterior"]
         finish(

@@ -75,13 +75,20 @@ class LossOptions:
     """What is minimized."""
 
     loss: Annotated[
-        o.LossName,
-        in_model("--loss", help="squares: the target is a number; logistic: one of two classes; poisson: a count."),
-    ] = o.LossName.SQUARES
+        o.LossName | None,
+        in_model("--loss", help="squares: the target is a number; logistic: one of two classes; multinomial: of more; "
+                 "poisson: a count; cox: a survival time.", show_default="squares; classes for text"),
+    ] = None  # fmt: skip
     offset: Annotated[
         str | None,
         in_model(metavar="NAME", help="Column that is added to the logarithm of the expected count (--loss poisson)."),
     ] = None
+    time: Annotated[str | None, in_model(metavar="NAME", help="Column of survival times (--loss cox).")] = None
+    event: Annotated[
+        str | None,
+        in_model(metavar="NAME", help="Column that is 1 where the event happened at that time, 0 where it had not "
+                 "(--loss cox)."),
+    ] = None  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Two classes: thin shells around `anneal` and `select_size` with the logistic loss."""
+"""Classes: thin shells around `anneal` and `select_size` with the logistic or, for three and more, multinomial loss."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import Engine
@@ -33,10 +34,6 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
         X, y = self._checked(X, y, least_rows)
         check_classification_targets(y)
-        if type_of_target(y, input_name="y") == "multiclass":
-            raise ValueError(
-                f"Only binary classification is supported: y has {np.unique(y).size} classes; expected two of them."
-            )
         if self.class_weight is not None:
             each = compute_sample_weight(self.class_weight, y)
             sample_weight = each if sample_weight is None else as_weights(sample_weight, len(X)) * each
@@ -48,7 +45,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
             always=self.always,
             sample_weight=sample_weight,
             ridge=self.ridge if isinstance(self.ridge, (Real, float)) else RIDGE,
-            loss="logistic",
+            loss="multinomial" if np.unique(y).size > 2 else "logistic",
         )
         assert problem.classes is not None
         self.classes_ = problem.classes
@@ -57,41 +54,44 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it, with a warning where the classes are separated."""
         coef, intercept = self._kept(problem, support)
-        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        self.coef_, self.intercept_ = np.atleast_2d(coef.T), np.atleast_1d(intercept)
         remark = problem.loss.remark(problem, np.sort(np.asarray(support, dtype=np.int64)))
         if remark:
             warnings.warn(f"{remark}.", UserWarning, stacklevel=3)
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        r"""Logarithm of the odds of ``classes_[1]``, :math:`X x + z`, for X of shape (n_samples, n_features)."""
+        r"""Linear predictors :math:`X x + z` for X of shape (n_samples, n_features).
+
+        Of two classes (n_samples,), the logarithm of the odds of ``classes_[1]``; of more (n_samples, n_classes), the
+        logarithms of the probabilities up to a constant of each row.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         self._warn_outside(X, stacklevel=3)
-        return np.asarray(X[:, self.support_] @ self.coef_[0, self.support_] + self.intercept_[0])
+        found = X[:, self.support_] @ self.coef_[:, self.support_].T + self.intercept_
+        return np.asarray(found[:, 0] if len(self.coef_) == 1 else found)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities (n_samples, 2) of the two classes, in the order of `classes_`."""
+        """Probabilities (n_samples, n_classes) of the classes, in the order of `classes_`."""
         odds = self.decision_function(X)
-        with np.errstate(over="ignore"):
-            return np.column_stack([1.0 / (1.0 + np.exp(odds)), 1.0 / (1.0 + np.exp(-odds))])
+        if odds.ndim == 2:
+            return np.asarray(softmax(odds, axis=1))
+        return np.column_stack([expit(-odds), expit(odds)])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The more probable class of each row, for X of shape (n_samples, n_features)."""
+        """The most probable class of each row, for X of shape (n_samples, n_features)."""
         odds = self.decision_function(X)
-        return np.asarray(self.classes_[(odds > 0).astype(np.int64)])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        return np.asarray(self.classes_[np.argmax(odds, axis=1) if odds.ndim == 2 else (odds > 0).astype(np.int64)])
 
 
 class AnnealedSubsetClassifier(_SubsetClassifier):
-    r"""Logistic regression on the best k columns, for two classes.
+    r"""Logistic regression on the best k columns; of three and more classes, multinomial with one set of columns.
 
     .. math:: \min_{x, z} \sum_i w_i \left(\ln(1 + e^{\eta_i}) - y_i \eta_i\right), \quad \eta = X x + z,
               \quad\text{with } x \text{ nonzero in } k \text{ places.}
+
+    This is the problem of two classes; `pairflip.losses.multinomial` has that of more.
 
     Columns are searched by descents in the deviance itself; docs/classes.md says how.
 
@@ -108,7 +108,7 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
     ridge : float
         Penalty on the squares of standardized coefficients, for each row: small, above 0.
     class_weight : dict, "balanced" or None
-        Weights of the rows of each class; "balanced": both classes weigh the same.
+        Weights of the rows of each class; "balanced": all classes weigh the same.
     random_state : int, RandomState or None
         Seed; an int gives the same result every time, for any number of threads.
     n_jobs : int or None
@@ -118,11 +118,11 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
 
     Attributes
     ----------
-    classes_ : (2,)
+    classes_ : (n_classes,)
         The labels, sorted.
-    coef_ : (1, n_features)
+    coef_ : (1, n_features), or (n_classes, n_features) of more than two classes
         Coefficients, zero outside the support.
-    intercept_ : (1,)
+    intercept_ : (1,) or (n_classes,)
     support_ : (k + forced,)
         Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
     energy_ : float
@@ -163,7 +163,7 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
         X : (n_samples, n_features)
             Table of candidates: an array, or a data frame of pandas or polars.
         y : (n_samples,)
-            Labels of two classes.
+            Labels of two or more classes.
         sample_weight : (n_samples,), optional
             Weight of each row; a row of weight zero counts as absent.
 
@@ -180,6 +180,11 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
             problem, size, seed=self._seed(), engine=self.engine, n_jobs=self.n_jobs, effort=self.effort
         )
         return self._keep(problem, self.trace_.best_support)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # by default it keeps one of the two columns of scikit-learn's check
+        return tags
 
 
 class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
@@ -225,10 +230,10 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
     ----------
     n_nonzero_coefs_ : int
         The number of columns chosen.
-    classes_ : (2,)
+    classes_ : (n_classes,)
         The labels, sorted.
-    coef_ : (1, n_features)
-    intercept_ : (1,)
+    coef_ : (1, n_features), or (n_classes, n_features) of more than two classes
+    intercept_ : (1,) or (n_classes,)
     support_ : (``n_nonzero_coefs_`` + forced,)
         Indices of the chosen and the forced columns, sorted.
     ridge_ : float
@@ -236,7 +241,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
     energy_ : float
         Half the deviance on the training rows (weighted), and the penalty.
     curve_ : SizeCurve
-        Errors of all sizes; ``curve_.classes`` has misclassification and AUC.
+        Errors of all sizes; ``curve_.classes`` has misclassification and, of two classes, AUC.
     cv_results_ : dict of arrays, one entry per size
         As in `AnnealedSubsetCV`; ``mean_test_score`` is minus the mean deviance of held-out rows.
     n_features_in_, feature_names_in_
@@ -285,7 +290,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
         X : (n_samples, n_features)
             Table of candidates: an array, or a data frame of pandas or polars.
         y : (n_samples,)
-            Labels of two classes.
+            Labels of two or more classes.
         sample_weight : (n_samples,), optional
             Weight of each row, in training and in held-out errors; zero counts as an absent row.
         groups : (n_samples,), optional

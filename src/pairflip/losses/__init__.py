@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
+from pairflip.losses.cox import CoxLoss
 from pairflip.losses.likelihood import RIDGE
 from pairflip.losses.logistic import LogisticLoss
+from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.losses.poisson import PoissonLoss
 from pairflip.losses.signs import SignedError
 from pairflip.losses.squares import SEVERAL, SquaredError
@@ -26,7 +28,9 @@ __all__ = [
     "loss_named",
 ]
 
-LOSSES: dict[str, Loss] = {each.name: each for each in (SquaredError(), LogisticLoss(), PoissonLoss())}
+LOSSES: dict[str, Loss] = {
+    each.name: each for each in (SquaredError(), LogisticLoss(), PoissonLoss(), MultinomialLoss(), CoxLoss())
+}
 
 
 def loss_named(name: str) -> Loss:

@@ -75,7 +75,7 @@ class Words:
     """Names of the errors of held-out rows.
 
     `error` and `share` head the columns of tables, `meaning` says what they are; `cv_error` is what is minimized;
-    `explained` is what a fraction of which is explained.
+    `explained` is what a fraction of which is explained; `ranking` names how well rows are ranked, where that is told.
     """
 
     error: str
@@ -83,6 +83,7 @@ class Words:
     share: str = "R2"
     long_error: str = "Root mean square error"
     explained: str = "variance"
+    ranking: str = ""
     meaning: str = "RMSE in the unit of the target; R2, one minus the squared error over that of the mean"
 
 
@@ -141,6 +142,18 @@ class Loss(Protocol):
 
     def mean(self, eta: Floats) -> Floats:
         """What is predicted, from the linear predictor."""
+        ...
+
+    def observed(self, y: Floats) -> Floats:
+        """What predictions of rows are compared with, (M,), or (M, q) of several targets or classes."""
+        ...
+
+    def strata(self, y: Floats) -> NDArray[Any] | None:
+        """Kinds of rows (M,) whose shares random folds keep; None where there are none."""
+        ...
+
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats | None:
+        """What the mean of some rows predicts for each, (P,) or (P, q) of q targets; None where there is none."""
         ...
 
     def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:

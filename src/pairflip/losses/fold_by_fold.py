@@ -43,7 +43,10 @@ class FoldByFold:
         return np.asarray(self._loss.observed(y) - self._loss.expected(y, eta, baseline)), fit.energy
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
-        """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
+        """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k).
+
+        With q predictions of a row (C, P q), those of a row together.
+        """
         return self.judged(supports)[0]
 
     def judged(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -58,7 +61,7 @@ class FoldByFold:
                     residuals = np.empty((chains, self._folds.places[-1].stop, *left.shape[1:]))
                 residuals[which == u, self._folds.places[fold]], energies[fold, which == u] = left, energy
         assert residuals is not None
-        return residuals, energies
+        return residuals.reshape(chains, -1), energies
 
     def without_columns(self) -> Floats:
         """Observed minus predicted (P,) by the constant, or by the forced columns alone."""
@@ -77,5 +80,5 @@ class FoldByFold:
 
     def row_errors(self, residuals: Floats) -> Floats:
         """What each held-out row adds to twice cv_error."""
-        observed = self._loss.observed(self._problem.y[self._folds.row])
+        observed = self._loss.observed(self._problem.y[self._folds.row]).ravel()
         return np.asarray(self._loss.row_errors(observed, observed - residuals))

@@ -322,4 +322,5 @@ def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) ->
     sums = np.stack([np.bincount(unit, weights * row, n_units) for row in squares])
     mean = sums.sum(axis=1) / total.sum()
     variance = (total * (sums / total - mean[:, None]) ** 2).sum(axis=1) / total.sum() / (n_units - 1)
-    return 0.5 * mean, 0.5 * np.sqrt(variance)
+    error = np.sqrt(variance)
+    return 0.5 * mean, 0.5 * np.where(error > 1e-14 * np.abs(mean), error, 0.0)  # below it, rounding of equal errors

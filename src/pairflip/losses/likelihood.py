@@ -123,6 +123,10 @@ class Likelihood:
         _, score, curvature = self.derivatives(rows, eta[None])
         return score[0], curvature[0] if curvature.ndim == 2 else np.einsum("mcc->m", curvature[0]) / curvature.shape[2]
 
+    def exchangeable(self, rows: Any, eta: Floats) -> tuple[Floats, Floats]:
+        """The same at a model without columns, with weights under which shuffled rows are as good as observed ones."""
+        return self.ranking(rows, eta)
+
     def mean(self, eta: Floats) -> Floats:
         """What is predicted, from the linear predictor (m,), or (m, q) where there are several."""
         return eta
@@ -130,6 +134,15 @@ class Likelihood:
     def observed(self, y: Floats) -> Floats:
         """What predictions are compared with."""
         return y
+
+    def strata(self, y: Floats) -> NDArray[Any] | None:
+        """Kinds of rows (M,) whose shares random folds keep; None where there are none."""
+        return None
+
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats | None:
+        """What the weighted mean of some rows (with an offset, their mean rate) predicts for each of them."""
+        exposure = np.ones(w.size) if offset is None else np.exp(offset)
+        return np.asarray(np.multiply.outer(exposure, w @ y / (w @ exposure)))
 
     def baseline(self, rows: Any, eta: Floats) -> Any:
         """What predictions need to know of the fitted rows beside coefficients; nothing, as a rule."""
@@ -151,9 +164,19 @@ class Likelihood:
         """What makes it impossible to learn from some rows, in words; None where nothing does."""
         return None
 
+    def separates(self, y: Floats, eta: Floats) -> bool:
+        """Whether linear predictors (m, q) put every row into its own class."""
+        return False
+
     def remark(self, problem: SubsetProblem, support: Ints) -> str:
-        """What a reader should know about the fit of a support; empty when all is as usual."""
-        return ""
+        """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
+        form: Any = problem.gram
+        if not self.separates(form.y, form.solve(problem.slots(support)).eta):
+            return ""
+        return (
+            "the columns separate the classes completely, so that only the ridge keeps the coefficients finite: their "
+            "sizes mean nothing, and a few more rows may change the columns"
+        )
 
     def prepare(self, problem: SubsetProblem) -> Form:
         """Standardize the columns of all rows, and fit what is always in the model."""
@@ -205,7 +228,7 @@ class Likelihood:
         why = self.lacking(problem, kept)
         if why is not None:
             raise ValueError(
-                f"without {rows.size} held-out rows the target has {why}; expected folds that leave rows of both kinds "
+                f"without {rows.size} held-out rows the target has {why}; expected folds that leave rows of all kinds "
                 "to learn from: fewer folds, or more rows."
             )
         return self.form(problem, kept)
@@ -426,7 +449,7 @@ class LikelihoodForm(Form):
     @cached_property
     def working(self) -> Form:
         """The quadratic form of the Newton step from the model without chosen columns, with the ridge unless small."""
-        score, weight = self.loss.ranking(self.rows, self._eta(self._null)[1])
+        score, weight = self.loss.exchangeable(self.rows, self._eta(self._null)[1])
         weight = np.maximum(weight, 1e-12 * float(weight.max()))
         found = project(
             self._X, score / weight[:, None], weight, always=self.always, ridge=0.0, intercept=self.intercept,

@@ -24,6 +24,7 @@ class LogisticLoss(Likelihood):
         error="wrong",
         cv_error="the log loss of held-out rows",
         share="AUC",
+        ranking="auc",
         long_error="Misclassification",
         explained="deviance",
         meaning="wrong, the fraction put into the other class (probability above one half); AUC, the probability that "
@@ -32,7 +33,7 @@ class LogisticLoss(Likelihood):
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """0 or 1 for each row, and the two labels."""
-        return as_labels(y, n_rows)
+        return as_labels(y, n_rows, self.name)
 
     def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
         """Rows of one class teach nothing."""
@@ -62,13 +63,10 @@ class LogisticLoss(Likelihood):
         p = np.clip(predicted, CERTAIN, 1.0 - CERTAIN)
         return np.asarray(-2.0 * (observed * np.log(p) + (1.0 - observed) * np.log1p(-p)))
 
-    def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
-        """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
-        form: Any = problem.gram
-        eta = form.solve(problem.slots(support)).eta[:, 0]
-        if not np.all(np.where(form.y > 0.5, eta, -eta) > 0):
-            return ""
-        return (
-            "the columns separate the classes completely, so that only the ridge keeps the coefficients finite: their "
-            "sizes mean nothing, and a few more rows may change the columns"
-        )
+    def separates(self, y: Floats, eta: Floats) -> bool:
+        """Whether every row is on the side of its class."""
+        return bool(np.all(np.where(y > 0.5, eta[:, 0], -eta[:, 0]) > 0))
+
+    def strata(self, y: Floats) -> NDArray[Any] | None:
+        """Folds keep the shares of the classes."""
+        return y

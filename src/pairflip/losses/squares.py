@@ -81,6 +81,18 @@ class SquaredError:
         """The linear predictor itself."""
         return eta
 
+    def observed(self, y: Floats) -> Floats:
+        """The target itself."""
+        return y
+
+    def strata(self, y: Floats) -> None:
+        """None: rows are drawn at random."""
+        return None
+
+    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
+        """The weighted mean."""
+        return np.asarray(np.multiply.outer(np.ones(w.size), w @ y / w.sum()))
+
     def lacking(self, problem: SubsetProblem, kept: Rows) -> str | None:
         """Nothing: a target that does not vary is predicted by its mean."""
         return None

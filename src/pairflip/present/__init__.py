@@ -16,6 +16,7 @@ from pairflip.present.ridge_surface import RIDGE_SURFACE
 from pairflip.present.roc import ROC
 from pairflip.present.selection_counts import SELECTION_COUNTS
 from pairflip.present.size_curve import SIZE_CURVE
+from pairflip.present.survival import SURVIVAL
 
 __all__ = ["FigureTable", "PageFigure", "Room", "register", "write_report"]
 
@@ -27,4 +28,5 @@ register(SELECTION_COUNTS)
 register(PATHS)
 register(PREDICTIONS)
 register(ROC)
+register(SURVIVAL)
 register(ANNEALING)

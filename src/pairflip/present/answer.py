@@ -127,8 +127,10 @@ def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
     at, classes = curve.at(size), curve.classes
     more: dict[str, Any] = {"rmse": now.rmse}
     if classes is not None:
-        wrong, auc = float(classes.misclassified[at]), float(classes.auc[at])
-        more = {"classes": classes.labels, "misclassified": wrong, "majority": classes.majority, "auc": auc}
+        wrong = float(classes.misclassified[at])
+        more = {"classes": classes.labels, "misclassified": wrong, "majority": classes.majority}
+    if curve.ranked is not None:
+        more = {**(more if curve.survival is None else {}), curve.loss.words.ranking: float(curve.ranked[at])}
     return {"loss": curve.loss.name, "deviance": 2.0 * float(curve.cv_error[at]), "explained_deviance": now.r2, **more}
 
 
@@ -183,6 +185,8 @@ def _nothing(curve: SizeCurve) -> Answer:
     what, than = "target", "its mean"
     if curve.classes is not None:
         what, than = "class", "the class frequencies"
+    elif curve.survival is not None:
+        what, than = "time", "the same risk for every row"
     elif curve.targets is not None:
         what, than = "targets", "their means"
     if curve.always.size:
@@ -314,8 +318,9 @@ def _chance(curve: SizeCurve, best: int) -> str:
         return ""
     if curve.facts.get("p_value", 0.0) > CHANCE:
         return f"; but of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
-    if curve.corrected is not None and curve.corrected.auc is not None:
-        return f", and AUC is {curve.corrected.auc[0]:.2f} once it is corrected for the choice of the size"
+    if curve.corrected is not None and curve.corrected.ranked is not None:
+        what = "AUC" if curve.survival is None else "concordance"
+        return f", and {what} is {curve.corrected.ranked[0]:.2f} once it is corrected for the choice of the size"
     if gain <= CLEAR * error:
         return f", a difference of {gain / error:.1f} standard errors"
     return ", and not lower once it is corrected for the choice of the size"

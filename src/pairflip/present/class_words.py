@@ -1,4 +1,4 @@
-"""The answer for two classes and for counts: what is said where an answer about numbers says RMSE and R2."""
+"""The answer for classes, counts and survival times: what is said where one about numbers says RMSE and R2."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def how_well(curve: SizeCurve, size: int, explains: str) -> str:
         ``"it explains"`` or ``"they explain"``.
     """
     at, chosen = curve.at(size), curve.chosen
+    if curve.survival is not None:
+        return _concordance(curve, at)
     share = f"{percent(held_out(curve, size).r2)} of the deviance on rows that were held out"
     allowed = " That is somewhat too good, because the number of columns was chosen by it."
     if chosen is not None:
@@ -42,7 +44,7 @@ def share_words(shares: tuple[float, float, float], of: str, than: str = "the me
     An interval that reaches below zero begins with "worse than the mean", or what else explains nothing.
     """
     middle, low, high = (percent(share) for share in shares)
-    about = f"more than {middle[1:]}" if middle.startswith(">") else f"about {middle}"
+    about = {">": f"more than {middle[1:]}", "<": f"less than {middle[1:]}"}.get(middle[0], f"about {middle}")
     within = f"{low} to {high}" if shares[1] >= 0 else f"between worse than {than} and {high}"
     return f"{about} {of}" + (f" ({within})" if len({middle, low, high}) > 1 else "")
 
@@ -56,24 +58,44 @@ def _told(curve: SizeCurve, at: int) -> str:
             f"On rows that were held out, the error of the predicted counts (RMSE) is {number(now, 3)}, and "
             f"{number(nothing, 3)} with the {baseline(curve)}."
         )
-    common = classes.labels[int(classes.share > 0.5)]
+    common = classes.labels[int(classes.shares.argmax())]
     beside = f"{percent(classes.majority)} if all are called {common!r}"
     if curve.always.size:
         beside = f"{percent(float(classes.misclassified[curve.at(0)]))} with the {baseline(curve)}, {beside}"
-    area = f"AUC is {classes.auc[at]:.2f} (0.5 is chance)"
+    area = "" if classes.auc is None else f"; AUC is {classes.auc[at]:.2f} (0.5 is chance)"
     chosen = curve.chosen
     if chosen is not None and chosen.auc is not None and chosen.size == curve.sizes[at]:
         middle, low, high = (f"{value:.2f}" for value in chosen.auc)
-        area = f"AUC on new rows is about {middle} ({low} to {high}; 0.5 is chance)"
+        area = f"; AUC on new rows is about {middle} ({low} to {high}; 0.5 is chance)"
     return (
         f"On rows that were held out, {percent(float(classes.misclassified[at]))} are put into the wrong class "
-        f"({beside}); {area}."
+        f"({beside}){area}."
+    )
+
+
+def _concordance(curve: SizeCurve, at: int) -> str:
+    """How well survival times are ranked, allowing for the choice of the size where that is known."""
+    assert curve.survival is not None
+    chosen, told = curve.chosen, f"is {curve.survival.concordance[at]:.2f} (0.5 is chance)"
+    where = "On rows that were held out, the concordance"
+    allowed = " That is somewhat too good, because the number of columns was chosen by these rows."
+    if chosen is not None and chosen.ranked is not None and chosen.size == curve.sizes[at]:
+        middle, low, high = (f"{value:.2f}" for value in chosen.ranked)
+        where, told = "On new rows, the concordance", f"is about {middle} ({low} to {high}; 0.5 is chance)"
+        allowed = f" This allows for the choice of the size; the range is a {percent(chosen.level)} interval."
+    if curve.always.size:
+        told += f", and {curve.survival.concordance[curve.at(0)]:.2f} with the {baseline(curve)}"
+    return (
+        f"{where} {told}: of two rows whose order is known, so often the one with the higher risk has the event first."
+        f"{allowed}"
     )
 
 
 def short(curve: SizeCurve, size: int) -> str:
     """The errors of one size, for a comparison: ``12 % wrong, log loss 0.31``."""
     at = curve.at(size)
+    if curve.survival is not None:
+        return f"concordance {curve.survival.concordance[at]:.2f}, deviance {number(2.0 * curve.cv_error[at], 3)}"
     if curve.classes is None:
         return f"deviance {number(2.0 * curve.cv_error[at], 3)}"
     return f"{percent(float(curve.classes.misclassified[at]))} wrong, log loss {number(curve.cv_error[at], 3)}"

@@ -283,7 +283,7 @@ def coefficient_paths(
     first : int, optional
         The size whose columns come first, before those that are in the most sizes; None: the size to show.
     """
-    if curve.targets is not None:
+    if curve.outputs is not None:
         raise ValueError("coefficients against size are drawn for one target, and this result has several.")
     order = by_size(curve)
     used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)

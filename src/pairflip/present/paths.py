@@ -134,5 +134,5 @@ PATHS = PageFigure(
     caption=_caption,
     table=_table,
     shape=lambda paths, wide: (820.0, 360.0) if wide else (350.0, 280.0 + 17 * min(len(paths.labels), 7)),
-    applies=lambda curve: curve.targets is None,
+    applies=lambda curve: curve.outputs is None,
 )

@@ -76,9 +76,9 @@ def _summary(curve: SizeCurve, size: int, n_columns: int) -> str:
 
 def column_heads(curve: SizeCurve) -> list[str]:
     """Headings of the table of columns: what is known of this curve."""
-    if curve.targets is not None:
+    if curve.outputs is not None:
         seen = ["Selected in halves"] if curve.stability is not None else []
-        return ["Column", *map(clean, curve.targets.names), *seen, "Selected in folds"]
+        return ["Column", *map(clean, curve.outputs), *seen, "Selected in folds"]
     halves = ["In halves: 5 %", "95 %", "Selected in halves"] if curve.stability is not None else []
     errors = ["Standard error"] if curve.standard_errors is not None else []
     group = ["Group"] if curve.groups is not None else []
@@ -93,14 +93,14 @@ def column_about(curve: SizeCurve) -> str:
             " Groups enter as a whole; where columns of a group depend on each other (dummies of one category do), "
             "coefficients are the smallest that fit alike."
         )
-    if curve.targets is not None:
-        text = text.replace("coefficients", "coefficients for each target")
+    if curve.outputs is not None:
+        text = text.replace("coefficients", f"coefficients for each {'class' if curve.targets is None else 'target'}")
     if curve.standard_errors is not None:
         text += (
             " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
             "coefficients tend to be too large and these errors too small."
         )
-    if curve.stability is not None and curve.targets is not None:
+    if curve.stability is not None and curve.outputs is not None:
         text += f" Selected in halves: how many of {2 * curve.stability.pairs} {curve.stability.how} did."
     elif curve.stability is not None:
         text += (
@@ -116,7 +116,7 @@ def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
     order = (*columns, *curve.always.tolist(), -1)
     labels = [*column_labels(curve.names, columns), *column_labels(curve.names, curve.always.tolist()), "(constant)"]
     kinds = {"selected": "", "always": "always in", "intercept": NOTHING}
-    if curve.targets is not None:
+    if curve.outputs is not None:
         several = {row.place: row for row in target_coefficients(curve, size)}
         values = zip(*(several[j].coefficients for j in order), strict=True)
         kept = [kinds[several[j].kind] or f"{counts[j]:,} of {curve.n_folds:,}" for j in order]

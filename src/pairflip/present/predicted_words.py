@@ -29,7 +29,8 @@ CHOSEN = (
 class PredictedRows:
     """Predictions of one file; `why_not`: why there are no intervals, `given`: whether the size was asked for.
 
-    `outside` marks rows outside the range of the training rows; None where the result does not know it.
+    `risks`: whether predictions are relative risks. `outside` marks rows outside the range of the training rows; None
+    where the result does not know it.
     """
 
     rows: NewRows
@@ -45,6 +46,7 @@ class PredictedRows:
     why_not: str | None
     given: bool
     classes: list[str] | None = None
+    risks: bool = False
     outside: NDArray[np.bool_] | None = None
 
 
@@ -60,11 +62,13 @@ def remarks_of(found: PredictedRows) -> list[str]:
     """What a reader should know, each a sentence: what was done, what is missing, and how well it predicted."""
     remarks = [f"{note}." for note in found.rows.notes]
     if found.classes is not None:
-        remarks.append(
-            f"predictions are probabilities of {quoted(found.classes[1])}; the class is the more probable one."
-        )
+        two = found.prediction.ndim == 1
+        of, most = (quoted(found.classes[1]), "more") if two else ("the classes", "most")
+        remarks.append(f"predictions are probabilities of {of}; the class is the {most} probable one.")
+    if found.risks:
+        remarks.append("predictions are risks (hazards), relative to that of a row with the means of the columns.")
     names = [*found.always, *found.columns]
-    lost = ~np.isfinite(found.prediction)
+    lost, bare = (~np.isfinite(each.reshape(len(each), -1)).all(axis=1) for each in (found.prediction, found.lower))
     how = f"with {plural(len(names), 'column')}, {listed(names)}"
     if not names:
         how = "without columns: every row gets the same number"
@@ -78,7 +82,7 @@ def remarks_of(found: PredictedRows) -> list[str]:
         remarks.append(CHOSEN)
     if found.why_not is not None:
         remarks.append(f"there are no intervals: {found.why_not.rstrip('.')}.")
-    for gone, what in ((lost, "prediction"), (~lost & ~np.isfinite(found.lower), "interval")):
+    for gone, what in ((lost, "prediction"), (~lost & bare, "interval")):
         if gone.any() and (what == "prediction" or found.coverage is not None):
             some = [found.rows.row_names[i] for i in np.flatnonzero(gone)]
             why = "values are missing in columns that it needs"
@@ -88,16 +92,13 @@ def remarks_of(found: PredictedRows) -> list[str]:
     if found.comparison is not None:
         seen = found.comparison
         inside = "" if seen.inside is None else f"; {percent(seen.inside)} are inside their intervals"
+        said = f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}"
+        if seen.concordance is not None:
+            return [*remarks, f"{said}: concordance {number(seen.concordance, 3)}."]
         if seen.wrong is not None:
-            remarks.append(
-                f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}: {percent(seen.wrong)} wrong, "
-                f"AUC {number(float('nan') if seen.auc is None else seen.auc, 3)}."
-            )
-            return remarks
-        remarks.append(
-            f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}: RMSE {number(seen.rmse, 3)}, R2 "
-            f"{number(seen.r2, 3)}{inside}."
-        )
+            area = "" if seen.auc is None else f", AUC {number(seen.auc, 3)}"
+            return [*remarks, f"{said}: {percent(seen.wrong)} wrong{area}."]
+        remarks.append(f"{said}: RMSE {number(seen.rmse, 3)}, R2 {number(seen.r2, 3)}{inside}.")
     return remarks
 
 
@@ -116,8 +117,8 @@ def predicted_record(found: PredictedRows, header: list[str], lines: list[Any]) 
         return None if isinstance(value, float) and not isfinite(value) else value
 
     seen = None if found.comparison is None else {k: plain(v) for k, v in asdict(found.comparison).items()}
-    if seen is not None and found.classes is None:
-        seen = {k: v for k, v in seen.items() if k not in ("wrong", "auc")}
+    if seen is not None:
+        seen = {k: v for k, v in seen.items() if v is not None or k not in ("wrong", "auc", "concordance")}
     return {
         "table": found.rows.source,
         "target": found.target,

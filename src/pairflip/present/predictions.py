@@ -190,5 +190,5 @@ PREDICTIONS = PageFigure(
     table=_table,
     shape=lambda points, wide: (400.0, 330.0),
     follows=True,
-    applies=lambda curve: curve.classes is None,
+    applies=lambda curve: curve.classes is None and curve.survival is None,
 )

@@ -1,4 +1,4 @@
-"""What errors are called and how they are written: RMSE and R2, or misclassification and AUC, or the deviance."""
+"""What errors are called and how they are written: RMSE and R2, misclassification and AUC, deviance, concordance."""
 
 from __future__ import annotations
 
@@ -20,20 +20,25 @@ def error_cells(curve: SizeCurve, sizes: list[int]) -> list[str]:
     """The first of them at some sizes."""
     if curve.classes is not None:
         return [f"{100 * curve.classes.misclassified[curve.at(size)]:.1f} %" for size in sizes]
-    return aligned([held_out(curve, size).rmse for size in sizes])
+    return aligned([error_of(curve, size) for size in sizes])
+
+
+def error_of(curve: SizeCurve, size: int) -> float:
+    """The root mean square error at a size; for survival times, the mean deviance."""
+    return held_out(curve, size).rmse if curve.survival is None else 2.0 * float(curve.cv_error[curve.at(size)])
 
 
 def error_texts(curve: SizeCurve, sizes: list[int]) -> list[str]:
     """The same, each with three digits."""
     if curve.classes is not None:
         return error_cells(curve, sizes)
-    return [number(held_out(curve, size).rmse, 3) for size in sizes]
+    return [number(error_of(curve, size), 3) for size in sizes]
 
 
 def share_cells(curve: SizeCurve, sizes: list[int]) -> list[str]:
     """The second of them at some sizes."""
-    if curve.classes is not None:
-        return [f"{curve.classes.auc[curve.at(size)]:.3f}" for size in sizes]
+    if curve.ranked is not None:
+        return [f"{curve.ranked[curve.at(size)]:.3f}" for size in sizes]
     return [r2_text(held_out(curve, size).r2) for size in sizes]
 
 
@@ -58,12 +63,12 @@ def how_good(curve: SizeCurve, size: int, *, compared: bool = True) -> str:
     curve, size, compared
         As in `told`.
     """
+    at, now = curve.at(size), held_out(curve, size)
+    wrong = number(error_of(curve, size), 3)
     if curve.classes is not None:
-        at = curve.at(size)
-        much = f", AUC {curve.classes.auc[at]:.3f}" if compared else ""
-        return percent(float(curve.classes.misclassified[at])) + much
-    now = held_out(curve, size)
-    return number(now.rmse, 3) + (f", {explained_words(curve, now)}" if compared else "")
+        wrong = percent(float(curve.classes.misclassified[at]))
+    much = explained_words(curve, now) if curve.ranked is None else f"{heads(curve)[1]} {curve.ranked[at]:.3f}"
+    return wrong + (f", {much}" if compared else "")
 
 
 def explained_words(curve: SizeCurve, now: HeldOut) -> str:

@@ -65,6 +65,11 @@ def correction_note(curve: SizeCurve) -> str:
         return ""
     size, told = curve.chosen.size, curve.chosen
     here = held_out(curve, size)
+    if curve.survival is not None and told.ranked is not None:
+        return (
+            " The answer's concordance is corrected for the size having been chosen, that of this table is not: at "
+            f"{counted(curve, size)}, {told.ranked[0]:.2f} and {curve.survival.concordance[curve.at(size)]:.2f}."
+        )
     rmse = f", the RMSE {number(told.rmse[0], 3)} and {number(here.rmse, 3)}" if curve.loss.squared else ""
     return (
         " The answer's numbers are corrected for the size having been chosen, those of this table are not: at "

@@ -65,7 +65,7 @@ def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
 
 
 def _share(curve: SizeCurve, size: int) -> str:
-    if curve.classes is not None:
+    if curve.ranked is not None:
         return share_cells(curve, [size])[0]
     return f"{held_out(curve, size).r2:.2f}".replace("-0.00", "0.00")
 

@@ -31,6 +31,7 @@ from pairflip.selection.folds import Folds
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits, with_training_ranges
 from pairflip.selection.records import AnnealCurves, Proved, StandIns
+from pairflip.selection.survival_errors import survival_errors
 from pairflip.selection.target_errors import target_errors
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
@@ -71,7 +72,9 @@ def assemble(
     """
     problem, folds = work.problem, work.folds
     errors = work.errors
-    q = max(1, len(problem.target_names))  # predictions of a row, those of each target
+    loss, n_targets = problem.loss, max(1, len(problem.target_names))
+    compared = loss.observed(problem.y).reshape(problem.n_rows, -1)
+    q = compared.shape[1]  # predictions of a row, those of each target or class
     row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
     weights = problem.sample_weight[row]
 
@@ -100,7 +103,7 @@ def assemble(
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
         likelihood=not problem.loss.squared,
-        n_targets=q,
+        n_targets=n_targets if loss.squared else max(1, q - 1),  # those of one class follow from the others
         coefficients=_coefficients(problem, fits),
     )
     facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
@@ -111,9 +114,9 @@ def assemble(
     )
     if separated:
         facts["separated"] = separated
-    if problem.offset is not None:
-        facts["error_of_the_mean"] = error_of_the_mean(problem, row)
-    observed = errors.observed if isinstance(errors, HeldOutErrors) else problem.y[row]
+    if not loss.squared:
+        facts["error_of_the_mean"] = error_of_the_mean(problem, folds.row, 2.0 * float(cv_error[0]))
+    observed = errors.observed if isinstance(errors, HeldOutErrors) else compared[folds.row].ravel()
     predictions = observed - residuals
     curve = SizeCurve(
         sizes=sizes,
@@ -122,7 +125,7 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array([each.energy_per_row for each in inside]) / q,
+        energy_per_row=np.array([each.energy_per_row for each in inside]) / n_targets,
         selection_counts=counts,
         unchanged=np.array(
             [unchanged_in(columns, fit.support) for columns, fit in zip(selected, fits, strict=True)]
@@ -155,13 +158,14 @@ def assemble(
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
-        standard_errors=None if problem.target_names else standard_errors(problem, fits),
+        standard_errors=standard_errors(problem, fits) if q == 1 else None,
         exact=np.array([True] + [size == problem.gram.n_columns or work.solves(size) for size in work.sizes]),
         proved=proved,
         classes=None if problem.classes is None else class_errors(
-            problem.y[row], predictions, weights, [label_text(label) for label in problem.classes.tolist()],
+            observed, predictions, weights, [label_text(label) for label in problem.classes.tolist()],
             constant=problem.always.size == 0,
         ),
+        survival=survival_errors(problem, errors, folds, selected) if loss.name == "cox" else None,
         targets=target_errors(problem, errors, folds, residuals)
         if problem.target_names and isinstance(errors, HeldOutErrors) else None,
         groups=None if units is None else dict(units.groups),

@@ -15,6 +15,7 @@ constants were chosen by simulation (docs/decisions/029-the-error-of-what-was-ch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from scipy.special import expit, logit, ndtri
 from pairflip.least_squares import Floats
 from pairflip.selection.class_errors import auc
 from pairflip.selection.curve import SizeCurve
+from pairflip.selection.survival_errors import concordance
 from pairflip.selection.verdict import choose, chosen_size, single_rows, variance_of_target
 
 LEVEL = 0.9
@@ -62,8 +64,11 @@ class ChosenError:
         Whether errors are squared errors.
     factor : float
         How many times larger or smaller the error over the variance may be: the interval of `r2`.
-    auc : (float, float, float) or None
-        For two classes, the area under the ROC curve on new rows, and the ends of its interval.
+    ranked : (float, float, float) or None
+        For two classes, the area under the ROC curve on new rows, and the ends of its interval; for survival times,
+        the concordance.
+    ranking : str
+        What that is called.
     """
 
     size: int
@@ -75,7 +80,13 @@ class ChosenError:
     level: float = LEVEL
     squares: bool = True
     factor: float = 1.0
-    auc: tuple[float, float, float] | None = None
+    ranked: tuple[float, float, float] | None = None
+    ranking: str = ""
+
+    @property
+    def auc(self) -> tuple[float, float, float] | None:
+        """The area under the ROC curve on new rows, and the ends of its interval; None without two classes."""
+        return self.ranked if self.ranking == "auc" else None
 
     @property
     def rmse(self) -> tuple[float, float, float]:
@@ -103,7 +114,9 @@ class ChosenError:
             "error_interval": [self.low, self.high],
         }
         if not self.squares:
-            areas = {} if self.auc is None else {"auc": self.auc[0], "auc_interval": list(self.auc[1:])}
+            areas: dict[str, Any] = {}
+            if self.ranked is not None:
+                areas = {self.ranking: self.ranked[0], f"{self.ranking}_interval": list(self.ranked[1:])}
             return errors | {"explained_deviance": r2[0], "explained_deviance_interval": list(r2[1:])} | areas
         return errors | {
             "rmse": rmse[0],
@@ -158,7 +171,8 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
         level=level,
         squares=curve.loss.squared,
         factor=float(np.exp(spread)),
-        auc=None if curve.classes is None else _outside_auc(curve, told, choices, outside[:, group], quantile),
+        ranked=None if curve.ranked is None else _outside_rank(curve, told, choices, outside[:, group], quantile),
+        ranking=curve.loss.words.ranking,
     )
 
 
@@ -169,19 +183,24 @@ def _skewness(values: Floats) -> float:
     return max(0.0, float(np.mean((off / scale) ** 3))) if scale > 0 else 0.0
 
 
-def _outside_auc(
+def _outside_rank(
     curve: SizeCurve, told: Floats, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
 ) -> tuple[float, float, float] | None:
-    """Mean AUC of what is chosen by the rows drawn, on rows that were not drawn, and an interval (on the logit scale).
+    """Mean AUC, or concordance, of what is chosen by the rows drawn, on rows that were not drawn, and an interval.
 
-    `choices` (draws, 2) are ridge and size, `outside` (`_AUC_DRAWS`, U) the units that were not drawn.
+    The interval is made on the logit scale. `choices` (draws, 2) are ridge and size, `outside` (`_AUC_DRAWS`, U) the
+    units that were not drawn. Risks are known for the ridge that was chosen, and hardly depend on it.
     """
     some = curve.weights > 0
     unit = np.unique(curve.held_out_unit[some], return_inverse=True)[1]
     observed, weights = curve.observed[some], curve.weights[some]
+    rank: Callable[[Floats, Floats, Floats], float] = auc
+    if curve.survival is not None:
+        observed, rank = np.column_stack([curve.survival.times, curve.observed])[some], concordance
+        told = np.broadcast_to(curve.survival.risks, told.shape)
     areas = np.array(
         [
-            auc(observed[rows], told[ridge, size][some][rows], weights[rows])
+            rank(observed[rows], told[ridge, size][some][rows], weights[rows])
             for (ridge, size), rows in zip(choices[: len(outside)], outside[:, unit], strict=True)
         ]
     )

@@ -1,4 +1,4 @@
-r"""How well classes are told apart on held-out rows: misclassification and the area under the ROC curve.
+r"""How well classes are told apart on held-out rows: misclassification and, of two, the area under the ROC curve.
 
 The AUC is the probability that a row of the event has a higher predicted probability than a row of the other class,
 ties counting half; rows count by their weights. Where folds are compared, it is computed over all held-out predictions
@@ -8,6 +8,7 @@ together; a row that is predicted several times counts as often.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.selection.records import ClassErrors
@@ -24,23 +25,39 @@ def class_errors(
     Parameters
     ----------
     observed, weights : (P,)
-        1 for the event, else 0; weights of the held-out rows.
+        1 for the event, else 0; weights of the held-out rows. Of c > 2 classes (P c,), the classes of a row together.
     predictions : (S, P)
-        Probabilities of the event.
-    labels : two str
-        Names of the classes, the event second.
+        Probabilities of the event; (S, P c) of all classes.
+    labels : c str
+        Names of the classes; of two, the event second.
     constant : bool
         Whether the first size has no columns at all, so that a fold predicts the same for every row.
     """
-    wrong = (predictions > HALF) != (observed > HALF)
-    share = float(np.average(observed, weights=weights))
+    q = n_probabilities(labels)
+    rows = weights[::q]
+    seen, told = class_of(observed, q), class_of(predictions, q)
+    shares = np.bincount(seen, rows, len(labels)) / rows.sum()
+    # Shares alone rank nothing: they differ from fold to fold only because they lack the rows held out.
+    areas = [0.5 if constant and s == 0 else auc(observed, p, weights) for s, p in enumerate(predictions) if q == 1]
     return ClassErrors(
         labels=list(labels),
-        share=share,
-        misclassified=np.average(wrong, axis=1, weights=weights),
-        # Shares alone rank nothing: they differ from fold to fold only because they lack the rows held out.
-        auc=np.array([0.5 if constant and s == 0 else auc(observed, p, weights) for s, p in enumerate(predictions)]),
+        shares=shares,
+        misclassified=np.average(told != seen, axis=1, weights=rows),
+        auc=np.array(areas) if areas else None,
     )
+
+
+def n_probabilities(labels: list[str]) -> int:
+    """How many probabilities a row has: of two classes that of the event alone, otherwise those of all classes."""
+    return len(labels) if len(labels) > 2 else 1
+
+
+def class_of(probabilities: Floats, q: int) -> NDArray[np.int64]:
+    """The most probable class (..., P) by the q probabilities of each row (..., P q)."""
+    if q == 1:
+        return np.asarray(probabilities > HALF, dtype=np.int64)
+    each = probabilities.reshape(*probabilities.shape[:-1], -1, q)
+    return np.asarray(np.argmax(np.round(each, 12), axis=-1))  # the first of equal ones, however they are rounded
 
 
 def auc(observed: Floats, predicted: Floats, weights: Floats) -> float:
@@ -73,14 +90,15 @@ def roc(observed: Floats, predicted: Floats, weights: Floats) -> tuple[Floats, F
     return np.append(0.0, other / other[-1]), np.append(0.0, event / event[-1])
 
 
-def confusion(observed: Floats, predicted: Floats, weights: Floats) -> Floats:
-    """Weights (2, 2) of the rows of each class (first index) that were put into each class.
+def confusion(seen: NDArray[np.int64], told: NDArray[np.int64], weights: Floats, n: int) -> Floats:
+    """Weights (n, n) of the rows of each class (first index) that were put into each of n classes.
 
     Parameters
     ----------
-    observed, predicted, weights : (P,)
-        Classes (0 or 1), probabilities and weights.
+    seen, told, weights : (P,)
+        Numbers of the classes, and weights.
+    n : int
+        Number of classes.
     """
-    told = (predicted > HALF).astype(np.int64)
-    table: Floats = np.bincount(2 * observed.astype(np.int64) + told, weights, 4).astype(np.float64)
-    return table.reshape(2, 2)
+    table: Floats = np.bincount(n * seen + told, weights, n * n).astype(np.float64)
+    return table.reshape(n, n)

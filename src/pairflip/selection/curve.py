@@ -23,6 +23,7 @@ from pairflip.selection.records import (
     RidgeSurface,
     StandardErrors,
     StandIns,
+    SurvivalErrors,
     TargetErrors,
     TrainingRange,
 )
@@ -102,8 +103,13 @@ class SizeCurve:
         Errors of all ridge terms where one was chosen with the size; `ridge`, `ridges`, `ridge_errors` and
         `ridge_predictions` for short.
     classes : ClassErrors or None
-        Misclassification and AUC, where the target is one of two classes; cv_error is then half the mean deviance
-        (the log loss), and predictions are probabilities of the second class.
+        Misclassification and AUC, where the target is a class; cv_error is then half the mean deviance (the log loss),
+        and predictions are probabilities of the second class. Of c > 2 classes there is a held-out prediction for each
+        row and class, those of a row together, and `observed` is 1 for its own class; coefficients are (k, c), as with
+        several targets.
+    survival : SurvivalErrors or None
+        Concordance, where the target is a survival time; predictions of held-out rows are then probabilities of what
+        was observed of them (`pairflip.losses.cox`), and `observed` says whether the event happened.
     targets : TargetErrors or None
         Errors of each target, where there are q of them. There is then a held-out prediction for each row and target,
         those of a row together; `observed` and `predictions` are in units of the target's standard deviation on the
@@ -162,6 +168,7 @@ class SizeCurve:
     exact: NDArray[np.bool_] | None = None
     proved: Proved | None = None
     classes: ClassErrors | None = None
+    survival: SurvivalErrors | None = None
     targets: TargetErrors | None = None
     groups: dict[str, Ints] | None = None
     inclusion: Inclusion | None = None
@@ -228,6 +235,25 @@ class SizeCurve:
         """What was minimized."""
         return loss_named(self.settings.get("loss", "squares"))
 
+    @property
+    def outputs(self) -> list[str] | None:
+        """What a row has a prediction for, by name: several targets, or three and more classes; None for one."""
+        if self.targets is not None:
+            return self.targets.names
+        return self.classes.labels if self.classes is not None and self.classes.several else None
+
+    @property
+    def n_outputs(self) -> int:
+        """How many predictions a held-out row has, one after the other."""
+        return 1 if self.outputs is None else len(self.outputs)
+
+    @property
+    def ranked(self) -> Floats | None:
+        """How probable it is that two held-out rows are ranked rightly (S,): AUC or concordance, where there is one."""
+        if self.survival is not None:
+            return self.survival.concordance
+        return None if self.classes is None else self.classes.auc
+
     def row_errors(self, predictions: Floats) -> Floats:
         """What each held-out row adds to twice cv_error (..., P), when it is predicted so (..., P)."""
         return self.loss.row_errors(self.observed, predictions)
@@ -251,7 +277,7 @@ class SizeCurve:
     def coef(self, size: int | None = None) -> Floats:
         """Coefficients (N,) of the final fit of a size, zero outside its columns, forced columns included.
 
-        Those of q targets are (N, q).
+        Those of q targets, or of three and more classes, are (N, q).
         """
         at = self.at(self.best_size if size is None else size)
         dense = np.zeros((len(self.names), *self.intercepts.shape[1:]))
@@ -311,11 +337,11 @@ class SizeCurve:
         from pairflip.selection.verdict import size_to_show
 
         shown = size_to_show(self) if size is None else size
-        if self.targets is not None:
+        if self.outputs is not None:
             from pairflip.selection.target_errors import target_coefficients
 
             lines = [(row.column, row.kind, *row.coefficients) for row in target_coefficients(self, shown)]
-            return pd.DataFrame(lines, columns=["column", "kind", *self.targets.names])
+            return pd.DataFrame(lines, columns=["column", "kind", *self.outputs])
         rows = coefficient_rows(self, shown)
         return pd.DataFrame([row._asdict() for row in rows]).drop(columns="place")
 
@@ -353,7 +379,9 @@ class SizeCurve:
         now = [held_out(self, k) for k in self.sizes.tolist()]
         errors = {"rmse": np.array([each.rmse for each in now])}
         if self.classes is not None:
-            errors = {"misclassified": self.classes.misclassified, "auc": self.classes.auc}
+            errors = {"misclassified": self.classes.misclassified}
+        if self.ranked is not None:
+            errors = {**(errors if self.survival is None else {}), self.loss.words.ranking: self.ranked}
         return errors | {"r2" if self.loss.squared else "explained_deviance": np.array([each.r2 for each in now])}
 
     def to_pandas(self) -> pd.DataFrame:

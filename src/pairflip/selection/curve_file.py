@@ -34,6 +34,7 @@ _OPTIONAL = (
     "exact",
     "proved",
     "classes",
+    "survival",
     "targets",
     "groups",
     "inclusion",
@@ -104,8 +105,9 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     if values["proved"] is not None:
         values["proved"] = _with_names(values["proved"], values["names"])
     shape = values["sizes"].size, values["always"].size
-    if values["targets"] is not None:
-        q = len(values["targets"].names)
+    classes = values["classes"]
+    if values["targets"] is not None or (classes is not None and classes.several):
+        q = len(classes.labels if values["targets"] is None else values["targets"].names)
         values["coefs"] = tuple(coef.reshape(-1, q) for coef in values["coefs"])
         values["always_coefs"] = values["always_coefs"].reshape(*shape, q)
         if values["fold_fits"] is not None:  # empty lists have lost their shape
@@ -210,7 +212,7 @@ def _check_fold_fits(curve: SizeCurve) -> None:
         return
     folds, forced = curve.n_folds, curve.always.size
     wanted = [curve.fold_supports[curve.at(size)].shape for size in fits.sizes.tolist()]
-    several = () if curve.targets is None else (len(curve.targets.names),)
+    several = () if curve.outputs is None else (curve.n_outputs,)
     if (
         [each.shape for each in fits.coefs] != [(*each, *several) for each in wanted]
         or [each.shape for each in fits.always_coefs] != [(folds, forced, *several)] * len(wanted)
@@ -266,7 +268,7 @@ def to_datatree(curve: SizeCurve) -> xr.DataTree:
         import xarray as xr
     except ImportError:
         raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
-    if curve.targets is not None:
+    if curve.outputs is not None:
         raise ValueError("to_datatree is for one target, and this result has several; use to_pandas, or save.")
     by_size = ("cv_error", "cv_error_se", "energy_per_row", "unchanged", "agreement", "intercepts", "energies")
     mask = np.zeros((curve.sizes.size, len(curve.names)), dtype=bool)

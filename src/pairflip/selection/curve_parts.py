@@ -23,6 +23,7 @@ from pairflip.selection.records import (
     Proved,
     RidgeSurface,
     StandardErrors,
+    SurvivalErrors,
     TargetErrors,
     TrainingRange,
 )
@@ -122,8 +123,15 @@ def _ridge_surface(record: dict[str, Any]) -> RidgeSurface:
 
 
 def _classes(value: dict[str, Any]) -> ClassErrors:
-    arrays = {name: numbers(value[name]) for name in ("misclassified", "auc")}
+    if "share" in value:  # of the event: only two classes had been thought of
+        value = {**value, "shares": [1.0 - value["share"], value["share"]]}
+        del value["share"]
+    arrays = {name: numbers(value[name]) for name in ("shares", "misclassified", "auc") if value[name] is not None}
     return ClassErrors(**{**value, **arrays})
+
+
+def _survival(value: dict[str, Any]) -> SurvivalErrors:
+    return SurvivalErrors(**{name: numbers(each) for name, each in value.items()})
 
 
 def _inclusion(value: dict[str, Any]) -> Inclusion:
@@ -151,6 +159,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "exact": lambda value: np.array(value, dtype=bool),
     "proved": _proved,
     "classes": _classes,
+    "survival": _survival,
     "targets": _targets,
     "inclusion": _inclusion,
     "training_ranges": lambda value: tuple(None if each is None else _training_range(each) for each in value),
@@ -164,7 +173,7 @@ def check_curve(curve: SizeCurve) -> None:
     _check_types(curve, "")
     _check_sizes(curve)
     s, n, folds, p = curve.sizes.size, len(curve.names), curve.n_folds, curve.observed.size
-    several = () if curve.targets is None else (len(curve.targets.names),)
+    several = () if curve.outputs is None else (curve.n_outputs,)
     by_size = "cv_error cv_error_se energy_per_row unchanged agreement energies final_agreement exact"
     _check_shapes(curve, by_size, s)
     _check_shapes(curve, "intercepts", s, *several)
@@ -200,7 +209,8 @@ def _check_sizes(curve: SizeCurve) -> None:
     loss = curve.settings.get("loss", LOSSES["squares"].name)
     _require(loss in [*LOSSES, SEVERAL], "settings", f"the loss {loss!r} is not known")
     _require((curve.targets is not None) == (loss == SEVERAL), "targets")
-    _require((curve.classes is not None) == (loss == "logistic"), "classes")
+    _require((curve.classes is not None) == (loss in ("logistic", "multinomial")), "classes")
+    _require((curve.survival is not None) == (loss == "cox"), "survival")
 
 
 def _check_supports(curve: SizeCurve, several: tuple[int, ...]) -> None:
@@ -234,8 +244,15 @@ def _check_others(curve: SizeCurve, several: tuple[int, ...]) -> None:
     if curve.null is not None:
         _check_shapes(curve.null, "r2 set_frequency overlap highest", curve.null.r2.size)
     if curve.classes is not None:
-        _require(len(curve.classes.labels) == 2 and 0 <= curve.classes.share <= 1, "classes")
+        _require(len(curve.classes.labels) >= 2, "classes")
+        _require(curve.classes.several == (curve.classes.auc is None), "classes")
+        _check_shapes(curve.classes, "shares", len(curve.classes.labels))
+        _check_range(curve.classes.shares, 0, 1 + _ROUNDING, "classes")
         _check_shapes(curve.classes, "misclassified auc", s)
+    if curve.survival is not None:
+        _check_shapes(curve.survival, "times", curve.observed.size)
+        _check_shapes(curve.survival, "risks", s, curve.observed.size)
+        _check_shapes(curve.survival, "concordance", s)
     if curve.targets is not None:
         q = len(curve.targets.names)
         _check_shapes(curve.targets, "cv_error rmse r2", s, q)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.losses.likelihood import Likelihood
 from pairflip.problem import SubsetProblem
 from pairflip.search.forward import forward_energies
 from pairflip.selection.folds import Folds
@@ -49,13 +50,14 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
     if problem.target_names:
         same = identical_rows(problem.X[present], y)
         return facts | ({"identical_rows": same} if same else {})
-    r = autocorrelation(y)
-    if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not _is_sorted(y):
+    first = y if y.ndim == 1 else y[:, 0]
+    r = autocorrelation(first)
+    if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not _is_sorted(first):
         facts["autocorrelation"] = round(r, 3)
     same = identical_rows(problem.X if present.all() else problem.X[present], y)
     if same:
         facts["identical_rows"] = same
-    values = np.unique(y)
+    values = np.unique(first)
     if values.size == 2 and problem.loss.squared:
         facts["two_values"] = values.tolist()
     return facts
@@ -122,24 +124,26 @@ def copy_words(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats:
+def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats | None:
     """What the mean of some rows (with an offset, their mean rate) predicts for each of them; (P, q) of q targets."""
-    y, w = problem.y[row], problem.sample_weight[row]
-    at_risk = np.ones(row.size) if problem.offset is None else np.exp(problem.offset[row])
-    return np.asarray(np.multiply.outer(at_risk, w @ y / (w @ at_risk)))
+    offset = None if problem.offset is None else problem.offset[row]
+    return problem.loss.told_by_the_mean(problem.y[row], problem.sample_weight[row], offset)
 
 
-def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> float:
-    """Mean error (twice cv_error) of rows that are predicted so."""
-    errors = problem.loss.row_errors(problem.y[row], told_by_the_mean(problem, row))
-    return float(np.average(errors, weights=problem.sample_weight[row]))
+def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64], without_columns: float) -> float:
+    """Mean error (twice cv_error) of rows that are predicted so; where there is no mean, that of no columns."""
+    told = told_by_the_mean(problem, row)
+    if told is None:
+        return without_columns
+    errors = problem.loss.row_errors(problem.loss.observed(problem.y[row]), told)
+    return float(np.average(errors.reshape(row.size, -1).mean(axis=1), weights=problem.sample_weight[row]))
 
 
 def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> dict[str, int]:
     """By size, in how many folds the fit puts every training row into its own class; only where it does in some."""
-    fits, found = curve.fold_fits, {}
+    fits, found, loss = curve.fold_fits, {}, problem.loss
     assert fits is not None
-    sign = np.where(problem.y > 0.5, 1.0, -1.0)
+    assert isinstance(loss, Likelihood)
     training = np.tile(problem.sample_weight > 0, (len(folds), 1))
     for left_out, rows in zip(folds.left_out, training, strict=True):
         rows[left_out] = False
@@ -148,7 +152,7 @@ def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> d
         for f, rows in enumerate(training):
             eta = problem.X[np.ix_(rows, supports[f])] @ fits.coefs[t][f] + fits.intercepts[t, f]
             eta = eta + problem.X[np.ix_(rows, curve.always)] @ fits.always_coefs[t][f]
-            count += bool(np.all(sign[rows] * eta > 0))
+            count += loss.separates(problem.y[rows], eta.reshape(len(eta), -1))
         if count:
             found[str(size)] = count
     return found

@@ -181,8 +181,9 @@ def _leave_one_out(problem: SubsetProblem, present: Rows, groups: Any) -> Folds:
 def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any, seed: int) -> Folds:
     """Rows are shuffled, because tables are often sorted; each repetition has random numbers of its own from `seed`.
 
-    Of two classes, each is shuffled by itself, so that folds keep their shares. Where repeats are asked for and there
-    are no more rows (or groups) than folds, one is left out at a time: all repeats would be the same.
+    Of classes (and of rows with and without the event) each is shuffled by itself, so that folds keep their shares.
+    Where repeats are asked for and there are no more rows (or groups) than folds, one is left out at a time: all
+    repeats would be the same.
     """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
@@ -194,8 +195,9 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any, s
         if not 2 <= cv.folds <= present.size:
             raise ValueError(f"cv is {cv.folds} folds; expected 2 to {present.size} (the number of rows).")
         kind: Any = KFold
-        if problem.classes is not None and cv.folds <= np.unique(problem.y[present], return_counts=True)[1].max():
-            kind, how = StratifiedKFold, f"{how}, class shares kept"
+        strata = problem.loss.strata(problem.y[present])
+        if strata is not None and cv.folds <= np.unique(strata, return_counts=True)[1].max():
+            kind, how = StratifiedKFold, f"{how}, {'class' if problem.classes is not None else 'event'} shares kept"
         splitters = [kind(cv.folds, shuffle=True, random_state=state) for state in states]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a class may have fewer rows than there are folds
@@ -214,7 +216,8 @@ def _numbers(rows: Any) -> Rows:
 
 def _split(splitter: Any, problem: SubsetProblem, present: Rows, groups: Any) -> Iterator[tuple[Rows, Rows]]:
     X = problem.X if present.size == problem.n_rows else problem.X[present]  # a wide table is not copied
-    splits = splitter.split(X, problem.y[present], groups)
+    kinds = problem.loss.strata(problem.y[present])
+    splits = splitter.split(X, problem.y[present] if kinds is None else kinds, groups)
     return ((present[train], present[test]) for train, test in splits)
 
 

@@ -67,8 +67,7 @@ def half_samples(
             "Python stability=0, does without)."
         )
     half = len(units) // 2
-    single = problem.classes is not None and all(unit.size == 1 for unit in units)
-    kinds = problem.y[present] if single else None
+    kinds = problem.loss.strata(problem.y[present]) if all(unit.size == 1 for unit in units) else None
     learned: list[Rows] = []
     for key in address_keys(seed, _NO_SIZE, -1, np.arange(pairs)):
         order = start_order(key, len(units))
@@ -85,9 +84,9 @@ def half_samples(
     return Folds(left, left, f"random halves of the {whole}", by_row=True)
 
 
-def _by_class(order: NDArray[np.int64], kinds: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _by_class(order: NDArray[np.int64], kinds: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two halves of the rows in this random order that have half of each class (rounded down)."""
-    of_class = [order[kinds[order] == kind] for kind in (0.0, 1.0)]
+    of_class = [order[kinds[order] == kind] for kind in np.unique(kinds)]
     first = [rows[: rows.size // 2] for rows in of_class]
     second = [rows[rows.size // 2 : 2 * (rows.size // 2)] for rows in of_class]
     return np.concatenate(first), np.concatenate(second)

@@ -68,7 +68,7 @@ def outer_error(
     folds = outer_folds(problem, selection, groups)
     inner = replace(selection, outer=0, stability=0, null=0)
     labels = None if groups is None else np.asarray(groups)
-    predictions, sizes, supports, scales = [], [], [], []
+    predictions, without, sizes, supports, scales = [], [], [], [], []
     for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
         kept = np.setdiff1d(np.arange(problem.n_rows), left_out)
         folder = None if journal is None else journal / OUTER_FOLDER / f"{number + 1:02d}"
@@ -79,20 +79,32 @@ def outer_error(
         except ValueError as error:
             raise ValueError(f"outer {numbered('fold', number)}: {error}") from None
         size = recommended_size(curve)
-        told = curve.predict(np.asarray(problem.X[rows]), size)
-        predictions.append(told if problem.offset is None else told * np.exp(problem.offset[rows]))
+        support = curve.supports[curve.at(size)]
+        if problem.loss.squared:
+            told = curve.predict(np.asarray(problem.X[rows]), size)
+        else:  # with offsets, or the hazard of the other rows
+            known = problem.loss.observed(problem.y[rows])
+            judge = problem.loss.held_out(problem.with_shrinkage(curve.ridge), folds.only(number))
+            told = known - judge.residuals(support[None, None])[0].reshape(known.shape)
+            without.append(known - judge.without_columns().reshape(known.shape))
+        predictions.append(told)
         sizes.append(size)
-        supports.append(curve.supports[curve.at(size)])
+        supports.append(support)
         scales.append(np.broadcast_to(getattr(part.gram, "target_scale", 1.0), told.shape))
     told, scale = np.concatenate(predictions), np.concatenate(scales)
-    return _summary(problem, folds, told, scale, np.array(sizes, dtype=np.int64), tuple(supports))
+    mean = told_by_the_mean(problem, folds.row)
+    mean = np.concatenate(without) if mean is None else mean
+    return _summary(problem, folds, told, mean, scale, np.array(sizes, dtype=np.int64), tuple(supports))
 
 
 def _rows_of(problem: SubsetProblem, rows: NDArray[np.int64]) -> SubsetProblem:
     """The same problem on some of its rows."""
+    y = problem.y[rows]
+    if problem.classes is not None:
+        y = problem.classes[np.asarray(problem.loss.strata(y), dtype=np.int64)]
     part = SubsetProblem(
         problem.X[rows],
-        problem.y[rows],
+        y,
         names=problem.column_names,
         center=problem.center,
         always=[int(j) for j in problem.always],
@@ -111,6 +123,7 @@ def _summary(
     problem: SubsetProblem,
     folds: Folds,
     predictions: Floats,
+    mean: Floats,
     scale: Floats,
     sizes: NDArray[np.int64],
     supports: tuple[NDArray[np.int64], ...],
@@ -123,13 +136,15 @@ def _summary(
         The table, and which rows were set aside together.
     predictions : (P,) or (P, q)
         Of these rows, fold by fold.
+    mean : (P,) or (P, q)
+        What they are compared with.
     scale : (P,) or (P, q)
         What each of several targets was divided by where it was predicted; 1 for one target.
     sizes, supports
         What was chosen in each fold.
     """
     row = folds.row
-    observed, weights = problem.y[row], problem.sample_weight[row]
+    observed, weights = problem.loss.observed(problem.y[row]), problem.sample_weight[row]
 
     def half_of(told: Floats) -> Floats:
         """Errors (P,) of the rows, the mean over their targets."""
@@ -137,7 +152,7 @@ def _summary(
         return np.asarray(each.reshape(len(each), -1).mean(axis=1))
 
     error, spread = mean_and_error(half_of(predictions)[None, :], weights, folds.unit)
-    total = 0.5 * float(np.average(half_of(told_by_the_mean(problem, row)), weights=weights))
+    total = 0.5 * float(np.average(half_of(mean), weights=weights))
     r2 = 1.0 - float(error[0]) / total if total > 0 else float("nan")
     found = OuterError(float(error[0]), float(spread[0]), r2, sizes, supports, row, folds.fold, predictions)
     if not problem.target_names:

@@ -31,6 +31,7 @@ from pairflip.losses.units import ABSENT
 from pairflip.selection.class_errors import HALF, auc
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import FoldFits, TrainingRange
+from pairflip.selection.survival_errors import concordance
 from pairflip.selection.verdict import recommended_size
 from pairflip.text import listed
 
@@ -91,8 +92,8 @@ class PredictionCheck:
     """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN.
 
     `r2` is about the mean of these rows; `inside` is the fraction, of those that have intervals, that lie within them;
-    None where none has. For classes, `wrong` is the fraction put into the other class, and `auc` the area under the ROC
-    curve.
+    None where none has. For classes, `wrong` is the fraction put into another class, and `auc` the area under the ROC
+    curve where there are two; for survival times, `concordance` is Harrell's index.
     """
 
     n_rows: int
@@ -101,6 +102,7 @@ class PredictionCheck:
     inside: float | None
     wrong: float | None = None
     auc: float | None = None
+    concordance: float | None = None
 
 
 def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) -> Floats | Prediction:
@@ -273,10 +275,12 @@ def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None
         Number of columns.
     interval : float or None
         Coverage of the intervals; None: all bounds are NaN.
+
+    Of c > 2 classes, all are (M, c).
     """
     everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
     own = X[:, np.isin(everything, needed)]
-    point, lower, upper = (np.full(len(X), np.nan) for _ in range(3))
+    point, lower, upper = (np.full((len(X), *curve.intercepts.shape[1:]), np.nan) for _ in range(3))
     known = np.isfinite(own).all(axis=1)
     point[known] = predict_columns(curve, own[known], size, None)
     whole = np.isfinite(X).all(axis=1)
@@ -304,7 +308,7 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     if not curve.loss.squared:
         return (
             f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a "
-            "class, or means of counts, have no such interval; leave the interval out."
+            "class, means of counts and risks have no such interval; leave the interval out."
         )
     fits = curve.fold_fits
     if fits is None:
@@ -340,7 +344,7 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
         Knows table and folds.
     """
     sizes: list[int] = curve.sizes.tolist()
-    if n_targets(curve) * sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
+    if curve.n_outputs * sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
         named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
         sizes = [size for size in sizes if size in named]
     fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
@@ -363,16 +367,23 @@ def compare(
     Parameters
     ----------
     observed, prediction : (M,)
-        The target, and what was predicted.
+        The target (of survival times, these and the events, (M, 2)), and what was predicted: of c > 2 classes (M, c),
+        their probabilities.
     bounds : (lower, upper) or None
         Intervals, if there are any.
     classes
-        Whether the target is 0 or 1 and predictions are probabilities.
+        Whether the target is the number of a class and predictions are probabilities.
     """
-    known = np.isfinite(observed) & np.isfinite(prediction)
+    known = np.isfinite(np.column_stack([observed, prediction])).all(axis=1)
     if not known.any():
         return None
     y, p = observed[known], prediction[known]
+    if y.ndim == 2:
+        ranked = concordance(y, p, np.ones(p.size))
+        return PredictionCheck(p.size, float("nan"), float("nan"), None, concordance=ranked)
+    if p.ndim == 2:
+        wrong = float(np.mean(np.argmax(p, axis=1) != y))
+        return PredictionCheck(y.size, float("nan"), float("nan"), None, wrong)
     squared = float(np.mean((y - p) ** 2))
     about = float(np.mean((y - y.mean()) ** 2))
     inside = None
@@ -427,7 +438,7 @@ def _of_errors(
         Coverage.
     """
     weight, n = _row_weights(curve)
-    fold = curve.held_out_fold[:: n_targets(curve)]
+    fold = curve.held_out_fold[:: curve.n_outputs]
     lower, upper = np.empty(len(X)), np.empty(len(X))
     step = max(1, _AT_A_TIME // error.size)
     for first in range(0, len(X), step):
@@ -437,11 +448,6 @@ def _of_errors(
         upper[part] = _reached(by_row + error, weight, _needed(interval, n))
         lower[part] = -_reached(error - by_row, weight, _needed(interval, n))
     return lower, upper
-
-
-def n_targets(curve: SizeCurve) -> int:
-    """How many predictions a held-out row has, one after the other."""
-    return 1 if curve.targets is None else len(curve.targets.names)
 
 
 def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
@@ -461,7 +467,7 @@ def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int)
 
 def _row_weights(curve: SizeCurve) -> tuple[Floats, int]:
     """Weight (P,) of each held-out prediction, in rows, and the number n of rows; all weights together are n."""
-    q = n_targets(curve)
+    q = curve.n_outputs
     counts = np.bincount(curve.held_out_rows[::q])
     row, times = np.cumsum(counts > 0)[curve.held_out_rows[::q]] - 1, counts[counts > 0]
     shared = curve.weights[::q] / times[row]

@@ -95,29 +95,53 @@ class StandardErrors:
 
 @dataclass(frozen=True)
 class ClassErrors:
-    """How well two classes are told apart on held-out rows, at each size (S,).
+    """How well classes are told apart on held-out rows, at each size (S,).
 
     Attributes
     ----------
-    labels : two str
-        Names of the classes; the second one is the event, whose probability is predicted.
-    share : float
-        Fraction of the rows, by weight, that are the event.
+    labels : c str
+        Names of the classes; of two, the second one is the event, whose probability is predicted.
+    shares : (c,)
+        Fractions of the rows, by weight, that are of each class.
     misclassified : (S,)
-        Fraction of the rows whose more probable class (probability above one half) is not theirs.
-    auc : (S,)
-        Area under the ROC curve; 0.5 is what chance gives.
+        Fraction of the rows whose most probable class (of two, that with a probability above one half) is not theirs.
+    auc : (S,) or None
+        Area under the ROC curve; 0.5 is what chance gives. None for more than two classes.
     """
 
     labels: list[str]
-    share: float
+    shares: Floats
     misclassified: Floats
-    auc: Floats
+    auc: Floats | None
 
     @property
     def majority(self) -> float:
-        """The misclassification of calling every row the more frequent class."""
-        return min(self.share, 1.0 - self.share)
+        """The misclassification of calling every row the most frequent class."""
+        return 1.0 - float(self.shares.max())
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more than two, so that a row has a predicted probability for each of them."""
+        return len(self.labels) > 2
+
+
+@dataclass(frozen=True)
+class SurvivalErrors:
+    """How well survival times are ranked on held-out rows.
+
+    Attributes
+    ----------
+    times : (P,)
+        Of the held-out rows; `observed` of the curve says whether the event happened then.
+    risks : (S, P)
+        Their linear predictors, from the means of the training rows, at each size.
+    concordance : (S,)
+        Harrell's index of all held-out rows together; 0.5 is what chance gives.
+    """
+
+    times: Floats
+    risks: Floats
+    concordance: Floats
 
 
 @dataclass(frozen=True)

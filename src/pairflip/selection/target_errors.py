@@ -1,4 +1,4 @@
-"""Several targets, one by one: errors of their held-out rows, and their coefficients."""
+"""Several targets, one by one: errors of their held-out rows, and their coefficients (those of classes, too)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def target_errors(problem: SubsetProblem, errors: HeldOutErrors, folds: Folds, r
 
 def in_units(curve: SizeCurve, values: Floats) -> Floats:
     """Observed or predicted values (..., P q) of held-out rows in the units of their targets."""
-    assert curve.targets is not None
+    if curve.targets is None:
+        return values
     fold: NDArray[np.int64] = curve.held_out_fold[:: len(curve.targets.names)]
     plain = values.reshape(*values.shape[:-1], fold.size, -1) * curve.targets.scales[fold] + curve.targets.means[fold]
     return np.asarray(plain.reshape(values.shape))

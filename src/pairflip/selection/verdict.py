@@ -104,8 +104,8 @@ def predicts(curve: SizeCurve) -> bool:
     Three conditions. Few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how
     often depends on the table, and the shuffles know it. Held-out errors are lower than without columns by more than a
     standard error of that difference. And the error is still lower once it is corrected for the choice of the size. For
-    classes, a few rows with extreme probabilities must not decide: the log loss is lower, and the corrected AUC is
-    above one half.
+    two classes, a few rows with extreme probabilities must not decide: the log loss is lower, and the corrected AUC is
+    above one half; for survival times, the corrected concordance is.
     """
     best = curve.best_size
     if best == 0:
@@ -113,11 +113,14 @@ def predicts(curve: SizeCurve) -> bool:
     if 0 not in curve.sizes:  # a curve of version 0.1
         return r_squared(curve, best) > 0
     gain, error = difference(curve, 0, best)
-    if not (gain > (CLEAR * error if curve.classes is None else 0.0) and curve.facts.get("p_value", 0.0) <= CHANCE):
+    if not (
+        gain > (CLEAR * error if curve.classes is None or curve.classes.several else 0.0)
+        and curve.facts.get("p_value", 0.0) <= CHANCE
+    ):
         return False
     corrected = curve.corrected
-    if corrected is not None and corrected.auc is not None:
-        return corrected.auc[0] > 0.5
+    if corrected is not None and corrected.ranked is not None:
+        return corrected.ranked[0] > 0.5
     return corrected is None or corrected.error < min(float(curve.cv_error[curve.at(0)]), corrected.variance)
 
 
@@ -137,7 +140,7 @@ def chosen_size(curve: SizeCurve) -> int:
 
 def sizes_by_repetition(curve: SizeCurve) -> list[int]:
     """The size with the lowest error in each repetition of the folds; empty where every row is held out once."""
-    row, q = curve.held_out_rows, 1 if curve.targets is None else len(curve.targets.names)
+    row, q = curve.held_out_rows, curve.n_outputs
     times, rest = divmod(row.size, q * np.unique(row).size)
     if rest or times < 2 or curve.n_folds % times:
         return []
@@ -151,8 +154,7 @@ def sizes_by_repetition(curve: SizeCurve) -> list[int]:
 
 def single_rows(curve: SizeCurve) -> bool:
     """Whether every row was left out alone, once."""
-    times = 1 if curve.targets is None else len(curve.targets.names)
-    return bool(curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size // times)
+    return bool(curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size // curve.n_outputs)
 
 
 def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) -> Any:
@@ -178,7 +180,7 @@ def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) 
 def variance_of_target(curve: SizeCurve) -> float:
     """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance.
 
-    With an offset, that of the mean rate.
+    With an offset, that of the mean rate; for survival times, that of the model without columns.
     """
     if "error_of_the_mean" in curve.facts:
         return float(curve.facts["error_of_the_mean"])
@@ -204,6 +206,8 @@ def baseline(curve: SizeCurve) -> str:
         return "forced columns alone"
     if curve.classes is not None:
         return "class frequencies alone"
+    if curve.survival is not None:
+        return "same risk for every row"
     return "mean alone" if curve.settings.get("center", "fold") is not None else "zero for every row"
 
 

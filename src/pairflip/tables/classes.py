@@ -1,4 +1,4 @@
-"""A target of two classes: words, numbers, or true and false, as labels."""
+"""A target of classes: words, numbers, or true and false, as labels."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from pairflip.text import label_text, listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TWO = 2
 
 
 def column_labels(column: pd.Series[Any]) -> list[str | None]:
@@ -35,7 +33,7 @@ def sorted_labels(labels: set[str]) -> list[str]:
 
 
 def as_classes(labels: list[str | None], target: str) -> tuple[Floats, list[str]]:
-    """0 and 1 (M,) for the two classes, NaN where a label is missing; and the two labels.
+    """Numbers of the classes (M,), from 0, NaN where a label is missing; and the labels, two or more.
 
     Parameters
     ----------
@@ -45,12 +43,7 @@ def as_classes(labels: list[str | None], target: str) -> tuple[Floats, list[str]
         Name of the column, for messages.
     """
     found = sorted_labels({label for label in labels if label is not None})
-    if len(found) != TWO:
-        what = f"{len(found)} different values ({listed(found)})" if found else "no values"
-        if len(found) == 1:
-            what = f"one class only ({listed(found)})"
-        raise TableError(
-            f"The target {quoted(target)} has {what} with --loss logistic; expected two classes: choose another "
-            "--target, or leave rows of other classes out."
-        )
+    if len(found) < 2:
+        what = f"one class only ({listed(found)})" if found else "no values"
+        raise TableError(f"The target {quoted(target)} has {what}; expected classes: choose another --target.")
     return np.array([np.nan if label is None else float(found.index(label)) for label in labels]), found

@@ -37,8 +37,8 @@ class NewRows:
         missing or infinite.
     absent : list of str
         Wished columns that the file does not have; they are NaN in X.
-    y : (M,) or None
-        The target, NaN where it is missing; None where the file does not have it.
+    y : (M,), (M, 2) or None
+        The target, NaN where it is missing; None where the file does not have it. Of survival times, with the event.
     row_names : M names
         From the index column, or numbers of the rows of the file, the first below the header being 1.
     source : str
@@ -77,7 +77,7 @@ class _File:
         return np.where(np.isfinite(found), found, np.nan)
 
     def classes(self, at: int, labels: Sequence[str]) -> Floats:
-        """A column of labels as 0 and 1, NaN for others."""
+        """A column of labels as 0, 1, ..., NaN for others."""
         if isinstance(self.raw, Raw):
             found = column_labels(self.raw.frame[at])
         else:
@@ -113,6 +113,7 @@ def read_new_rows(
     *,
     known: Sequence[str] = (),
     target: str | None = None,
+    event: str | None = None,
     index: str | None = None,
     usual_index: str | None = None,
     sheet: str | None = None,
@@ -133,14 +134,16 @@ def read_new_rows(
         All columns that the model was chosen from; others are reported as ignored.
     target : str, optional
         Column to compare predictions with, used if it is there.
+    event : str, optional
+        Where that is a survival time: the column that says whether the event happened; y is then (M, 2).
     index : str, optional
         Column of row names, which must be there.
     usual_index : str, optional
         Column of row names, used if it is there.
     sheet, decimal, thousands
         As in `read_table`.
-    classes : two labels, optional
-        Of a target that is compared as classes: y is 1 for the second one, and NaN for what is neither.
+    classes : labels, optional
+        Of a target that is compared as classes: y is 1 for the second one, and so on, NaN for what is none of them.
     categories : dict of levels by column, optional
         As `Table.categories`: columns of 0 and 1 that are made anew from the column of the file that they stand for.
 
@@ -167,8 +170,8 @@ def read_new_rows(
     with naming_sheets(raw) if isinstance(raw, Raw) else nullcontext():
         _refuse_absent(needed, places, names, source)
         _refuse_twins(places, originals, names, known)
-    rows, index_at = _row_names(file, index, usual_index, {*wanted, *known, target})
-    aim = None if target is None else _find(target, names)
+    rows, index_at = _row_names(file, index, usual_index, {*wanted, *known, target, event})
+    aim, happened = (None if name is None else _find(name, names) for name in (target, event))
     X = np.full((file.n_rows, len(places)), np.nan)
     problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
@@ -179,7 +182,10 @@ def read_new_rows(
                 X[:, j] = file.column(at, name, "which the model needs")
     raise_all(problems)
     y, about_target = _target(file, aim) if classes is None or aim is None else (file.classes(aim, classes), [])
-    others = (aim, index_at, *(_find(column, names) for column in categories or ()))
+    if event is not None:
+        also, more = _target(file, happened)
+        y, about_target = None if y is None or also is None else np.column_stack([y, also]), about_target + more
+    others = (aim, happened, index_at, *(_find(column, names) for column in categories or ()))
     notes = [*dropped, *_read_notes(file, places), *_columns(file, known, others), *about_target]
     notes += _unknown_levels(file, dict(made.values()))
     absent = [name for name, at in zip(wanted, places, strict=True) if at is None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.tables.classes import TWO, sorted_labels
+from pairflip.tables.classes import sorted_labels
 from pairflip.tables.errors import MANY, TableError
 from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
 from pairflip.tables.marks import READINGS, Marks, both_readings, readings, simplest
@@ -16,6 +16,7 @@ from pairflip.text import listed, numbered, plural, quoted
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_CLASSES = 20
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
@@ -34,10 +35,10 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
         Marks with which a text table was read; None for files that hold numbers.
     """
     kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
-    if len(kinds) == TWO and describe(frame[at], marks or READINGS[0]) == "text":
+    if 2 <= len(kinds) <= MOST_CLASSES and describe(frame[at], marks or READINGS[0]) == "text":
         return TableError(
-            f"The target {quoted(name)} holds text of two kinds ({quoted(kinds[0])} and {quoted(kinds[1])}); expected "
-            "numbers: select and fit take two classes with --loss logistic, other commands numbers such as 0 and 1."
+            f"The target {quoted(name)} holds text of {len(kinds)} kinds ({listed(kinds)}); expected numbers: select "
+            "and fit take classes (--loss logistic or multinomial), other commands numbers such as 0 and 1."
         )
     return _odd(frame, at, f"The target {quoted(name)}", marks, "choose another --target or encode it")
 

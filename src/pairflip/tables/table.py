@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.tables.binary_files import about_sheets
-from pairflip.tables.categories import Asked, check_present, find_categories, labels_of, one_by_one
+from pairflip.tables.categories import (
+    Asked,
+    check_present,
+    find_categories,
+    labels_of,
+    may_be_categories,
+    one_by_one,
+)
 from pairflip.tables.classes import as_classes, column_labels
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import (
@@ -31,7 +38,7 @@ from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.matrices import Matrix, check_shape, choose, constant_columns
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.reading import read_raw
-from pairflip.text import label_text, plural, quoted, row_numbers
+from pairflip.text import label_text, listed, plural, quoted, row_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +67,15 @@ class Table:
     row_dates : bool
         Whether the names of the rows are dates in increasing or decreasing order.
     classes : list of str or None
-        Labels of the two classes that y (then 0 and 1) stands for.
+        Labels of the classes that y (then 0, 1, ...) stands for.
     groups : dict of names by name
         Columns that belong together: those that stand for the categories of one column of the file.
     categories : dict of levels by column
         Of each such column of the file, what its columns of 0 and 1 are called and which level each stands for.
     index : str or None
         The column that the names of the rows come from.
+    event : str or None
+        The column that says whether the event happened, where the target is a survival time.
     """
 
     X: NDArray[Any]
@@ -82,6 +91,7 @@ class Table:
     groups: dict[str, list[str]] = field(default_factory=dict)
     categories: dict[str, dict[str, str]] = field(default_factory=dict)
     index: str | None = None
+    event: str | None = None
 
     @cached_property
     def hash(self) -> str:
@@ -101,7 +111,7 @@ def read_table(
     sheet: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
-    classes: bool = False,
+    classes: bool | None = False,
     categories: Asked = (),
     used: Iterable[str] = (),
 ) -> Table:
@@ -132,8 +142,9 @@ def read_table(
         Decimal mark of a text table.
     thousands : {",", "."}, optional
         What stands between groups of three digits in a text table: ``1,499``, or ``1.499,5`` with ``decimal=","``.
-    classes : bool
-        Whether the target has labels of two classes, in words, numbers, or true and false.
+    classes : bool or None
+        Whether the target has labels of classes, in words, numbers, or true and false; None: if it holds text of 2 to
+        20 kinds.
     categories : list of str, or True
         Columns of categories (names, or expressions as in `drop`; True: all columns of text that can be), each of which
         becomes columns of 0 and 1 behind all others: ``race`` becomes ``race=a``, ``race=b``, ... They make up a group
@@ -174,6 +185,8 @@ def read_table(
             chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
     labels: list[str] | None = None
     y, target_notes, problems = np.zeros(n_rows), list[Change](), list[str]()
+    by_itself = classes is None and may_be_categories(raw.frame[chosen.target], raw.marks)
+    classes = classes or by_itself
     with noted(problems):
         if classes:
             y, labels = as_classes(column_labels(raw.frame[chosen.target]), names[chosen.target])
@@ -225,7 +238,8 @@ def read_table(
         + target_notes
         + candidate_notes
         + constant
-        + (_two_values(y, names[chosen.target]) if labels is None else []),
+        + (_two_values(y, names[chosen.target]) if labels is None else [])
+        + (_classes(labels, names[chosen.target]) if labels is not None and by_itself else []),
         row_dates=named and in_order(row_names, called),
         classes=labels,
         groups={category.name: category.names for category in present},
@@ -295,6 +309,14 @@ def _two_values(y: Floats, target: str) -> list[Change]:
         "so predictions are numbers and not classes (select and fit have --loss logistic for two classes)"
     )
     return [Change("target", "of two values, treated as a number", (target,), says)]
+
+
+def _classes(labels: Sequence[str], target: str) -> list[Change]:
+    """A target of text that is taken for classes without having been asked to."""
+    loss = "logistic" if len(labels) == 2 else "multinomial"
+    what = f"text of {len(labels)} kinds ({listed(labels)})"
+    says = f"the target {quoted(target)} holds {what}, taken as classes (--loss {loss})"
+    return [Change("target", "of text, taken as classes", (target,), says)]
 
 
 @contextmanager
