@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
 from pairflip.limits import read_limits
-from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SquaredError, limited
+from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, limited
 from pairflip.losses.squares import check_shrinkage
 from pairflip.losses.units import Units
 from pairflip.moments import Form
@@ -59,8 +59,8 @@ class SubsetProblem:
     ridge : float, optional
         Penalty lambda on the chosen coefficients, in the units of the table; none by default. For classes and counts:
         on standardized coefficients, for each row, by default 1e-5 (`losses.RIDGE`).
-    loss : {"squares", "logistic", "poisson"}
-        What is minimized.
+    loss : {"squares", "logistic", "poisson"} or a loss of your own
+        What is minimized. Of your own: any object with `name` and `derivatives` (`pairflip.losses.likelihood`).
     offset : (M,), optional
         For counts: what is added to the linear predictor, such as the logarithm of the time of observation.
     scale_targets : bool
@@ -132,7 +132,7 @@ class SubsetProblem:
         always: Iterable[str | int] = (),
         sample_weight: ArrayLike | None = None,
         ridge: float | None = None,
-        loss: str = "squares",
+        loss: Any = "squares",
         offset: ArrayLike | None = None,
         scale_targets: bool = True,
         target_names: Sequence[str] | None = None,
@@ -143,16 +143,14 @@ class SubsetProblem:
         positive: Any = None,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
-        if not (isinstance(loss, str) and loss in LOSSES):
-            raise ValueError(f"loss is {loss!r}; expected {', '.join(map(repr, LOSSES))}.")
-        if offset is not None and loss != "poisson":
-            raise ValueError(f"offset is given with loss={loss!r}; expected it with loss='poisson' only.")
-        self.loss = LOSSES[loss]
+        self.loss = as_loss(loss)
+        if offset is not None and not getattr(self.loss, "takes_offset", False):
+            raise ValueError(f"offset is given with loss={self.loss.name!r}; expected it with loss='poisson' only.")
         self.ridge_given = ridge is not None
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
         self.target_names: list[str] = []
-        if n_targets(y) > 1 and loss == "squares":
+        if n_targets(y) > 1 and self.loss.name == "squares":
             self.loss, self.target_names = SquaredError(True, bool(scale_targets)), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
