@@ -74,7 +74,7 @@ class Likelihood:
     name: str
     words = Words(
         error="RMSE", cv_error="half the mean deviance of held-out rows", share="D2", explained="deviance",
-        meaning="RMSE of the predictions; D2, one minus the deviance over that of the model without columns",
+        meaning="RMSE of the predictions; D2, one minus the deviance over that of the mean",
     )  # fmt: skip
     quadratic = False
     squared = False
@@ -450,7 +450,7 @@ class LikelihoodForm(Form):
     def working(self) -> Form:
         """The quadratic form of the Newton step from the model without chosen columns, with the ridge unless small."""
         score, weight = self.loss.exchangeable(self.rows, self._eta(self._null)[1])
-        weight = np.maximum(weight, 1e-12 * float(weight.max()))
+        weight = np.where(weight > 1e-9 * weight.mean(), weight, weight.mean())  # rows may have no curvature at all
         found = project(
             self._X, score / weight[:, None], weight, always=self.always, ridge=0.0, intercept=self.intercept,
             means=None if self.intercept else (np.zeros(self._X.shape[1]), np.zeros(self.q)),

@@ -253,7 +253,7 @@ _FIRST_USES = {
     "branching": ("proofs by branches", 5),
     "several_enumeration": ("proofs with several targets", 10),
     "several_branching": ("proofs by branches", 10),
-    "exact": ("energies that are not quadratic", 5),
+    "exact": ("energies that are not quadratic", 3),
     "grouped": ("groups of columns", 8),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
