@@ -229,6 +229,17 @@ def test_bad_survival_times_get_one_sentence(y: Floats, words: str) -> None:
         SubsetProblem(np.random.default_rng(0).standard_normal((30, 3)), y, loss="cox")
 
 
+def test_other_numbers_of_classes_get_one_sentence() -> None:
+    X = np.random.default_rng(0).standard_normal((120, 3))
+    for loss, classes, words in (
+        ("multinomial", 2, "loss='logistic' is for these"),
+        ("logistic", 3, "loss='multinomial' is for these"),
+        ("multinomial", 60, "expected 3 to 50 classes"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            SubsetProblem(X, np.arange(120) % classes, loss=loss)
+
+
 @pytest.fixture(scope="module", params=NAMES)
 def curve(request: pytest.FixtureRequest) -> SizeCurve:
     problem = planted(request.param, 1, rows=150, columns=10)

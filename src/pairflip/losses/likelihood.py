@@ -344,7 +344,7 @@ class LikelihoodForm(Form):
         begin[first.supports[0]] = first.theta[0, f:]
         theta = np.concatenate([np.broadcast_to(first.theta[:, :f], (count, f, self.q)), begin[supports]], axis=1)
         penalty, energies = np.repeat([0.0, self.penalty_weight], [f, k]), np.empty(count)
-        step = max(1, _BATCH_BYTES // (8 * max(1, f + k) * self.w.size))
+        step = max(1, _BATCH_BYTES // (8 * max(1, f + k, self.q**2) * self.w.size))
         for some in (slice(at, at + step) for at in range(0, count, step)):
             D = np.empty((len(supports[some]), f + k, self.w.size))
             D[:, :f], D[:, f:] = self.forced, self.standard[supports[some]]
