@@ -63,6 +63,23 @@ def test_default_fits_are_those_of_scikit_learn_without_penalty(loss, weighted):
     np.testing.assert_allclose(near_nothing.intercept, np.ravel(theirs.intercept_)[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("ridge", [1e-3, 0.1])
+def test_fits_are_those_of_scikit_learn_with_the_same_penalty(loss, ridge):
+    for seed in range(5):
+        X, y, w = table(seed, loss)
+        support = [0, 2, 5]
+        means = np.average(X, axis=0, weights=w)
+        sd = np.sqrt(np.average((X - means) ** 2, axis=0, weights=w))
+        tight = EXACT | {"tol": 1e-13}
+        kind = PoissonRegressor(alpha=ridge, **tight)  # its loss is the mean over the weights
+        if loss == "logistic":
+            kind = LogisticRegression(C=1.0 / (ridge * w.sum()), **tight)
+        theirs = kind.fit(((X - means) / sd)[:, support], y, sample_weight=w)
+        ours = SubsetProblem(X, y, loss=loss, sample_weight=w, ridge=ridge).fit(support)
+        np.testing.assert_allclose(ours.coef * sd[support], np.ravel(theirs.coef_), rtol=1e-8, atol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("loss", ["logistic", "poisson"])
 def test_energies_are_the_minimum_of_their_definition(seed, loss):

@@ -161,6 +161,8 @@ def test_searches_find_the_best_of_all_supports(name: str, seeds: range) -> None
         if seed % 4 == 0:
             more["sample_weight"] = rng.integers(0, 3, 40)
             more["sample_weight"][:5] = 1
+        if seed % 5 == 1 and seed % 3:
+            more["min_distance"] = 2
         problem = planted(name, seed, columns=n, ridge=float(rng.choice([1e-5, 1e-2])), **more)
         every = [problem.energy(list(each)) for each in itertools.combinations(problem.candidates.tolist(), k)]
         found = anneal(problem, k, seed=seed)
@@ -225,6 +227,17 @@ BAD = {
 def test_bad_survival_times_get_one_sentence(y: Floats, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         SubsetProblem(np.random.default_rng(0).standard_normal((30, 3)), y, loss="cox")
+
+
+def test_other_numbers_of_classes_get_one_sentence() -> None:
+    X = np.random.default_rng(0).standard_normal((120, 3))
+    for loss, classes, words in (
+        ("multinomial", 2, "loss='logistic' is for these"),
+        ("logistic", 3, "loss='multinomial' is for these"),
+        ("multinomial", 60, "expected 3 to 50 classes"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            SubsetProblem(X, np.arange(120) % classes, loss=loss)
 
 
 @pytest.fixture(scope="module", params=NAMES)

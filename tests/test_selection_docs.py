@@ -34,6 +34,7 @@ PAGES = [
     "how-to/genes.md",
     "how-to/how-sure.md",
     "how-to/large-tables.md",
+    "how-to/own-loss.md",
     "how-to/reproducible.md",
     "how-to/resume.md",
     "how-to/scikit-learn.md",

@@ -281,6 +281,10 @@ def names_of_targets(y: Any, given: Sequence[str] | None = None) -> list[str]:
     return [f"y{t}" for t in range(n_targets(y))]
 
 
+MOST_CLASSES = 50
+"""More different labels than this are hardly classes."""
+
+
 def as_labels(y: Any, n_rows: int, loss: str) -> tuple[Floats, NDArray[Any]]:
     """Labels of any type as 0, 1, ... (M,), and the labels themselves, sorted: two for "logistic", otherwise more."""
     raw = np.asarray(y)
@@ -301,14 +305,14 @@ def as_labels(y: Any, n_rows: int, loss: str) -> tuple[Floats, NDArray[Any]]:
         classes, codes = np.unique(raw, return_inverse=True)
     except TypeError:
         raise ValueError("y mixes labels that cannot be sorted, such as text and numbers; expected one kind.") from None
-    if (classes.size == 2) != (loss == "logistic") or classes.size < 2:
+    least, most = (2, 2) if loss == "logistic" else (3, MOST_CLASSES)
+    if not least <= classes.size <= most:
         shown = ", ".join(repr(label) for label in classes[:5].tolist()) + (", ..." if classes.size > 5 else "")
         what = f"one class only ({shown})" if classes.size == 1 else f"{classes.size} different labels ({shown})"
-        other = {1: ""}.get(
-            classes.size, f" (loss={'logistic' if classes.size == 2 else 'multinomial'!r} is for these)"
-        )
-        expected = "two classes" if loss == "logistic" else "three or more classes"
-        raise ValueError(f"y has {what} with loss={loss!r}; expected {expected}{other}.")
+        expected = "two classes" if most == 2 else f"{least} to {most} classes"
+        if 1 < classes.size <= MOST_CLASSES:
+            expected += f" (loss={'multinomial' if most == 2 else 'logistic'!r} is for these)"
+        raise ValueError(f"y has {what} with loss={loss!r}; expected {expected}.")
     return codes.reshape(-1).astype(np.float64), classes
 
 

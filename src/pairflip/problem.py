@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
 from pairflip.limits import read_limits
-from pairflip.losses import LOSSES, RIDGE, Fit, Loss, SquaredError, limited
+from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, limited
 from pairflip.losses.squares import check_shrinkage
 from pairflip.losses.units import Units
 from pairflip.moments import Form
@@ -34,8 +34,9 @@ class SubsetProblem:
 
     .. math:: E(S) = \tfrac12 \min_{x, z} \|\sqrt w (y - X_S x - Z z)\|^2 + \tfrac{\lambda}{2} \|x\|^2 .
 
-    With ``loss="logistic"`` (two classes) or ``"poisson"`` (counts), half the deviance takes the place of half the
-    squared error, see `pairflip.losses.likelihood`; what follows about projections is for squared error.
+    With ``loss="logistic"`` (two classes), ``"multinomial"`` (more), ``"poisson"`` (counts) or ``"cox"`` (survival
+    times), half the deviance takes the place of half the squared error, see `pairflip.losses.likelihood`; what follows
+    about projections is for squared error.
 
     Forced columns Z (the intercept is one of them) are projected out of X and y (Frisch-Waugh-Lovell),
     what remains is scaled to unit norm, and columns of which nothing remains are not candidates.
@@ -45,8 +46,9 @@ class SubsetProblem:
     X : (M, N) array or data frame
         Table of candidates.
     y : (M,) or (M, q)
-        Target: numbers; labels of two classes, of any kind; or counts. Several targets, as columns, are predicted from
-        one set of columns (`pairflip.losses.squares`).
+        Target: numbers; labels of classes, of any kind; counts; or survival times, two columns (or a structured array)
+        of the time and of the event, 1 or 0. Several targets, as columns, are predicted from one set of columns
+        (`pairflip.losses.squares`).
     names : sequence of str, optional
         Column names; taken from a data frame, else ``x0, x1, ...``.
     center : {"fold", "global", None}
@@ -57,10 +59,10 @@ class SubsetProblem:
     sample_weight : (M,), optional
         Row weights w >= 0; a row of weight zero is an absent row.
     ridge : float, optional
-        Penalty lambda on the chosen coefficients, in the units of the table; none by default. For classes and counts:
+        Penalty lambda on the chosen coefficients, in the units of the table; none by default. For likelihoods:
         on standardized coefficients, for each row, by default 1e-5 (`losses.RIDGE`).
-    loss : {"squares", "logistic", "poisson"}
-        What is minimized.
+    loss : {"squares", "logistic", "multinomial", "poisson", "cox"} or a loss of your own
+        What is minimized. Of your own: any object with `name` and `derivatives` (`pairflip.losses.likelihood`).
     offset : (M,), optional
         For counts: what is added to the linear predictor, such as the logarithm of the time of observation.
     scale_targets : bool
@@ -101,8 +103,9 @@ class SubsetProblem:
         What may be chosen together, and with which signs.
     units : Units or None
         Groups of columns that are chosen as a whole, if there are any; sizes then count these units.
-    classes : (2,) or None
-        Labels of the two classes, sorted; `y` is 1 for the second one, the event.
+    classes : (c,) or None
+        Labels of the classes, sorted. Of two, `y` is 1 for the second one, the event; of more, `y` is (M, c), 1 for the
+        class of a row.
     offset : (M,) or None
         As given.
     shrinkage : float
@@ -132,7 +135,7 @@ class SubsetProblem:
         always: Iterable[str | int] = (),
         sample_weight: ArrayLike | None = None,
         ridge: float | None = None,
-        loss: str = "squares",
+        loss: Any = "squares",
         offset: ArrayLike | None = None,
         scale_targets: bool = True,
         target_names: Sequence[str] | None = None,
@@ -143,16 +146,14 @@ class SubsetProblem:
         positive: Any = None,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
-        if not (isinstance(loss, str) and loss in LOSSES):
-            raise ValueError(f"loss is {loss!r}; expected {', '.join(map(repr, LOSSES))}.")
-        if offset is not None and loss != "poisson":
-            raise ValueError(f"offset is given with loss={loss!r}; expected it with loss='poisson' only.")
-        self.loss = LOSSES[loss]
+        self.loss = as_loss(loss)
+        if offset is not None and not getattr(self.loss, "takes_offset", False):
+            raise ValueError(f"offset is given with loss={self.loss.name!r}; expected it with loss='poisson' only.")
         self.ridge_given = ridge is not None
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
         self.target_names: list[str] = []
-        if n_targets(y) > 1 and loss == "squares":
+        if n_targets(y) > 1 and self.loss.name == "squares":
             self.loss, self.target_names = SquaredError(True, bool(scale_targets)), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")

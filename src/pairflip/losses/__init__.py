@@ -5,10 +5,12 @@ To add a loss: one file here with a class that has what `Loss` lists, and one li
 
 from __future__ import annotations
 
+from typing import Any
+
 from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.cox import CoxLoss
-from pairflip.losses.likelihood import RIDGE
+from pairflip.losses.likelihood import RIDGE, Likelihood
 from pairflip.losses.logistic import LogisticLoss
 from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.losses.poisson import PoissonLoss
@@ -24,6 +26,7 @@ __all__ = [
     "Loss",
     "SquaredError",
     "Words",
+    "as_loss",
     "limited",
     "loss_named",
 ]
@@ -31,11 +34,47 @@ __all__ = [
 LOSSES: dict[str, Loss] = {
     each.name: each for each in (SquaredError(), LogisticLoss(), PoissonLoss(), MultinomialLoss(), CoxLoss())
 }
+_OWN: dict[str, Loss] = {}  # losses of the user's own by name, as results know them
+_OPTIONAL = (
+    "words", "takes_offset", "read_target", "predictors", "rows", "level", "derivatives", "system", "ranking", "mean",
+    "observed", "baseline", "expected", "row_errors", "lacking", "remark", "exchangeable", "strata", "separates",
+    "told_by_the_mean",
+)  # fmt: skip
+
+
+class OwnLoss(Likelihood):
+    """A loss of the user's own: any object with `name` and `derivatives`, and what else of `Likelihood` it has."""
+
+    def __init__(self, given: Any) -> None:
+        self.name = str(given.name)
+        for each in _OPTIONAL:
+            if hasattr(given, each):
+                setattr(self, each, getattr(given, each))
+
+
+def as_loss(loss: Any) -> Loss:
+    """A loss by name, or one of the user's own, which results will know by its name from now on."""
+    if isinstance(loss, str) and (loss in LOSSES or loss in _OWN):
+        return loss_named(loss)
+    if isinstance(loss, str) or not (hasattr(loss, "name") and callable(getattr(loss, "derivatives", None))):
+        raise ValueError(
+            f"loss is {loss!r}; expected {', '.join(map(repr, LOSSES))}, or an object with name and derivatives."
+        )
+    if loss.name in (*LOSSES, SEVERAL):
+        raise ValueError(f"the loss of your own has the name {loss.name!r}, which is taken; expected another name.")
+    _OWN[str(loss.name)] = OwnLoss(loss)
+    return _OWN[str(loss.name)]
 
 
 def loss_named(name: str) -> Loss:
-    """The loss of a result: one of `LOSSES`, or that of several targets, which is not asked for by name."""
-    return SquaredError(several=True) if name == SEVERAL else LOSSES[name]
+    """The loss of a result: one of `LOSSES`, of the user's own, or that of several targets, not asked for by name."""
+    if name == SEVERAL:
+        return SquaredError(several=True)
+    if name not in LOSSES and name not in _OWN:
+        raise ValueError(
+            f"the loss {name!r} is not known here: if it is one of your own, make a SubsetProblem with it first."
+        )
+    return LOSSES[name] if name in LOSSES else _OWN[name]
 
 
 def limited(loss: Loss, limits: Limits) -> Loss:

@@ -74,7 +74,7 @@ class Likelihood:
     name: str
     words = Words(
         error="RMSE", cv_error="half the mean deviance of held-out rows", share="D2", explained="deviance",
-        meaning="RMSE of the predictions; D2, one minus the deviance over that of the model without columns",
+        meaning="RMSE of the predictions; D2, one minus the deviance over that of the mean",
     )  # fmt: skip
     quadratic = False
     squared = False
@@ -344,7 +344,7 @@ class LikelihoodForm(Form):
         begin[first.supports[0]] = first.theta[0, f:]
         theta = np.concatenate([np.broadcast_to(first.theta[:, :f], (count, f, self.q)), begin[supports]], axis=1)
         penalty, energies = np.repeat([0.0, self.penalty_weight], [f, k]), np.empty(count)
-        step = max(1, _BATCH_BYTES // (8 * max(1, f + k) * self.w.size))
+        step = max(1, _BATCH_BYTES // (8 * max(1, f + k, self.q**2) * self.w.size))
         for some in (slice(at, at + step) for at in range(0, count, step)):
             D = np.empty((len(supports[some]), f + k, self.w.size))
             D[:, :f], D[:, f:] = self.forced, self.standard[supports[some]]
@@ -450,7 +450,7 @@ class LikelihoodForm(Form):
     def working(self) -> Form:
         """The quadratic form of the Newton step from the model without chosen columns, with the ridge unless small."""
         score, weight = self.loss.exchangeable(self.rows, self._eta(self._null)[1])
-        weight = np.maximum(weight, 1e-12 * float(weight.max()))
+        weight = np.where(weight > 1e-9 * weight.mean(), weight, weight.mean())  # rows may have no curvature at all
         found = project(
             self._X, score / weight[:, None], weight, always=self.always, ridge=0.0, intercept=self.intercept,
             means=None if self.intercept else (np.zeros(self._X.shape[1]), np.zeros(self.q)),

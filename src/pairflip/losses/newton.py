@@ -23,7 +23,7 @@ _ROUNDING = 1e-14  # of E and of its curvature: how far rounding moves E
 _FLOOR = (
     1e-13  # of the diagonal: forced columns have no penalty, and where all rows are certain nothing is left of them
 )
-SEARCHING, FINAL = 1e-7, 1e-14
+SEARCHING, FINAL = 1e-6, 1e-14
 """A step that promises less than this fraction of E is the last one, and squares what is left to gain."""
 
 

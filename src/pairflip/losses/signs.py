@@ -214,10 +214,6 @@ class SignedError(SquaredError):
         always_coef, intercept, _ = constants(problem, kept, support, coef, found)
         return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], 0.5 * float(left @ left)), None
 
-    def observed(self, y: Floats) -> Floats:
-        """The target itself."""
-        return y
-
     def expected(self, y: Floats, eta: Floats, baseline: None) -> Floats:
         """The linear predictor itself."""
         return eta

@@ -54,8 +54,9 @@ def _told(curve: SizeCurve, at: int) -> str:
     classes = curve.classes
     if classes is None:
         now, nothing = held_out(curve, int(curve.sizes[at])).rmse, held_out(curve, 0).rmse
+        what = "predicted counts" if curve.loss.name == "poisson" else "predictions"
         return (
-            f"On rows that were held out, the error of the predicted counts (RMSE) is {number(now, 3)}, and "
+            f"On rows that were held out, the error of the {what} (RMSE) is {number(now, 3)}, and "
             f"{number(nothing, 3)} with the {baseline(curve)}."
         )
     common = classes.labels[int(classes.shares.argmax())]

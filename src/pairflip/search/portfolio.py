@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ def portfolio(
         Called after each wave with what was found so far.
     """
     began = time.perf_counter()
+    if not gram.quadratic:  # descents from kicks take long there, and fewer find the optimum
+        effort = replace(effort, kicks=max(min(6, effort.kicks), effort.kicks // 2))
     path, _ = engine.path(gram, k, passes=effort.passes, tick=tick)
     if len(path) < k:
         raise RankTooSmall(k, len(path), gram.what)

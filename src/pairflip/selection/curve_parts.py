@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.losses import LOSSES, SEVERAL
+from pairflip.losses import SEVERAL, loss_named
 from pairflip.losses.units import ABSENT
 from pairflip.search.proof import Proof
 from pairflip.selection.curve import SizeCurve
@@ -206,8 +206,8 @@ def _check_sizes(curve: SizeCurve) -> None:
     _require(curve.names != [], "names", "expected at least one")
     _require(curve.sizes.ndim == 1 and np.unique(curve.sizes).size == curve.sizes.size > 0, "sizes")
     _check_range(curve.sizes, 0, len(curve.names), "sizes")
-    loss = curve.settings.get("loss", LOSSES["squares"].name)
-    _require(loss in [*LOSSES, SEVERAL], "settings", f"the loss {loss!r} is not known")
+    loss = curve.settings.get("loss", "squares")
+    loss_named(loss)  # refuses one that is not known
     _require((curve.targets is not None) == (loss == SEVERAL), "targets")
     _require((curve.classes is not None) == (loss in ("logistic", "multinomial")), "classes")
     _require((curve.survival is not None) == (loss == "cox"), "survival")

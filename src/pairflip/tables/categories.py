@@ -18,7 +18,7 @@ from pairflip.least_squares import Floats
 from pairflip.tables.classes import column_labels, sorted_labels
 from pairflip.tables.columns import matching
 from pairflip.tables.errors import TableError
-from pairflip.tables.kinds import as_numbers, describe, is_plain
+from pairflip.tables.kinds import as_numbers, describe, is_number, is_plain
 from pairflip.tables.marks import READINGS, Marks
 from pairflip.tables.raw import Change
 from pairflip.text import listed, plural, quoted
@@ -87,6 +87,12 @@ def why_not(labels: Sequence[str | None]) -> str | None:
 def may_be_categories(column: pd.Series[Any], marks: Marks | None) -> bool:
     """Whether a column of text may be read as categories."""
     return describe(column, marks or READINGS[0]) == "text" and why_not(labels_of(column)) is None
+
+
+def may_be_classes(column: pd.Series[Any], marks: Marks | None) -> bool:
+    """Whether a target of text is meant as classes: categories, none of which is a number."""
+    words = {label for label in labels_of(column) if label is not None}
+    return may_be_categories(column, marks) and not any(is_number(word, marks or READINGS[0]) for word in words)
 
 
 def find_categories(

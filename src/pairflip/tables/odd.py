@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairflip.tables.categories import may_be_classes
 from pairflip.tables.classes import sorted_labels
 from pairflip.tables.errors import MANY, TableError
 from pairflip.tables.kinds import FEW, describe, first_odd, is_number, is_plain, possible_marks
@@ -16,7 +17,6 @@ from pairflip.text import listed, numbered, plural, quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_CLASSES = 20
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
@@ -34,8 +34,8 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
     marks : Marks or None
         Marks with which a text table was read; None for files that hold numbers.
     """
-    kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
-    if 2 <= len(kinds) <= MOST_CLASSES and describe(frame[at], marks or READINGS[0]) == "text":
+    if may_be_classes(frame[at], marks):
+        kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
         return TableError(
             f"The target {quoted(name)} holds text of {len(kinds)} kinds ({listed(kinds)}); expected numbers: select "
             "and fit take classes (--loss logistic or multinomial), other commands numbers such as 0 and 1."

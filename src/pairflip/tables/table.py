@@ -20,7 +20,7 @@ from pairflip.tables.categories import (
     check_present,
     find_categories,
     labels_of,
-    may_be_categories,
+    may_be_classes,
     one_by_one,
 )
 from pairflip.tables.classes import as_classes, column_labels
@@ -185,7 +185,7 @@ def read_table(
             chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
     labels: list[str] | None = None
     y, target_notes, problems = np.zeros(n_rows), list[Change](), list[str]()
-    by_itself = classes is None and may_be_categories(raw.frame[chosen.target], raw.marks)
+    by_itself = classes is None and may_be_classes(raw.frame[chosen.target], raw.marks)
     classes = classes or by_itself
     with noted(problems):
         if classes:

@@ -221,7 +221,7 @@ _FIRST_USES = {
     "units": ("groups of columns", 8),
     "enumeration": ("proofs", 10),
     "branching": ("proofs by branches", 5),
-    "exact": ("energies that are not quadratic", 5),
+    "exact": ("energies that are not quadratic", 3),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
     "all_models": ("the posterior", 5),

@@ -163,7 +163,7 @@ class ExactSearcher(Searcher):
         self._fit, self._row = fit, at.row
 
     def _fitted(self, support: Support) -> Any:
-        """The fit of a sorted support, from the model without columns."""
+        """The fit of a sorted support, from the model without columns, so that it is the same whoever asks first."""
         fit = self._fits.get(support.tobytes())
         return self._noted(self._fits, support, self.gram.fit_many(support[None])) if fit is None else fit
 
