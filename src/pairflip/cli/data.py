@@ -110,7 +110,7 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
         options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else None)
     labels = None if options.groups is None else _group_labels(options, fitted)
     table = _read(options, fitted)
-    if table.categories and (targets or fitted.loss is not LossName.SQUARES):
+    if table.categories and fitted.loss is not LossName.SQUARES:
         table = one_by_one(table)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])

@@ -146,7 +146,9 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Any, tick: T
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = affordable(effort.descent(k, from_path=first), gram, k)
-                if gram.objective == "deviance" or (gram.objective == "signed" and task.fold != ALL_ROWS):
+                if gram.objective == "deviance" or (
+                    (gram.grouped or gram.objective == "signed") and task.fold != ALL_ROWS
+                ):
                     descent = effort.deviance_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))
