@@ -11,7 +11,7 @@ import pytest
 
 from _groups import combined_case, group_case, people
 from pairflip import Schedule, SubsetProblem, anneal, prove, select_size
-from pairflip.engines import RankTooSmall
+from pairflip.engines import RankTooSmall, Refused, WalkPlan, get_engine
 from pairflip.selection.coefficients import standard_errors
 
 
@@ -160,6 +160,9 @@ def test_what_cannot_be_is_said() -> None:
             anneal(problem, 2, **asked)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="groups of columns are not annealed"):
         select_size(problem, [2], method="anneal")
+    plan = WalkPlan(2, np.ones(1), np.ones(1, np.int64), np.zeros((1, 2), np.uint32))
+    with pytest.raises(Refused, match="Groups of columns are not annealed"):
+        get_engine("numba").walk([(problem.gram, plan)])
     with pytest.raises(ValueError, match="hierarchy says that 'race' needs itself"):
         SubsetProblem(X, y, names=names, groups=groups, hierarchy={"race=a": ["x0"], "x1": ["race=b"]})
     with pytest.raises(ValueError, match="k is 4, but with min_distance at most 3 groups can be chosen together"):

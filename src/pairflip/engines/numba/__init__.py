@@ -70,6 +70,9 @@ class NumbaEngine:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
         for gram, plan in pairs:
+            reason = self.refuses(gram, plan)
+            if reason is not None:
+                raise Refused(reason)
             if gram.objective in ("deviance", "signed"):
                 results.append(self._descend_alone(gram, plan, n_jobs, tick))
                 continue
@@ -103,9 +106,6 @@ class NumbaEngine:
 
     def _descend_alone(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         """Walks in an energy that has kernels of its own: classes and counts, signs."""
-        reason = self.refuses(gram, plan)
-        if reason is not None:
-            raise Refused(reason)
         if gram.objective == "deviance":
             from pairflip.engines.numba.deviance import search as first
             from pairflip.engines.numba.deviance_search import walk_deviance as walk
