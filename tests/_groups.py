@@ -21,6 +21,7 @@ class LiteralFit(NamedTuple):
     target_means: Any
     scale: Any
     energy: float
+    rank: int
 
     def predict(self, X: Any) -> Any:
         away = X - self.means
@@ -70,7 +71,9 @@ class GroupCase:
         design, target = np.vstack([X_left, tail]), np.vstack([Y_left, np.zeros((len(tail), Y.shape[1]))])
         coef = np.linalg.pinv(design, rcond=1e-9) @ target
         energy = 0.5 * float((((target - design @ coef) / scale) ** 2).sum())
-        return LiteralFit(columns, coef, always, pseudo @ (Y - X @ coef), *middle, scale, energy)
+        norms = np.linalg.norm(design, axis=0)
+        rank = int(np.linalg.matrix_rank(design / np.where(norms > 1e-9, norms, 1.0), tol=1e-3))
+        return LiteralFit(columns, coef, always, pseudo @ (Y - X @ coef), *middle, scale, energy, rank)
 
     def literal(self, columns: Any) -> float:
         """E of some columns, dependent or not, by lstsq on the rows."""

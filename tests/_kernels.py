@@ -43,8 +43,7 @@ def _with_signs():
 def _in_groups():
     problem = SubsetProblem(X, Y, groups={"a": [0, 1], "b": [2, 3, 4]})
     anneal(problem, 2)
-    anneal(problem, 2, chains=2)
-    _survey(problem.gram)
+    select_size(problem, [1, 2], 3)
 
 
 def _plain():

@@ -11,7 +11,7 @@ import pytest
 
 from _groups import combined_case, group_case, people
 from pairflip import Schedule, SubsetProblem, anneal, select_size
-from pairflip.engines import RankTooSmall
+from pairflip.engines import RankTooSmall, Refused, WalkPlan, get_engine
 from pairflip.selection.coefficients import standard_errors
 
 
@@ -47,13 +47,15 @@ def test_groups_with_targets_rules_and_ridge_are_searched_as_by_enumeration(firs
             if np.isfinite(energy):
                 assert energy == pytest.approx(fit.energy, abs=1e-10 * form.yy), seed
             every[own] = energy
-            assert case.allows([names[u] for u in own]) or energy == np.inf, seed
+            allowed = case.allows([names[u] for u in own])
+            assert allowed or energy == np.inf, seed
+            assert not allowed or np.isfinite(energy) or fit.rank < form.widths[list(own)].sum(), seed
         lowest = min(every.values())
         if np.isinf(lowest):
             with pytest.raises(ValueError, match="k"):
-                anneal(problem, k, effort="quick", seed=seed)
+                anneal(problem, k, effort="normal", seed=seed)
             continue
-        trace = anneal(problem, k, effort="quick", seed=seed)
+        trace = anneal(problem, k, effort="normal", seed=seed)
         assert trace.best_energy == pytest.approx(lowest, abs=1e-9 * form.yy), seed
         fit = case.literal_fit(trace.best_support)
         np.testing.assert_allclose(np.reshape(trace.best_coef, fit.coef.shape), fit.coef, rtol=1e-6, atol=1e-7)
@@ -154,6 +156,13 @@ def test_what_cannot_be_is_said() -> None:
             anneal(problem, 2, **asked)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="groups of columns are not annealed"):
         select_size(problem, [2], method="anneal")
+    plan = WalkPlan(2, np.ones(1), np.ones(1, np.int64), np.zeros((1, 2), np.uint32))
+    with pytest.raises(Refused, match="Groups of columns are not annealed"):
+        get_engine("numba").walk([(problem.gram, plan)])
+    with pytest.raises(ValueError, match="hierarchy says that 'race' needs itself"):
+        SubsetProblem(X, y, names=names, groups=groups, hierarchy={"race=a": ["x0"], "x1": ["race=b"]})
+    with pytest.raises(ValueError, match="k is 4, but with min_distance at most 3 groups can be chosen together"):
+        anneal(SubsetProblem(X, y, groups=groups, min_distance=1.5), 4)
     X[:, 8:12] = 1.0
     assert SubsetProblem(X, y, groups=groups).gram.candidates.tolist() == [0, 2, 5, 6, 7]
 

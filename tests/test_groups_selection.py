@@ -103,10 +103,12 @@ def test_nothing_of_a_held_out_row_touches_its_prediction() -> None:
     garbage_X, garbage_y = X.copy(), y.copy()
     garbage_X[5], garbage_y[5] = np.random.default_rng(1).normal(scale=40.0, size=12), -500.0
     splits = [(np.delete(np.arange(24), 5), np.array([5])), (np.delete(np.arange(24), [3, 4]), np.array([3, 4]))]
+    several, rules = {"target_names": ["a", "b"]}, {"min_distance": 1.5, "hierarchy": {"race=a": ["x0"]}}
     told = [
-        select_size(problem_of(*table, ridge=ridge), range(1, 4), cv=splits)
-        for ridge in (0.0, 0.5)
-        for table in ((X, y), (garbage_X, garbage_y))
+        select_size(problem_of(table, target, **more).with_shrinkage(shrinkage), range(1, 4), cv=splits)
+        for more, shrinkage in (({}, 0.0), ({"ridge": 0.5}, 0.0), (rules, 0.3), (several, 0.0))
+        for table, one in ((X, y), (garbage_X, garbage_y))
+        for target in [np.column_stack([one, table[:, 2] - one]) if more is several else one]
     ]
     for true, other in zip(told[::2], told[1::2], strict=True):
         for s in range(1, 4):
@@ -116,7 +118,7 @@ def test_nothing_of_a_held_out_row_touches_its_prediction() -> None:
         assert other.fold_fits is not None
         for s in range(1, 4):  # fewer columns than in another fold: zeros come first
             ours, theirs = (fits.coefs[s][0][::-1] for fits in (true.fold_fits, other.fold_fits))
-            shared = min(ours.size, theirs.size)
+            shared = min(len(ours), len(theirs))
             np.testing.assert_allclose(theirs[:shared], ours[:shared], rtol=1e-9, atol=1e-10)
             assert not ours[shared:].any()
             assert not theirs[shared:].any()

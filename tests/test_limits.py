@@ -154,6 +154,4 @@ def test_signs_and_whole_groups_are_for_squared_error() -> None:
         SubsetProblem(X, np.stack([y, -y], axis=1), positive=True)
     with pytest.raises(ValueError, match="loss='logistic'"):
         SubsetProblem(X, y > 0, loss="logistic", positive=True)
-    with pytest.raises(ValueError, match="groups are given together with min_distance or hierarchy"):
-        SubsetProblem(X, y, groups={"g": [0, 1]}, min_distance=2)
     assert "limits=['min_distance']" in repr(SubsetProblem(X, y, min_distance=2))

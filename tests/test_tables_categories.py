@@ -151,8 +151,11 @@ def test_a_column_of_categories_may_always_be_in_the_model(folder):
 
 
 def test_other_losses_choose_them_one_by_one(folder):
-    done = invoke("fit", folder / "t.csv", "-t", "b,y", "--categories", "race", "-k", 2)
-    assert "which are chosen one by one, since groups of columns are for the squared error of one target" in done.stderr
-    assert done.stdout.startswith("The best 2 columns for b,y")
+    both = invoke("fit", folder / "t.csv", "-t", "b,y", "--categories", "race", "-k", 1)
+    assert "which are chosen together" in both.stderr
+    assert both.stdout.startswith("The best 1 group (a) for b,y")
+    write_csv(folder / "n.csv", ["race", "a", "n"], [["red" if i % 3 else "blue", i % 7, i % 5] for i in range(40)])
+    done = invoke("fit", folder / "n.csv", "-t", "n", "--loss", "poisson", "--categories", "race", "-k", 1)
+    assert "which are chosen one by one, since groups of columns are for squared error" in done.stderr
     refused = invoke("select", folder / "t.csv", "-t", "y", "--categories", "a", "--out", folder / "no")
     assert_refused(refused, "'a' of --categories has 40 different values; expected at most 20")

@@ -119,7 +119,7 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     except TableError as error:
         raise TableError(str(error) if fitted.time is None else str(error).replace("--target", "--time")) from None
     loss = _loss(table, fitted)
-    if table.categories and (targets or loss is not LossName.SQUARES):
+    if table.categories and loss is not LossName.SQUARES:
         table = one_by_one(table)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])

@@ -142,7 +142,7 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Any, tick: T
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
                 descent = affordable(effort.descent(k, from_path=first), gram, k)
-                if not gram.quadratic:
+                if not gram.quadratic or (gram.grouped and task.fold != ALL_ROWS):
                     descent = effort.costly_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
                 pairs.append((gram, plan))

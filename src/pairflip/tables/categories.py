@@ -33,7 +33,7 @@ MOST_LEVELS = 20
 FEWEST_ROWS = 2
 KIND = "of categories, read as columns of 0 and 1"
 _TOGETHER = "which are chosen together"
-_ALONE = "which are chosen one by one, since groups of columns are for the squared error of one target"
+_ALONE = "which are chosen one by one, since groups of columns are for squared error"
 
 
 @dataclass(frozen=True, eq=False)

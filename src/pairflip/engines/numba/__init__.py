@@ -218,7 +218,7 @@ def _in_threads(work: Callable[[int, int], None], chains: int, n_jobs: int, stop
 
 _FIRST_USES = {
     "search": ("the default search", 13),
-    "units": ("groups of columns", 8),
+    "units": ("groups of columns", 10),
     "enumeration": ("proofs", 10),
     "branching": ("proofs by branches", 5),
     "exact": ("energies that are not quadratic", 3),

@@ -194,13 +194,17 @@ def is_open(form, table, u):
 
 
 close = apart(with_names(table.close, "unit_close", clash=clash))
-add_column = entry(with_names(table.add, "unit_add", close=close_nothing))
+add_column = apart(with_names(table.add, "unit_add", close=close_nothing))
 remove_column = apart(with_names(table.remove, "unit_remove", close=close_nothing))
 
 
 @entry
-def seat(form, table, k, u):
-    """Unit u is number k of the support: all its columns have entered."""
+def add_unit(G, form, table, k, u):
+    """Unit u enters as number k, column by column."""
+    n = columns_in(form, table, k)
+    for j in range(form.start[u], form.start[u + 1]):
+        add_column(form, table, n, j, G[j])
+        n += 1
     table.columns[SUPPORT, k] = u
     close(form, table, u, ENTERS)
 
@@ -234,15 +238,6 @@ def trace(form, table, k):
 
 count_columns = entry(columns_in.py_func)
 column_set_gain = entry(search.set_gain.py_func)
-
-
-def add_unit(G: Any, form: Any, table: Table, k: int, u: int) -> None:
-    """Unit u enters as number k, column by column."""
-    n = count_columns(form, table, k)
-    for j in range(form.start[u], form.start[u + 1]):
-        add_column(form, table, n, j, G[j])
-        n += 1
-    seat(form, table, k, u)
 
 
 def set_gain(G: Any, form: Any, table: Table, k: int, units: Any) -> float:
