@@ -44,7 +44,7 @@ def one_core(n_columns, k):
     first = 0 if all_seconds(question.gram, k) < CPU_SECONDS else n_columns - 1
     began = time.perf_counter()
     with room.piece() as here:
-        form = question.gram.matrix, question.gram.B, *here, question.gram.yy, room.rounding
+        form = question.gram.matrix, *here, question.gram.yy, room.rounding
         enumerate_from(*form, first, n_columns, room.stop, NO_PREFIX)
     return (comb(n_columns, k) - comb(first, k)) / (time.perf_counter() - began)
 

@@ -114,7 +114,8 @@ def refused(loss: str, options: tuple[str, ...], action: str) -> str:
         do(action, problem_of(loss, *used), chosen)
     except (ValueError, TypeError) as error:
         said = str(error)
-        assert said.endswith(".") and "\n" not in said, said
+        assert said.endswith("."), said
+        assert "\n" not in said, said
         return said.replace(repr(problem_name(loss)), "'...'")
     return ""
 
@@ -143,13 +144,13 @@ def page() -> str:
     notes: dict[str, int] = {}
     text = [
         "# What may be combined\n",
-        "Tried, not promised: each cell was run on a small table (`tests/_combinations.py`). `+` works; a number is the "
-        "sentence below with which it is refused. Options that go together in pairs go together in any number: random "
-        "combinations of them are tested against all supports.\n",
+        "Tried, not promised: each cell was run on a small table (`tests/_combinations.py`). `+` works; a number is "
+        "the sentence below with which it is refused. Options that go together in pairs go together in any number: "
+        "random combinations of them are tested against all supports.\n",
         "`fit`, `select`, `prove`, `sample`, `posterior`, `compare` are the functions and commands of that name (`fit` "
         "is the default search of one size); `anneal` is simulated annealing, `GPU` the same on a device. *Several "
-        "targets*: squared error of all of them; *own loss*: an object of yours; *ridge to choose*: a ridge in units of "
-        "the scaled columns, as `select` chooses it (`ridge=\"auto\"`).\n",
+        "targets*: squared error of all of them; *own loss*: an object of yours; *ridge to choose*: a ridge in units "
+        "of the scaled columns, as `select` chooses it (`ridge=\"auto\"`).\n",
     ]
     for heading, rows, columns, why in tables():
         text += [f"## {heading}\n", "| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]

@@ -212,7 +212,7 @@ def test_without_enough_ridge_it_is_not_asked():
 def test_an_enumeration_that_is_not_finished_keeps_the_bound_of_the_tree(monkeypatch):
     walk = RidgeTree.walk
     monkeypatch.setattr(RidgeTree, "walk", lambda self, until: walk(self, most=1))
-    monkeypatch.setattr(proving, "all_seconds", lambda gram, k: 0.01)
+    monkeypatch.setattr(proving, "enumeration_cost", lambda gram, k: 0.01)
     problem = planted(M=60, N=300)
     proof = prove(problem, 8, budget=0.2)
     tree = RidgeTree(Question(problem.gram, 8, 1, 2.0 * proof.energy))

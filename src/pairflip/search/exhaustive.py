@@ -19,7 +19,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.limits import no_rules
+from pairflip.limits import Rules, no_rules
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _LITTLE = 1e-3
@@ -135,34 +135,34 @@ class Columns(NamedTuple):
         return columns, targets
 
 
-def layout(form: Gram) -> tuple[NDArray[np.int64], Floats]:
-    """Where the columns of each unit begin (U + 1,), and products B (q, D) of the targets with all columns."""
+def layout(form: Gram) -> tuple[NDArray[np.int64], Floats, Rules]:
+    """Where the columns of each unit begin (U + 1,), products B (q, D) of the targets with all columns, and rules."""
     if form.objective == "grouped":
         grouped: Any = form
-        return grouped.start, form.b[None]
-    return getattr(form, "start", np.arange(form.n_columns + 1)), form.B
+        return grouped.start, form.b[None], no_rules(form.n_columns)
+    return getattr(form, "start", np.arange(form.n_columns + 1)), form.B, form.rules
 
 
 def columns_of(form: Gram) -> Columns:
     """The columns of a form on few rows that carry all inner products."""
     from pairflip.engines.numba.orthogonal import Exact
 
-    start, B = layout(form)
+    start, B, rules = layout(form)
     if form.objective == "grouped":  # ridge terms are among the rows
         grouped: Any = form
         columns, target = grouped.design(np.arange(form.n_columns))
         rows = np.column_stack([columns, target])
         few = np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > 2 * rows.shape[1] else rows
-        vectors, targets, rules = few[:, :-1].T, few[:, -1:], no_rules(form.n_columns)
+        vectors, targets = few[:, :-1].T, few[:, -1:]
     else:
-        (vectors, targets), rules = form.few_rows, form.rules
+        vectors, targets = form.few_rows
     root = np.sqrt(form.penalty) if form.penalty.any() else np.empty(0)
     return Columns(Exact(np.vstack([vectors, targets.T]), root, start, rules, rules.any), B)
 
 
 def all_seconds(form: Gram, k: int) -> float:
     """Time to look at every support of k units on one core, by a cost model: supports, rows and nodes."""
-    (start, B), n = layout(form), form.n_columns
+    (start, B, _), n = layout(form), form.n_columns
     q, width = len(B), start[-1] / n
     if k < 2:
         return 2e-8 * n
@@ -188,8 +188,7 @@ def enumerate_supports(asked: Question) -> Lowest:
         ends = piece.start, piece.stop
         G = _rows(form, *ends) if parts else form.matrix
         with room.piece() as here:
-            args = G, room.columns.B, *here, form.yy, room.rounding
-            return bool(enumerate_from(*args, *ends, room.stop, NO_PREFIX))
+            return bool(enumerate_from(G, *here, form.yy, room.rounding, *ends, room.stop, NO_PREFIX))
 
     if parts:
         pieces = [range(first, min(first + _BLOCK, n)) for first in range(0, n, _BLOCK)]
@@ -232,6 +231,10 @@ class Rooms:
 
         self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
         self.columns = columns_of(asked.gram)
+        self.exact = self.columns.exact
+        if self.exact.root.size:
+            room = np.zeros((len(self.exact.vectors), asked.k))
+            self.exact = self.exact._replace(vectors=np.hstack([self.exact.vectors, room]))
         # What was subtracted for a fold left its rounding in what remains.
         self.rounding = ROUNDING / asked.gram.trust
 
@@ -242,9 +245,9 @@ class Rooms:
         from pairflip.engines.numba.lowest import new_kept
         from pairflip.engines.numba.orthogonal import new_basis
 
-        own, k, exact = self._own, self.asked.k, self.columns.exact
+        own, k, exact = self._own, self.asked.k, self.exact
         if not hasattr(own, "room"):
-            own.room = *new_basis(exact, k), new_levels(exact, k)
+            own.room = *new_basis(exact, k), new_levels(exact, k, self.columns.B)
         # Every piece of work begins with the same bounds, so that nothing depends on who did what before.
         kept = new_kept(k, self.asked.wanted, self.asked.limit, self.asked.levels)
         yield exact, *own.room, kept
@@ -282,9 +285,8 @@ class Rooms:
 
 def _single(asked: Question) -> Lowest:
     """Supports of one unit: its columns are orthonormal, so that they explain the squares of B."""
-    form, columns = asked.gram, columns_of(asked.gram)
-    start, rules = columns.exact.start, columns.exact.rules
-    doubled = form.yy - np.add.reduceat(np.sum(columns.B**2, axis=0), start[:-1])
+    form, (start, B, rules) = asked.gram, layout(asked.gram)
+    doubled = form.yy - np.add.reduceat(np.sum(B**2, axis=0), start[:-1])
     for u in np.flatnonzero(doubled < _LITTLE * form.yy).tolist():  # the difference leaves little but rounding
         doubled[u] = 2.0 * form.energy(np.array([u]))
     doubled[np.diff(rules.need_start) > 0] = np.inf

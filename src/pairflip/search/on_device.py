@@ -74,7 +74,7 @@ def _looked_at(asked: Question, room: Rooms, passed: Any) -> bool:
             if way is judge_supports:
                 judge_supports(exact, basis, chosen, kept, part, gram.yy)
                 return True
-            form = gram.matrix, gram.B, exact, basis, chosen, levels, kept, gram.yy, room.rounding
+            form = gram.matrix, exact, basis, chosen, levels, kept, gram.yy, room.rounding
             return all(enumerate_from(*form, prefix[0], prefix[0] + 1, room.stop, prefix) for prefix in part)
 
     quiet = replace(asked, tick=None)

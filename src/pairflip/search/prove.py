@@ -221,7 +221,7 @@ def _device_pays(asked: Question, seconds: float) -> bool:
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
     """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it."""
     outside = np.setdiff1d(np.arange(gram.n_columns), first)
-    start, B = layout(gram)
+    start, B, _ = layout(gram)
     if wanted == 1:
         return 2.0 * energy
     if not gram.dense or start[-1] > gram.n_columns or wanted - 1 > min(outside.size * first.size, 1000):

@@ -60,7 +60,7 @@ def new_branches(k: int, n: int, q: int) -> Branches:
     )  # fmt: skip
 
 
-@template
+@apart
 def open_level(tree, level):
     """Costs of leaving out each column of a level, and their order."""
     T, Z, cost, order = tree.T, tree.Z, tree.cost, tree.order
@@ -81,7 +81,7 @@ def open_level(tree, level):
         order[level, at] = m
 
 
-@template
+@apart
 def leave_out(tree, level, first):
     """The level below: the columns after place `first` of the order, without the one at this place."""
     T, Z, below, dim, out = tree.T, tree.Z, level + 1, tree.Z.shape[2], tree.order[level, first]
@@ -109,12 +109,9 @@ def leave_out(tree, level, first):
 
 
 @apart
-def take_in(G, tree, chosen, a, column):
+def take_in(G, tree, a, column):
     """Column `column` is the a-th that is in: one step of elimination."""
     V, r, s, n = tree.V, tree.r, tree.s, tree.s.shape[1]
-    chosen.at[a] = column
-    if a + 1 >= chosen.at.size:
-        return
     for j in range(n):
         V[a, j] = G[column, j]
     for m in range(a):
@@ -171,19 +168,22 @@ def branch(G, B, exact, basis, chosen, kept, tree, yy, slack, error, most, looke
         for t in range(B.shape[0]):
             tree.r[0, t, j] = B[t, j]
     tree.rest[0] = yy
-    for a in range(tree.count[0, TAKEN]):  # columns that are in from the start
-        take_in(G, tree, chosen, a, chosen.at[a])
     tree.count[0, NEXT] = 0
+    known = 0  # so many of the columns that are in were eliminated
     while level >= 0:
         first = tree.count[level, NEXT]
         a, left = tree.count[level, TAKEN] + first, tree.count[level, FREE] - first
         if first == 0:
             open_level(tree, level)
         else:
-            take_in(G, tree, chosen, a - 1, tree.columns[level, tree.order[level, first - 1]])
+            chosen.at[a - 1] = tree.columns[level, tree.order[level, first - 1]]
+            known = min(known, a - 1)
             if exact.ruled and not keeps_rules(exact, chosen.at, a, n):  # nor does any support of the children to come
                 level -= 1
                 continue
+        while known < min(a, k - 1):
+            take_in(G, tree, known, chosen.at[known])
+            known += 1
         reach = reach_of(kept, yy) + slack * yy
         missing = k - a
         if left <= missing or missing == 1:

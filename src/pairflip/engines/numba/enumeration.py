@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.base import EPSILON
-from pairflip.engines.numba.compile import apart, entry, template
+from pairflip.engines.numba.compile import apart, entry
 from pairflip.engines.numba.lowest import judge, keeps_rules, reach_of
 from pairflip.engines.numba.orthogonal import Exact, beside, build, most_columns, set_rests
 from pairflip.least_squares import SINGULAR
@@ -54,8 +54,8 @@ class Levels(NamedTuple):
 
     R (depths, D, D) with depth 0 unused; r (k + 1, q, D), s (k + 1, D): residual correlations and pivots; V (K + 1, D):
     scaled rows of elimination, one for each column taken, and a row of zeros; `dead` (k + 1, U): units that are
-    singular beside those chosen; T (K, K): inverse factor of the chosen columns; `along` (K, q) what each explains of the
-    targets, as a root; `rest` (D, M + K) the columns beside those chosen.
+    singular beside those chosen; T (K, K): inverse factor of the chosen columns; `along` (K, q) what each explains of
+    the targets, as a root; `rest` (D, L) the columns beside those chosen.
     """
 
     R: Any
@@ -71,16 +71,18 @@ class Levels(NamedTuple):
     pair: Any
 
 
-def new_levels(exact: Exact, k: int) -> Levels:
-    """Memory for supports of k units; what is not touched is not taken."""
-    (rows, length), units, columns = exact.vectors.shape, exact.start.size - 1, int(exact.start[-1])
-    q, most, single = rows - columns, most_columns(exact.start, k), units == columns
+def new_levels(exact: Exact, k: int, B: Any) -> Levels:
+    """Memory for supports of k units; what is not touched is not taken. B (q, D) are the products at the root."""
+    length, units, (q, columns) = exact.vectors.shape[1], exact.start.size - 1, B.shape
+    most, single = most_columns(exact.start, k), units == columns
     depths, inner = k - single, 0 if single and k == 2 else columns
+    r, s = np.empty((k + 1, q, columns)), np.empty((k + 1, columns))
+    r[0], s[0] = B, 1.0
     return Levels(
-        R=np.empty((depths, inner, columns)), r=np.empty((k + 1, q, columns)), s=np.empty((k + 1, columns)),
+        R=np.empty((depths, inner, columns)), r=r, s=s,
         V=np.zeros((most + 1, columns)), dead=np.zeros((k + 1, units), np.uint8), T=np.zeros((most, most)),
         along=np.zeros((most, q)), node=np.zeros((k + 1, 3)), count=np.zeros((k + 1, 3), np.int64),
-        rest=np.empty((inner, length + most * (exact.root.size > 0))), pair=np.empty((7 + q, columns)),
+        rest=np.empty((inner, length)), pair=np.empty((7 + q, columns)),
     )  # fmt: skip
 
 
@@ -92,10 +94,15 @@ def doubt(error, w2, k):
 
 @apart
 def enter(R, exact, levels, depth, u, low):
-    """Take unit u at `depth`, where R is: columns from `low` on at depth + 1. False if a pivot is in doubt."""
+    """Take unit u at `depth`, where R is: columns from `low` on at depth + 1, of which so many pivots are in doubt.
+
+    -1 if a pivot of u itself is.
+    """
     below, s, r, V, T, start = depth + 1, levels.s, levels.r, levels.V, levels.T, exact.start
     most, q, end, base, first = T.shape[0], r.shape[1], start[u + 1], levels.count[depth, ROWS], levels.count[depth, 0]
     trace, explained, error = levels.node[depth, TRACE], levels.node[depth, EXPLAINED], levels.node[depth, ERROR]
+    for l in range(u):
+        levels.dead[below, l] = levels.dead[depth, l]
     for j in range(low, end):
         s[below, j] = s[depth, j]
     for t in range(q):
@@ -111,7 +118,7 @@ def enter(R, exact, levels, depth, u, low):
                 T[top, l] -= V[m, i] * T[m, l]
             w2 += T[top, l] * T[top, l]
         if s[below, i] <= doubt(error, w2, most):
-            return False
+            return -1.0
         scale = 1.0 / s[below, i] ** 0.5
         T[top, top] = scale
         for l in range(first, top):
@@ -134,7 +141,10 @@ def enter(R, exact, levels, depth, u, low):
         top += 1
     levels.count[below, FIRST], levels.count[below, ROWS] = first, top
     levels.node[below, TRACE], levels.node[below, EXPLAINED], levels.node[below, ERROR] = trace, explained, error
-    return True
+    limit, few = doubt(error, trace, most), 0.0
+    for j in range(low, start[u]):
+        few += 1.0 if s[below, j] <= limit else 0.0
+    return few
 
 
 @apart
@@ -180,7 +190,7 @@ def look_again(exact, basis, chosen, levels, depth, whole, yy):
     return True
 
 
-@template
+@apart
 def eliminate(R, exact, levels, depth, u):
     """R of the next depth, beside unit u of this one."""
     V, below, base = levels.V, depth + 1, levels.count[depth, ROWS]
@@ -195,7 +205,7 @@ def eliminate(R, exact, levels, depth, u):
                 levels.R[below, j, l] -= v * V[m, l]
 
 
-@template
+@apart
 def prepare_pairs(levels, depth, last, yy):
     """What each column i < `last` brings as the first of a pair: GAIN, what is explained with it at the most.
 
@@ -227,19 +237,14 @@ def prepare_pairs(levels, depth, last, yy):
         pair[GAIN, i] = own + error * (4.0 * k * (before + size * inverse) * own + yy)
 
 
-@template
-def pairs(R, at, exact, basis, chosen, levels, kept, first, last, yy):
-    """All pairs (i, j), j < i, `first` <= i < `last`, of single columns at the last node.
+@apart
+def next_row(R, at, levels, depth, first, before, last, wanted):
+    """The next row i below `last` in which a pair (i, j), j < i, of single columns may reach what is asked for.
 
     R has rows from `first` on, and v_i v_j, v = V[at], is still to be subtracted from it.
     """
-    depth, q, r, s, v, pair = chosen.at.size - 2, levels.r.shape[1], levels.r, levels.s, levels.V, levels.pair
-    wanted = yy - reach_of(kept, yy)
-    prepare_pairs(levels, depth, last, yy)
-    for i in range(first, last):
-        chosen.at[depth] = i
-        if exact.ruled and not keeps_rules(exact, chosen.at, depth + 1, i):
-            continue
+    q, r, s, v, pair = levels.r.shape[1], levels.r, levels.s, levels.V, levels.pair
+    for i in range(before + 1, last):
         v_i, over_s, slack, spread = v[at, i], pair[OVER_S, i], pair[SLACK, i], pair[SPREAD, i]
         gain = wanted - pair[GAIN, i]
         hits = 0.0  # not a whole number: loops over numbers of one kind vectorize
@@ -260,16 +265,13 @@ def pairs(R, at, exact, basis, chosen, levels, kept, first, last, yy):
                     pair[TOTAL, j] += a * a
             for j in range(i):
                 hits += 1.0 if pair[TOTAL, j] >= 0.0 else 0.0
-        sure = s[depth, i] > pair[EDGE, i]
-        if levels.dead[depth, i] or (hits == 0.0 and sure):
-            continue
-        if second_look(R, at, levels, chosen, depth, first, i, sure, gain, wanted, yy):
-            judge(exact, basis, chosen, kept, i, yy)
-            wanted = yy - reach_of(kept, yy)
+        if hits > 0.0 or s[depth, i] <= pair[EDGE, i]:
+            return i
+    return last
 
 
 @apart
-def second_look(R, at, levels, chosen, depth, first, i, sure, gain, wanted, yy):
+def second_look(R, at, levels, chosen, depth, first, i, wanted, yy):
     r"""Mark columns j < i that may reach what is asked for as the second of a pair with i; whether there are any.
 
     What passes is asked again with the rounding of its own coefficients. With the coordinates l of column j in the
@@ -279,7 +281,7 @@ def second_look(R, at, levels, chosen, depth, first, i, sure, gain, wanted, yy):
     r, s, V, T, along, pair, seen = levels.r, levels.s, levels.V, levels.T, levels.along, levels.pair, chosen.seen
     start, error, q, some = levels.count[depth, FIRST], levels.node[depth, ERROR], r.shape[1], False
     over_s, slack, spread, explained = pair[OVER_S, i], pair[SLACK, i], pair[SPREAD, i], levels.node[depth, EXPLAINED]
-    scale = over_s**0.5
+    scale, sure, gain = over_s**0.5, s[depth, i] > pair[EDGE, i], wanted - pair[GAIN, i]
     for l in range(start, depth):  # column i in the factor, and what it explains
         T[depth, l] = 0.0
         for m in range(l, depth):
@@ -316,38 +318,30 @@ def second_look(R, at, levels, chosen, depth, first, i, sure, gain, wanted, yy):
     return some
 
 
-@template
-def last_units(R, exact, basis, chosen, levels, kept, yy):
-    """All units before the last one taken as the last of a support, where units have several columns."""
-    k, most, some = chosen.at.size, levels.T.shape[0], False
-    last, wanted, node = chosen.at[k - 2], yy - reach_of(kept, yy), levels.node
+@apart
+def last_units(R, exact, chosen, levels, last, wanted, yy):
+    """Mark units before `last` that may be the last of a support, where units have several columns; if any are."""
+    k, most, node, some = chosen.at.size, levels.T.shape[0], levels.node, False
     for u in range(last):
         seen = not levels.dead[k - 1, u]
-        if seen and enter(R, exact, levels, k - 1, u, exact.start[u]):
+        if seen and enter(R, exact, levels, k - 1, u, exact.start[u]) >= 0.0:
             slack = 8.0 * most * node[k, ERROR] * (1.0 + 2.0 * node[k, TRACE]) * yy
             seen = node[k, EXPLAINED] + slack >= wanted
         chosen.seen[u] = seen
         some = some or seen
-    if some:
-        judge(exact, basis, chosen, kept, last, yy)
+    return some
 
 
 @entry
-def enumerate_from(G, B, exact, basis, chosen, levels, kept, yy, rounding, first, last, stop, prefix):
+def enumerate_from(G, exact, basis, chosen, levels, kept, yy, rounding, first, last, stop, prefix):
     """All supports of k >= 2 units whose largest unit is one of `first` to `last` - 1.
 
     For two single columns, G has only the rows of these. If `prefix` is not empty (k >= 3), its units, descending, are
     the largest of every support. `stop` (1,) is looked at now and then; False if it was set before the end.
     """
-    k, single = chosen.at.size, exact.start.size - 1 == B.shape[1]
+    k, single = chosen.at.size, exact.start.size - 1 == levels.s.shape[1]
     leaf = k - 2 if single else k - 1
     levels.node[0, ERROR] = rounding
-    for u in range(levels.dead.shape[1]):
-        levels.dead[0, u] = 0
-    for j in range(B.shape[1]):
-        levels.s[0, j] = 1.0
-        for t in range(B.shape[0]):
-            levels.r[0, t, j] = B[t, j]
     place, none = levels.count, levels.T.shape[0]  # the next unit to be taken at each depth; a row of zeros
     for top in range(max(first, k - 1) if leaf > 0 else last - 1, last):
         depth = 0
@@ -370,13 +364,9 @@ def enumerate_from(G, B, exact, basis, chosen, levels, kept, yy, rounding, first
                     return False
                 if depth > 0:
                     R = levels.R[depth]
-                for u in range(i):
-                    levels.dead[depth + 1, u] = levels.dead[depth, u]
-                fresh, few = not enter(R, exact, levels, depth, i, ALL), 0.0
-                limit = doubt(levels.node[depth + 1, ERROR], levels.node[depth + 1, TRACE], levels.T.shape[0])
-                for j in range(exact.start[i]):
-                    few += 1.0 if levels.s[depth + 1, j] <= limit else 0.0
-                if (fresh or few > 0.0) and not look_again(exact, basis, chosen, levels, depth + 1, fresh, yy):
+                few = enter(R, exact, levels, depth, i, ALL)
+                fresh = few < 0.0
+                if few != 0.0 and not look_again(exact, basis, chosen, levels, depth + 1, fresh, yy):
                     continue
                 if not fresh and (depth + 1 < leaf or not single):
                     eliminate(R, exact, levels, depth, i)
@@ -389,8 +379,21 @@ def enumerate_from(G, B, exact, basis, chosen, levels, kept, yy, rounding, first
                     R = levels.R[leaf]
                 else:
                     at = depth
+            # Rows of pairs in which something may reach what is asked for; or all of the last units as one row.
+            row, wanted = from_row - 1, yy - reach_of(kept, yy)
             if single:
-                pairs(R, at, exact, basis, chosen, levels, kept, from_row, i, yy)
-            else:
-                last_units(R, exact, basis, chosen, levels, kept, yy)
+                prepare_pairs(levels, leaf, i, yy)
+            while row < i:
+                some = False
+                if not single:
+                    some, row = last_units(R, exact, chosen, levels, i, wanted, yy), i
+                else:
+                    row = next_row(R, at, levels, leaf, from_row, row, i, wanted)
+                    if row < i and not levels.dead[leaf, row]:
+                        chosen.at[leaf] = row
+                        some = not exact.ruled or keeps_rules(exact, chosen.at, leaf + 1, row)
+                        some = some and second_look(R, at, levels, chosen, leaf, from_row, row, wanted, yy)
+                if some:
+                    judge(exact, basis, chosen, kept, row, yy)
+                    wanted = yy - reach_of(kept, yy)
     return True

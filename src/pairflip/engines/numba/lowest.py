@@ -116,7 +116,7 @@ def keeps_rules(exact, at, n, coming):
 @apart
 def judge(exact, basis, chosen, kept, last, yy):
     """Supports of the k - 1 units chosen and one more, of those u < `last` that are marked in `seen`."""
-    at, seen, k, K, Q, rest = chosen.at, chosen.seen, chosen.at.size, basis.T.shape[0], basis.Q, basis.rest
+    at, seen, k, K = chosen.at, chosen.seen, chosen.at.size, basis.T.shape[0]
     some = not exact.ruled
     for u in range(last if exact.ruled else 0):
         if seen[u]:
@@ -128,7 +128,6 @@ def judge(exact, basis, chosen, kept, last, yy):
     first = build(exact, basis, chosen, k - 1)
     if not basis.inflated[first, K] < INFLATION:
         return
-    set_rests(exact, basis, first)
     for u in range(last):
         n = first
         if seen[u]:
@@ -137,20 +136,8 @@ def judge(exact, basis, chosen, kept, last, yy):
                 n += 1
         if n == first or not basis.inflated[n, K] < INFLATION:
             continue
-        doubled = 0.0
-        for t in range(1, rest.shape[0]):
-            for l in range(rest.shape[1]):
-                rest[0, l] = rest[t, l]
-            for m in range(first, n):
-                along = 0.0
-                for l in range(rest.shape[1]):
-                    along += Q[m, l] * rest[0, l]
-                for l in range(rest.shape[1]):
-                    rest[0, l] -= along * Q[m, l]
-            for l in range(rest.shape[1]):
-                doubled += rest[0, l] * rest[0, l]
         at[k - 1] = u
-        keep(kept, at, doubled, yy)
+        keep(kept, at, set_rests(exact, basis, n), yy)
 
 
 @entry

@@ -16,10 +16,10 @@ from pairflip.engines.numba.compile import apart, template
 
 
 class Exact(NamedTuple):
-    """A problem by its columns: `vectors` (D + q, M), the targets after the columns; `root` (D,) of the ridge or (0,).
+    """A problem by its columns: `vectors` (D + q, L), the targets after the columns; `root` (D,) of the ridge or (0,).
 
-    Unit u, what enters and leaves together, is columns `start[u]` to `start[u + 1]` - 1; `rules` between units matter
-    if `ruled`.
+    With a ridge, vectors end with a zero for each slot. Unit u, what enters and leaves together, is columns `start[u]`
+    to `start[u + 1]` - 1; `rules` between units matter if `ruled`.
     """
 
     vectors: Any
@@ -33,7 +33,7 @@ class Basis(NamedTuple):
     """Memory: Q, T, and `rest` (1 + q, L), what the basis leaves of the last vector and of the targets.
 
     `inflated` (K + 1, K + 1): inflations of the first n columns in row n, and the largest of them at its end; `c`
-    (2, K): coordinates of the last vector.
+    (K,): coordinates of the last vector.
     """
 
     Q: Any
@@ -59,8 +59,7 @@ def most_columns(start: Any, k: int) -> int:
 def new_basis(exact: Exact, k: int) -> tuple[Basis, Chosen]:
     """Memory for supports of k units, none of them chosen yet."""
     K, (rows, length) = most_columns(exact.start, k), exact.vectors.shape
-    length += K if exact.root.size else 0
-    rest, inflated, c = np.empty((1 + rows - exact.start[-1], length)), np.zeros((K + 1, K + 1)), np.empty((2, K))
+    rest, inflated, c = np.empty((1 + rows - exact.start[-1], length)), np.zeros((K + 1, K + 1)), np.empty(K)
     basis = Basis(np.empty((K, length)), np.empty((K, K)), rest, inflated, c)
     return basis, Chosen(np.zeros(k, np.int64), np.full(k, -1, np.int64), np.zeros(exact.start.size - 1, np.uint8))
 
@@ -72,36 +71,22 @@ def beside(exact, basis, j, n):
     A column becomes vector n of the basis, and `inflated` says what that inflates; what is left of a target is put
     into `rest`.
     """
-    Q, T, c, inflated, rest, (D, M) = basis.Q, basis.T, basis.c, basis.inflated, basis.rest, exact.vectors.shape
-    D -= rest.shape[0] - 1
-    at, L = max(j - D + 1, 0), rest.shape[1]
-    for t in range(M):
+    Q, T, c, inflated, rest, L = basis.Q, basis.T, basis.c, basis.inflated, basis.rest, basis.rest.shape[1]
+    D = exact.vectors.shape[0] - rest.shape[0] + 1
+    at = max(j - D + 1, 0)
+    for t in range(L):
         rest[at, t] = exact.vectors[j, t]
-    for t in range(M, L):
-        rest[at, t] = 0.0
     if j < exact.root.size:
-        rest[at, M + n] = exact.root[j]
+        rest[at, L - T.shape[0] + n] = exact.root[j]
     for m in range(n):
-        c[0, m] = 0.0
-    # Once leaves a rest that is not orthogonal when little is left of it; twice is enough (Kahan, Parlett).
-    for _ in range(2):
-        for m in range(n):
-            total = 0.0
-            for t in range(L):
-                total += Q[m, t] * rest[at, t]
-            c[0, m] += total
-            c[1, m] = total
-        m = 0
-        while m + 4 <= n:  # read and written once for four rows: the loop waits for memory, not for arithmetic
-            c_0, c_1, c_2, c_3 = c[1, m], c[1, m + 1], c[1, m + 2], c[1, m + 3]
-            for t in range(L):
-                rest[at, t] -= c_0 * Q[m, t] + c_1 * Q[m + 1, t] + c_2 * Q[m + 2, t] + c_3 * Q[m + 3, t]
-            m += 4
-        while m < n:
-            c_0 = c[1, m]
-            for t in range(L):
-                rest[at, t] -= c_0 * Q[m, t]
-            m += 1
+        c[m] = 0.0
+    for m in range(2 * n):  # once leaves a rest that is not orthogonal when little is left; twice is enough (Kahan)
+        total, m = 0.0, m % n
+        for t in range(L):
+            total += Q[m, t] * rest[at, t]
+        for t in range(L):
+            rest[at, t] -= total * Q[m, t]
+        c[m] += total
     s = 0.0
     for t in range(L):
         s += rest[at, t] * rest[at, t]
@@ -110,7 +95,7 @@ def beside(exact, basis, j, n):
         for l in range(n):
             total = 0.0
             for m in range(l, n):
-                total += T[l, m] * c[0, m]
+                total += T[l, m] * c[m]
             T[l, n] = -total * scale
             inflated[n + 1, l] = inflated[n, l] + T[l, n] * T[l, n]
             largest = max(largest, inflated[n + 1, l])
