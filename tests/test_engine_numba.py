@@ -18,7 +18,7 @@ from pairflip.engines import WalkPlan
 from pairflip.engines import numba as numba_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine
-from pairflip.engines.numba.annealing import walk_square
+from pairflip.engines.numba.annealing import walk
 from pairflip.philox import chain_keys
 from pairflip.testing import EngineConformance, walk_one
 
@@ -165,7 +165,7 @@ def test_blas_threads_are_restored_after_walks_that_overlap():
 
 def test_compiled_code_of_other_sources_is_not_even_read(tmp_path):
     """It may name classes that have gone, which cannot be unpickled."""
-    index = copy.copy(walk_square._cache._cache_file)
+    index = copy.copy(walk._cache._cache_file)
     index._index_path = str(tmp_path / "index")
     with open(index._index_path, "wb") as file:
         pickle.dump(numba.__version__, file)

@@ -2,6 +2,7 @@
 
 import json
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -10,9 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from _cli import assert_refused, invoke, planted, small_table
 from pairflip import BayesianSubset, SubsetProblem, posterior
-from pairflip.engines.numba.models import ModelState, begin_models, walk_models
-from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32
-from pairflip.search.posterior import _EDGE, _weighed
+from pairflip.engines.numba.chains import Walks, new_output
+from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32, start_order
 from pairflip.search.prior import read_prior
 
 
@@ -165,33 +165,32 @@ def test_moves_keep_the_distribution_and_would_not_without_counting_choices():
     assert np.abs(p @ T - p).max() > 1e-3
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_compiled_walk_is_the_literal_one(seed):
-    X, y = table(seed, n=7)
+@pytest.mark.parametrize("way", ["auto", "square", "table"])
+@pytest.mark.parametrize("variance", [None, 0.7])
+def test_the_compiled_walk_is_the_literal_one(way, variance):
+    X, y = table(1, n=7)
     problem = SubsetProblem(X, y)
-    prior = read_prior(problem, 15.0, "beta-binomial", range(5), None)
-    system, weight = _weighed(problem, prior)
-    (key,) = chain_keys(seed, _EDGE, None, [0])
-    n, moves = 7, 3000
-    state = ModelState(
-        np.zeros(n, np.int64), *(np.zeros(s) for s in ((4, 4), 4)), np.zeros(2, np.int64), np.zeros(1),
-        np.zeros(4), np.zeros(4), np.zeros(4),
-    )  # fmt: skip
-    begin_models(system, state, key, 2)
-    order, k = state.order.tolist(), 2
-    records, energies = np.zeros((moves, 4), np.int32), np.zeros(moves)
-    walk_models(system, weight, state, key, 0, moves, 1, records, energies, np.zeros((3, 2), np.int64))
+    g, n, most, moves, k = 15.0, 7, 4, 3000, 2
+    keys, nu, E0 = chain_keys(0, 99, None, [0]), len(y) - 1, problem.energy([])
+    key, size = keys[0], np.arange(most + 1)
+    prior = betaln(size + 1, n - size + 1) - size / 2 * np.log(1 + g)
+    counted = prior + [np.log(comb(n, k)) for k in range(most + 1)]
+    offset, a = (E0 / g, nu / 2) if variance is None else (0.0, g / (1 + g) / variance)
+    output = new_output(1, moves, most, record=True)
+    walks = Walks(problem.gram, k, keys, way, sizes=np.append(counted, -np.inf), offset=offset)
+    walks.chains(np.full(moves, a), np.ones(moves, int), output, 0, 1, [], lambda _: None)
+    order, records, energies = start_order(key, n).tolist(), output.record[0], output.record_energy[0]
 
     def log_weight(support):
         E = problem.energy(support)
-        return prior.size_weights()[len(support)] - prior.freedom / 2 * np.log(E + system.empty / 15.0)
+        return prior[len(support)] - a * (E if variance is not None else np.log(E + offset))
 
     for t in range(moves):
         w0, w1, w2, w3 = (int(w) for w in philox4x32([t, 0, STREAM_MODELS, 0], key))
         u = (((w2 >> 5) << 26 | (w3 >> 6)) + 1) * 2.0**-53
         slot, position = ((w0 << 2) & 0xFFFFFFFF) * max(k, 1) >> 32, w1 * max(n - k, 1) >> 32
         new, size, ways = order.copy(), k, 0.0
-        if w0 >> 30 == 0 and k < 4:
+        if w0 >> 30 == 0 and k < most:
             new[k], new[k + position], size, ways = new[k + position], new[k], k + 1, np.log((n - k) / (k + 1))
         elif w0 >> 30 == 1 and k > 0:
             new[slot], new[k - 1], size, ways = new[k - 1], new[slot], k - 1, np.log(k / (n - k + 1))

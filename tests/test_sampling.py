@@ -74,7 +74,7 @@ def test_exchanges_keep_the_product_of_the_distributions():
     for a, b in ((3, 1), (1, 3)):
         stay = [E[a], E[b]]
         plan = LadderPlan(1, np.array([b1, b2]), 4000, 1, np.stack([[key, key]]))
-        found = run_ladder(plan, 0, lambda w, r, beta, stay=stay: (np.zeros(1), stay[w], 0))
+        found = run_ladder(plan, 0, lambda r, beta, stay=stay: (np.zeros((2, 1)), stay, 0))
         # Walkers trade places again and again, in every other round.
         first = found.energies[0] == E[a]
         went = np.mean(first[1::2][:-1] & ~first[2::2][: len(first[1::2][:-1])])
@@ -94,7 +94,7 @@ def test_a_wrong_exchange_would_be_seen():
     right = run_ladder(plan, 0, walkers.walk)
     walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
     # Energies with the wrong sign: the hot and the cold trade places when they should not.
-    wrong = run_ladder(plan, 0, lambda w, r, b: (lambda s, e, n: (s, -e, n))(*walkers.walk(w, r, b)))
+    wrong = run_ladder(plan, 0, lambda r, b: (lambda s, e, n: (s, -np.array(e), n))(*walkers.walk(r, b)))
     _, energy = exact(problem, k, betas[1])
     assert abs(right.energies[1].mean() - energy) < 0.05 * energy
     assert abs(-wrong.energies[1].mean() - energy) > 0.1 * energy
