@@ -233,6 +233,71 @@ def test_nothing_depends_on_threads_and_columns_that_repeat_do_no_harm():
     assert "depend on each other" in exact.note
 
 
+def grouped(seed=3, m=40):
+    """A category of three levels (dependent beside the constant), two columns together, and three alone."""
+    rng = np.random.default_rng(seed)
+    levels = np.eye(3)[rng.integers(0, 3, m)]
+    X = np.column_stack([rng.normal(size=(m, 2)), levels, rng.normal(size=(m, 3))])
+    y = 0.3 * X[:, 0] + levels @ [0.6, 0.0, -0.6] + 0.3 * X[:, 5] + rng.normal(size=m)
+    return X, y, [[0], [1], [2, 3, 4], [5, 6], [7]], SubsetProblem(X, y, groups={"c": [2, 3, 4], "d": [5, 6]})
+
+
+def test_groups_are_weighed_by_their_independent_columns():
+    X, y, units, problem = grouped()
+    g, nu, D, t = 9.0, len(y) - 1, X - X.mean(axis=0), y - y.mean()
+    logs, sets, means = [], [s for k in range(6) for s in combinations(range(5), k)], []
+    for chosen in sets:
+        columns = [j for u in chosen for j in units[u]]
+        rank, mean = np.linalg.matrix_rank(D[:, columns]) if columns else 0, np.zeros(8)
+        mean[columns] = g / (1 + g) * np.linalg.pinv(D[:, columns]) @ t  # of smallest norm, as levels add up to zero
+        E = np.sum((t - D @ mean * (1 + g) / g) ** 2) / 2
+        logs.append(
+            betaln(len(chosen) + 1, 6 - len(chosen)) - rank / 2 * np.log(1 + g) - nu / 2 * np.log(E + t @ t / 2 / g)
+        )
+        means.append(mean)
+    p = np.exp(np.array(logs) - max(logs))
+    p /= p.sum()
+    inclusion = np.array([sum(q for q, s in zip(p, sets, strict=True) if u in s) for u in range(5)])
+    found = posterior(problem, g)
+    for u, columns in enumerate(units):
+        np.testing.assert_allclose(found.inclusion_probability[columns], inclusion[u], rtol=1e-9)
+    np.testing.assert_allclose(found.size_probability, np.bincount([len(s) for s in sets], p), rtol=1e-9)
+    np.testing.assert_allclose(found.coef_mean, p @ np.array(means), atol=1e-9)
+    best = sets[int(np.argmax(p))]
+    assert found.models[0].tolist() == sorted(j for u in best for j in units[u])
+    assert found.median_probability_model.tolist() == sorted(
+        j for u in np.flatnonzero(inclusion >= 0.5) for j in units[u]
+    )
+
+
+def test_a_walk_among_groups_agrees_with_all_of_their_models(tmp_path):
+    X, _, _, problem = grouped()
+    exact = posterior(problem, 9.0)
+    walked = posterior(problem, 9.0, method="sample", sweeps=3000, journal=tmp_path / "j")
+    assert np.all(np.abs(walked.inclusion_probability - exact.inclusion_probability) < 4 * walked.inclusion_se)
+    np.testing.assert_allclose(walked.coef_mean, exact.coef_mean, atol=0.03)
+    np.testing.assert_allclose(walked.coef_sd, exact.coef_sd, atol=0.03)
+    np.testing.assert_allclose(walked.predict(X[:4], True), exact.predict(X[:4], True), atol=0.03)
+    again = posterior(problem, 9.0, method="sample", sweeps=3000, journal=tmp_path / "j")
+    np.testing.assert_array_equal(again.draws, walked.draws)
+    few = posterior(problem, 9.0, sizes=range(1, 3), method="sample", sweeps=200)
+    assert set(few.sizes.ravel().tolist()) == {1, 2}
+
+
+def test_categories_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y, _, _ = grouped()
+    names = np.array(["red", "green", "blue"])[X[:, 2:5].argmax(axis=1)]
+    rows = [f"{a},{b},{c},{t}" for a, b, c, t in zip(X[:, 0], X[:, 7], names, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,colour,y", *rows]) + "\n")
+    command = ["posterior", "t.csv", "--target", "y", "--categories", "colour", "--json", "--out", "p.csv"]
+    told = json.loads(invoke(*command).stdout)
+    chances = {each["column"]: each["inclusion_probability"] for each in told["columns"]}
+    assert len({chance for name, chance in chances.items() if name.startswith("colour")}) == 1
+    assert len(told["size_probability"]) == 4
+    assert all(set(each["columns"]) <= {"a", "b", "colour"} for each in told["models"])
+
+
 def test_predictions_are_mixtures():
     X, y = table(5, n=4)
     problem = SubsetProblem(X, y)

@@ -125,6 +125,16 @@ def test_threads_do_not_matter_and_more_sweeps_go_on():
     np.testing.assert_array_equal(short.supports, long.supports[:, :, :50])
 
 
+def test_energies_come_from_the_columns_however_alike_these_are():
+    data = datasets.make_correlated(M=40, N=20, k=3, correlation=0.999999, snr=5.0, seed=1)
+    for ridge in (0.0, 0.1):
+        problem = SubsetProblem(data.X, data.y, ridge=ridge)
+        for found in (sample(problem, 3, sweeps=40, chains=2), temper(problem, 3, [0.0, 50.0], sweeps=40)):
+            drawn = found.supports.reshape(-1, 3)
+            exact = [problem.gram.energy(support.astype(np.int64)) for support in drawn]
+            np.testing.assert_allclose(found.energies.ravel(), exact, rtol=1e-10)
+
+
 def test_words_of_a_sample():
     problem = table(0)
     found = sample(problem, 2, sweeps=500)

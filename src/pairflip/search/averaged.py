@@ -193,8 +193,9 @@ class Posterior:
         """What the probabilities are conditional on, in one sentence."""
         noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
         seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
+        what = "columns" if self.problem.units is None else "groups of columns"
         return (
-            f"Probabilities given that the target is linear in some of the columns with normal noise {noise}, "
+            f"Probabilities given that the target is linear in some of the {what} with normal noise {noise}, "
             f"coefficients have Zellner's prior with g = {self.prior.g:g}, and models before the data: "
             f"{self.prior.name} ({seen})."
         )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from math import comb
+from math import comb, log
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -325,45 +325,47 @@ def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
     """The same walk among groups of columns; what a set of them weighs is remembered."""
     sweeps, before, prior, n = settings["sweeps"], settings["burn_in"], models.prior, models.n
     (key,) = chain_keys(settings["seed"], _EDGE, None, np.array([chain]))
-    known: dict[bytes, tuple[float, float]] = {}
+    known: dict[int, tuple[float, float]] = {}
 
-    def weigh(inside: NDArray[np.bool_]) -> tuple[float, float]:
-        name = inside.tobytes()
-        if name not in known:
-            known[name] = models.weigh(np.flatnonzero(inside))
-        return known[name]
+    def weigh(model: int) -> tuple[float, float]:
+        """Of units that are the bits of a whole number."""
+        if model not in known:
+            known[model] = models.weigh(np.array([u for u in range(n) if model >> u & 1], dtype=np.int64))
+        return known[model]
 
-    order, inside = start_order(key, n).tolist(), np.zeros(n, bool)
-    for unit in order:  # from some units that do not depend on each other
-        if inside.sum() < min(max(prior.smallest, chain), prior.largest):
-            inside[unit] = True
-            inside[unit] = np.isfinite(weigh(inside)[1])
-    now = weigh(inside)
+    order, k, model = start_order(key, n).tolist(), 0, 0
+    for at, unit in enumerate(order):  # from some units that do not depend on each other
+        if k < min(max(prior.smallest, chain), prior.largest) and np.isfinite(weigh(model | 1 << unit)[1]):
+            order[k], order[at], model, k = unit, order[k], model | 1 << unit, k + 1
+    now = weigh(model)
     records, energies = np.full((sweeps, prior.largest), -1, np.int32), np.zeros(sweeps)
-    accepted, ways = np.zeros((3, 2), np.int64), np.log((n - np.arange(n)) / (np.arange(n) + 1.0))
+    accepted, ways = np.zeros((3, 2), np.int64), np.log((n - np.arange(n)) / (np.arange(n) + 1.0)).tolist()
     for sweep in range(before + sweeps):
         counter = np.zeros((n, 4), np.uint64)
-        counter[:, 0], counter[:, 2] = np.arange(n) + sweep * n & 0xFFFFFFFF, STREAM_MODELS
-        counter[:, 1] = (np.arange(n) + sweep * n) >> 32
+        t = np.arange(sweep * n, sweep * n + n)
+        counter[:, 0], counter[:, 1], counter[:, 2] = t & 0xFFFFFFFF, t >> 32, STREAM_MODELS
         for w0, w1, w2, w3 in philox4x32(counter, key).tolist():
-            kind, k = min(w0 >> 30, 2), int(inside.sum())
+            kind = min(w0 >> 30, 2)
             accepted[kind, 1] += 1
-            if (kind != 0 and k == 0) or (kind != 1 and k == n):
+            if (kind != 0 and k == 0) or (kind != 1 and k == n) or (kind == 0 and k == prior.largest):
                 continue
-            trial, choices = inside.copy(), 0.0
+            # Adding flips an empty slot behind the others; the last unit takes the slot of one that is dropped.
+            slot = k if kind == 0 else ((w0 << 2) & 0xFFFFFFFF) * k >> 32
+            other = k - 1 if kind == 1 else k + (w1 * (n - k) >> 32)
+            then, choices = model, 0.0
             if kind != 1:
-                trial[np.flatnonzero(~inside)[w1 * (n - k) >> 32]] = True
+                then ^= 1 << order[other]
             if kind != 0:
-                trial[np.flatnonzero(inside)[((w0 << 2) & 0xFFFFFFFF) * k >> 32]] = False
+                then ^= 1 << order[slot]
             if kind != 2:
                 choices = ways[k] if kind == 0 else -ways[k - 1]
-            then = weigh(trial)
-            if np.log(((w2 >> 5 << 26 | w3 >> 6) + 1) * 2.0**-53) <= then[0] - now[0] + choices:
-                inside, now = trial, then
+            weight = weigh(then)
+            if log(((w2 >> 5 << 26 | w3 >> 6) + 1) * 2.0**-53) <= weight[0] - now[0] + choices:
+                order[slot], order[other] = order[other], order[slot]
+                model, now, k = then, weight, k + (1, -1, 0)[kind]
                 accepted[kind, 0] += 1
         if sweep >= before:
-            units = np.flatnonzero(inside)
-            records[sweep - before, : units.size], energies[sweep - before] = units, now[1]
+            records[sweep - before, :k], energies[sweep - before] = order[:k], now[1]
     return {"records": records, "energies": energies, "accepted": accepted}
 
 

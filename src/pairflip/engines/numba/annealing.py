@@ -567,7 +567,9 @@ def walk(system, work, chains, clocks, plan, output, budget):
                 # The usual end of a cold flip, so nothing else comes first.
                 size = k + int(enters) - int(leaves)
                 if sized:
-                    if not (leaves or enters) or not accepts(uniform[t], exponent(plan, beta, clock.energy, delta, k, size)):
+                    if not (leaves or enters) or not accepts(
+                        uniform[t], exponent(plan, beta, clock.energy, delta, k, size)
+                    ):
                         continue
                 elif delta > tie and not accepts(uniform[t], beta * delta):
                     continue
