@@ -100,11 +100,12 @@ def test_running_energy_after_a_million_flips_agrees_with_qr(way):
     data = datasets.make_correlated(M=100, N=200, k=5, correlation=0.9999, snr=5.0, seed=1)
     gram = SubsetProblem(data.X, data.y).gram
     betas = np.geomspace(1.0, 1e5, 50) / gram.yy
-    plan = WalkPlan(6, betas, np.full(50, 20_000), chain_keys(0, 6, None, range(1)))
+    plan = WalkPlan(6, betas, np.full(50, 20_000), chain_keys(0, 6, None, range(1)), record=True)
     walked = walk_one(NumbaEngine(way), gram, plan)
     exact = gram.energy(walked.support[0])
     assert walked.accepted.sum() > 10_000
     assert abs(walked.final_energy[0] / exact - 1) < 1e-8
+    assert abs(walked.record_energy[0, -1] / exact - 1) < 1e-8
 
 
 @pytest.mark.parametrize("way", ["auto", "square", "table"])

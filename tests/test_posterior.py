@@ -13,7 +13,6 @@ from _cli import assert_refused, invoke, planted, small_table
 from pairflip import BayesianSubset, SubsetProblem, posterior
 from pairflip.engines.numba.chains import Walks, new_output
 from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32, start_order
-from pairflip.search.prior import read_prior
 
 
 def table(seed, n=6, m=24, noise=1.0):

@@ -148,7 +148,9 @@ class LiteralWalkers:
         round_, betas
             Which round, and the inverse temperature of each walker.
         """
-        return tuple(zip(*(self.walk_one(w, round_, beta) for w, beta in enumerate(betas.tolist())), strict=True))
+        found = [self.walk_one(w, round_, beta) for w, beta in enumerate(betas.tolist())]
+        supports, energies, accepted = zip(*found, strict=True)
+        return supports, energies, accepted
 
     def walk_one(self, walker: int, round_: int, beta: float) -> tuple[NDArray[np.int64], float, int]:
         """The flips of one round: support, energy, and accepted flips after it.

@@ -157,7 +157,7 @@ class _Models:
     def fit(self, units: Ints) -> tuple[float, Floats, Floats]:
         """Energy, coefficients of the columns, and their inverse Gram matrix, for some units."""
         at = self.places(units)
-        P = np.linalg.inv(self.matrix[np.ix_(at, at)])
+        P: Floats = np.asarray(np.linalg.inv(self.matrix[np.ix_(at, at)]), dtype=np.float64)
         x = P @ self.b[at]
         return max(0.5 * (self.yy - float(x @ self.b[at])), 0.0), x, P
 
@@ -170,7 +170,7 @@ class _Models:
             energy, _, P = self.fit(units)
         except np.linalg.LinAlgError:
             return -np.inf, np.inf
-        if P.size and not (0 < P.diagonal().min() and P.diagonal().max() < self.inflated):
+        if P.size and not (P.diagonal().min() > 0 and P.diagonal().max() < self.inflated):
             return -np.inf, np.inf
         return float(w.prior[units.size] - w.column * d - w.a * (np.log(energy + w.c) if w.c else energy)), energy
 
@@ -301,7 +301,7 @@ def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain
     sizes = w.prior[k] - w.column * k + gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     first = min(max(prior.smallest, chain), prior.largest)
     keys = chain_keys(settings["seed"], _EDGE, None, np.array([chain]))
-    weights = {"sizes": np.append(sizes, -np.inf), "offset": w.c, "inflation": INFLATED}
+    weights: dict[str, Any] = {"sizes": np.append(sizes, -np.inf), "offset": w.c, "inflation": INFLATED}
     flips = np.array([before * n] * (before > 0) + [n] * sweeps, np.int64)
     output = new_output(1, flips.size, prior.largest, record=True)
     while True:

@@ -236,18 +236,18 @@ def _samples(
 def _exact_energies(gram: Gram, supports: NDArray[np.int32]) -> Floats:
     """Energies of drawn supports (..., k) from the columns: chains know theirs but for the rounding of all flips."""
     k, q = supports.shape[-1], len(gram.B)
-    flat, _, which, _ = distinct_supports(supports.reshape(-1, k))
+    flat, _, which, _ = distinct_supports(supports.reshape(-1, k).astype(np.int64))
     columns, targets = gram.few_rows if gram.dense else (None, gram.targets)
     rows, energies = len(targets), np.zeros(len(flat))
     step = max(1, _QR_NUMBERS // ((rows + k) * (k + q)))
     for first in range(0, len(flat), step):  # what QR of [X_S, Y], rows of the ridge below, leaves of the targets
-        part = flat[first : first + step].astype(np.int64)
+        part = flat[first : first + step]
         stack = np.zeros((len(part), rows + k, k + q))
         stack[:, :rows, k:] = targets
         chosen = gram.columns_of(part.ravel()) if columns is None else columns[part.ravel()]
         stack[:, :rows, :k] = chosen.reshape(len(part), k, rows).transpose(0, 2, 1)
         stack[:, rows + np.arange(k), np.arange(k)] = np.sqrt(gram.penalty[part])
-        left = np.linalg.qr(stack, mode="r")[:, k:, k:]
+        left = np.asarray(np.linalg.qr(stack, mode="r"))[:, k:, k:]
         energies[first : first + step] = 0.5 * np.einsum("tab,tab->t", left, left)
     return np.asarray(energies[which].reshape(supports.shape[:-1]))
 

@@ -273,7 +273,6 @@ _FIRST_USES = {
     "signed": ("signs of coefficients", 15),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
-    "all_models": ("the posterior", 5),
 }
 """What the kernels of a module are for, and seconds of compiling them on an idle core of 2.6 GHz."""
 _announced: set[str] = set()

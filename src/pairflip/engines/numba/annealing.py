@@ -258,10 +258,10 @@ def extend(system, order, Q, n, j, inflation):
 @apart
 def rebuild(system, order, Q, k, inflation):
     """Q of the support from G; False if that is singular."""
-    for m in range(ZERO, k):
-        if not extend(system, order, Q, m, np.int64(order[m]), inflation):
-            return False
-    return True
+    m = ZERO
+    while m < k and extend(system, order, Q, m, np.int64(order[m]), inflation):
+        m += 1
+    return m == k
 
 
 @apart
@@ -513,10 +513,10 @@ def walk(system, work, chains, clocks, plan, output, budget):
                         for c in range(lanes):
                             for l in range(columns.shape[1]):
                                 ahead_columns[c, l] = columns[ahead[c], l]
-                        # Whole sets, which BLAS likes; rows behind `lanes` hold numbers of before, and nobody reads them.
+                        # Whole sets, which BLAS likes; nobody reads the rows behind `lanes`.
                         np.dot(ahead_columns, support_columns.T, ahead_G)
                     else:
-                        # Row by row of G, which lies together in memory; unsigned indices spare the test for negative ones.
+                        # Row by row of G, which lies together in memory; unsigned indices need no test.
                         for m in range(k):
                             row = np.uint64(order[m])
                             for c in range(lanes):

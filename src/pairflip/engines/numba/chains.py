@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from pairflip.engines.numba.annealing import (
     CLOCK,
     SQUARE,
     TABLE,
+    Chains,
     Output,
     Plan,
     System,
+    Workspace,
     begin,
     new_chains,
     new_workspace,
@@ -79,7 +81,7 @@ class Walks:
         self._weight = (np.zeros(0) if sizes is None else sizes), offset, inflation, *how
         self._slice = int(_SLICE_NS / flip_ns) + 1
 
-    def _begun(self, numbers: range, plan: Plan) -> tuple[object, ...]:
+    def _begun(self, numbers: range, plan: Plan) -> tuple[System, Workspace, Chains, NDArray[Any]]:
         """Memory of some chains at their first supports, and where they stand."""
         n, targets = self._gram.n_columns, len(self._system.form.B)
         chains, clocks = new_chains(len(numbers), self._room, n, targets), np.zeros(len(numbers), CLOCK)
@@ -99,17 +101,21 @@ class Walks:
         plan = Plan(betas[None], np.cumsum(flips), coldest, self._keys, *self._weight)
         for c in range(first, last):
             memory = self._begun(range(c, c + 1), plan)
-            clock, chains = memory[3][0], memory[2]  # type: ignore[index]
+            clock, chains = memory[3][0], memory[2]
             while clock["step"] < plan.ends.size:
                 tick(int(walk(*memory, plan, output, self._slice)))
                 if stop:
                     return
             if self._room > self._k:
                 continue
-            # Free of what rounding added flip by flip.
-            support, form = chains.order[0, : self._k], self._system.form
-            B, P = form.B[:, support], chains.table.Q[0, len(form.B) :]
-            output.final_energy[c] = 0.5 * (form.yy - float(np.vdot(B @ P, B)))
+            # Free of what rounding added flip by flip, and of what bordering an inverse adds.
+            support, gram = chains.order[0, : self._k], self._gram
+            own = (
+                gram.matrix[np.ix_(support, support)] if gram.dense else gram.columns[support] @ gram.columns[support].T
+            )
+            own[np.diag_indices(self._k)] = gram.diagonal[support]
+            B = gram.B[:, support]
+            output.final_energy[c] = 0.5 * (gram.yy - float(np.vdot(np.linalg.solve(own, B.T), B.T)))
             output.support[c], output.best_support[c] = support, chains.best[0]
 
     def ladder(self, plan: LadderPlan, which: int) -> LadderResult:
