@@ -150,7 +150,7 @@ def page() -> str:
         "`fit`, `select`, `prove`, `sample`, `posterior`, `compare` are the functions and commands of that name (`fit` "
         "is the default search of one size); `anneal` is simulated annealing, `GPU` the same on a device. *Several "
         "targets*: squared error of all of them; *own loss*: an object of yours; *ridge to choose*: a ridge in units "
-        "of the scaled columns, as `select` chooses it (`ridge=\"auto\"`).\n",
+        'of the scaled columns, as `select` chooses it (`ridge="auto"`).\n',
     ]
     for heading, rows, columns, why in tables():
         text += [f"## {heading}\n", "| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]

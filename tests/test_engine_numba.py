@@ -18,7 +18,7 @@ from pairflip.engines import WalkPlan
 from pairflip.engines import numba as numba_engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine
-from pairflip.engines.numba.annealing import walk_square
+from pairflip.engines.numba.annealing import walk
 from pairflip.philox import chain_keys
 from pairflip.testing import EngineConformance, walk_one
 
@@ -100,11 +100,12 @@ def test_running_energy_after_a_million_flips_agrees_with_qr(way):
     data = datasets.make_correlated(M=100, N=200, k=5, correlation=0.9999, snr=5.0, seed=1)
     gram = SubsetProblem(data.X, data.y).gram
     betas = np.geomspace(1.0, 1e5, 50) / gram.yy
-    plan = WalkPlan(6, betas, np.full(50, 20_000), chain_keys(0, 6, None, range(1)))
+    plan = WalkPlan(6, betas, np.full(50, 20_000), chain_keys(0, 6, None, range(1)), record=True)
     walked = walk_one(NumbaEngine(way), gram, plan)
     exact = gram.energy(walked.support[0])
     assert walked.accepted.sum() > 10_000
     assert abs(walked.final_energy[0] / exact - 1) < 1e-8
+    assert abs(walked.record_energy[0, -1] / exact - 1) < 1e-8
 
 
 @pytest.mark.parametrize("way", ["auto", "square", "table"])
@@ -165,7 +166,7 @@ def test_blas_threads_are_restored_after_walks_that_overlap():
 
 def test_compiled_code_of_other_sources_is_not_even_read(tmp_path):
     """It may name classes that have gone, which cannot be unpickled."""
-    index = copy.copy(walk_square._cache._cache_file)
+    index = copy.copy(walk._cache._cache_file)
     index._index_path = str(tmp_path / "index")
     with open(index._index_path, "wb") as file:
         pickle.dump(numba.__version__, file)

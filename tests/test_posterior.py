@@ -2,6 +2,7 @@
 
 import json
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -10,10 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from _cli import assert_refused, invoke, planted, small_table
 from pairflip import BayesianSubset, SubsetProblem, posterior
-from pairflip.engines.numba.models import ModelState, begin_models, walk_models
-from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32
-from pairflip.search.posterior import _EDGE, _weighed
-from pairflip.search.prior import read_prior
+from pairflip.engines.numba.chains import Walks, new_output
+from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32, start_order
 
 
 def table(seed, n=6, m=24, noise=1.0):
@@ -165,33 +164,32 @@ def test_moves_keep_the_distribution_and_would_not_without_counting_choices():
     assert np.abs(p @ T - p).max() > 1e-3
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_compiled_walk_is_the_literal_one(seed):
-    X, y = table(seed, n=7)
+@pytest.mark.parametrize("way", ["auto", "square", "table"])
+@pytest.mark.parametrize("variance", [None, 0.7])
+def test_the_compiled_walk_is_the_literal_one(way, variance):
+    X, y = table(1, n=7)
     problem = SubsetProblem(X, y)
-    prior = read_prior(problem, 15.0, "beta-binomial", range(5), None)
-    system, weight = _weighed(problem, prior)
-    (key,) = chain_keys(seed, _EDGE, None, [0])
-    n, moves = 7, 3000
-    state = ModelState(
-        np.zeros(n, np.int64), *(np.zeros(s) for s in ((4, 4), 4)), np.zeros(2, np.int64), np.zeros(1),
-        np.zeros(4), np.zeros(4), np.zeros(4),
-    )  # fmt: skip
-    begin_models(system, state, key, 2)
-    order, k = state.order.tolist(), 2
-    records, energies = np.zeros((moves, 4), np.int32), np.zeros(moves)
-    walk_models(system, weight, state, key, 0, moves, 1, records, energies, np.zeros((3, 2), np.int64))
+    g, n, most, moves, k = 15.0, 7, 4, 3000, 2
+    keys, nu, E0 = chain_keys(0, 99, None, [0]), len(y) - 1, problem.energy([])
+    key, size = keys[0], np.arange(most + 1)
+    prior = betaln(size + 1, n - size + 1) - size / 2 * np.log(1 + g)
+    counted = prior + [np.log(comb(n, k)) for k in range(most + 1)]
+    offset, a = (E0 / g, nu / 2) if variance is None else (0.0, g / (1 + g) / variance)
+    output = new_output(1, moves, most, record=True)
+    walks = Walks(problem.gram, k, keys, way, sizes=np.append(counted, -np.inf), offset=offset)
+    walks.chains(np.full(moves, a), np.ones(moves, int), output, 0, 1, [], lambda _: None)
+    order, records, energies = start_order(key, n).tolist(), output.record[0], output.record_energy[0]
 
     def log_weight(support):
         E = problem.energy(support)
-        return prior.size_weights()[len(support)] - prior.freedom / 2 * np.log(E + system.empty / 15.0)
+        return prior[len(support)] - a * (E if variance is not None else np.log(E + offset))
 
     for t in range(moves):
         w0, w1, w2, w3 = (int(w) for w in philox4x32([t, 0, STREAM_MODELS, 0], key))
         u = (((w2 >> 5) << 26 | (w3 >> 6)) + 1) * 2.0**-53
         slot, position = ((w0 << 2) & 0xFFFFFFFF) * max(k, 1) >> 32, w1 * max(n - k, 1) >> 32
         new, size, ways = order.copy(), k, 0.0
-        if w0 >> 30 == 0 and k < 4:
+        if w0 >> 30 == 0 and k < most:
             new[k], new[k + position], size, ways = new[k + position], new[k], k + 1, np.log((n - k) / (k + 1))
         elif w0 >> 30 == 1 and k > 0:
             new[slot], new[k - 1], size, ways = new[k - 1], new[slot], k - 1, np.log(k / (n - k + 1))
@@ -232,6 +230,71 @@ def test_nothing_depends_on_threads_and_columns_that_repeat_do_no_harm():
     assert exact.inclusion_probability[0] == pytest.approx(exact.inclusion_probability[9])
     assert exact.inclusion_probability[10] == 0.0
     assert "depend on each other" in exact.note
+
+
+def grouped(seed=3, m=40):
+    """A category of three levels (dependent beside the constant), two columns together, and three alone."""
+    rng = np.random.default_rng(seed)
+    levels = np.eye(3)[rng.integers(0, 3, m)]
+    X = np.column_stack([rng.normal(size=(m, 2)), levels, rng.normal(size=(m, 3))])
+    y = 0.3 * X[:, 0] + levels @ [0.6, 0.0, -0.6] + 0.3 * X[:, 5] + rng.normal(size=m)
+    return X, y, [[0], [1], [2, 3, 4], [5, 6], [7]], SubsetProblem(X, y, groups={"c": [2, 3, 4], "d": [5, 6]})
+
+
+def test_groups_are_weighed_by_their_independent_columns():
+    X, y, units, problem = grouped()
+    g, nu, D, t = 9.0, len(y) - 1, X - X.mean(axis=0), y - y.mean()
+    logs, sets, means = [], [s for k in range(6) for s in combinations(range(5), k)], []
+    for chosen in sets:
+        columns = [j for u in chosen for j in units[u]]
+        rank, mean = np.linalg.matrix_rank(D[:, columns]) if columns else 0, np.zeros(8)
+        mean[columns] = g / (1 + g) * np.linalg.pinv(D[:, columns]) @ t  # of smallest norm, as levels add up to zero
+        E = np.sum((t - D @ mean * (1 + g) / g) ** 2) / 2
+        logs.append(
+            betaln(len(chosen) + 1, 6 - len(chosen)) - rank / 2 * np.log(1 + g) - nu / 2 * np.log(E + t @ t / 2 / g)
+        )
+        means.append(mean)
+    p = np.exp(np.array(logs) - max(logs))
+    p /= p.sum()
+    inclusion = np.array([sum(q for q, s in zip(p, sets, strict=True) if u in s) for u in range(5)])
+    found = posterior(problem, g)
+    for u, columns in enumerate(units):
+        np.testing.assert_allclose(found.inclusion_probability[columns], inclusion[u], rtol=1e-9)
+    np.testing.assert_allclose(found.size_probability, np.bincount([len(s) for s in sets], p), rtol=1e-9)
+    np.testing.assert_allclose(found.coef_mean, p @ np.array(means), atol=1e-9)
+    best = sets[int(np.argmax(p))]
+    assert found.models[0].tolist() == sorted(j for u in best for j in units[u])
+    assert found.median_probability_model.tolist() == sorted(
+        j for u in np.flatnonzero(inclusion >= 0.5) for j in units[u]
+    )
+
+
+def test_a_walk_among_groups_agrees_with_all_of_their_models(tmp_path):
+    X, _, _, problem = grouped()
+    exact = posterior(problem, 9.0)
+    walked = posterior(problem, 9.0, method="sample", sweeps=3000, journal=tmp_path / "j")
+    assert np.all(np.abs(walked.inclusion_probability - exact.inclusion_probability) < 4 * walked.inclusion_se)
+    np.testing.assert_allclose(walked.coef_mean, exact.coef_mean, atol=0.03)
+    np.testing.assert_allclose(walked.coef_sd, exact.coef_sd, atol=0.03)
+    np.testing.assert_allclose(walked.predict(X[:4], True), exact.predict(X[:4], True), atol=0.03)
+    again = posterior(problem, 9.0, method="sample", sweeps=3000, journal=tmp_path / "j")
+    np.testing.assert_array_equal(again.draws, walked.draws)
+    few = posterior(problem, 9.0, sizes=range(1, 3), method="sample", sweeps=200)
+    assert set(few.sizes.ravel().tolist()) == {1, 2}
+
+
+def test_categories_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y, _, _ = grouped()
+    names = np.array(["red", "green", "blue"])[X[:, 2:5].argmax(axis=1)]
+    rows = [f"{a},{b},{c},{t}" for a, b, c, t in zip(X[:, 0], X[:, 7], names, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,colour,y", *rows]) + "\n")
+    command = ["posterior", "t.csv", "--target", "y", "--categories", "colour", "--json", "--out", "p.csv"]
+    told = json.loads(invoke(*command).stdout)
+    chances = {each["column"]: each["inclusion_probability"] for each in told["columns"]}
+    assert len({chance for name, chance in chances.items() if name.startswith("colour")}) == 1
+    assert len(told["size_probability"]) == 4
+    assert all(set(each["columns"]) <= {"a", "b", "colour"} for each in told["models"])
 
 
 def test_predictions_are_mixtures():

@@ -74,7 +74,7 @@ def test_exchanges_keep_the_product_of_the_distributions():
     for a, b in ((3, 1), (1, 3)):
         stay = [E[a], E[b]]
         plan = LadderPlan(1, np.array([b1, b2]), 4000, 1, np.stack([[key, key]]))
-        found = run_ladder(plan, 0, lambda w, r, beta, stay=stay: (np.zeros(1), stay[w], 0))
+        found = run_ladder(plan, 0, lambda r, beta, stay=stay: (np.zeros((2, 1)), stay, 0))
         # Walkers trade places again and again, in every other round.
         first = found.energies[0] == E[a]
         went = np.mean(first[1::2][:-1] & ~first[2::2][: len(first[1::2][:-1])])
@@ -94,7 +94,7 @@ def test_a_wrong_exchange_would_be_seen():
     right = run_ladder(plan, 0, walkers.walk)
     walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
     # Energies with the wrong sign: the hot and the cold trade places when they should not.
-    wrong = run_ladder(plan, 0, lambda w, r, b: (lambda s, e, n: (s, -e, n))(*walkers.walk(w, r, b)))
+    wrong = run_ladder(plan, 0, lambda r, b: (lambda s, e, n: (s, -np.array(e), n))(*walkers.walk(r, b)))
     _, energy = exact(problem, k, betas[1])
     assert abs(right.energies[1].mean() - energy) < 0.05 * energy
     assert abs(-wrong.energies[1].mean() - energy) > 0.1 * energy
@@ -123,6 +123,16 @@ def test_threads_do_not_matter_and_more_sweeps_go_on():
     short = sample(problem, 5, 3.0, sweeps=50, burn_in=10, seed=1)
     long = sample(problem, 5, 3.0, sweeps=90, burn_in=10, seed=1)
     np.testing.assert_array_equal(short.supports, long.supports[:, :, :50])
+
+
+def test_energies_come_from_the_columns_however_alike_these_are():
+    data = datasets.make_correlated(M=40, N=20, k=3, correlation=0.999999, snr=5.0, seed=1)
+    for ridge in (0.0, 0.1):
+        problem = SubsetProblem(data.X, data.y, ridge=ridge)
+        for found in (sample(problem, 3, sweeps=40, chains=2), temper(problem, 3, [0.0, 50.0], sweeps=40)):
+            drawn = found.supports.reshape(-1, 3)
+            exact = [problem.gram.energy(support.astype(np.int64)) for support in drawn]
+            np.testing.assert_allclose(found.energies.ravel(), exact, rtol=1e-10)
 
 
 def test_words_of_a_sample():

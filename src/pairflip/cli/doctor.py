@@ -101,9 +101,9 @@ def _cache() -> str:
     """Where compiled code is kept."""
     import os
 
-    from pairflip.engines.numba.annealing import walk_square
+    from pairflip.engines.numba.annealing import walk
 
-    folder = walk_square.stats.cache_path
+    folder = walk.stats.cache_path
     if not folder:
         return "none: every process compiles for itself (NUMBA_CACHE_DIR names a folder that can be written)"
     writable = not os.path.exists(folder) or os.access(folder, os.W_OK)

@@ -12,10 +12,11 @@ from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
 from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, typed
+from pairflip.cli.limits import LimitOptions
 from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
 from pairflip.cli.shown import print_answer, print_json, print_rows, print_text, print_written
 from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
+from pairflip.cli.subjects import ModelOptions, ResultOptions, RunOptions, TableOptions
 from pairflip.cli.table_file import json_list
 from pairflip.interrupt import interrupted
 from pairflip.text import number, percent, short
@@ -48,8 +49,9 @@ _HEADS = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_
 def posterior(
     context: typer.Context,
     *,
-    table: PlainTable,
+    table: Annotated[TableOptions, Without("groups")],
     model: ModelOptions,
+    limits: Annotated[LimitOptions, Without("one_per_group", "min_distance", "hierarchy", "positive", "negative")],
     run: Annotated[RunOptions, Without("engine")],
     results: ResultOptions,
     g: G = "unit",
@@ -73,7 +75,7 @@ def posterior(
         threads, allowed = o.check_jobs(run.jobs), parse_counts(sizes)
         place = checked_place("posterior", out, results.force, table.data, journal)
         loaded = load(table)
-        problem = loaded.problem(model, quiet=results.quiet)
+        problem = loaded.problem(model, limits, quiet=results.quiet)
         found = weigh_models(
             problem, parse_g(g), parse_prior(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
             seed=run.seed, journal=journal, n_jobs=threads,
@@ -134,7 +136,11 @@ def _rows(found: Posterior, most: int) -> list[tuple[str, float, float, float, f
 
 def _models(found: Posterior, most: int) -> list[tuple[float, list[str]]]:
     pairs = zip(found.model_probability[:most].tolist(), found.models[:most], strict=True)
-    return [(share, [found.names[j] for j in support]) for share, support in pairs]
+    units = found.problem.units
+    return [
+        (share, [found.names[j] for j in support] if units is None else units.names_of(support, found.names))
+        for share, support in pairs
+    ]
 
 
 def _result(found: Posterior, most: int, table: Table) -> ProbabilityResult:

@@ -64,8 +64,8 @@ class LadderResult:
     trips: int
 
 
-Walk = Callable[[int, int, float], tuple[NDArray[np.int64], float, int]]
-"""(walker, round, beta) -> its support after the flips of the round, energy, and how many flips were accepted."""
+Walk = Callable[[int, Floats], tuple[Any, Any, Any]]
+"""(round, beta of each walker) -> their supports (R, k) and energies (R,) after the round, and accepted flips (R,)."""
 
 
 def run_ladder(plan: LadderPlan, ladder: int, walk: Walk) -> LadderResult:
@@ -76,7 +76,7 @@ def run_ladder(plan: LadderPlan, ladder: int, walk: Walk) -> LadderResult:
     plan, ladder
         The ladders, and which of them.
     walk : callable
-        Makes the flips of one walker in one round.
+        Makes the flips of all walkers in one round.
     """
     betas, rounds, k, n = plan.betas, plan.rounds, plan.k, plan.betas.size
     supports, energies = np.zeros((n, rounds, k), np.int32), np.zeros((n, rounds))
@@ -85,9 +85,9 @@ def run_ladder(plan: LadderPlan, ladder: int, walk: Walk) -> LadderResult:
     drawn = plan.drawn(ladder)
     for round_ in range(rounds):
         places[round_] = who
-        for place, walker in enumerate(who.tolist()):
-            found = walk(walker, round_, float(betas[place]))
-            supports[walker, round_], energies[walker, round_], accepted[walker, round_] = found
+        own = np.empty(n)
+        own[who] = betas
+        supports[:, round_], energies[:, round_], accepted[:, round_] = walk(round_, own)
         lower = np.arange(round_ % 2, n - 1, 2)
         gain = energies[who[lower + 1], round_] - energies[who[lower], round_]
         gain *= betas[lower + 1] - betas[lower]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +140,19 @@ class LiteralWalkers:
         self._engine, self._gram, self._k, self._keys, self._flips = engine, gram, k, keys, flips
         self._orders = [engine.start(gram, k, key) for key in keys]
 
-    def walk(self, walker: int, round_: int, beta: float) -> tuple[NDArray[np.int64], float, int]:
+    def walk(self, round_: int, betas: Floats) -> tuple[Any, Any, Any]:
+        """The flips of all walkers in one round: supports, energies, and how many were accepted.
+
+        Parameters
+        ----------
+        round_, betas
+            Which round, and the inverse temperature of each walker.
+        """
+        found = [self.walk_one(w, round_, beta) for w, beta in enumerate(betas.tolist())]
+        supports, energies, accepted = zip(*found, strict=True)
+        return supports, energies, accepted
+
+    def walk_one(self, walker: int, round_: int, beta: float) -> tuple[NDArray[np.int64], float, int]:
         """The flips of one round: support, energy, and accepted flips after it.
 
         Parameters

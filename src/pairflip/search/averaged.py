@@ -158,7 +158,8 @@ class Posterior:
             raise ValueError("all models were visited, so there are no chains; expected method='sample'.")
         often = np.argsort(-self.inclusion_probability, kind="stable")
         often = often[~np.isin(often, self.problem.always)][:MOST_INDICATORS]
-        inside = (self.draws[..., None] == often).any(axis=2)
+        units = self.problem.units
+        inside = (self.draws[..., None] == (often if units is None else units.first[often])).any(axis=2)
         series = {"size": self.sizes, "energy": self.energies}
         about = {"g": self.prior.g, "prior": self.prior.name}
         return draws_tree(series, inside, self.names, often.tolist(), range(len(self.sizes)), {}, about)
@@ -192,8 +193,9 @@ class Posterior:
         """What the probabilities are conditional on, in one sentence."""
         noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
         seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
+        what = "columns" if self.problem.units is None else "groups of columns"
         return (
-            f"Probabilities given that the target is linear in some of the columns with normal noise {noise}, "
+            f"Probabilities given that the target is linear in some of the {what} with normal noise {noise}, "
             f"coefficients have Zellner's prior with g = {self.prior.g:g}, and models before the data: "
             f"{self.prior.name} ({seen})."
         )
@@ -203,23 +205,26 @@ class _Model:
     """One model: its mean and the variance of a new observation under the g-prior."""
 
     def __init__(self, problem: SubsetProblem, prior: ModelPrior, support: Ints) -> None:
-        at = problem.slots(support)
         w = np.sqrt(problem.sample_weight)[:, None]
         self._always, self._support = problem.always, support
         self._constant = problem.center is not None
         Z = self._forced(problem.X)
         inverse = np.linalg.pinv(w * Z)
         self._lift = inverse @ (w * problem.X[:, support])
-        own = (problem.X[:, support] - Z @ self._lift) * w / problem.scale[at]
-        q, r = np.linalg.qr(own)
+        own = (problem.X[:, support] - Z @ self._lift) * w
+        scale = np.linalg.norm(own, axis=0)
+        # Columns of a group may depend on each other: what they span is all that counts.
+        left, values, right = np.linalg.svd(own / scale, full_matrices=False)
+        rank = int(np.sum(values > 1e-9 * values.max(initial=0.0)))
+        q, back = left[:, :rank], right[:rank].T / values[:rank] / scale[:, None]
         target = w[:, 0] * problem.y - (w * Z) @ (inverse @ (w[:, 0] * problem.y))
         fitted = q.T @ target
         energy = 0.5 * max(float(target @ target - fitted @ fitted), 0.0)
-        self._coef = prior.shrink * np.linalg.solve(r, fitted) / problem.scale[at]
+        self._coef = prior.shrink * back @ fitted
         self._z = inverse @ (w[:, 0] * (problem.y - problem.X[:, support] @ self._coef))
         spread, slope = prior.noise(0.5 * float(target @ target))
         self._noise, self._shrink = spread + slope * energy, prior.shrink
-        self._root = np.linalg.inv(r) / problem.scale[at][:, None]
+        self._root = back
         self._inner = inverse @ inverse.T
 
     def _forced(self, X: Floats) -> Floats:

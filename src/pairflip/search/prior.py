@@ -67,10 +67,6 @@ class ModelPrior:
         """What coefficients are multiplied by, g / (1 + g)."""
         return self.g / (1.0 + self.g)
 
-    def size_weights(self) -> Floats:
-        """Logarithm (n + 1,) of what a model weighs by its size alone."""
-        return np.asarray(self.log_prior - 0.5 * np.arange(self.log_prior.size) * np.log1p(self.g))
-
     def size_probability(self) -> Floats:
         """Probability (n + 1,) of each number of columns before the data are seen."""
         n, k = self.log_prior.size - 1, np.arange(self.log_prior.size)
@@ -102,7 +98,7 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
     g, prior, sizes, variance
         As in `posterior`.
     """
-    n = int(problem.candidates.size)
+    n = problem.gram.n_columns
     forced = problem.forced_basis.shape[1] + (problem.center == "global")
     rows = float(problem.sample_weight.sum())
     freedom = rows - forced
@@ -113,7 +109,7 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
     log_prior = np.where(allowed, log_prior, -np.inf)
     if variance is not None and not (_is_number(variance) and variance > 0):
         raise ValueError(f"variance is {variance!r}; expected the variance of the noise, a number above 0, or None.")
-    return ModelPrior(_read_g(g, rows, n), name, log_prior, variance, freedom)
+    return ModelPrior(_read_g(g, rows, int(problem.candidates.size)), name, log_prior, variance, freedom)
 
 
 def _is_number(value: Any) -> bool:

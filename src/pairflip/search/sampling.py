@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.distinct import distinct_supports
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
@@ -33,6 +34,7 @@ APART = 1.1
 """Neighbours on a ladder differ by so many standard deviations of the energy times the difference of beta."""
 _MOST_PLACES = 60
 _PILOT_ROUNDS = 400
+_QR_NUMBERS = 2**21  # of the matrices that are factorized together
 
 
 @runtime_checkable
@@ -210,11 +212,11 @@ def _samples(
     notes: Sequence[str], began: float,
 ) -> Samples:  # fmt: skip
     """The record of these chains; those of one temperature have no exchanges."""
-    nothing = np.zeros(0, np.int64)
+    nothing, supports = np.zeros(0, np.int64), np.stack([each["supports"] for each in found])
     return Samples(
         betas=np.array(settings["betas"]),
-        energies=np.stack([each["energies"] for each in found]),
-        supports=np.stack([each["supports"] for each in found]),
+        energies=_exact_energies(problem.gram, supports),
+        supports=supports,
         candidates=problem.gram.candidates,
         accepted=np.stack([each["accepted"] for each in found]),
         flips=flips,
@@ -228,6 +230,26 @@ def _samples(
         note="; ".join(dict.fromkeys(filter(None, notes))),
         **{name: settings[name] for name in ("k", "sweeps", "burn_in", "thin", "engine", "seed")},
     )
+
+
+@one_blas_thread()
+def _exact_energies(gram: Gram, supports: NDArray[np.int32]) -> Floats:
+    """Energies of drawn supports (..., k) from the columns: chains know theirs but for the rounding of all flips."""
+    k, q = supports.shape[-1], len(gram.B)
+    flat, _, which, _ = distinct_supports(supports.reshape(-1, k).astype(np.int64))
+    columns, targets = gram.few_rows if gram.dense else (None, gram.targets)
+    rows, energies = len(targets), np.zeros(len(flat))
+    step = max(1, _QR_NUMBERS // ((rows + k) * (k + q)))
+    for first in range(0, len(flat), step):  # what QR of [X_S, Y], rows of the ridge below, leaves of the targets
+        part = flat[first : first + step]
+        stack = np.zeros((len(part), rows + k, k + q))
+        stack[:, :rows, k:] = targets
+        chosen = gram.columns_of(part.ravel()) if columns is None else columns[part.ravel()]
+        stack[:, :rows, :k] = chosen.reshape(len(part), k, rows).transpose(0, 2, 1)
+        stack[:, rows + np.arange(k), np.arange(k)] = np.sqrt(gram.penalty[part])
+        left = np.asarray(np.linalg.qr(stack, mode="r"))[:, k:, k:]
+        energies[first : first + step] = 0.5 * np.einsum("tab,tab->t", left, left)
+    return np.asarray(energies[which].reshape(supports.shape[:-1]))
 
 
 def noise_beta(problem: SubsetProblem, k: int) -> float:

@@ -82,15 +82,15 @@ class NumbaEngine:
 
     def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
-        from pairflip.engines.numba.annealing import walk_square
-        from pairflip.engines.numba.chains import Annealing
+        from pairflip.engines.numba.annealing import walk
+        from pairflip.engines.numba.chains import Walks
 
-        announce_compilation(walk_square)
-        annealing, found = Annealing(gram, plan), dict[int, LadderResult]()
+        announce_compilation(walk)
+        walks, found = Walks(gram, plan.k, plan.keys.reshape(-1, 2)), dict[int, LadderResult]()
 
         def work(first: int, last: int) -> None:
             for ladder in range(first, last):
-                found[ladder] = annealing.ladder(plan, ladder)
+                found[ladder] = walks.ladder(plan, ladder)
 
         _in_threads(work, len(plan.keys), n_jobs, [])
         return [found[ladder] for ladder in range(len(plan.keys))]
@@ -133,15 +133,15 @@ class NumbaEngine:
         _in_threads(work, plan.chains, n_jobs, stop)
 
     def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        from pairflip.engines.numba.annealing import walk_square
-        from pairflip.engines.numba.chains import Annealing, new_result
+        from pairflip.engines.numba.annealing import walk
+        from pairflip.engines.numba.chains import Walks, new_result
 
-        announce_compilation(walk_square)
-        annealing, stop, go_on = Annealing(gram, plan, self.way), list[bool](), _ignore if tick is None else tick
+        announce_compilation(walk)
+        walks, stop = Walks(gram, plan.k, plan.keys, self.way), list[bool]()
         result, output = new_result(plan)
 
         def work(first: int, last: int) -> None:
-            annealing.chains(plan, output, first, last, stop, go_on)
+            walks.chains(plan.betas, plan.flips, output, first, last, stop, _ignore if tick is None else tick)
 
         _in_threads(work, plan.chains, n_jobs, stop)
         for supports in (result.support, result.best_support, result.record):
@@ -224,7 +224,6 @@ _FIRST_USES = {
     "exact": ("energies that are not quadratic", 3),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
-    "all_models": ("the posterior", 5),
 }
 """What the kernels of a module are for, and seconds of compiling them on an idle core of 2.6 GHz."""
 _announced: set[str] = set()

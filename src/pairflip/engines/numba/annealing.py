@@ -1,4 +1,8 @@
-r"""Simulated annealing: flips proposed at random, accepted with probability :math:`\min(1, e^{-\beta \Delta E})`.
+r"""One chain: moves proposed at random, accepted with probability :math:`\min(1, e^{\Delta \ln w})` of their weight w.
+
+Annealing and sampling flip pairs, :math:`\ln w = -\beta E`. A walk over models of all sizes also adds and drops columns
+(one move in four each), :math:`\ln w = L_k - \beta E` or :math:`L_k - \beta \ln(E + c)` with L of the size k; k of n
+columns can be extended in n - k ways and taken back in k + 1, which L accounts for by :math:`\ln \binom nk`.
 
 A flip takes the column in slot i out and column j in. With A, Q, s of `table` (rows of A and Q: the targets, then the
 slots), :math:`p = P_{ii}`, :math:`w = W_{ij}`, :math:`a = Q_{:i} / p` and :math:`f = A_{:j} - a w`,
@@ -9,16 +13,17 @@ changes
 .. math:: Q \to Q - a u^T + f v^T / s', \quad A_{:m} \to A_{:m} - a W_{im} - f h_m / s', \quad
           s_m \to s_m + W_{im}^2 / p - h_m^2 / s' ,
 
-with :math:`h_m = G_{jm} - G_{jS'} W'_m`, what column m shares with j beside the other slots.
+with :math:`h_m = G_{jm} - G_{jS'} W'_m`, what column m shares with j beside the other slots. Adding is the flip of an
+empty slot (1 / p = 0), dropping the flip with no column (1 / s' = 0).
 
-While many flips are accepted, the next LANES flips are evaluated together from Q alone (O(k^2) each); an accepted one
+While many moves are accepted, the next LANES flips are evaluated together from Q alone (O(k^2) each); an accepted one
 corrects those behind it, which is exact because random numbers are addressed. When few are accepted, the table of all
-columns makes a flip O(1) and an acceptance O(k N). When nothing has been accepted for long, the smallest Delta E of all
+columns makes a move O(1) and an acceptance O(k N). When nothing has been accepted for long, the smallest Delta E of all
 flips tells which random numbers can accept anything at all: most flips then cost only their random number, and a chain
 for which none can is finished.
 
-Flips to singular supports and against the rules are refused. Rounding is watched, not judged: Q is computed anew from G
-when `DRIFT` is used up, and a flip after which that fails is refused.
+Moves to singular supports and against the rules are refused. Rounding is watched, not judged: Q is computed anew from G
+when `DRIFT` is used up, and a move after which that fails is refused.
 """
 
 from __future__ import annotations
@@ -27,9 +32,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.base import BETTER, DRIFT, EPSILON, FROZEN, INFLATION, TIE
+from pairflip.engines.base import BETTER, DRIFT, EPSILON, FROZEN, TIE
 from pairflip.engines.numba.compile import apart, entry
-from pairflip.engines.numba.draws import accepts, draw_flips, draw_start
+from pairflip.engines.numba.draws import accepts, draw_flips, draw_moves, draw_start
 from pairflip.engines.numba.table import (
     CLOSED,
     ENTERS,
@@ -46,18 +51,21 @@ from pairflip.engines.numba.table import (
     cost_of,
     empty,
     gains,
-    new_table,
     remove,
 )
 from pairflip.least_squares import SINGULAR
 
 LANES = 8
 """Flips evaluated together: those behind an accepted one have to be corrected, so more would waste work."""
-BLOCK = 1024
-"""Flips drawn at a time, so that random numbers are made in vectors."""
+BLOCK, SHORT_BLOCK = 1024, 32
+"""Moves drawn at a time, so that random numbers are made in vectors; few where an accepted one changes the size, and so
+what the next ones mean."""
 ROW_CACHE_BYTES = 32 * 2**20
 """Memory for rows of G where there is no G."""
 AUTO, SQUARE, TABLE = 0, 1, 2
+ADDED, DROPPED, FLIPPED = 0, 1, 2
+ZERO = np.int64(0)
+"""Not a plain number, for which functions that take it would be compiled once more."""
 
 
 class System(NamedTuple):
@@ -75,7 +83,7 @@ class System(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Memory that chains share: drawn flips, and rows of G with their columns."""
+    """Memory that chains share: drawn moves, and rows of G with their columns."""
 
     slot: Any
     position: Any
@@ -85,24 +93,32 @@ class Workspace(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Flip t of a step a with ends[a - 1] <= t < ends[a] has beta betas[a].
+    """Move t of a step a with ends[a - 1] <= t < ends[a] has, in chain c, beta betas[c % len(betas), a].
 
-    `coldest[a]` is the smallest beta from step a on; `keys` (chains, 2); `way` forces a way of evaluating flips;
-    `table_cost` is the price of an acceptance in the table in units of an O(k^2) flip; `window` how many flips to watch
-    before changing the way.
+    `coldest[a]` is the smallest beta from step a on; `keys` (chains, 2). `sizes` (K + 2,) is L above, minus infinity
+    where a size is not allowed; empty for chains of one size. `offset` is c, 0 for weights without a logarithm.
+    `inflation`: supports with a variance inflation factor that reaches this are singular. `way` forces a way of
+    evaluating moves; `table_cost` is the price of an acceptance in the table in units of an O(k^2) flip; `window` how
+    many moves to watch before changing the way.
     """
 
     betas: Any
     ends: Any
     coldest: Any
     keys: Any
+    sizes: Any
+    offset: float
+    inflation: float
     way: int
     table_cost: float
     window: int
 
 
 class Output(NamedTuple):
-    """Where finished steps and chains are written (see `WalkResult`); `record` is empty where nobody asks for it."""
+    """Where finished steps and chains are written (see `WalkResult`); `record` is empty where nobody asks for it.
+
+    `moves` (chains, 3): accepted additions, removals and flips.
+    """
 
     energy: Any
     accepted: Any
@@ -112,13 +128,14 @@ class Output(NamedTuple):
     refreshes: Any
     record: Any
     record_energy: Any
+    moves: Any
 
 
-class Chain(NamedTuple):
-    """Memory of a chain, used again for the next one.
+class Chains(NamedTuple):
+    """Memory of some chains that are walked in turn, and used again for the next ones.
 
-    `order` lists the support in its first k places and the columns outside it after; `best` is the lowest support met.
-    Of the table, Q always belongs to the support, the rest where it is used.
+    `order` (chains, N) lists the support in its first k places and the columns outside it after; `best` (chains, K) is
+    the lowest support met. Of the table, Q always belongs to the support, the rest where it is used.
     """
 
     order: Any
@@ -131,14 +148,15 @@ CLOCK = np.dtype(
         (name, np.int64)
         for name in (
             "chain",  # the chain that is walked now
-            "t",  # its flip; -1: not started
+            "k",  # size of its support
+            "t",  # its move
             "step",  # its step of the schedule
-            "mark",  # the flip up to which the step's energies are summed
-            "mode",  # how flips are evaluated: SQUARE or TABLE
-            "width",  # how many flips are evaluated together
+            "mark",  # the move up to which the step's energies are summed
+            "mode",  # how moves are evaluated: SQUARE or TABLE
+            "width",  # how many moves are evaluated together
             "built",  # whether the table belongs to the support
-            "quiet",  # flips since the last accepted one
-            "window_flips",  # flips and acceptances since the way was last thought over
+            "quiet",  # moves since the last accepted one
+            "window_flips",  # moves and acceptances since the way was last thought over
             "window_accepted",
         )
     ]
@@ -155,9 +173,14 @@ CLOCK = np.dtype(
 """Where a chain stands between two calls: one record, which kernels change in place (``clock.quiet += 1``)."""
 
 
-def new_chain(k: int, n_columns: int, targets: int) -> Chain:
-    """Memory for a chain of size k."""
-    return Chain(np.zeros(n_columns, np.int32), np.zeros(k, np.int32), new_table(k, n_columns, targets))
+def new_chains(count: int, k: int, n_columns: int, targets: int) -> Chains:
+    """Memory for so many chains of sizes up to k."""
+    rows = targets + k
+    return Chains(
+        np.zeros((count, n_columns), np.int32), np.zeros((count, k), np.int32),
+        Table(np.zeros((count, rows, n_columns)), np.zeros((count, rows, k)),
+              np.zeros((count, 3, max(n_columns, 2))), np.zeros((count, 3, n_columns), np.int64)),
+    )  # fmt: skip
 
 
 def new_workspace(n_columns: int, *, dense: bool) -> Workspace:
@@ -167,6 +190,13 @@ def new_workspace(n_columns: int, *, dense: bool) -> Workspace:
         np.zeros(BLOCK, np.int32), np.zeros(BLOCK, np.int32), np.zeros(BLOCK),
         np.zeros((rows, n_columns if rows else 0)), np.full(rows + 1, -1, np.int64),
     )  # fmt: skip
+
+
+@apart
+def table_of(chains, at):
+    """The table of one of the chains."""
+    tables = chains.table
+    return Table(tables.A[at], tables.Q[at], tables.values[at], tables.columns[at])
 
 
 @apart
@@ -198,85 +228,65 @@ def gram_row(system, work, j):
 
 
 @apart
-def extend(Q, q, n, g):
-    """Border P, the inverse for n columns in Q, by a column with inner products g (n,); False if that is singular."""
-    v, s = np.empty(n), 1.0
+def extend(system, order, Q, n, j, inflation):
+    """Column j enters as number n into Q of order[:n]; False, and Q as it was, if that is singular."""
+    q, s = len(system.form.B), 1.0
+    g, f = np.empty(n), np.empty(q + n)
     for m in range(n):
-        total = 0.0
+        g[m] = inner(system.G, system.columns, np.int64(order[m]), j)
+    for m in range(q + n):
+        f[m] = system.form.B[m, j] if m < q else 0.0
         for l in range(n):
-            total += Q[q + m, l] * g[l]
-        v[m] = total
-        s -= total * g[m]
-    if s <= SINGULAR:
+            f[m] += Q[m, l] * g[l]
+    for m in range(n):
+        s -= f[q + m] * g[m]
+    if s * inflation <= 1.0:
         return False
     for m in range(n):
-        if Q[q + m, m] + v[m] * v[m] / s >= INFLATION:
+        if Q[q + m, m] + f[q + m] * f[q + m] / s >= inflation:
             return False
-    for m in range(n):
-        a = v[m] / s
+    for m in range(q + n):
         for l in range(n):
-            Q[q + m, l] += a * v[l]
-        Q[q + m, n] = -a
-        Q[q + n, m] = -a
+            Q[m, l] += f[m] * f[q + l] / s
+        Q[m, n] = -f[m] / s
+    for l in range(n):
+        Q[q + n, l] = -f[q + l] / s
     Q[q + n, n] = 1.0 / s
     return True
 
 
 @apart
-def energy_at(form, order, Q):
-    """Minus the coefficients, from P, into Q, free of accumulated rounding; returns E of the support."""
-    k, q, total = Q.shape[1], len(form.B), form.yy
-    for t in range(q):
+def rebuild(system, order, Q, k, inflation):
+    """Q of the support from G; False if that is singular."""
+    m = ZERO
+    while m < k and extend(system, order, Q, m, np.int64(order[m]), inflation):
+        m += 1
+    return m == k
+
+
+@apart
+def energy_at(form, order, Q, k):
+    """E of the support."""
+    total = form.yy
+    for t in range(len(form.B)):
         for m in range(k):
-            x = 0.0
-            for l in range(k):
-                x += Q[q + m, l] * form.B[t, order[l]]
-            Q[t, m] = -x
-            total -= x * form.B[t, order[m]]
+            total += Q[t, m] * form.B[t, order[m]]
     return 0.5 * total
 
 
 @apart
-def rebuild(system, order, Q):
-    """Q of the support from G; False, and Q as it was, if that is singular."""
-    height, k = Q.shape
-    g, fresh = np.empty(k), np.empty((height, k))
-    for m in range(k):
-        for l in range(m):
-            g[l] = inner(system.G, system.columns, order[m], order[l])
-        if not extend(fresh, height - k, m, g):
-            return False
-    for m in range(height - k, height):
-        for l in range(k):
-            Q[m, l] = fresh[m, l]
-    return True
-
-
-@apart
-def load(Q, C, P):
-    """The coefficients C (q, k) and P (k, k) in Q."""
-    q, k = C.shape
-    for m in range(k):
-        for b in range(q):
-            C[b, m] = -Q[b, m]
-        for l in range(k):
-            P[m, l] = Q[q + m, l]
-
-
-@apart
-def spread(P, u, v, p, s):
-    """Bound on the largest variance inflation factor (diagonal element of P, at least 1) after a flip.
+def spread(P, k, i, u, v, p_inverse, s_inverse, inflation):
+    """Bound on the largest variance inflation factor (diagonal element of P, at least 1) after a move.
 
     Infinite when one of them makes the support singular.
     """
     # No factor is below 1, so the largest is at most the sum of all less k - 1, and a sum needs no branches.
-    k, p_inverse, s_inverse = u.size, 1.0 / p, 1.0 / s
-    total = 1.0 - k
+    total = 1.0 - k if i < k else s_inverse - k
     for m in range(k):
         total += P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse
-    if total >= INFLATION:
+    if total >= inflation:
         for m in range(k):
-            if P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse >= INFLATION:
+            if P[m, m] - u[m] * u[m] * p_inverse + v[m] * v[m] * s_inverse >= inflation:
                 return np.inf
     return total
 
@@ -286,59 +296,76 @@ def count_rules(form, table, order, k):
     """What the columns of a support keep out and need, where there is no table of it."""
     empty(form, table)
     for m in range(k):
-        close(form, table, order[m], ENTERS)
+        close(form, table, np.int64(order[m]), ENTERS)
 
 
 @apart
 def breaks_rules(system, table, out, j):
-    """Whether column j may not take the place of column `out`."""
+    """Whether column j may not take the place of column `out`; one of them may be NOWHERE."""
     form, closed, held = system.form, table.columns[CLOSED], table.columns[HELD]
     group, position = form.marks[0], form.marks[1]
+    if out == NOWHERE:
+        return closed[j] > 0
+    if held[out] > 0 or j == NOWHERE:
+        return held[out] > 0
     clash = (group[out] == group[j] and group[j] != NOWHERE) or abs(position[out] - position[j]) < form.apart
-    if held[out] > 0 or closed[j] > int(clash):
-        return True
-    needs = False
+    needs = closed[j] > int(clash)
     for n in range(system.first_need[j], system.first_need[j + 1]):
         needs = needs or form.needs[n, 1] == out
     return needs
 
 
 @apart
-def build_table(system, work, chain):
-    """The table of the chain's support; False where rounding makes that singular (Q is then as it was)."""
-    form, table, order, k = system.form, chain.table, chain.order, chain.best.size
-    before, built = table.Q.copy(), 0
-    empty(form, table)
+def build_table(system, work, order, table, k):
+    """The table of the support; False where rounding makes that singular."""
+    built = ZERO
+    empty(system.form, table)
     while built < k and table.values[S, order[built]] > SINGULAR:
-        add(form, table, built, order[built], gram_row(system, work, order[built]))
+        j = np.int64(order[built])
+        add(system.form, table, built, j, gram_row(system, work, j))
         built += 1
     if built < k:
-        count_rules(form, table, order, k)
-        for m in range(before.shape[0]):
-            for l in range(k):
-                table.Q[m, l] = before[m, l]
+        count_rules(system.form, table, order, k)
     return built == k
 
 
 @apart
-def swap_slots(table, q, i, l):
-    """Exchange the columns in two slots."""
-    A, Q, support = table.A, table.Q, table.columns[SUPPORT]
-    support[i], support[l] = support[l], support[i]
-    for n in range(A.shape[1]):
-        A[q + i, n], A[q + l, n] = A[q + l, n], A[q + i, n]
-    for n in range(Q.shape[1]):
-        Q[q + i, n], Q[q + l, n] = Q[q + l, n], Q[q + i, n]
-    for m in range(Q.shape[0]):
-        Q[m, i], Q[m, l] = Q[m, l], Q[m, i]
+def load(Q, C, P, k):
+    """The coefficients C (q, K) and P (K, K) in Q."""
+    q = len(C)
+    for m in range(k):
+        for b in range(q):
+            C[b, m] = -Q[b, m]
+        for l in range(k):
+            P[m, l] = Q[q + m, l]
 
 
 @apart
-def choose_way(clock, plan, k, dense):
+def exchange(system, work, table, k, i, out, j):
+    """Column `out` in slot i of the table's k leaves, and column j takes its slot (slots are part of an address)."""
+    form, q, A, Q, support = system.form, len(system.form.B), table.A, table.Q, table.columns[SUPPORT]
+    if out != NOWHERE:
+        k -= 1
+        remove(form, table, k + 1, i)
+    if j != NOWHERE:
+        add(form, table, k, j, gram_row(system, work, j))
+        if i < k and out != NOWHERE:
+            support[i], support[k] = support[k], support[i]
+            for n in range(A.shape[1]):
+                A[q + i, n], A[q + k, n] = A[q + k, n], A[q + i, n]
+            for n in range(Q.shape[1]):
+                Q[q + i, n], Q[q + k, n] = Q[q + k, n], Q[q + i, n]
+            for n in range(Q.shape[0]):
+                Q[n, i], Q[n, k] = Q[n, k], Q[n, i]
+
+
+@apart
+def choose_way(clock, plan, dense):
     """Change between the two ways when the acceptance measured over a window says that the other is cheaper."""
-    rate = clock.window_accepted / clock.window_flips
-    # One flip at a time where correcting those ahead would cost more than evaluating them together saves.
-    clock.width = 1 if dense and 15.0 + 0.08 * k * k < rate * (25.0 + 1.1 * k) else LANES
+    rate, k = clock.window_accepted / clock.window_flips, clock.k
+    # One at a time where correcting those ahead would cost more than evaluating them together saves.
+    alone = dense and 15.0 + 0.08 * k * k < rate * (25.0 + 1.1 * k)
+    clock.width = 1 if alone or plan.sizes.size else LANES
     # Between 1 and 4 nothing changes: a chain at the border would else build its table again and again.
     price = rate * plan.table_cost if plan.way == AUTO else (2.0 if plan.way == SQUARE else 0.0)
     if clock.mode == SQUARE and price < 1.0:
@@ -349,16 +376,19 @@ def choose_way(clock, plan, k, dense):
 
 
 @apart
-def draw_block(work, chain, clock, plan):
-    """Draw the next flips, all of one step; how many."""
-    k, c, n = chain.best.size, clock.chain, min(BLOCK, plan.ends[clock.step] - clock.t)
-    outside = chain.order.size - k
-    draw_flips(clock.t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, work.slot, work.position, work.uniform)
+def draw_block(work, clock, plan, n_columns):
+    """Draw the next moves, all of one step; how many."""
+    c, k, n = clock.chain, clock.k, min(SHORT_BLOCK if plan.sizes.size else BLOCK, plan.ends[clock.step] - clock.t)
+    slot, position, uniform, outside = work.slot, work.position, work.uniform, n_columns - k
+    if plan.sizes.size:
+        draw_moves(clock.t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, slot, position, uniform)
+    else:
+        draw_flips(clock.t, n, plan.keys[c, 0], plan.keys[c, 1], k, outside, slot, position, uniform)
     return n
 
 
 @apart
-def end_step(chain, clock, plan, output):
+def end_step(order, clock, plan, output):
     """Write the step in which the chain stands."""
     c, a = clock.chain, clock.step
     begin = plan.ends[a - 1] if a else 0
@@ -367,29 +397,31 @@ def end_step(chain, clock, plan, output):
     output.energy[c, a] /= plan.ends[a] - begin
     if output.record.size:
         output.record_energy[c, a] = clock.energy
-        for m in range(chain.best.size):
-            output.record[c, a, m] = chain.order[m]
+        for m in range(output.record.shape[2]):
+            output.record[c, a, m] = order[m] if m < clock.k else NOWHERE
     clock.mark = plan.ends[a]
     clock.step += 1
 
 
 @apart
-def end_block(chain, clock, plan, output, n, dense):
-    """Enter that n flips have passed."""
+def end_block(order, clock, plan, output, n, dense):
+    """Enter that n moves have passed."""
     clock.t += n
+    clock.quiet += n
     clock.window_flips += n
     if clock.t == plan.ends[clock.step]:
-        end_step(chain, clock, plan, output)
+        end_step(order, clock, plan, output)
     if clock.window_flips >= plan.window:
-        choose_way(clock, plan, chain.best.size, dense)
+        choose_way(clock, plan, dense)
 
 
 @apart
-def book(chain, clock, output, t, new_energy, better):
-    """Enter an accepted flip at time t into the step's sums and the clock, and keep the best support met."""
+def book(order, best, clock, output, t, kind, new_energy, better):
+    """Enter an accepted move at time t into the step's sums and the clock, and keep the best support met."""
     # The energy has been the same since `mark`, so a step's sum is touched only where it changes.
     c, a = clock.chain, clock.step
     output.accepted[c, a] += 1
+    output.moves[c, kind] += 1
     output.energy[c, a] += clock.energy * (t - clock.mark)
     clock.energy = new_energy
     clock.lowest = np.nan
@@ -397,168 +429,8 @@ def book(chain, clock, output, t, new_energy, better):
     clock.window_accepted += 1
     if new_energy < clock.best_energy - better:
         clock.best_energy = new_energy
-        for m in range(chain.best.size):
-            chain.best[m] = chain.order[m]
-
-
-@entry
-def walk_square(system, work, chain, clocks, plan, output, budget):
-    """About `budget` flips, up to LANES at a time from P and C, while the chain goes on in this way; how many."""
-    G, columns, form, order, B, clock = system.G, system.columns, system.form, chain.order, system.form.B, clocks[0]
-    slot, position, uniform = work.slot, work.position, work.uniform
-    k, q, tie, by_columns, done = chain.best.size, len(B), TIE * form.yy, G.size == 0, 0
-    # Copies, whose addresses the compiler knows not to overlap with anything: the loops below vectorize.
-    P, C = np.empty((k, k)), np.empty((q, k))
-    load(chain.table.Q, C, P)
-    u, v, g, r, c_i = np.empty(k), np.empty(k), np.empty(k), np.empty(q), np.empty(q)
-    ahead, ahead_G, ahead_W = np.empty(LANES, np.uint64), np.empty((LANES, k)), np.empty((LANES, k))
-    ahead_R, ahead_s, ahead_h = np.empty((LANES, q)), np.empty(LANES), np.empty(LANES)
-    support_columns, ahead_columns = np.empty((k, columns.shape[1])), np.empty((LANES, columns.shape[1]))
-    if by_columns:
-        for m in range(k):
-            for l in range(columns.shape[1]):
-                support_columns[m, l] = columns[order[m], l]
-    first, n, beta = 0, 0, 0.0
-    while True:
-        if first == n:
-            if n:
-                end_block(chain, clock, plan, output, n, not by_columns)
-                done += n
-            if done >= budget or clock.mode != SQUARE or clock.step == plan.ends.size:
-                break
-            first, n, beta = 0, draw_block(work, chain, clock, plan), plan.betas[clock.step]
-        lanes = min(clock.width, n - first)
-        for d in range(lanes):
-            ahead[d] = order[k + position[first + d]]
-        if by_columns:
-            for d in range(lanes):
-                for l in range(columns.shape[1]):
-                    ahead_columns[d, l] = columns[ahead[d], l]
-            # Whole sets, which BLAS likes; rows behind `lanes` hold numbers of before, and nobody reads them.
-            np.dot(ahead_columns, support_columns.T, ahead_G)
-        else:
-            # Row by row of G, which lies together in memory; unsigned indices spare the test for negative ones.
-            for m in range(k):
-                row = np.uint64(order[m])
-                for d in range(lanes):
-                    ahead_G[d, m] = G[row, ahead[d]]
-        # BLAS for whole sets only: fewer lanes are what is left of a block, or a choice for small k.
-        if lanes == LANES:
-            np.dot(ahead_G, P, ahead_W)
-        else:
-            for d in range(lanes):
-                for m in range(k):
-                    total = 0.0
-                    for l in range(k):
-                        total += P[m, l] * ahead_G[d, l]
-                    ahead_W[d, m] = total
-        for d in range(lanes):
-            s = 0.0
-            for m in range(k):
-                s += ahead_G[d, m] * ahead_W[d, m]
-            ahead_s[d] = 1.0 - s
-            for b in range(q):
-                total = 0.0
-                for m in range(k):
-                    total += ahead_G[d, m] * C[b, m]
-                ahead_R[d, b] = B[b, ahead[d]] - total
-        d = -1
-        while d + 1 < lanes:
-            d += 1
-            i, place = slot[first + d], position[first + d]
-            p, w, cost, gain = P[i, i], ahead_W[d, i], 0.0, 0.0
-            p_inverse = 1.0 / p
-            s = ahead_s[d] + w * w * p_inverse
-            for b in range(q):
-                r_b = ahead_R[d, b] + C[b, i] * w * p_inverse
-                cost += C[b, i] * C[b, i]
-                gain += r_b * r_b
-            delta = 0.5 * (cost * p_inverse - gain / s)
-            # The usual end of a cold flip, so nothing else comes first.
-            if s <= SINGULAR or (delta > tie and not accepts(uniform[first + d], beta * delta)):
-                continue
-            j, out = order[k + place], order[i]
-            if form.ruled and breaks_rules(system, chain.table, out, j):
-                continue
-            for m in range(k):
-                u[m] = P[i, m]
-                v[m] = ahead_W[d, m] - u[m] * (w * p_inverse)
-                g[m] = ahead_G[d, m]
-            v[i] = -1.0
-            inflated = spread(P, u, v, p, s)
-            if inflated == np.inf:
-                continue
-            order[i], order[k + place] = j, out
-            if clock.error + EPSILON * inflated < DRIFT:
-                clock.error += EPSILON * inflated
-                new_energy, s_inverse = clock.energy + delta, 1.0 / s
-                for b in range(q):
-                    c_i[b] = C[b, i] * p_inverse
-                    r[b] = ahead_R[d, b] + c_i[b] * w
-                    x = r[b] * s_inverse
-                    for m in range(k):
-                        C[b, m] -= c_i[b] * u[m] + x * v[m]
-                    C[b, i] = x
-                for m in range(k):
-                    a, c = u[m] * p_inverse, v[m] * s_inverse
-                    for l in range(k):
-                        P[m, l] += c * v[l] - a * u[l]
-                # Slot i is known in closed form; the sums above leave rounding there that grows with the inflation.
-                for m in range(k):
-                    P[i, m] = -v[m] * s_inverse
-                    P[m, i] = -v[m] * s_inverse
-                P[i, i] = s_inverse
-                for later in range(d + 1, lanes):  # a later flip that wanted this place sees another column now
-                    if position[first + later] == place:
-                        lanes = later
-                        break
-                for later in range(d + 1, lanes):
-                    if by_columns:
-                        shared = 0.0
-                        for m in range(columns.shape[1]):
-                            shared += columns[j, m] * ahead_columns[later, m]
-                        ahead_h[later] = shared
-                    else:
-                        ahead_h[later] = G[j, ahead[later]]
-                beside = 0.0
-                for m in range(k):
-                    beside += g[m] * u[m]
-                beside = (beside - g[i] * u[i]) * p_inverse + g[i]
-                for later in range(d + 1, lanes):
-                    w = ahead_W[later, i]
-                    h = ahead_h[later] + beside * w  # less the sum over the other slots
-                    for m in range(k):
-                        h -= g[m] * ahead_W[later, m]
-                    a, c = w * p_inverse, h * s_inverse
-                    for m in range(k):
-                        ahead_W[later, m] -= a * u[m] + c * v[m]
-                    ahead_W[later, i] = c
-                    for b in range(q):
-                        ahead_R[later, b] += c_i[b] * w - r[b] * c
-                    ahead_s[later] += w * a - h * c
-                    ahead_G[later, i] = ahead_h[later]
-            elif rebuild(system, order, chain.table.Q):
-                # The rounding was used up; the lanes ahead, which came from the old P, are given up.
-                new_energy, clock.error, lanes = energy_at(form, order, chain.table.Q), 0.0, d + 1
-                load(chain.table.Q, C, P)
-                output.refreshes[clock.chain] += 1
-            else:
-                order[i], order[k + place] = out, j
-                continue
-            if by_columns:
-                for l in range(columns.shape[1]):
-                    support_columns[i, l] = columns[j, l]
-            if form.ruled:
-                close(form, chain.table, out, LEAVES)
-                close(form, chain.table, j, ENTERS)
-            book(chain, clock, output, clock.t + first + d, new_energy, BETTER * form.yy)
-        first += lanes
-    for m in range(k):
-        for b in range(q):
-            chain.table.Q[b, m] = -C[b, m]
-        for l in range(k):
-            chain.table.Q[q + m, l] = P[m, l]
-    return done
+        for m in range(clock.k):
+            best[m] = order[m]
 
 
 @apart
@@ -569,113 +441,272 @@ def smallest_change(system, table, order, k):
         gains(form, table, k, i)
         cost = cost_of(form, table, i)
         for place in range(k, order.size):
-            j = order[place]
+            j = np.int64(order[place])
             refused = gain[j] < 0.0 or cost - gain[j] >= lowest
-            if not refused and not (form.ruled and breaks_rules(system, table, order[i], j)):
+            if not refused and not (form.ruled and breaks_rules(system, table, np.int64(order[i]), j)):
                 lowest = cost - gain[j]
     lowest = 0.5 * lowest - TIE * form.yy
     return lowest if lowest > TIE * form.yy else 0.0
 
 
-@entry
-def walk_table(system, work, chain, clocks, plan, output, budget):
-    """About `budget` flips by the table while the chain goes on in this way; how many.
+@apart
+def exponent(plan, beta, energy, delta, k, size):
+    """By how much the logarithm of the weight falls when the energy and the size change."""
+    if plan.offset == 0.0:
+        return plan.sizes[k] - plan.sizes[size] + beta * delta
+    now, then = max(energy, 0.0) + plan.offset, max(energy + delta, 0.0) + plan.offset
+    return plan.sizes[k] - plan.sizes[size] + beta * np.log(then / now)
 
-    Flips whose random number can accept nothing are passed over; those of a frozen chain all at once.
+
+@entry
+def walk(system, work, chains, clocks, plan, output, budget):
+    """About `budget` moves of each chain (exactly, if they end a step); how many the last one made.
+
+    Moves whose random number can accept nothing are passed over; those of a frozen chain all at once.
     """
-    form, table, order, clock = system.form, chain.table, chain.order, clocks[0]
-    slot, position, uniform, A, Q, table_s = work.slot, work.position, work.uniform, table.A, table.Q, table.values[S]
-    k, q, tie, steps, done, last = chain.best.size, len(form.B), TIE * form.yy, plan.ends.size, 0, chain.best.size - 1
-    u, v, every = np.empty(k), np.empty(k), k * (order.size - k)
-    while done < budget and clock.step < steps:
-        # A chain that cannot accept anything at this or any later temperature is at its end.
-        # (Where the bound is not known it is NaN, and the comparison false.)
-        if clock.lowest * plan.coldest[clock.step] > FROZEN:
-            done, clock.t = done + plan.ends[-1] - clock.t, plan.ends[-1]
-            while clock.step < steps:
-                end_step(chain, clock, plan, output)
-            break
-        if clock.built == 0:
-            clock.built = 1
-            if not build_table(system, work, chain):
-                clock.mode = SQUARE
-        if clock.mode == SQUARE:
-            break
-        n, beta, ceiling = draw_block(work, chain, clock, plan), plan.betas[clock.step], 1.0
-        # No flip has a Delta E below `lowest`, so a random number above this ceiling accepts none of them.
-        if clock.lowest > 0.0:
-            ceiling = np.exp(-beta * clock.lowest)
-        for d in range(n):
-            if uniform[d] > ceiling:
-                continue
-            i, place = slot[d], k + position[d]
-            j, out = order[place], order[i]
-            p, w, cost, gain = Q[q + i, i], A[q + i, j], 0.0, 0.0
-            p_inverse = 1.0 / p
-            s = table_s[j] + w * w * p_inverse
-            for b in range(q):
-                r = A[b, j] - Q[b, i] * w * p_inverse
-                cost += Q[b, i] * Q[b, i]
-                gain += r * r
-            delta = 0.5 * (cost * p_inverse - gain / s)
-            if s <= SINGULAR or (delta > tie and not accepts(uniform[d], beta * delta)):
-                continue
-            if form.ruled and breaks_rules(system, table, out, j):
-                continue
+    G, columns, form, B, q = system.G, system.columns, system.form, system.form.B, len(system.form.B)
+    slot, position, uniform, room = work.slot, work.position, work.uniform, chains.best.shape[1]
+    by_columns, sized, tie, done = G.size == 0, plan.sizes.size > 0, TIE * form.yy, 0
+    # Arrays of its own, whose addresses the compiler knows not to overlap with anything: the loops below vectorize.
+    P, C, u, v, g = np.empty((room, room)), np.empty((q, room)), np.empty(room), np.empty(room), np.empty(room)
+    ahead, ahead_G, ahead_W = np.empty(LANES, np.uint64), np.empty((LANES, room)), np.empty((LANES, room))
+    ahead_R, ahead_s, ahead_h, r, c_i = np.empty((LANES, q)), np.empty(LANES), np.empty(LANES), np.empty(q), np.empty(q)
+    support_columns, ahead_columns = np.empty((room, columns.shape[1])), np.empty((LANES, columns.shape[1]))
+    for at in range(clocks.size):
+        clock, order, table, k, done = clocks[at], chains.order[at], table_of(chains, at), clocks[at].k, 0
+        A, table_s, n_columns, steps = table.A, table.values[S], order.size, plan.ends.size
+        every = k * (n_columns - k)
+        load(table.Q, C, P, k)
+        if by_columns:
             for m in range(k):
-                u[m] = Q[q + i, m]
-                v[m] = A[q + m, j] - u[m] * (w * p_inverse)
-            v[i] = -1.0
-            inflated = spread(Q[q:], u, v, p, s)
-            if inflated == np.inf:
-                continue
-            order[i], order[place] = j, out
-            if clock.error + EPSILON * inflated < DRIFT:
-                clock.error += EPSILON * inflated
-                new_energy = clock.energy + delta
-                remove(form, table, k, i)
-                add(form, table, last, j, gram_row(system, work, j))
-                swap_slots(table, q, i, last)  # j came last, and the last one into slot i; slots are part of an address
-            elif rebuild(system, order, Q):
-                output.refreshes[clock.chain] += 1
-                new_energy, clock.error, clock.built = energy_at(form, order, Q), 0.0, 0
-            else:
-                order[i], order[place] = out, j
-                continue
-            book(chain, clock, output, clock.t + d, new_energy, BETTER * form.yy)
-            # So that adding n at the end counts the flips after this one; the ceiling of the old support is void.
-            clock.quiet, ceiling = -(d + 1), 1.0
-            if clock.built == 0:
-                n = d + 1
+                for l in range(columns.shape[1]):
+                    support_columns[m, l] = columns[order[m], l]
+        while done < budget and clock.step < steps:
+            # A chain that cannot accept anything at this or any later temperature is at its end.
+            # (Where the bound is not known it is NaN, and the comparison false.)
+            if clock.lowest * plan.coldest[clock.step] > FROZEN:
+                done, clock.t = done + plan.ends[-1] - clock.t, plan.ends[-1]
+                while clock.step < steps:
+                    end_step(order, clock, plan, output)
                 break
-        clock.quiet += n
-        # It looks at all flips, and is void with the next acceptance: only after a quarter as many refusals.
-        if np.isnan(clock.lowest) and 4 * clock.quiet > every and clock.built:
-            clock.lowest = smallest_change(system, table, order, k)
-        end_block(chain, clock, plan, output, n, system.G.size > 0)
-        done += n
+            if clock.mode == TABLE and clock.built == 0:
+                clock.built = 1
+                if build_table(system, work, order, table, k):
+                    load(table.Q, C, P, k)
+                else:
+                    clock.mode = SQUARE
+            square, beta, ceiling = clock.mode == SQUARE, plan.betas[clock.chain % len(plan.betas), clock.step], 1.0
+            n, first, lanes, t = draw_block(work, clock, plan, n_columns), 0, 0, -1
+            # No flip has a Delta E below `lowest`, so a random number above this ceiling accepts none of them.
+            if clock.lowest > 0.0:
+                ceiling = np.exp(-beta * clock.lowest)
+            while t + 1 < n:
+                t += 1
+                if uniform[t] > ceiling:
+                    continue
+                d = t - first
+                if square and d >= lanes:
+                    first, d, lanes = t, 0, min(clock.width, n - t)
+                    for c in range(lanes):
+                        ahead[c] = order[k + max(position[t + c], 0)] if k < n_columns else 0
+                    if by_columns:
+                        for c in range(lanes):
+                            for l in range(columns.shape[1]):
+                                ahead_columns[c, l] = columns[ahead[c], l]
+                        # Whole sets, which BLAS likes; nobody reads the rows behind `lanes`.
+                        np.dot(ahead_columns, support_columns.T, ahead_G)
+                    else:
+                        # Row by row of G, which lies together in memory; unsigned indices need no test.
+                        for m in range(k):
+                            row = np.uint64(order[m])
+                            for c in range(lanes):
+                                ahead_G[c, m] = G[row, ahead[c]]
+                    # BLAS for whole sets only: fewer lanes are what is left of a block, or a choice for small k.
+                    if lanes == LANES:
+                        np.dot(ahead_G, P, ahead_W)
+                    else:
+                        for c in range(lanes):
+                            for m in range(k):
+                                total = 0.0
+                                for l in range(k):
+                                    total += P[m, l] * ahead_G[c, l]
+                                ahead_W[c, m] = total
+                    for c in range(lanes):
+                        total = 0.0
+                        for m in range(k):
+                            total += ahead_G[c, m] * ahead_W[c, m]
+                        ahead_s[c] = 1.0 - total
+                        for b in range(q):
+                            total = 0.0
+                            for m in range(k):
+                                total += ahead_G[c, m] * C[b, m]
+                            ahead_R[c, b] = B[b, ahead[c]] - total
+                i, place, delta = slot[t], position[t], 0.0
+                leaves, enters = not sized or i < k, not sized or place >= 0
+                p_inverse, w, s_inverse, j = 0.0, 0.0, 0.0, NOWHERE
+                if leaves:
+                    p_inverse = 1.0 / P[i, i]
+                if enters:
+                    j = np.int64(order[k + place])
+                    s = ahead_s[d] if square else table_s[j]
+                    if leaves:
+                        w = ahead_W[d, i] if square else A[q + i, j]
+                        s += w * w * p_inverse
+                    if s * plan.inflation <= 1.0:
+                        continue
+                    s_inverse = 1.0 / s
+                for b in range(q):
+                    c_i[b], r[b] = 0.0, 0.0
+                    if leaves:
+                        c_i[b] = C[b, i] * p_inverse
+                        delta += C[b, i] * c_i[b]
+                    if enters:
+                        r[b] = (ahead_R[d, b] if square else A[b, j]) + c_i[b] * w
+                        delta -= r[b] * r[b] * s_inverse
+                delta *= 0.5
+                # The usual end of a cold flip, so nothing else comes first.
+                size = k + int(enters) - int(leaves)
+                if sized:
+                    if not (leaves or enters) or not accepts(
+                        uniform[t], exponent(plan, beta, clock.energy, delta, k, size)
+                    ):
+                        continue
+                elif delta > tie and not accepts(uniform[t], beta * delta):
+                    continue
+                out = np.int64(order[i]) if leaves else NOWHERE
+                if form.ruled and breaks_rules(system, table, out, j):
+                    continue
+                for m in range(k):
+                    u[m], v[m] = P[i, m] if leaves else 0.0, 0.0
+                if enters and square:
+                    for m in range(k):
+                        g[m] = ahead_G[d, m]
+                        v[m] = ahead_W[d, m] - u[m] * (w * p_inverse)
+                elif enters:
+                    for m in range(k):
+                        v[m] = A[q + m, j] - u[m] * (w * p_inverse)
+                if enters:
+                    v[i] = -1.0
+                inflated = spread(P, k, i, u, v, p_inverse, s_inverse, plan.inflation)
+                if inflated == np.inf:
+                    continue
+                # An added column comes behind the support; the last one takes the place of one that is dropped.
+                other = k + place if enters else k - 1
+                order[i], order[other] = order[other], order[i]
+                if clock.error + EPSILON * inflated < DRIFT:
+                    clock.error += EPSILON * inflated
+                    new_energy = clock.energy + delta
+                    if not square:
+                        exchange(system, work, table, k, np.int64(i), out, j)
+                        load(table.Q, C, P, size)
+                    else:
+                        if size > k:
+                            u[k] = 0.0
+                            for m in range(size):
+                                P[m, k] = P[k, m] = 0.0
+                        for b in range(q):
+                            x = r[b] * s_inverse
+                            for m in range(k):
+                                C[b, m] -= c_i[b] * u[m] + x * v[m]
+                            C[b, i] = x
+                        for m in range(max(k, size)):
+                            x, y = v[m] * s_inverse, u[m] * p_inverse
+                            for l in range(max(k, size)):
+                                P[m, l] += x * v[l] - y * u[l]
+                        # Slot i is known in closed form; the sums above leave rounding that grows with the inflation.
+                        for m in range(max(k, size)):
+                            P[i, m] = -v[m] * s_inverse
+                            P[m, i] = -v[m] * s_inverse
+                        if size < k:  # the last column takes the slot that is free
+                            for b in range(q):
+                                C[b, i] = C[b, size]
+                            for m in range(k):
+                                P[i, m] = P[size, m]
+                            for m in range(size):
+                                P[m, i] = P[m, size]
+                        for later in range(d + 1, lanes):  # a later flip that wanted this place sees another column now
+                            if position[first + later] == place:
+                                lanes = later
+                                break
+                        for later in range(d + 1, lanes):
+                            if by_columns:
+                                shared = 0.0
+                                for m in range(columns.shape[1]):
+                                    shared += columns[j, m] * ahead_columns[later, m]
+                                ahead_h[later] = shared
+                            else:
+                                ahead_h[later] = G[j, ahead[later]]
+                        beside = 0.0
+                        if d + 1 < lanes:
+                            for m in range(k):
+                                beside += g[m] * u[m]
+                            beside = (beside - g[i] * u[i]) * p_inverse + g[i]
+                        for later in range(d + 1, lanes):
+                            w = ahead_W[later, i]
+                            h = ahead_h[later] + beside * w  # less the sum over the other slots
+                            for m in range(k):
+                                h -= g[m] * ahead_W[later, m]
+                            x, y = h * s_inverse, w * p_inverse
+                            for m in range(k):
+                                ahead_W[later, m] -= y * u[m] + x * v[m]
+                            ahead_W[later, i] = x
+                            for b in range(q):
+                                ahead_R[later, b] += c_i[b] * w - r[b] * x
+                            ahead_s[later] += w * y - h * x
+                            ahead_G[later, i] = ahead_h[later]
+                elif rebuild(system, order, table.Q, size, plan.inflation):
+                    # The rounding was used up; lanes ahead and the table, which came from the old Q, are given up.
+                    new_energy, clock.error, clock.built = energy_at(form, order, table.Q, size), 0.0, 0
+                    load(table.Q, C, P, size)
+                    output.refreshes[clock.chain] += 1
+                    lanes = d + 1
+                else:
+                    order[i], order[other] = order[other], order[i]
+                    clock.built, n = 0, n if square else t + 1  # the table has lost its Q
+                    continue
+                if by_columns:
+                    for l in range(columns.shape[1]):
+                        support_columns[i, l] = columns[j, l]
+                if form.ruled and (square or clock.built == 0):
+                    if out != NOWHERE:
+                        close(form, table, out, LEAVES)
+                    if j != NOWHERE:
+                        close(form, table, j, ENTERS)
+                kind = FLIPPED if size == k else (ADDED if size > k else DROPPED)
+                if size != k or not (square or clock.built):
+                    n = t + 1
+                k = clock.k = size
+                book(order, chains.best[at], clock, output, clock.t + t, kind, new_energy, BETTER * form.yy)
+                # So that adding n at the end counts the moves after this one; the ceiling of the old support is void.
+                clock.quiet, ceiling = -(t + 1), 1.0
+            # It looks at all flips, and is void with the next acceptance: only after a quarter as many refusals.
+            if not (square or sized) and clock.built and np.isnan(clock.lowest) and 4 * (clock.quiet + n) > every:
+                clock.lowest = smallest_change(system, table, order, k)
+            end_block(order, clock, plan, output, n, not by_columns)
+            done += n
+        for m in range(k):
+            for b in range(q):
+                table.Q[b, m] = -C[b, m]
+            for l in range(k):
+                table.Q[q + m, l] = P[m, l]
     return done
 
 
 @entry
-def begin(system, chain, clocks, plan):
+def begin(system, chains, clocks, at, plan):
     """The first support of a chain, the first k columns of a random order that stay independent; how many there are."""
-    form, order, Q, k, n, clock = system.form, chain.order, chain.table.Q, chain.best.size, chain.order.size, clocks[0]
-    c, g, found, rest = clock.chain, np.empty(k), 0, k
-    candidates = np.empty(n, np.int32)
+    form, order, clock, table = system.form, chains.order[at], clocks[at], table_of(chains, at)
+    Q, k, n, c, found = table.Q, clock.k, order.size, clock.chain, ZERO
+    candidates, rest = np.empty(n, np.int32), k
     if system.orders.shape[0]:
         for m in range(n):
             candidates[m] = system.orders[c, m]
     else:
         draw_start(plan.keys[c, 0], plan.keys[c, 1], candidates)
     # Columns passed over go behind the support in the order drawn: places are part of an address.
-    for j in candidates:
-        added = False
-        if found < k:
-            for m in range(found):
-                g[m] = inner(system.G, system.columns, order[m], j)
-            added = extend(Q, len(form.B), found, g)
-        if added:
+    for m in range(n):
+        j = np.int64(candidates[m])
+        if found < k and extend(system, order, Q, found, j, plan.inflation):
             order[found] = j
             found += 1
         elif rest < n:
@@ -683,37 +714,38 @@ def begin(system, chain, clocks, plan):
             order[rest] = j
             rest += 1
     if found == k:
-        count_rules(form, chain.table, order, k)
+        count_rules(form, table, order, k)
         for m in range(k):
-            chain.best[m] = order[m]
-        clock.energy = energy_at(form, order, Q)
+            chains.best[at, m] = order[m]
+        clock.energy = energy_at(form, order, Q, k)
         clock.best_energy, clock.lowest, clock.error = clock.energy, np.nan, 0.0
         clock.t, clock.step, clock.mark, clock.mode, clock.quiet = 0, 0, 0, SQUARE, 0
         clock.window_flips, clock.window_accepted = plan.window, plan.window  # when it is hot, all are accepted
-        choose_way(clock, plan, k, system.G.size > 0)
+        choose_way(clock, plan, system.G.size > 0)
     return found
 
 
 @entry
-def survey(system, work, order, table, delta):
+def survey(system, work, chains, delta, inflation):
     """Fill delta (k, N - k) with Delta E of exchanging slot i with the column at place j outside; False if singular."""
     k, outside = delta.shape
-    chain, form, q = Chain(order, np.empty(k, np.int32), table), system.form, len(system.form.B)
+    order, table, form, q = chains.order[0], table_of(chains, 0), system.form, len(system.form.B)
     u, v = np.empty(k), np.empty(k)
-    if not build_table(system, work, chain):
+    if not build_table(system, work, order, table, k):
         return False
     for i in range(k):
         gains(form, table, k, i)
         cost, p = cost_of(form, table, i), table.Q[q + i, i]
         for place in range(outside):
-            j = order[k + place]
+            j = np.int64(order[k + place])
             w, change = table.A[q + i, j], 0.5 * (cost - table.values[GAIN, j])
             for m in range(k):
                 u[m] = table.Q[q + i, m]
                 v[m] = table.A[q + m, j] - u[m] * (w / p)
             v[i] = -1.0
-            refused = table.values[GAIN, j] < 0.0 or (form.ruled and breaks_rules(system, table, order[i], j))
-            if refused or spread(table.Q[q:], u, v, p, table.values[S, j] + w * w / p) == np.inf:
+            s_inverse = 1.0 / (table.values[S, j] + w * w / p)
+            refused = table.values[GAIN, j] < 0.0 or (form.ruled and breaks_rules(system, table, np.int64(order[i]), j))
+            if refused or spread(table.Q[q:], k, i, u, v, 1.0 / p, s_inverse, inflation) == np.inf:
                 change = np.inf
             delta[i, place] = 0.0 if abs(change) <= TIE * form.yy else change
     return True

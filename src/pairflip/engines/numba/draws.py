@@ -13,6 +13,7 @@ from pairflip.philox import (
     ROUNDS,
     STREAM_FLIPS,
     STREAM_KICKS,
+    STREAM_MODELS,
     STREAM_START,
     WEYL,
 )
@@ -22,6 +23,7 @@ WEYL_0, WEYL_1 = uint64(WEYL[0]), uint64(WEYL[1])
 LOW = uint64(0xFFFFFFFF)
 HALF = uint64(32)
 FLIPS, START, KICKS = uint64(STREAM_FLIPS), uint64(STREAM_START), uint64(STREAM_KICKS)
+MODELS = uint64(STREAM_MODELS)
 WHAT, DROP, FILL = uint64(0), uint64(KICK_DROP), uint64(KICK_FILL)
 
 
@@ -37,6 +39,12 @@ def philox(t, stream, key0, key1):
 
 
 @kernel
+def below(word, n):
+    """A whole number from 0 to n - 1."""
+    return np.int64((word * uint64(n)) >> HALF)
+
+
+@kernel
 def draw_flips(first, count, key0, key1, k, outside, slot, position, u):
     """Proposals of flips first, ..., first + count - 1 (see `pairflip.philox.flip_draws`)."""
     t0, k0, k1 = uint64(first), uint64(key0), uint64(key1)
@@ -45,6 +53,20 @@ def draw_flips(first, count, key0, key1, k, outside, slot, position, u):
         w0, w1, w2, w3 = philox(t0 + uint64(q), FLIPS, k0, k1)
         slot[q] = (w0 * n_in) >> HALF
         position[q] = (w1 * n_out) >> HALF
+        bits = ((w2 >> uint64(5)) << uint64(26)) | (w3 >> uint64(6))
+        u[q] = float(bits + uint64(1)) * 2.0**-53
+
+
+@kernel
+def draw_moves(first, count, key0, key1, k, outside, slot, position, u):
+    """Moves of a walk over sizes: one in four adds (slot k), one drops (position -1), two flip; both: not possible."""
+    t0, k0, k1 = uint64(first), uint64(key0), uint64(key1)
+    for q in range(count):
+        w0, w1, w2, w3 = philox(t0 + uint64(q), MODELS, k0, k1)
+        kind, i, j = w0 >> uint64(30), below((w0 << uint64(2)) & LOW, k), below(w1, outside)
+        flips = kind > uint64(1) and k > 0 and outside > 0
+        slot[q] = i if k > 0 and (flips or kind == uint64(1)) else k
+        position[q] = j if outside > 0 and (flips or kind == uint64(0)) else -1
         bits = ((w2 >> uint64(5)) << uint64(26)) | (w3 >> uint64(6))
         u[q] = float(bits + uint64(1)) * 2.0**-53
 
@@ -65,12 +87,6 @@ def draw_start(key0, key1, order):
 def draw(key, round_, part, place):
     """Four words for one place of one part (what leaves, what enters, halves) of a round."""
     return philox((uint64(round_) << HALF) + uint64(place), KICKS + part, uint64(key[0]), uint64(key[1]))
-
-
-@kernel
-def below(word, n):
-    """A whole number from 0 to n - 1."""
-    return np.int64((word * uint64(n)) >> HALF)
 
 
 @kernel

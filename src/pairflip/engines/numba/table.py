@@ -69,13 +69,19 @@ class Table(NamedTuple):
     columns: Any  # (3, N), or (4, N) where units have several columns
 
 
+def plain_form(B: Any, yy: float) -> Form:
+    """Columns and targets without rules."""
+    n = B.shape[1]
+    free = np.stack([np.full(n, float(NOWHERE)), np.arange(n, dtype=float)])
+    return Form(B, yy, np.stack([np.ones(n), np.zeros(n)]), free, 0.0, np.zeros((0, 2), np.int64), False)
+
+
 def form_of(gram: Gram) -> Form:
     """A problem as the moves see it."""
     targets, rules, n = gram.B, gram.rules, gram.n_columns
-    left = np.stack([np.ones(targets.shape[1]), np.zeros(targets.shape[1])])
     if not rules.any:
-        free = np.stack([np.full(n, float(NOWHERE)), np.arange(n, dtype=float)])
-        return Form(targets, gram.yy, left, free, 0.0, np.zeros((0, 2), np.int64), False)
+        return plain_form(targets, gram.yy)
+    left = np.stack([np.ones(targets.shape[1]), np.zeros(targets.shape[1])])
     owners = np.repeat(np.arange(n), np.diff(rules.need_start))
     marks = np.stack([rules.group.astype(float), rules.position])
     return Form(targets, gram.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
