@@ -14,9 +14,7 @@ column j with :math:`h = (G_j - G_{jS} W) / s_j`, and removing slot i, are
 
 for all rows m, and the same for Q. Any number of targets, and ridge (a part of the diagonal of G), are data.
 
-Where units of several columns enter and leave together (`units`), the table keeps a band of the matrix
-:math:`S = G - G_{:S} W` of Schur complements that contains the block of each unit: s is its diagonal, row b has
-:math:`S_{j, j - b}`.
+Where units of several columns enter and leave together, `units` keeps more rows in the same table.
 """
 
 from __future__ import annotations
@@ -33,9 +31,9 @@ ENTERS, LEAVES = np.int64(1), np.int64(-1)
 """Not plain numbers, for each of which a function that takes them would be compiled once more."""
 THIN = 1e-9
 """A column of which less than this is independent of the support (of its squared norm) does not enter."""
-GAIN, STATE, S = 0, 1, 2
-"""Rows of `Table.values`: gains; two numbers, the rounding that was added since the table was computed anew, in units
-of the machine precision, and the rows that were worked on so far; from S on, the band of Schur complements."""
+S, GAIN, STATE = 0, 1, 2
+"""Rows of `Table.values`: Schur complements, gains; and two numbers, the rounding that was added since the table was
+computed anew, in units of the machine precision, and the rows that were worked on so far (further rows: `units`)."""
 CLOSED, HELD, SLOTS, SUPPORT = 0, 1, 2, -1
 """Rows of `Table.columns`. By unit: how many reasons keep it out (it is in the support, or may not stand beside one
 that is, or lacks one that it needs); how many units of the support need it. The columns in the slots of the table; and
@@ -65,7 +63,7 @@ class Table(NamedTuple):
 
     A: Any  # (q + K, N): residual correlations R, then W
     Q: Any  # (q + K, K): minus the coefficients C, then P
-    values: Any  # (2 + width of the band, N)
+    values: Any  # (3, N), or more where units have several columns
     columns: Any  # (3, N), or (4, N) where units have several columns
 
 
@@ -123,13 +121,11 @@ def close(form, table, j, by):
 
 @apart
 def empty(form, table):
-    """The table of no columns; those of one unit are orthonormal."""
+    """The table of no columns."""
     s, state, closed, held = table.values[S], table.values[STATE], table.columns[CLOSED], table.columns[HELD]
     state[0] = 0.0
     for l in range(closed.size):
         s[l], closed[l], held[l] = 1.0, 0, 0
-        for b in range(S + 1, table.values.shape[0]):
-            table.values[b, l] = 0.0
     for n in range(form.needs.shape[0]):
         closed[form.needs[n, 0]] += 1
     for t in range(form.B.shape[0]):
@@ -167,9 +163,6 @@ def add(form, table, k, j, row):
         A[m, j], Q[m, k] = 0.0, -f_m * s_inverse
     for l in range(n):
         s[l] -= s_j * h[l] * h[l]
-    for b in range(1, table.values.shape[0] - S):
-        for l in range(b, n):
-            table.values[S + b, l] -= s_j * h[l] * h[l - b]
     for l in range(n):
         A[top, l] = h[l]
     for l in range(k):
@@ -195,9 +188,6 @@ def remove(form, table, k, i):
             Q[m, i] = Q[m, last]
     for l in range(W.size):
         s[l] += W[l] * W[l] / p
-    for b in range(1, table.values.shape[0] - S):
-        for l in range(b, W.size):
-            table.values[S + b, l] += W[l] * W[l - b] / p
     for l in range(W.size):
         A[q + i, l] = A[q + last, l]
     for l in range(k):

@@ -1,7 +1,8 @@
 r"""Units of several columns: the moves of the table and the search, made for groups that enter and leave as a whole.
 
 A unit u of d columns enters and leaves column by column. It brings :math:`R_u S_u^{-1} R_u^T` with its d x d block of
-Schur complements, which the band of the table has; in place of another unit v,
+the matrix :math:`S = G - G_{:S} W` of Schur complements. The table keeps a band of S that contains all these blocks:
+beside s, its diagonal, rows STATE + b of `values` with :math:`S_{j, j - b}`. In place of another unit v,
 
 .. math:: R' = R + C_v P_{vv}^{-1} W_v, \qquad S' = S + W_v^T P_{vv}^{-1} W_v
 
@@ -47,7 +48,7 @@ def new_table(form: UnitsForm, largest: int) -> Table:
     """Memory for supports of up to `largest` units."""
     (targets, n), widths = form.B.shape, np.sort(np.diff(form.start))[::-1]
     slots = int(widths[:largest].sum())
-    values, columns = np.zeros((S + int(widths[0]), max(n, 2))), np.zeros((4, n), np.int64)
+    values, columns = np.zeros((STATE + int(widths[0]), max(n, 2))), np.zeros((4, n), np.int64)
     return Table(np.zeros((targets + slots, n)), np.zeros((targets + slots, slots)), values, columns)
 
 
@@ -110,14 +111,14 @@ def block_gain(L, r, d):
 
 
 @apart
-def schur_gain(form, R, band, u, L, r):
-    """What unit u brings, from residual correlations R (q, N) and the band of Schur complements; -1 if it depends."""
+def schur_gain(form, R, values, u, L, r):
+    """What unit u brings, from residual correlations R (q, N) and Schur complements (in `values`); -1 if it depends."""
     first, d = form.start[u], form.start[u + 1] - form.start[u]
     for a in range(d):
         for t in range(len(r)):
             r[t, a] = R[t, first + a]
         for b in range(a + 1):
-            L[a, b] = band[a - b, first + a]
+            L[a, b] = values[S if a == b else STATE + a - b, first + a]
     return block_gain(L, r, d)
 
 
@@ -144,13 +145,11 @@ def cost_of(form, table, i):
 @apart
 def gains(form, table, k, i):
     """Of every unit the gain that it brings in place of unit number i (i = k: in addition), or -1."""
-    q, n, width = len(form.B), form.B.shape[1], table.values.shape[0] - S
-    R, band = np.empty((q, n)), np.empty((width, n))
+    q, n, width = len(form.B), form.B.shape[1], table.values.shape[0] - STATE
+    R, values = np.empty((q, n)), table.values.copy()
     for l in range(n):
         for t in range(q):
             R[t, l] = table.A[t, l]
-        for b in range(width):
-            band[b, l] = table.values[S + b, l]
     if i < k:
         u = table.columns[SUPPORT, i]
         L, r, _ = slot_block(form, table, u)
@@ -169,12 +168,13 @@ def gains(form, table, k, i):
                 for l in range(n):
                     R[t, l] -= r[t, a] * v[l]
             for b in range(width):
+                s = values[STATE + b if b > 0 else S]
                 for l in range(b, n):
-                    band[b, l] += v[l] * v[l - b]
+                    s[l] += v[l] * v[l - b]
         table.values[STATE, 1] += d * (q + width + d)
     L, r = np.empty((width, width)), np.empty((q, width))
     for u in range(form.start.size - 1):
-        table.values[GAIN, u] = schur_gain(form, R, band, u, L, r)
+        table.values[GAIN, u] = schur_gain(form, R, values, u, L, r)
     table.values[STATE, 1] += (q + width) * width
 
 
@@ -187,15 +187,38 @@ def may_gain(form, table, i, enough):
 @entry
 def is_open(form, table, u):
     """Whether unit u may enter: nothing closes it, and its columns are independent of the support."""
-    q, width = len(form.B), table.values.shape[0] - S
+    q, width = len(form.B), table.values.shape[0] - STATE
     if table.columns[CLOSED, u] > 0:
         return False
-    return schur_gain(form, table.A, table.values[S:], u, np.empty((width, width)), np.empty((q, width))) >= 0.0
+    return schur_gain(form, table.A, table.values, u, np.empty((width, width)), np.empty((q, width))) >= 0.0
 
 
 close = apart(with_names(table.close, "unit_close", clash=clash))
 add_column = apart(with_names(table.add, "unit_add", close=close_nothing))
 remove_column = apart(with_names(table.remove, "unit_remove", close=close_nothing))
+
+
+empty_columns = apart(table.empty.py_func)
+
+
+@entry
+def empty(form, table):
+    """The table of no units; the columns of each are orthonormal."""
+    empty_columns(form, table)
+    for b in range(STATE + 1, table.values.shape[0]):
+        for l in range(table.values.shape[1]):
+            table.values[b, l] = 0.0
+
+
+@apart
+def move_band(form, table, slot, sign):
+    """What the column in a slot takes of the band when it enters (sign -1), or gives back before it leaves (1)."""
+    q = len(form.B)
+    W, f = table.A[q + slot], sign / table.Q[q + slot, slot]
+    for b in range(1, table.values.shape[0] - STATE):
+        band = table.values[STATE + b]
+        for l in range(b, W.size):
+            band[l] += f * W[l] * W[l - b]
 
 
 @entry
@@ -204,6 +227,7 @@ def add_unit(G, form, table, k, u):
     n = columns_in(form, table, k)
     for j in range(form.start[u], form.start[u + 1]):
         add_column(form, table, n, j, G[j])
+        move_band(form, table, n, -1.0)
         n += 1
     table.columns[SUPPORT, k] = u
     close(form, table, u, ENTERS)
@@ -215,7 +239,9 @@ def remove(form, table, k, i):
     support, n = table.columns[SUPPORT], columns_in(form, table, k)
     u = support[i]
     for column in range(form.start[u], form.start[u + 1]):
-        remove_column(form, table, n, slot_of(table, column))
+        slot = slot_of(table, column)
+        move_band(form, table, slot, 1.0)
+        remove_column(form, table, n, slot)
         n -= 1
     support[i] = support[k - 1]
     close(form, table, u, LEAVES)
@@ -255,6 +281,6 @@ cheapest_removal = entry(with_names(table.cheapest_removal, "unit_cheapest_remov
 def in_units() -> dict[str, Any]:
     """The functions of `search` for units of several columns, as Python runs them."""
     return search.in_python(
-        is_open=is_open, remove=remove, energy=energy, trace=trace, add_unit=add_unit, set_gain=set_gain,
+        is_open=is_open, empty=empty, remove=remove, energy=energy, trace=trace, add_unit=add_unit, set_gain=set_gain,
         best_addition=best_addition, best_flip=best_flip, cheapest_removal=cheapest_removal,
     )  # fmt: skip
