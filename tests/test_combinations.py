@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from _combinations import OPTIONS, PAGE, K, page, problem_of, refused
-from pairflip import anneal
+from pairflip import anneal, prove
 
 
 def test_the_table_of_the_documentation_is_what_happens():
@@ -32,3 +32,6 @@ def test_random_combinations_find_the_best_of_all_supports(seed):
     lowest = min(gram.energy(np.array(support)) for support in combinations(range(gram.n_columns), K))
     found = anneal(problem, K, seed=seed, prove=False)
     assert found.best_energy == pytest.approx(lowest, rel=1e-7)
+    if not refused(loss, options, "prove"):
+        proof = prove(problem, K)
+        assert (proof.optimal, proof.energy) == (True, pytest.approx(lowest, rel=1e-9))

@@ -396,7 +396,7 @@ def test_a_proof_about_groups_says_so():
 def test_classes_and_counts_are_refused():
     X = np.random.default_rng(19).normal(size=(20, 4))
     problem = SubsetProblem(X, X[:, 0] > 0.5, loss="logistic")
-    with pytest.raises(ValueError, match="no proofs for classes and counts"):
+    with pytest.raises(ValueError, match="no proofs for other energies"):
         prove(problem, 2)
     assert anneal(problem, 2).proof is None
 

@@ -218,8 +218,13 @@ class SubsetProblem:
 
     @property
     def has_proofs(self) -> bool:
-        """Whether there are proofs, and annealing: for squared error, where single columns are chosen."""
-        return self.loss.quadratic and self.units is None
+        """Whether there are proofs: for squared error without signs."""
+        return self.gram.quadratic
+
+    @property
+    def can_anneal(self) -> bool:
+        """Whether there is simulated annealing: for squared error without signs, where single columns are chosen."""
+        return self.gram.quadratic and not self.gram.grouped
 
     @property
     def n_columns(self) -> int:

@@ -107,7 +107,7 @@ def anneal(
     seed = check_seed(seed)
     plan_schedule = as_schedule(schedule)
     spend = as_effort(effort)
-    if not problem.has_proofs:
+    if not problem.can_anneal:
         method = as_descent(problem, method, schedule, chains)
     if not problem.gram.plain:
         engine = check_engine(problem, engine)

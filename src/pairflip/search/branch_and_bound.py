@@ -16,7 +16,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.search.exhaustive import Columns, Lowest, Question, Rooms, layout, run_pieces
+from pairflip.search.exhaustive import Columns, Lowest, Question, Rooms, run_pieces
 
 _PARTS = 64  # open nodes that are handed out
 _FIRST_BRANCHES = 20_000.0  # a tree of fewer branches is walked by one thread
@@ -48,7 +48,7 @@ def can_branch(form: Gram) -> bool:
     """Whether there are bounds at all: more rows than columns, or a ridge; and columns few enough for the memory."""
     n = form.n_columns
     bounded = n < form.target.size or bool(form.penalty.any())
-    return form.dense and bounded and n <= _LARGEST and bool(layout(form)[0][-1] == n)
+    return form.dense and bounded and n <= _LARGEST and not form.grouped
 
 
 @one_blas_thread()

@@ -19,7 +19,6 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.limits import Rules, no_rules
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _LITTLE = 1e-3
@@ -135,40 +134,24 @@ class Columns(NamedTuple):
         return columns, targets
 
 
-def layout(form: Gram) -> tuple[NDArray[np.int64], Floats, Rules]:
-    """Where the columns of each unit begin (U + 1,), products B (q, D) of the targets with all columns, and rules."""
-    if form.objective == "grouped":
-        grouped: Any = form
-        return grouped.start, form.b[None], no_rules(form.n_columns)
-    return getattr(form, "start", np.arange(form.n_columns + 1)), form.B, form.rules
-
-
 def columns_of(form: Gram) -> Columns:
     """The columns of a form on few rows that carry all inner products."""
     from pairflip.engines.numba.orthogonal import Exact
 
-    start, B, rules = layout(form)
-    if form.objective == "grouped":  # ridge terms are among the rows
-        grouped: Any = form
-        columns, target = grouped.design(np.arange(form.n_columns))
-        rows = np.column_stack([columns, target])
-        few = np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > 2 * rows.shape[1] else rows
-        vectors, targets = few[:, :-1].T, few[:, -1:]
-    else:
-        vectors, targets = form.few_rows
+    vectors, targets = form.few_rows
     root = np.sqrt(form.penalty) if form.penalty.any() else np.empty(0)
-    return Columns(Exact(np.vstack([vectors, targets.T]), root, start, rules, rules.any), B)
+    return Columns(Exact(np.vstack([vectors, targets.T]), root, form.start, form.rules, form.rules.any), form.B)
 
 
 def all_seconds(form: Gram, k: int) -> float:
     """Time to look at every support of k units on one core, by a cost model: supports, rows and nodes."""
-    (start, B, _), n = layout(form), form.n_columns
-    q, width = len(B), start[-1] / n
+    n, q = form.n_columns, len(form.B)
+    width = form.start[-1] / n
     if k < 2:
         return 2e-8 * n
     each, row, node = 0.45 if q == 1 else 0.5 + 0.4 * q, 8.0, 700.0
     if width > 1:
-        each, row, node = 60.0 + 40.0 * width * (q + width), 500.0 + 0.5 * width * float(start[-1]) ** 2, 0.0
+        each, row, node = 60.0 + 40.0 * width * (q + width), 500.0 + 0.5 * width * float(form.start[-1]) ** 2, 0.0
     return 1e-9 * (each * comb(n, k) + row * comb(n, k - 1) + node * comb(n, k - 2))
 
 
@@ -285,7 +268,7 @@ class Rooms:
 
 def _single(asked: Question) -> Lowest:
     """Supports of one unit: its columns are orthonormal, so that they explain the squares of B."""
-    form, (start, B, rules) = asked.gram, layout(asked.gram)
+    form, rules, B, start = asked.gram, asked.gram.rules, asked.gram.B, asked.gram.start
     doubled = form.yy - np.add.reduceat(np.sum(B**2, axis=0), start[:-1])
     for u in np.flatnonzero(doubled < _LITTLE * form.yy).tolist():  # the difference leaves little but rounding
         doubled[u] = 2.0 * form.energy(np.array([u]))

@@ -24,7 +24,7 @@ from pairflip.progress import progress_bar
 from pairflip.search.annealing import anneal
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
 from pairflip.search.certain import best_support, enumeration_cost
-from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, layout, nothing, whole_bound
+from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, nothing, whole_bound
 from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
 from pairflip.search.proof import LIMITED, Proof
 from pairflip.search.ridge_bound import can_bound
@@ -88,12 +88,9 @@ def prove(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     """
-    if problem.limits.signs is not None:
-        raise ValueError("positive is given; expected none: there are no proofs for coefficients with signs.")
-    if not problem.loss.squared:
-        raise ValueError(
-            f"loss is {problem.loss.name!r}; expected squared error: there are no proofs for classes and counts."
-        )
+    if not problem.has_proofs:
+        given = "positive is given" if problem.loss.squared else f"loss is {problem.loss.name!r}"
+        raise ValueError(f"{given}; expected squared error without signs: there are no proofs for other energies.")
     k = problem.gram.n_columns if _is_all(problem, k) else check_size(problem, k)
     budget, n_best, distances = check_budget(budget), _check_best(n_best), _check_within(within)
     check_engine(engine)
@@ -221,7 +218,7 @@ def _device_pays(asked: Question, seconds: float) -> bool:
 def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
     """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it."""
     outside = np.setdiff1d(np.arange(gram.n_columns), first)
-    start, B, _ = layout(gram)
+    start, B = gram.start, gram.B
     if wanted == 1:
         return 2.0 * energy
     if not gram.dense or start[-1] > gram.n_columns or wanted - 1 > min(outside.size * first.size, 1000):

@@ -301,7 +301,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    if not problem.has_proofs:
+    if not problem.can_anneal:
         selection = by_descents(problem, selection)
     if not problem.gram.plain:
         engine = check_engine(problem, engine)

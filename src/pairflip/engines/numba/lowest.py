@@ -100,8 +100,10 @@ def keeps_rules(exact, at, n, coming):
     for i in range(n):
         u = at[i]
         for l in range(i):
-            same = rules.group[u] != NOWHERE and rules.group[at[l]] == rules.group[u]
-            if same or abs(rules.position[at[l]] - rules.position[u]) < rules.apart:
+            near = abs(rules.position[at[l]] - rules.position[u]) < rules.apart
+            if rules.clash.size:
+                near = rules.clash[at[l], u]
+            if near or (rules.group[u] != NOWHERE and rules.group[at[l]] == rules.group[u]):
                 return False
         for m in range(rules.need_start[u], rules.need_start[u + 1]):
             need = rules.need[m]
