@@ -6,7 +6,7 @@ import pytest
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import ENGINES, WalkPlan, get_engine
 from pairflip.engines.cuda import why_unavailable, worthwhile
-from pairflip.engines.cuda.batch import CLASSES, LARGEST, bytes_of, cut, kinds_of, queue, refusal, root, size_class
+from pairflip.engines.cuda.batch import CLASSES, LARGEST, bytes_of, cut, kinds_of, queue, refusal, size_class
 from pairflip.philox import chain_keys
 
 
@@ -46,8 +46,8 @@ def test_folds_of_one_row_share_the_matrix_and_others_have_their_own():
     data = datasets.make_planted(N=30, seed=0)
     problem = SubsetProblem(data.X, data.y)
     one, several = problem.held_out([3]), problem.held_out([3, 4])
-    assert root(problem.gram) is root(one) is problem.gram
-    assert root(several) is several
+    assert problem.gram.root is one.root is problem.gram
+    assert several.root is several
 
 
 def test_queue_takes_long_tasks_first_and_each_once():

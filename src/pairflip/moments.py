@@ -63,8 +63,6 @@ class Form:
         What each target was divided by.
     rules : Rules
         Which columns may be chosen together.
-    objective : {"energy", "deviance", "signed"}
-        What `energy` is, and so what an engine walks on.
     quadratic : bool
         Whether these inner products are the whole truth; otherwise moves are ranked by a quadratic form at a fit.
     working : Form
@@ -76,7 +74,6 @@ class Form:
         Whether units of several columns enter and leave as a whole (`losses.bases.UnitForm`).
     """
 
-    objective = "energy"
     what = "columns"
     grouped = False
     quadratic = True
@@ -125,11 +122,16 @@ class Form:
     @property
     def plain(self) -> bool:
         """Whether there is one target, units are columns, and every support is allowed."""
-        return self.objective == "energy" and len(self.B) == 1 and not self.grouped and not self.rules.any
+        return self.quadratic and len(self.B) == 1 and not self.grouped and not self.rules.any
 
     @property
     def working(self) -> Form:
         """The quadratic form: this one."""
+        return self
+
+    @property
+    def root(self) -> Form:
+        """Whose matrix may be searched: folds that leave out one row share that of all rows, others have their own."""
         return self
 
     @property
@@ -322,6 +324,11 @@ class TrainingForm(Form):
         self.target_scale = base.target_scale * self._relative
         self.yy = float(np.sum(yy / self._relative**2))
         self.B = (base.B - T.T @ Z - V.T @ U) * self.unit / self._relative[:, None]
+
+    @property
+    def root(self) -> Form:
+        """The form of all rows, where one is left out."""
+        return self.base if self.rows.size == 1 else self
 
     @property
     def n_rows(self) -> int:

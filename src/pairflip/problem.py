@@ -227,6 +227,13 @@ class SubsetProblem:
         return self.gram.quadratic and not self.gram.grouped
 
     @property
+    def energy_words(self) -> str:
+        """What makes this another problem than least squares of single columns, in words."""
+        if not self.loss.squared:
+            return f"loss is {self.loss.name!r}"
+        return "positive is given" if self.limits.signs is not None else "groups are given"
+
+    @property
     def n_columns(self) -> int:
         """Number of columns of X, candidates or not."""
         return int(self.X.shape[1])

@@ -66,10 +66,6 @@ def is_lower(energies: float | Floats, than: float | Floats, yy: float | Floats)
     return ~reaches(than, energies, yy)
 
 
-ANEW = 4
-"""Where energies have kernels of their own, a chain starts at random every so many rounds instead of being kicked."""
-
-
 @dataclass(frozen=True)
 class Descent:
     """What a chain does after annealing, or instead of it: descend, then kick and descend again.
@@ -237,14 +233,14 @@ def failure_words(error: BaseException) -> str:
 class RankTooSmall(ValueError):
     """Fewer than k columns are linearly independent."""
 
-    def __init__(self, k: int, rank: int, objective: str = "energy") -> None:
-        more = " and were found to keep the rules together" if "rules" in objective else ""
-        what = "groups" if "groups" in objective else "columns"
+    def __init__(self, k: int, rank: int, what: str = "columns") -> None:
+        more = " and were found to keep the rules together" if "rules" in what else ""
+        units = what.split()[0]
         super().__init__(
-            f"k is {k}, but only {rank} of the candidate {what} are linearly independent (to working precision)"
+            f"k is {k}, but only {rank} of the candidate {units} are linearly independent (to working precision)"
             f"{more}; expected k <= {rank}."
         )
-        self.k, self.rank, self.objective = k, rank, objective
+        self.k, self.rank, self.what = k, rank, what
 
     def __reduce__(self) -> tuple[type[RankTooSmall], tuple[int, int, str]]:
-        return RankTooSmall, (self.k, self.rank, self.objective)
+        return RankTooSmall, (self.k, self.rank, self.what)

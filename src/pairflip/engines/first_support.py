@@ -51,7 +51,7 @@ def first_order(gram: Gram, k: int, key: NDArray[np.uint32], energy: Energy | No
         most = max(most, len(ones))
     found = seated(rules, k, start_order(key, gram.n_columns)) if rules is not None and ruled else None
     if found is None or not np.isfinite(energy(found)):
-        raise RankTooSmall(k, most, gram.objective)
+        raise RankTooSmall(k, most, gram.what)
     return np.concatenate([found, np.setdiff1d(np.arange(gram.n_columns), found)])
 
 

@@ -280,7 +280,6 @@ class LikelihoodForm(Form):
         Twice the energy without chosen columns.
     """
 
-    objective = "deviance"
     quadratic = False
     bound = False
 
@@ -444,7 +443,7 @@ class LikelihoodForm(Form):
 
     def kick_nanoseconds(self, k: int) -> float:
         """Cost model: what one kick and the descent after it take on one core, some rankings and refits."""
-        return 1e6 + self.n_rows * self.q * (2.0 * self.n_columns * (k + 4.0) + 250.0 * k * k * self.q)
+        return 5e5 + self.n_rows * self.q * (0.4 * self.n_columns * (k + 4.0) + 120.0 * k * k * self.q)
 
     @cached_property
     def working(self) -> Form:

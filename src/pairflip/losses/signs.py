@@ -60,7 +60,6 @@ def signed_fit(columns: Floats, target: Floats, penalty: Floats, signs: Signs) -
 class SignedForm(Form):
     """The inner products of some rows, `form`, where coefficients of candidates have `signs` (N,): 1, -1, or 0."""
 
-    objective = "signed"
     quadratic = False
     bound = True
     q = 1

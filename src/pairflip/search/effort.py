@@ -7,7 +7,7 @@ on every machine; only an effort in seconds depends on the clock.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ _WIDE = 5792  # columns whose matrix of inner products takes 256 MiB
 _MOMENT = 0.3
 _PATIENCE = 5.0  # seconds that a first wave may take in any case
 _OF_KICKS = 8  # on a quadratic form, for one in an energy that is not quadratic
+_COSTLY_NS = 5e7  # for the kicks of a normal search where energies are not quadratic
 LARGE = 30
 """Columns from which on a descent from a random start costs much more than a kick."""
 
@@ -139,6 +140,15 @@ def kick_nanoseconds(gram: Gram, k: int) -> float:
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
     return 3e3 + n * inside * (7.0 + 0.25 * inside) * (0.7 + 0.3 * rows) + 2.0 * passes * n * min(gram.n_rows, n + 1)
+
+
+def costly(effort: Effort, kick_ns: float) -> Effort:
+    """The same where energies are not quadratic: kicks take long, and a few find the optimum."""
+    if effort.name == "quick":
+        return replace(effort, kicks=2)
+    if effort.name == "normal":
+        return replace(effort, seconds=0.0, chains=2, kicks=int(np.clip(_COSTLY_NS / (2.0 * kick_ns), 5, 25)))
+    return replace(effort, kicks=effort.kicks // 2)
 
 
 @dataclass(frozen=True)

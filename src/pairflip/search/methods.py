@@ -24,9 +24,7 @@ def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chai
         "schedule": schedule != "auto",
         "chains": chains is not None,
     }
-    given = "groups are given" if problem.units is not None else "positive is given"
-    if not problem.loss.squared:
-        given = f"loss is {problem.loss.name!r}"
+    given = problem.energy_words
     for name in (name for name, is_given in asked.items() if is_given):
         raise ValueError(
             f"{name} asks for annealing, which there is for squared error without groups and signs, and {given}; "

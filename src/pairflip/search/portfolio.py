@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pairflip.engines.base import Descent, flip_nanoseconds, reaches
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.philox import chain_keys
-from pairflip.search.effort import Effort, Method, Wave, first_wave, kick_nanoseconds, last_waves, second_wave
+from pairflip.search.effort import Effort, Method, Wave, costly, first_wave, kick_nanoseconds, last_waves, second_wave
 from pairflip.search.forward import greedy_scale
 from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, settle
@@ -73,12 +73,16 @@ def portfolio(
         Called after each wave with what was found so far.
     """
     began = time.perf_counter()
-    if not gram.quadratic:  # descents from kicks take long there, and fewer find the optimum
-        effort = replace(effort, kicks=max(min(6, effort.kicks), effort.kicks // 2))
-    path, _ = engine.path(gram, k, passes=effort.passes, tick=tick)
-    if len(path) < k:
-        raise RankTooSmall(k, len(path), gram.what)
-    start = np.sort(path[-1])
+    kick_ns = kick_nanoseconds(gram, k)
+    if gram.quadratic:
+        path, _ = engine.path(gram, k, passes=effort.passes, tick=tick)
+        start = np.sort(path[-1])
+        if len(path) < k:
+            raise RankTooSmall(k, len(path), gram.what)
+    else:
+        effort, start = costly(effort, kick_ns), engine.forward(gram, k, tick=tick)
+        if start is None:
+            raise RankTooSmall(k, gram.rank(), gram.what)
     if k >= gram.n_columns:
         return Searched(start[None, :], np.array([gram.energy(start)]), (1, 1), gram.yy)
     flips, walked, spent = schedule.flips(gram.n_columns), 0, 0.0
@@ -105,7 +109,6 @@ def portfolio(
             heard(now)
         return now
 
-    kick_ns = kick_nanoseconds(gram, k)
     first = first_wave(effort, kick_ns)
     if effort.clock and first.chains * first.kicks * kick_ns > 3e8 * effort.seconds:
         first = Wave(1, int(2e8 * effort.seconds / kick_ns))  # from the path, as time allows

@@ -89,8 +89,9 @@ def prove(
         True: show a bar on standard error; None: only if it is a terminal.
     """
     if not problem.has_proofs:
-        given = "positive is given" if problem.loss.squared else f"loss is {problem.loss.name!r}"
-        raise ValueError(f"{given}; expected squared error without signs: there are no proofs for other energies.")
+        raise ValueError(
+            f"{problem.energy_words}; expected squared error without signs: there are no proofs for other energies."
+        )
     k = problem.gram.n_columns if _is_all(problem, k) else check_size(problem, k)
     budget, n_best, distances = check_budget(budget), _check_best(n_best), _check_within(within)
     check_engine(engine)

@@ -73,6 +73,7 @@ def assemble(
     problem, folds = work.problem, work.folds
     errors = work.errors
     loss, n_targets = problem.loss, max(1, len(problem.target_names))
+    squared = loss.squared
     compared = loss.observed(problem.y).reshape(problem.n_rows, -1)
     q = compared.shape[1]  # predictions of a row, those of each target or class
     row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
@@ -102,19 +103,19 @@ def assemble(
         n_candidates=problem.gram.n_columns,
         n_forced=len(problem.always) + (problem.center is not None),
         yy=problem.gram.yy,
-        likelihood=not problem.loss.squared,
-        n_targets=n_targets if loss.squared else max(1, q - 1),  # those of one class follow from the others
+        likelihood=not squared,
+        n_targets=n_targets if squared else max(1, q - 1),  # those of one class follow from the others
         coefficients=_coefficients(problem, fits),
     )
     facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
     separated = (
         []
-        if problem.loss.squared
+        if squared
         else [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
     )
     if separated:
         facts["separated"] = separated
-    if not loss.squared:
+    if not squared:
         facts["error_of_the_mean"] = error_of_the_mean(problem, folds.row, 2.0 * float(cv_error[0]))
     observed = errors.observed if isinstance(errors, HeldOutErrors) else compared[folds.row].ravel()
     predictions = observed - residuals

@@ -210,7 +210,7 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     seed : int
         Of the shuffles.
     """
-    if gram.objective == "energy" and len(gram.B) > 1:
+    if len(gram.B) > 1:
         return _shuffled_rows(gram, min(_MOST_STEPS, largest, gram.n_columns, gram.n_rows - 1), seed)
     n, m = gram.n_columns, gram.target.size
     steps = min(_MOST_STEPS, largest, n, m - 1)
@@ -220,8 +220,8 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     targets = (y if at == 0 else rng.permutation(y) for at in range(1 + shuffles_of(m)))
     room = _CACHE_BYTES // (steps + 4) if gram.dense else _PRODUCTS_BYTES
     left, together = [], max(1, min(room // (8 * n), _TARGETS_BYTES // (8 * m)))
-    together_way = gram.dense and gram.objective == "energy"
-    small = gram.objective == "energy" and n <= _MOST_AVERAGED and (gram.dense or n * n * m <= _BUDGET)
+    together_way = gram.dense and gram.signs is None
+    small = gram.signs is None and n <= _MOST_AVERAGED and (gram.dense or n * n * m <= _BUDGET)
     averages = _averages(gram) if small else None
     while some := list(islice(targets, together)):
         part = np.stack(some)

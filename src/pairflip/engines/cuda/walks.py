@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkResult
-from pairflip.engines.cuda.batch import Group, Kind, cost, order_bytes, queue, root, size_class
+from pairflip.engines.cuda.batch import Group, Kind, cost, order_bytes, queue, size_class
 from pairflip.engines.cuda.device import request
 from pairflip.gram import Gram
 from pairflip.least_squares import Floats
@@ -61,7 +61,7 @@ def _matrix(gram: Gram) -> Any:
 
 def _vectors(gram: Gram) -> tuple[Floats, Floats, Floats | None]:
     """b, unit and, where a row is left out, left_out (N,) of a problem."""
-    if root(gram) is gram:
+    if gram.root is gram:
         return gram.b, gram.diagonal, None
     single: Any = gram
     return gram.b, single.unit, single.left_out[0]
@@ -85,7 +85,7 @@ def run_group(
     """
     import cupy
 
-    owners = {kind.owner: root(pairs[members[0]][0]) for kind, members in group}
+    owners = {kind.owner: pairs[members[0]][0].root for kind, members in group}
     for owner in [owner for owner in matrices if owner not in owners]:
         del matrices[owner]
     matrices |= {owner: _matrix(gram) for owner, gram in owners.items() if owner not in matrices}

@@ -80,6 +80,12 @@ class NumbaEngine:
             found: Steps = _searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
             return found
 
+    def forward(self, gram: Gram, k: int, *, tick: Tick | None = None) -> NDArray[np.int64] | None:
+        """A first support of k columns where energies are not quadratic, cheaper than a path; None if there is none."""
+        with one_blas_thread():
+            found: NDArray[np.int64] | None = _searcher(gram, k, _ignore if tick is None else tick).forward(k)
+            return found
+
     def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
         from pairflip.engines.numba.annealing import walk

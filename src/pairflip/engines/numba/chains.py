@@ -89,7 +89,7 @@ class Walks:
             clocks[at]["chain"], clocks[at]["k"] = number, self._k
             found = begin(self._system, chains, clocks, at, plan)
             if found < self._k:
-                raise RankTooSmall(self._k, found, self._gram.objective)
+                raise RankTooSmall(self._k, found, self._gram.what)
         return self._system, new_workspace(n, dense=self._gram.dense), chains, clocks
 
     def chains(

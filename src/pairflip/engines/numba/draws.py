@@ -90,30 +90,6 @@ def draw(key, round_, part, place):
 
 
 @kernel
-def move_out(support, k, leaving, key, round_):
-    """Random columns go to the end of a support; how many stay."""
-    stays = k
-    for i in range(leaving):
-        w0, _, _, _ = draw(key, round_, DROP, i)
-        at = below(w0, stays)
-        support[at], support[stays - 1] = support[stays - 1], support[at]
-        stays -= 1
-    return stays
-
-
-@kernel
-def mix(order, key, round_):
-    """All columns in the random order of a round."""
-    n = order.size
-    for i in range(n):
-        order[i] = i
-    for i in range(n):
-        w0, _, _, _ = draw(key, round_, FILL, i)
-        there = i + below(w0, n - i)
-        order[i], order[there] = order[there], order[i]
-
-
-@kernel
 def accepts(u, z):
     """u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6)."""
     if z <= 0.0 or u < 1.0 - z:

@@ -118,6 +118,7 @@ class ExactSearcher(Searcher):
             same_columns=lambda a, b, k: set(a[:k].tolist()) == set(b[:k].tolist()),
         )  # fmt: skip
         self._walk_path, self._walk_rounds = scope["walk_path"], scope["walk_rounds"]
+        self._settle = scope["settle"]
         self._table_descent = FunctionType(descend.py_func.__code__, scope)
         self._enter_all = FunctionType(go_to.py_func.__code__, scope)
 
@@ -140,6 +141,12 @@ class ExactSearcher(Searcher):
             fit = self._by_slots(self._end_of(support))
             supports[m], energies[m] = np.sort(fit.supports[0]), fit.energies[0]
         return supports, energies
+
+    def forward(self, k: int) -> Support | None:
+        """A support of k columns, the best one after the other by one table, and a descent; None if there is none."""
+        self._load(self._fitted(np.zeros(0, np.int64)))
+        size = self._settle(self._G, self._form, self._table, 0, k, self._allowed)
+        return np.sort(self._table.columns[SUPPORT, :k]) if size == k else None
 
     @property
     def _is_shaky(self) -> bool:

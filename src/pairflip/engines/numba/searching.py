@@ -66,9 +66,7 @@ class Chain(NamedTuple):
 
 def _shares_matrix(gram: Gram) -> TypeGuard[TrainingForm]:
     """Whether a fold leaves out one row and its own matrix was not formed: that of all rows will do."""
-    if not isinstance(gram, TrainingForm) or "matrix" in vars(gram):
-        return False
-    return gram.rows.size == 1 and gram.base.dense
+    return gram.root is not gram and "matrix" not in vars(gram) and gram.root.dense
 
 
 class Searcher:
