@@ -66,10 +66,6 @@ def is_lower(energies: float | Floats, than: float | Floats, yy: float | Floats)
     return ~reaches(than, energies, yy)
 
 
-ANEW = 4
-"""Where energies have kernels of their own, a chain starts at random every so many rounds instead of being kicked."""
-
-
 @dataclass(frozen=True)
 class Descent:
     """What a chain does after annealing, or instead of it: descend, then kick and descend again.

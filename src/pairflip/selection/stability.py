@@ -294,7 +294,8 @@ def _coefficients(problem: SubsetProblem, judge: HeldOutJudge, supports: Ints) -
     if units is None:
         return judge.fits(supports).coefs
     columns = filled_up([problem.columns_of(support) for support in supports])
-    fits, coefs = judge.fits(columns).coefs, np.full(supports.shape, np.nan)
+    fits = judge.fits(columns).coefs
+    coefs = np.full((*supports.shape, *fits.shape[2:]), np.nan)
     for fold, support in enumerate(supports):
         own = np.where(columns[fold] == ABSENT, ABSENT, units.first[columns[fold]])
         for place, unit in enumerate(support.tolist()):
