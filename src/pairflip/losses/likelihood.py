@@ -44,6 +44,7 @@ CERTAIN = 1e-12
 _EXPLAINED = 1e-9  # of the weight: half the deviance that forced columns may leave at least
 _SMALL = 1e-3  # a ridge, relative to the Hessian, that makes no difference to the working problem
 _SLIGHT = 1e-7  # the least ridge, relative to the Hessian, by which moves are ranked
+_DEPENDENT = 1e-7  # of the largest singular value of some columns
 _CHECK = "check that the target column is the right one."
 _BATCH_BYTES = 32 * 2**20  # for the columns of supports that are fitted together
 
@@ -460,7 +461,9 @@ class LikelihoodForm(Form):
             hessian = self.loss.system(self.rows, D[None], eta[None])[2][0].reshape(len(D) * self.q, -1)
             ridge = np.repeat([0.0, self.penalty_weight], [f * self.q, at.size * self.q])
             hessian[np.diag_indices(len(hessian))] += ridge + 1e-13 * np.diag(hessian) + 1e-280
-            inverse = np.linalg.inv(hessian).reshape(len(D), self.q, len(D), self.q)
+            along = np.kron(self._determined(D), np.eye(self.q))
+            inverse = along @ np.linalg.solve(along.T @ hessian @ along, along.T)
+            inverse = inverse.reshape(len(D), self.q, len(D), self.q)
             errors[:] = np.sqrt(np.maximum(np.einsum("xa,acbc,xb->xc", turn, inverse, turn), 0.0))
         if not self.intercept:
             errors[0] = np.nan
@@ -468,6 +471,17 @@ class LikelihoodForm(Form):
         if self.q == 1:
             return Solved(energy, found[1 + a :, 0], float(found[0, 0]), found[1 : 1 + a, 0], errors[:, 0], eta)
         return Solved(energy, found[1 + a :], found[0], found[1 : 1 + a], errors, eta)
+
+    def _determined(self, D: Floats) -> Floats:
+        """Directions (p, r) of coefficients of columns D (p, m), forced ones first, in which the rows determine them.
+
+        In the others, which columns of one unit may have (dummies do), the ridge alone holds coefficients at zero.
+        """
+        from scipy.linalg import null_space
+
+        free = null_space(D.T, rcond=_DEPENDENT) if self.grouped else np.zeros((len(D), 0))
+        free[: len(self.forced)] = 0.0
+        return np.asarray(null_space(free.T)) if free.size else np.eye(len(D))
 
     @property
     def n_rows(self) -> int:
