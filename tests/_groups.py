@@ -144,6 +144,32 @@ def combined_case(seed: int) -> GroupCase:
     return GroupCase(X, y, given, shrinkage)
 
 
+def likelihood_case(loss: str, seed: int) -> GroupCase:
+    """As `combined_case`, with classes, counts or survival times for a target."""
+    case, rng = combined_case(seed), np.random.default_rng(2000 + seed)
+    given, m = {**case.given, "loss": loss}, len(case.X)
+    given["center"] = None if given["center"] is None and loss != "cox" else "fold"
+    given.pop("ridge", None)
+    eta = np.reshape(case.y, (m, -1))[:, 0]
+    eta = (eta - np.median(eta)) / eta.std()
+    y: Any
+    if loss == "logistic":
+        y = rng.random(m) < 1 / (1 + np.exp(-2.0 * eta))
+        y[:4] = 0, 1, 0, 1
+    elif loss == "poisson":
+        y = rng.poisson(np.exp(np.clip(eta, -3, 2)))
+        given["offset"] = 0.3 * rng.normal(size=m) if seed % 3 == 0 else None
+    elif loss == "multinomial":
+        y = np.digitize(eta + 0.4 * rng.normal(size=m), [-0.5, 0.5])
+        y[:6] = 0, 1, 2, 0, 1, 2
+    else:
+        y = np.column_stack([np.ceil(8 * rng.exponential(np.exp(-np.clip(eta, -3, 3)))), rng.random(m) < 0.7])
+        y[:4] = [[1, 1], [50, 0], [1, 1], [50, 0]]
+    if "sample_weight" in given:
+        given["sample_weight"][:6] = 1
+    return GroupCase(case.X, y, given, case.shrinkage)
+
+
 def people(rows: int = 60, seed: int = 0) -> tuple[Any, Any, list[str], dict[str, list[int]]]:
     """A table with the dummies of one category: the target depends on that and on two columns of one group."""
     rng = np.random.default_rng(seed)

@@ -152,9 +152,9 @@ def test_what_cannot_be_is_said() -> None:
     with pytest.raises(ValueError, match=r"matrix of 12 columns .* groups of columns .* memory_budget=1152"):
         SubsetProblem(X, y, groups=groups, memory_budget=100)
     for asked in ({"method": "anneal"}, {"chains": 2}, {"schedule": Schedule.paper()}):
-        with pytest.raises(ValueError, match="groups of columns are not annealed; leave out method"):
+        with pytest.raises(ValueError, match=r"asks for annealing, .* groups are given; expected method='descend'"):
             anneal(problem, 2, **asked)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="groups of columns are not annealed"):
+    with pytest.raises(ValueError, match=r"method asks for annealing, .* groups are given"):
         select_size(problem, [2], method="anneal")
     plan = WalkPlan(2, np.ones(1), np.ones(1, np.int64), np.zeros((1, 2), np.uint32))
     with pytest.raises(Refused, match="Groups of columns are not annealed"):

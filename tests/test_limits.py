@@ -147,11 +147,11 @@ def test_a_hierarchy_of_another_type_is_refused() -> None:
         read(hierarchy=["a:b"])
 
 
-def test_signs_and_whole_groups_are_for_squared_error() -> None:
+def test_signs_are_for_squared_error_of_one_target() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 5)), rng.normal(size=30)
     with pytest.raises(ValueError, match="several targets"):
         SubsetProblem(X, np.stack([y, -y], axis=1), positive=True)
-    with pytest.raises(ValueError, match="loss='logistic'"):
+    with pytest.raises(ValueError, match="positive is given together with loss='logistic'"):
         SubsetProblem(X, y > 0, loss="logistic", positive=True)
     assert "limits=['min_distance']" in repr(SubsetProblem(X, y, min_distance=2))

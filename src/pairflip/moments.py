@@ -71,7 +71,7 @@ class Form:
     what : str
         What a support has: columns, or groups.
     grouped : bool
-        Whether units of several columns enter and leave as a whole (`losses.bases.UnitForm`).
+        Whether units of several columns enter and leave as a whole.
     """
 
     what = "columns"
@@ -165,7 +165,13 @@ class Form:
 
     def places(self, support: Ints) -> Ints:
         """Where the columns of some units are among all columns, one unit after the other."""
-        return support
+        if not self.grouped:
+            return support
+        return np.concatenate([np.arange(self.start[u], self.start[u + 1]) for u in support] or [np.zeros(0, np.int64)])
+
+    def narrow(self, k: int) -> Ints | None:
+        """Some k units that can be chosen together although wide ones leave no room; None where none does so."""
+        return None
 
     def coefficients(self, support: Ints, x: Floats, scale: Floats) -> tuple[Ints, Floats]:
         """Positions (n,) of a support's columns in the table's order, and their coefficients (n, q) in its units.

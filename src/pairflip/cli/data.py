@@ -103,7 +103,6 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     import numpy as np
 
     from pairflip.tables import TableError
-    from pairflip.tables.categories import one_by_one
     from pairflip.text import quoted
 
     if options.data is None:
@@ -119,8 +118,6 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     except TableError as error:
         raise TableError(str(error) if fitted.time is None else str(error).replace("--target", "--time")) from None
     loss = _loss(table, fitted)
-    if table.categories and loss is not LossName.SQUARES:
-        table = one_by_one(table)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])
         raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")

@@ -79,11 +79,8 @@ def loss_named(name: str) -> Loss:
 
 def limited(loss: Loss, limits: Limits) -> Loss:
     """The loss under limits on what may be chosen."""
-    if not loss.squared and (limits.whole_groups or limits.signs is not None):
-        raise ValueError(
-            f"{'groups' if limits.whole_groups else 'positive'} is given together with loss={loss.name!r}; expected it "
-            "with squared error (or one_per_group=True, min_distance, hierarchy)."
-        )
+    if not loss.squared and limits.signs is not None:
+        raise ValueError(f"positive is given together with loss={loss.name!r}; expected it with squared error.")
     if loss.name == SEVERAL and limits.signs is not None:
         raise ValueError("positive is given together with several targets; expected one target.")
     if limits.signs is not None and limits.whole_groups:

@@ -32,7 +32,10 @@ class Fit:
 
 
 class Fits(NamedTuple):
-    """Fits of supports (T, k): energies (T,) and coefficients (T, p, q), those of forced columns first."""
+    """Fits of supports (T, k): energies (T,) and coefficients (T, p, q), those of forced columns first.
+
+    Where units have different numbers of columns, some zeros may stand between these and the others.
+    """
 
     supports: NDArray[np.int64]
     energies: Floats
@@ -47,7 +50,8 @@ class Quadratic(NamedTuple):
     r"""The quadratic problem at a fit, as a table has it.
 
     :math:`P = G_{SS}^{-1}` (k, k), coefficients C (q, k), :math:`W = P G_{S:}` (k, N), what columns share with what is
-    left, R (q, N), and Schur complements s (N,); `row` gives a row of G. G has a diagonal of about 1.
+    left, R (q, N), and the band s (width, N) of Schur complements, their diagonal where units are columns; `row` gives
+    a row of G. Columns of units stand for k and N where units have several. G has a diagonal of about 1.
     """
 
     P: Floats

@@ -74,10 +74,6 @@ class UnitForm(Form):
         """Bytes held beside the user's table, without the matrix."""
         return int(self._form.nbytes + self.columns.nbytes)
 
-    def places(self, support: Ints) -> Ints:
-        """Where the bases of some units are among all columns, one unit after the other."""
-        return np.concatenate([np.arange(self.start[u], self.start[u + 1]) for u in support] or [np.zeros(0, np.int64)])
-
     def to_table(self, support: Ints, scale: Floats) -> tuple[Ints, Floats]:
         """Columns of some units, as sorted positions (n,), and what leads from coordinates to their coefficients."""
         if not len(support):

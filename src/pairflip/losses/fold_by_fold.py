@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats
 from pairflip.losses.base import Fit, FoldCoefficients
+from pairflip.losses.units import ABSENT
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -34,6 +35,7 @@ class FoldByFold:
     def _judge(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
         """Observed minus predicted on the held-out rows of a fold, and the energy of the support on the others."""
         problem, rows = self._problem, self._folds.rows[fold]
+        support = problem.columns_of(support)
         fit, baseline = self._loss.fit_rows(problem, self._kept[fold], support)
         eta = fit.intercept + problem.X[np.ix_(rows, problem.always)] @ fit.always_coef
         eta = eta + problem.X[np.ix_(rows, support)] @ fit.coef
@@ -69,12 +71,15 @@ class FoldByFold:
         return np.asarray(self.judged(nothing)[0][0])
 
     def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
-        """Coefficients of supports (F, k), each on the training rows of its fold."""
+        """Coefficients of columns (F, k), each on the training rows of its fold; 0 for those that are absent."""
         found: list[Fit] = [
-            self._loss.fit_rows(self._problem, self._kept[f], each)[0] for f, each in enumerate(supports)
+            self._loss.fit_rows(self._problem, self._kept[f], each[each != ABSENT])[0]
+            for f, each in enumerate(supports)
         ]
+        coefs = np.zeros((*supports.shape, *found[0].coef.shape[1:]))
+        coefs[supports != ABSENT] = np.concatenate([fit.coef for fit in found])
         return FoldCoefficients(
-            np.stack([fit.coef for fit in found]), np.stack([fit.always_coef for fit in found]),
+            coefs, np.stack([fit.always_coef for fit in found]),
             np.stack([np.asarray(fit.intercept, dtype=float) for fit in found]),
         )  # fmt: skip
 

@@ -148,7 +148,7 @@ class SignedForm(Form):
         if own.size < support.size:  # what depends on the whole support must not enter
             every = np.linalg.solve(G[np.ix_(support, support)], G[support])
             s[self.diagonal - np.einsum("an,an->n", G[support], every) < _THIN] = 0.0
-        return Quadratic(P, x[None], W, self.B - x @ G[support], s, self.form.row)
+        return Quadratic(P, x[None], W, self.B - x @ G[support], s[None], self.form.row)
 
     def kick_nanoseconds(self, k: int) -> float:
         """Cost model: what one kick and the descent after it take on one core, some tables and fits."""

@@ -137,8 +137,7 @@ class SquaredError:
         problem.forced, problem.forced_basis = whole.forced, whole.basis
         problem.candidates, problem.scale = whole.candidates, whole.scale
         if problem.limits.whole_groups:
-            varying = {name: np.intersect1d(own, whole.candidates) for name, own in problem.limits.groups.items()}
-            problem.units = Units.of({name: own for name, own in varying.items() if own.size}, n)
+            problem.units = Units.of(problem.limits.groups, n, whole.candidates)
         form = self._form(problem, whole, problem.sample_weight)
         if not (form.dense or form.plain):
             what = "several targets cannot" if self.several else "limits on what may be chosen cannot"

@@ -33,12 +33,14 @@ class Units:
     first: Ints
 
     @classmethod
-    def of(cls, groups: Mapping[str, Ints], n_columns: int) -> Units:
-        """Units of a table with so many columns."""
-        first = np.arange(n_columns)
-        for columns in groups.values():
-            first[columns] = columns.min()
-        return cls({name: np.sort(columns) for name, columns in groups.items()}, first)
+    def of(cls, groups: Mapping[str, Ints], n_columns: int, varying: Ints | None = None) -> Units:
+        """Units of a table with so many columns, of which only some may vary."""
+        first, found = np.arange(n_columns), dict[str, Ints]()
+        for name, columns in groups.items():
+            own = np.sort(columns) if varying is None else np.intersect1d(columns, varying)
+            if own.size:
+                found[name], first[own] = own, own[0]
+        return cls(found, first)
 
     def columns_of(self, units: Sequence[int] | Ints) -> Ints:
         """All columns of some units, sorted."""

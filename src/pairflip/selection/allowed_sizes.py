@@ -67,7 +67,8 @@ def _check_groups(problem: SubsetProblem, sizes: Any, room: int) -> tuple[int, .
         Rows to learn from beyond what is fitted anyway.
     """
     n, most, columns = problem.gram.n_columns, problem.most_columns, np.cumsum(np.sort(problem.gram.widths))
-    fitting = min(most, n if problem.ridge > 0 else int(np.count_nonzero(columns <= room)))
+    ridged = problem.ridge > 0 and problem.loss.squared
+    fitting = min(most, n if ridged else int(np.count_nonzero(columns <= room)))
     if sizes is None:
         return tuple(range(1, max(1, min(DEFAULT_LARGEST, most, int(np.count_nonzero(columns <= room - 1)))) + 1))
     allowed = f"expected whole numbers of groups from 1 to {max(1, fitting)}."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,14 +26,11 @@ from pairflip.text import listed, plural, quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pairflip.tables.table import Table
 
 Asked = Iterable[str] | Literal[True]
 MOST_LEVELS = 20
 FEWEST_ROWS = 2
 KIND = "of categories, read as columns of 0 and 1"
-_TOGETHER = "which are chosen together"
-_ALONE = "which are chosen one by one, since groups of columns are for squared error"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +56,7 @@ class Category:
     def note(self) -> Change:
         """What a reader is told."""
         columns = f"{len(self.names)} columns of 0 and 1 ({listed(self.names)})"
-        says = f"the categories of {quoted(self.name)} were read as {columns}, {_TOGETHER}"
+        says = f"the categories of {quoted(self.name)} were read as {columns}, which are chosen together"
         return Change("column", KIND, (self.name,), says)
 
 
@@ -163,11 +160,3 @@ def check_present(frame: pd.DataFrame, found: dict[int, Category], missing: str 
                 f"The column {quoted(category.name)} has no category in {plural(lost, 'row')}; expected one in each: "
                 "--missing drop-rows leaves these rows out, or write a word such as 'unknown' there."
             )
-
-
-def one_by_one(table: Table) -> Table:
-    """The table for a loss that cannot choose groups: columns of one category are chosen by themselves."""
-    notes = [
-        replace(note, says=note.says.replace(_TOGETHER, _ALONE)) if note.why == KIND else note for note in table.notes
-    ]
-    return replace(table, groups={}, notes=notes)

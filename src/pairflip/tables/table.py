@@ -21,7 +21,6 @@ from pairflip.tables.categories import (
     find_categories,
     labels_of,
     may_be_classes,
-    one_by_one,
 )
 from pairflip.tables.classes import as_classes, column_labels
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
@@ -224,7 +223,7 @@ def read_table(
     constant = change("column", "with a single value, kept", (left[j] for j in same))
     called = raw.index_name if chosen.index is None else names[chosen.index]
     present = [category for category in kinds.values() if category.names[0] in left]
-    table = Table(
+    return Table(
         X=X,
         y=y,
         names=left,
@@ -246,7 +245,6 @@ def read_table(
         categories={each.name: dict(zip(each.names, each.levels, strict=True)) for each in present},
         index=None if chosen.index is None else names[chosen.index],
     )
-    return one_by_one(table) if classes else table
 
 
 def _with_classes(table: Table) -> Table:

@@ -164,11 +164,11 @@ def _searcher(gram: Gram, largest: int, go_on: Tick) -> Any:
     """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies."""
     from pairflip.engines.numba.search import walk_path
     from pairflip.engines.numba.searching import Searcher
+    from pairflip.engines.numba.units import remove
 
-    if gram.quadratic:
-        from pairflip.engines.numba.units import remove
-
+    if gram.grouped or gram.quadratic:
         announce_compilation(remove if gram.grouped else walk_path)
+    if gram.quadratic:
         return Searcher(gram, largest, go_on)
     from pairflip.engines.numba.exact import ExactSearcher, best_moves
 

@@ -8,7 +8,8 @@ slot is emptied, the others are fitted, and all columns are ranked there, becaus
 others further than the quadratic problem knows.
 
 Path and kicks are those of `search`, run by Python. An exact descent is the same wherever it is begun from, so that one
-which was walked before is not walked again. The searcher never asks which loss it has.
+which was walked before is not walked again. Units of several columns are moved as `units` does it. The
+searcher never asks which loss it has.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import Descent
-from pairflip.engines.numba.compile import entry
+from pairflip.engines.numba import units
+from pairflip.engines.numba.compile import entry, with_names
 from pairflip.engines.numba.search import descend, go_to, in_python
 from pairflip.engines.numba.searching import Chain, GoOn, Searcher, Support
 from pairflip.engines.numba.table import (
@@ -29,6 +31,7 @@ from pairflip.engines.numba.table import (
     GAIN,
     HELD,
     LEAVES,
+    SLOTS,
     STATE,
     SUPPORT,
     S,
@@ -50,31 +53,33 @@ _KNOWN = 4096  # descents that are remembered
 
 
 @entry
-def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most):
+def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most, costs):
     """The exchanges of slots `first` to `last` - 1 (k: additions) that lower the energy most, by the table.
 
-    Best first into `slots` (-1: there are no more), `columns` and `most`, twice the energy. With `signs` (N,), a column
-    whose coefficient would have the wrong sign lowers nothing.
+    Best first into `slots` (-1: there are no more), `columns` and `most`, twice the energy; into `costs` that which
+    removing a slot costs. With `signs` (N,), a column whose coefficient would have the wrong sign lowers nothing.
     """
     gain, closed, q = table.values[GAIN], table.columns[CLOSED], len(form.B)
     for t in range(most.size):
         slots[t], most[t] = -1, -np.inf
     for i in range(first, last):
-        own, cost, a = 0, 0.0, 0.0
+        own, cost = 0, 0.0
         if i < k:
             own = table.columns[SUPPORT, i]
             if table.columns[HELD, own] > 0:
                 continue
-            cost, a = cost_of(form, table, i), table.Q[0, i] / table.Q[q + i, i]
+            cost = costs[i] = cost_of(form, table, i)
         gains(form, table, k, i)
         if i < k:
             gain[own] = -1.0
             close(form, table, own, LEAVES)
         for l in range(signs.size):
-            r = table.A[0, l] - a * table.A[q + i, l] if i < k else table.A[0, l]
+            r = table.A[0, l]
+            if i < k:
+                r -= table.Q[0, i] / table.Q[q + i, i] * table.A[q + i, l]
             if signs[l] * r < 0.0 and gain[l] > 0.0:
                 gain[l] = 0.0
-        for l in range(closed.size):
+        for l in range(allowed.size):
             if gain[l] >= 0.0 and gain[l] - cost > most[most.size - 1] and closed[l] == 0 and allowed[l]:
                 at = most.size - 1
                 while at > 0 and most[at - 1] < gain[l] - cost:
@@ -94,26 +99,38 @@ def close_all(form, table, k):
         close(form, table, table.columns[SUPPORT, m], ENTERS)
 
 
+_of_units = {"gains": units.gains, "cost_of": units.cost_of, "close": units.close}
+best_unit_moves = entry(with_names(best_moves, "best_unit_moves", **_of_units))
+close_all_units = entry(with_names(close_all, "close_all_units", **_of_units))
+
+
 class ExactSearcher(Searcher):
-    """Memory for searches on one form, in one thread, with supports of up to `largest` columns."""
+    """Memory for searches on one form, in one thread, with supports of up to `largest` units."""
 
     gram: Any
 
     def __init__(self, gram: Any, largest: int, go_on: GoOn) -> None:
-        q, n = gram.q, gram.n_columns
-        self.gram, self.go_on = gram, go_on
-        self._form = form_of(SimpleNamespace(B=np.zeros((q, n)), yy=gram.yy, rules=gram.rules, n_columns=n))  # type: ignore[arg-type]
-        self._table, self._allowed, self._chunk = new_table(largest, n, q), np.ones(n, np.uint8), 1
+        q, n = gram.q, int(gram.start[-1])
+        self.gram, self.go_on, self._chunk, self._allowed = gram, go_on, 1, np.ones(gram.n_columns, np.uint8)
+        shape: Any = SimpleNamespace(
+            B=np.zeros((q, n)), yy=gram.yy, rules=gram.rules, n_columns=gram.n_columns, start=gram.start
+        )
+        if gram.grouped:
+            self._form, self._rank, self._close_all = units.form_of(shape), best_unit_moves, close_all_units
+            self._table, self._in_python = units.new_table(self._form, largest), units.in_units
+        else:
+            self._form, self._rank, self._close_all = form_of(shape), best_moves, close_all
+            self._table, self._in_python = new_table(largest, n, q), in_python
         self._signs = np.zeros(0, np.int8) if gram.signs is None else gram.signs
-        self._moves = np.zeros(TRIED, np.int64), np.zeros(TRIED, np.int64), np.zeros(TRIED)
+        self._moves = np.zeros(TRIED, np.int64), np.zeros(TRIED, np.int64), np.zeros(TRIED), np.zeros(largest)
         # What was found of a form is true for every search on it, whoever makes it.
         self._fits, self._ends, self._minima = vars(gram).setdefault("found", ({}, {}, {}))
         self._G = self
         self._fit: Any = None
-        scope = in_python(
+        scope = self._in_python(
             go_to=self._go_to, descend=self._descend, energy=self._energy, empty=self._empty,
             best_addition=self._best_addition, best_flip=self._best_flip, best_set=self._best_set,
-            cheapest_removal=self._cheapest_removal, drifted=lambda *_: False,
+            drifted=lambda *_: False,
             find=lambda columns, n, j: int(np.append(np.flatnonzero(columns[:n] == j), -1)[0]),
             same_columns=lambda a, b, k: set(a[:k].tolist()) == set(b[:k].tolist()),
         )  # fmt: skip
@@ -148,6 +165,13 @@ class ExactSearcher(Searcher):
         size = self._settle(self._G, self._form, self._table, 0, k, self._allowed)
         return np.sort(self._table.columns[SUPPORT, :k]) if size == k else None
 
+    def _restart(self, k: int, supports: Support, energies: Floats) -> int:
+        """A chain at a support of one more unit that is made anew, and the table of what it found; its size, or -1."""
+        k = super()._restart(k, supports, energies)
+        if k > 0:
+            self._load(self._fitted(np.sort(supports[k - 1, :k])))
+        return k
+
     @property
     def _is_shaky(self) -> bool:
         """Never: energies are those of fits."""
@@ -157,14 +181,16 @@ class ExactSearcher(Searcher):
         """The table of the quadratic problem at a fit."""
         form, table, at = self._form, self._table, self.gram.quadratic_at(fit)
         support, q = fit.supports[0], len(form.B)
-        k, closed, held = support.size, table.columns[CLOSED], table.columns[HELD]
-        table.A[:q], table.A[q : q + k] = at.R, at.W
-        table.Q[:q, :k], table.Q[q : q + k, :k] = -at.C, at.P
-        table.values[S, : at.s.size], table.values[STATE, 0] = at.s, 0.0
-        table.A[:q, support] = table.values[S, support] = closed[:] = held[:] = 0
-        table.columns[SUPPORT, :k] = support
+        places, closed, held = self.gram.places(support), table.columns[CLOSED], table.columns[HELD]
+        k, p = support.size, places.size
+        table.A[:q], table.A[q : q + p] = at.R, at.W
+        table.Q[:q, :p], table.Q[q : q + p, :p] = -at.C, at.P
+        n = at.s.shape[1]
+        table.values[S, :n], table.values[STATE + 1 :, :n], table.values[STATE, 0] = at.s[0], at.s[1:], 0.0
+        table.A[:q, places] = table.values[S:, places] = closed[:] = held[:] = 0
+        table.columns[SLOTS, :p], table.columns[SUPPORT, :k] = places, support
         if form.ruled:
-            close_all(form, table, k)
+            self._close_all(form, table, k)
         else:
             closed[support] = 1
         self._fit, self._row = fit, at.row
@@ -183,14 +209,9 @@ class ExactSearcher(Searcher):
 
     def _ranked(self, k: int, first: int, last: int, allowed: Any) -> list[tuple[int, int]]:
         """The best exchanges as (slot, column)."""
-        slots, columns, most = self._moves
-        best_moves(self._form, self._table, k, first, last, self._signs, allowed, slots, columns, most)
+        slots, columns, _, _ = self._moves
+        self._rank(self._form, self._table, k, first, last, self._signs, allowed, *self._moves)
         return [(int(slot), int(column)) for slot, column in zip(slots, columns, strict=True) if slot >= 0]
-
-    def _costs(self, k: int) -> Floats:
-        """Twice the energy (k,) that removing each slot costs, by the table."""
-        q, Q = len(self._form.B), self._table.Q
-        return np.asarray(np.sum(Q[:q, :k] ** 2, axis=0) / np.diag(Q[q : q + k, :k]))
 
     def _lower(self, fits: Any, than: Any) -> Any:
         """The lowest of some fits if it is lower than one, otherwise None."""
@@ -225,8 +246,8 @@ class ExactSearcher(Searcher):
 
     def _hopeful(self, k: int) -> list[tuple[int, int]]:
         """The best exchanges at a fit that bring back a good part of what they cost, by the table."""
-        moves, cost = self._ranked(k, 0, k, self._allowed), self._costs(k)
-        return [move for move, more in zip(moves, self._moves[2], strict=False) if more >= (HOPE - 1.0) * cost[move[0]]]
+        moves, (_, _, most, costs) = self._ranked(k, 0, k, self._allowed), self._moves
+        return [move for move, more in zip(moves, most, strict=False) if more >= (HOPE - 1.0) * costs[move[0]]]
 
     def _best_of(self, fit: Any, moves: list[tuple[int, int]]) -> Any:
         """The lowest of some exchanges, fitted, if it is lower; otherwise None."""
@@ -305,12 +326,7 @@ class ExactSearcher(Searcher):
         moves = self._ranked(k, 0, k, allowed)
         return moves[0] if moves and self._moves[2][0] > LOWER * form.yy else (-1, -1)
 
-    def _cheapest_removal(self, form: Any, table: Any, k: int) -> int:
-        """The slot whose column is missed least, of those that no other column needs."""
-        free = table.columns[HELD, table.columns[SUPPORT, :k]] == 0
-        return int(np.argmin(np.where(free, self._costs(k), np.inf)))
-
     def _best_set(self, G: Any, form: Any, table: Any, k: int, unit: Support) -> bool:
         """The best column behind those that it lacks, into `unit`; False if there is none."""
-        matrix = np.array([self[j] for j in range(self.gram.n_columns)])
-        return bool(in_python()["best_set"](matrix, form, table, k, unit))
+        matrix = np.array([self[j] for j in range(int(self.gram.start[-1]))])
+        return bool(self._in_python()["best_set"](matrix, form, table, k, unit))

@@ -141,8 +141,7 @@ class Searcher:
             found = seated(self.gram.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
             if found is not None and np.isfinite(self.gram.energy(found)):
                 return found
-        form: Any = self.gram
-        return form.narrow(k) if self.gram.grouped else None
+        return self.gram.narrow(k)
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""

@@ -278,9 +278,11 @@ best_flip = entry(with_names(table.best_flip, "unit_best_flip", **_names))
 cheapest_removal = entry(with_names(table.cheapest_removal, "unit_cheapest_removal", **_names))
 
 
-def in_units() -> dict[str, Any]:
-    """The functions of `search` for units of several columns, as Python runs them."""
-    return search.in_python(
-        is_open=is_open, empty=empty, remove=remove, energy=energy, trace=trace, add_unit=add_unit, set_gain=set_gain,
-        best_addition=best_addition, best_flip=best_flip, cheapest_removal=cheapest_removal,
-    )  # fmt: skip
+def in_units(**replaced: Any) -> dict[str, Any]:
+    """The functions of `search` for units of several columns, as Python runs them, with others for some of them."""
+    own = {
+        "is_open": is_open, "empty": empty, "remove": remove, "energy": energy, "trace": trace, "add_unit": add_unit,
+        "set_gain": set_gain, "best_addition": best_addition, "best_flip": best_flip,
+        "cheapest_removal": cheapest_removal,
+    }  # fmt: skip
+    return search.in_python(**own | replaced)
