@@ -10,9 +10,10 @@ import pytest
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import AnnealedSubsetCV, SizeCurve, SubsetProblem, half_sample_stability, select_size
-from pairflip.selection import JournalError, further, loop
+from pairflip.selection import JournalError, further
 from pairflip.selection.folds import Folds
 from pairflip.selection.halves import half_samples
+from pairflip.selection.hands import Workers
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import size_to_show
 from test_selection_no_leak import GARBAGE, OPTIONS, spoiled
@@ -233,17 +234,18 @@ def test_any_number_of_workers_gives_the_same():
 def test_a_run_that_is_stopped_during_half_samples_resumes(tmp_path, monkeypatch, after):
     whole = select_size(problem(), **OPTIONS_OF_RUN)
     taken = []
-    take = loop._take
+    outcomes_of = Workers.outcomes
 
-    def stops(job, outcomes):
-        take(job, outcomes)
-        if job.work.sparing:
-            taken.append(1)
-            if len(taken) > after:
-                raise KeyboardInterrupt
+    def stops(self, jobs, tick):
+        for outcome in outcomes_of(self, jobs, tick):
+            yield outcome
+            if jobs[0][0].sparing:
+                taken.append(1)
+                if len(taken) > after:
+                    raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "_take", stops)
+        patch.setattr(Workers, "outcomes", stops)
         patch.setattr("pairflip.selection.hands._BATCH_NS", 1.0)
         with pytest.raises(KeyboardInterrupt):
             select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")

@@ -163,7 +163,9 @@ class ExactSearcher(Searcher):
         """A support of k columns, the best one after the other by one table, and a descent; None if there is none."""
         self._load(self._fitted(np.zeros(0, np.int64)))
         size = self._settle(self._G, self._form, self._table, 0, k, self._allowed)
-        return np.sort(self._table.columns[SUPPORT, :k]) if size == k else None
+        if size < k:  # what came first leaves no room for others
+            return self._made(k, np.zeros(0, np.int64))
+        return np.sort(self._table.columns[SUPPORT, :k])
 
     def _restart(self, k: int, supports: Support, energies: Floats) -> int:
         """A chain at a support of one more unit that is made anew, and the table of what it found; its size, or -1."""
@@ -187,7 +189,7 @@ class ExactSearcher(Searcher):
         table.Q[:q, :p], table.Q[q : q + p, :p] = -at.C, at.P
         n = at.s.shape[1]
         table.values[S, :n], table.values[STATE + 1 :, :n], table.values[STATE, 0] = at.s[0], at.s[1:], 0.0
-        table.A[:q, places] = table.values[S:, places] = closed[:] = held[:] = 0
+        table.A[:q, places] = table.values[S, places] = table.values[STATE + 1 :, places] = closed[:] = held[:] = 0
         table.columns[SLOTS, :p], table.columns[SUPPORT, :k] = places, support
         if form.ruled:
             self._close_all(form, table, k)

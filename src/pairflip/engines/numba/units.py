@@ -222,11 +222,11 @@ def move_band(form, table, slot, sign):
 
 
 @entry
-def add_unit(G, form, table, k, u):
-    """Unit u enters as number k, column by column."""
-    n = columns_in(form, table, k)
-    for j in range(form.start[u], form.start[u + 1]):
-        add_column(form, table, n, j, G[j])
+def add_rows(form, table, k, u, rows):
+    """Unit u enters as number k, column by column; `rows` (d, N) are those of its columns of the matrix."""
+    n, first = columns_in(form, table, k), form.start[u]
+    for a in range(len(rows)):
+        add_column(form, table, n, first + a, rows[a])
         move_band(form, table, n, -1.0)
         n += 1
     table.columns[SUPPORT, k] = u
@@ -264,6 +264,11 @@ def trace(form, table, k):
 
 count_columns = entry(columns_in.py_func)
 column_set_gain = entry(search.set_gain.py_func)
+
+
+def add_unit(G: Any, form: Any, table: Table, k: int, u: int) -> None:
+    """Unit u enters as number k; item j of G is row j of the matrix."""
+    add_rows(form, table, k, u, np.stack([G[j] for j in range(form.start[u], form.start[u + 1])]))
 
 
 def set_gain(G: Any, form: Any, table: Table, k: int, units: Any) -> float:
