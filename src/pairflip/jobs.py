@@ -23,11 +23,11 @@ def local_threads(n_jobs: int | None) -> int:
 
 
 def threads_beside_a_device(n_jobs: int | None, problems: int) -> int:
-    """Threads for what a device has found: of many problems a third, since they keep the interpreter from its feeders.
+    """Threads for what a device has found: of many problems few, since they keep the interpreter from its feeders.
 
     One problem is walked at once: nobody feeds the device when it is judged.
     """
-    return local_threads(n_jobs) if problems == 1 else -(-local_threads(n_jobs) // 3)
+    return local_threads(n_jobs) if problems == 1 else -(-local_threads(n_jobs) // 6)
 
 
 def workers(n_jobs: int | None) -> int:

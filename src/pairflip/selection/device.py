@@ -18,7 +18,7 @@ from pairflip.engines.choice import failure_note, failures_of
 from pairflip.gram import Gram
 from pairflip.jobs import threads_beside_a_device
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work, batches
-from pairflip.selection.walks import Halted, Outcome, gram_of, no_steps, outcome, plans, run_batch
+from pairflip.selection.walks import Halted, Outcome, gram_of, keys_of, no_steps, outcome, plans, run_batch
 
 _CPU_NS = 2e8  # what a thread takes at a time of what the device cannot hold
 _FIRST_NS = 3e11  # of one CPU core: a device waits for the first batch to be prepared
@@ -74,14 +74,17 @@ def prepare(
     """What the device is asked, and tasks of each job that it cannot do: refused sizes, and those of all columns."""
     cells, on_cpu = [], defaultdict[int, list[Task]](list)
     for job, tasks in batch:
-        work = jobs[job][0]
-        for fold, own in groupby(tasks, key=lambda task: task.fold):
+        work, every, first = jobs[job][0], list(tasks), 0
+        keys = keys_of(work, every)
+        for fold, own in groupby(every, key=lambda task: task.fold):
             gram, there = gram_of(work, fold), list(own)
-            for task, plan in zip(there, plans(work, there, gram), strict=True):
+            last = first + len(there)
+            for task, plan in zip(there, plans(work, there, gram, keys[first:last]), strict=True):
                 if task.size in refused[job] or task.size >= gram.n_columns:
                     on_cpu[job].append(task)
                 else:
                     cells.append(Cell(job, task, gram, plan))
+            first = last
     if cells and cells[0].gram.dense:
         _ = jobs[cells[0].job][0].problem.gram.matrix  # formed here, where no device waits for it
     return cells, on_cpu

@@ -239,7 +239,9 @@ def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floa
     return {size: schedule.absolute_betas(scale_of(greedy[: size + 1])) for size in wanted}
 
 
-def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
+def plans(
+    work: Work, tasks: Sequence[Task], gram: Gram, keys: Sequence[NDArray[np.uint32]] | None = None
+) -> list[WalkPlan]:
     """The chains of each task of one fold, with their addresses (seed, size, fold, chain).
 
     Parameters
@@ -250,12 +252,14 @@ def plans(work: Work, tasks: Sequence[Task], gram: Gram) -> list[WalkPlan]:
         Tasks of one fold.
     gram : Gram
         The problem of that fold.
+    keys : sequence of (chains, 2), optional
+        `keys_of` these tasks, where they are known.
     """
     if any(task.size > gram.n_columns for task in tasks):
         largest = max(tasks, key=lambda task: task.size)
         raise _too_large(work, largest, gram.n_columns)
     betas = temperatures(work, gram, [task.size for task in tasks])
-    flips, keys = work.schedule.flips(gram.n_columns), keys_of(work, tasks)
+    flips, keys = work.schedule.flips(gram.n_columns), keys_of(work, tasks) if keys is None else keys
     return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
 
 
