@@ -15,7 +15,7 @@ row,
 
 so that the error of a row is its part in a cross-validated partial likelihood (Verweij & van Houwelingen, Statistics in
 Medicine 12, 2305, 1993). Its mean is lowest at the true coefficients; the Poisson deviance of the events with the mean
-:math:`\Lambda_0(t) e^\eta` is lowest at coefficients that are a third too small.
+:math:`\Lambda_0(t) e^\eta` is lowest at coefficients that are clearly too small.
 """
 
 from __future__ import annotations
