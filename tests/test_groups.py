@@ -150,9 +150,9 @@ def test_what_cannot_be_is_said() -> None:
     with pytest.raises(ValueError, match=r"matrix of 12 columns .* groups of columns .* memory_budget=1152"):
         SubsetProblem(X, y, groups=groups, memory_budget=100)
     for asked in ({"method": "anneal"}, {"chains": 2}, {"schedule": Schedule.paper()}):
-        with pytest.raises(ValueError, match="asks for annealing, .* groups are given; expected method='descend'"):
+        with pytest.raises(ValueError, match=r"asks for annealing, .* groups are given; expected method='descend'"):
             anneal(problem, 2, **asked)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="method asks for annealing, .* groups are given"):
+    with pytest.raises(ValueError, match=r"method asks for annealing, .* groups are given"):
         select_size(problem, [2], method="anneal")
     X[:, 8:12] = 1.0
     assert SubsetProblem(X, y, groups=groups).gram.candidates.tolist() == [0, 2, 5, 6, 7]
