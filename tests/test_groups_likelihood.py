@@ -41,7 +41,7 @@ def test_what_is_found_is_the_lowest_of_all_sets_of_groups(loss: str, first: int
             with pytest.raises(ValueError, match="k"):
                 anneal(problem, k, effort="quick", seed=seed)
             continue
-        trace = anneal(problem, k, effort="quick", seed=seed)
+        trace = anneal(problem, k, seed=seed)
         assert trace.best_energy == pytest.approx(lowest, rel=1e-9, abs=1e-11), seed
         assert trace.best_energy == problem.fit(trace.best_support).energy
         np.testing.assert_allclose(trace.best_coef, plain.fit(trace.best_support).coef, rtol=1e-6, atol=1e-6)

@@ -14,6 +14,7 @@ searcher never asks which loss it has.
 
 from __future__ import annotations
 
+from math import comb
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -305,7 +306,8 @@ class ExactSearcher(Searcher):
 
     def _descend(self, G: Any, form: Any, table: Any, k: int, allowed: Any) -> int:
         """The minimum to which the table leads, and then the exact energy."""
-        if not self.gram.bound:
+        # Among few supports, each descent begins at a fit of its own: one table may lead to the same minimum from all.
+        if not self.gram.bound and comb(self.gram.n_columns, k) > _KNOWN:
             k = self._table_descent(G, form, table, k, allowed)
         fit = self._end_of(np.sort(table.columns[SUPPORT, :k]))
         if not np.isfinite(fit.energies[0]):
