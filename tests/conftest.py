@@ -77,3 +77,9 @@ def pytest_ignore_collect(collection_path, config):
     if config.option.markexpr in ("alone", "docs") and collection_path.name.startswith("test_"):
         return f"mark.{config.option.markexpr}" not in collection_path.read_text(encoding="utf-8") or None
     return None
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Energies that are not quadratic are searched, however few supports there are."""
+    monkeypatch.setattr("pairflip.search.portfolio.FEW_SUPPORTS", {})

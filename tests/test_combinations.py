@@ -21,6 +21,7 @@ def allowed(loss, options):
 
 
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(s, marks=pytest.mark.slow) for s in range(20, 200))])
+@pytest.mark.usefixtures("searched")
 def test_random_combinations_find_the_best_of_all_supports(seed):
     rng = np.random.default_rng(seed)
     loss = rng.choice(["squares", "several targets", "logistic", "poisson", "multinomial", "cox"])

@@ -28,6 +28,7 @@ def small(loss, number):
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson"])
 @pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 200, 20))])
+@pytest.mark.usefixtures("searched")
 def test_the_optimum_of_small_problems(loss, first):
     for number in range(first, first + 20):
         problem, k = small(loss, number)
@@ -41,6 +42,7 @@ def test_the_optimum_of_small_problems(loss, first):
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson"])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("searched")
 def test_the_optimum_of_those_that_keep_rules(loss, kind):
     for seed in range(4):
         case = table(seed, kind, most=9)

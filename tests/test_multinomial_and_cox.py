@@ -152,6 +152,7 @@ NAMES = ["multinomial", "cox"]
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 200), marks=pytest.mark.slow)], ids=["30", "200"])
+@pytest.mark.usefixtures("searched")
 def test_searches_find_the_best_of_all_supports(name: str, seeds: range) -> None:
     wrong = []
     for seed in seeds:

@@ -74,6 +74,7 @@ def problem_of(case: dict[str, Any]) -> SubsetProblem:
 
 
 @pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 200, 20))])
+@pytest.mark.usefixtures("searched")
 def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
     idle = 0
     for seed in range(first, first + 20):

@@ -21,7 +21,7 @@ _WIDE = 5792  # columns whose matrix of inner products takes 256 MiB
 _MOMENT = 0.3
 _PATIENCE = 5.0  # seconds that a first wave may take in any case
 _OF_KICKS = 8  # on a quadratic form, for one in an energy that is not quadratic
-_COSTLY_NS = 5e7  # for the kicks of a normal search where energies are not quadratic
+_COSTLY_NS = 1e8  # for the kicks of a normal search where energies are not quadratic
 LARGE = 30
 """Columns from which on a descent from a random start costs much more than a kick."""
 
@@ -145,9 +145,9 @@ def kick_nanoseconds(gram: Gram, k: int) -> float:
 def costly(effort: Effort, kick_ns: float) -> Effort:
     """The same where energies are not quadratic: kicks take long, and a few find the optimum."""
     if effort.name == "quick":
-        return replace(effort, kicks=2)
+        return replace(effort, kicks=1)
     if effort.name == "normal":
-        return replace(effort, seconds=0.0, chains=2, kicks=int(np.clip(_COSTLY_NS / (2.0 * kick_ns), 5, 25)))
+        return replace(effort, seconds=0.0, kicks=int(np.clip(_COSTLY_NS / (effort.chains * kick_ns), 2, 50)))
     return replace(effort, kicks=effort.kicks // 2)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from pairflip.search.schedule import Schedule
 from pairflip.search.settle import first_best, settle
 
 _FEW = 3
+FEW_SUPPORTS = {"normal": 300, "thorough": 3000}
+"""Where the energy is not quadratic, so many supports are all fitted: a search would fit as many."""
 NO_FLIPS = np.zeros(0), np.zeros(0, dtype=np.int64)
 
 
@@ -79,6 +83,8 @@ def portfolio(
         start = np.sort(path[-1])
         if len(path) < k:
             raise RankTooSmall(k, len(path), gram.what)
+    elif comb(gram.n_columns, k) <= FEW_SUPPORTS.get(effort.name, 0):
+        return _best_of_all(gram, k)
     else:
         effort, start = costly(effort, kick_ns), engine.forward(gram, k, tick=tick)
         if start is None:
@@ -134,6 +140,18 @@ def portfolio(
         if time.perf_counter() - began > 0.8 * effort.seconds if effort.clock else wave.chains == found.agree[0] > 1:
             break
     return found
+
+
+def _best_of_all(gram: Any, k: int) -> Searched:
+    """The lowest of all supports; the lowest few are fitted once more, to the last digit."""
+    every = np.array([s for s in combinations(range(gram.n_columns), k) if gram.rules.allow(np.array(s))], np.int64)
+    energies = gram.fit_many(every).energies if every.size else np.zeros(0)
+    lowest = np.argsort(energies, kind="stable")[: 1 + _FEW]
+    exact = np.array([gram.energy(every[at]) for at in lowest])
+    if not np.isfinite(exact).any():
+        raise RankTooSmall(k, gram.rank(), gram.what + " and rules" * gram.rules.any)
+    best = first_best(exact, gram.yy)
+    return Searched(every[lowest[best : best + 1]], exact[best : best + 1], (1, 1), gram.yy)
 
 
 def _walk(
