@@ -25,6 +25,7 @@ class FoldByFold:
         self._loss, self._problem, self._folds = loss, problem, folds
         everything = np.arange(problem.n_rows)
         self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
+        self._known: dict[tuple[int, bytes], tuple[Fit, Any]] = {}
 
     @cached_property
     def yy(self) -> Floats:
@@ -32,11 +33,18 @@ class FoldByFold:
         nothing = np.zeros((len(self._kept), 1, 0), dtype=np.int64)
         return np.asarray(2.0 * self.judged(nothing)[1][:, 0])
 
+    def _fit(self, fold: int, columns: NDArray[np.int64]) -> tuple[Fit, Any]:
+        """The fit of some columns on the training rows of a fold, made once: errors and coefficients both need it."""
+        key = fold, columns.tobytes()
+        if key not in self._known:
+            self._known[key] = self._loss.fit_rows(self._problem, self._kept[fold], columns)
+        return self._known[key]
+
     def _judge(self, fold: int, support: NDArray[np.int64]) -> tuple[Floats, float]:
         """Observed minus predicted on the held-out rows of a fold, and the energy of the support on the others."""
         problem, rows = self._problem, self._folds.rows[fold]
         support = problem.columns_of(support)
-        fit, baseline = self._loss.fit_rows(problem, self._kept[fold], support)
+        fit, baseline = self._fit(fold, support)
         eta = fit.intercept + problem.X[np.ix_(rows, problem.always)] @ fit.always_coef
         eta = eta + problem.X[np.ix_(rows, support)] @ fit.coef
         if problem.offset is not None:
@@ -72,10 +80,7 @@ class FoldByFold:
 
     def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
         """Coefficients of columns (F, k), each on the training rows of its fold; 0 for those that are absent."""
-        found: list[Fit] = [
-            self._loss.fit_rows(self._problem, self._kept[f], each[each != ABSENT])[0]
-            for f, each in enumerate(supports)
-        ]
+        found = [self._fit(f, each[each != ABSENT])[0] for f, each in enumerate(supports)]
         coefs = np.zeros((*supports.shape, *found[0].coef.shape[1:]))
         coefs[supports != ABSENT] = np.concatenate([fit.coef for fit in found])
         return FoldCoefficients(
