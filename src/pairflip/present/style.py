@@ -190,7 +190,10 @@ def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False)
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
-    _ABOVE[ax] = -(-len(labels) // columns)
+    rows = _ABOVE[ax] = -(-len(labels) // columns)
+    figure = figure_of(ax)
+    if figure.get_layout_engine() is None:  # margins are fixed: more than one line of the legend needs more room
+        figure.subplots_adjust(top=1.0 - (14.0 + 22.0 * (rows - 1)) / (figure.get_figheight() * _PIXELS))
 
 
 def whole_ticks(ax: Axes) -> None:
