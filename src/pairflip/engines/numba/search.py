@@ -28,10 +28,10 @@ from pairflip.engines.numba.table import (
     SLOTS,
     STATE,
     SUPPORT,
-    THIN,
     add,
     best_addition,
     best_flip,
+    block_gain,
     cheapest_removal,
     empty,
     energy,
@@ -220,28 +220,15 @@ def enter(G, form, table, k, j, most):
 def set_gain(G, form, table, k, columns):
     """Twice what some columns lower the energy by together, by their Schur block; -1 if they are dependent."""
     A, slots, q, d = table.A, table.columns[SLOTS], len(form.B), columns.size
-    L, z, gain = np.empty((d, d)), np.empty(d), 0.0
+    L, r = np.empty((d, d)), np.empty((q, d))
     for a in range(d):
+        for t in range(q):
+            r[t, a] = A[t, columns[a]]
         for b in range(a + 1):
-            left = G[columns[a], columns[b]]
+            L[a, b] = G[columns[a], columns[b]]
             for m in range(k):
-                left -= G[columns[a], slots[m]] * A[q + m, columns[b]]
-            for c in range(b):
-                left -= L[a, c] * L[b, c]
-            if a > b:
-                L[a, b] = left / L[b, b]
-            elif left <= THIN:
-                return -1.0
-            else:
-                L[a, a] = left**0.5
-    for t in range(q):
-        for a in range(d):
-            left = A[t, columns[a]]
-            for c in range(a):
-                left -= L[a, c] * z[c]
-            z[a] = left / L[a, a]
-            gain += z[a] * z[a]
-    return gain
+                L[a, b] -= G[columns[a], slots[m]] * A[q + m, columns[b]]
+    return block_gain(L, r, d)
 
 
 @apart

@@ -217,6 +217,34 @@ def gains(form, table, k, i):
 
 
 @apart
+def block_gain(L, r, d):
+    """The sum over targets of r' inv(L) r for a d x d block L (its lower half) and r (q, d); -1 if it is singular.
+
+    Both are overwritten: L by its Cholesky factor, r by the solutions.
+    """
+    gain = 0.0
+    for a in range(d):
+        for b in range(a + 1):
+            rest = L[a, b]
+            for c in range(b):
+                rest -= L[a, c] * L[b, c]
+            if a > b:
+                L[a, b] = rest / L[b, b]
+            elif rest <= THIN:
+                return -1.0
+            else:
+                L[a, a] = rest**0.5
+    for t in range(len(r)):
+        for a in range(d):
+            rest = r[t, a]
+            for c in range(a):
+                rest -= L[a, c] * r[t, c]
+            r[t, a] = rest / L[a, a]
+            gain += r[t, a] * r[t, a]
+    return gain
+
+
+@apart
 def is_open(form, table, j):
     """Whether column j may enter: nothing closes it, and it is independent of the support."""
     return table.columns[CLOSED, j] == 0 and table.values[S, j] > THIN

@@ -20,7 +20,19 @@ import numpy as np
 
 from pairflip.engines.numba import search, table
 from pairflip.engines.numba.compile import apart, entry, with_names
-from pairflip.engines.numba.table import CLOSED, ENTERS, GAIN, LEAVES, SLOTS, STATE, SUPPORT, THIN, Form, S, Table
+from pairflip.engines.numba.table import (
+    CLOSED,
+    ENTERS,
+    GAIN,
+    LEAVES,
+    SLOTS,
+    STATE,
+    SUPPORT,
+    Form,
+    S,
+    Table,
+    block_gain,
+)
 from pairflip.gram import Gram
 
 
@@ -80,34 +92,6 @@ def close_nothing(form, table, j, by):
 def clash(form, l, j):
     """Whether units l and j cannot be chosen together."""
     return form.clash[l, j]
-
-
-@apart
-def block_gain(L, r, d):
-    """The sum over targets of r' inv(L) r for a d x d block L (its lower half) and r (q, d); -1 if it is singular.
-
-    Both are overwritten: L by its Cholesky factor, r by the solutions.
-    """
-    gain = 0.0
-    for a in range(d):
-        for b in range(a + 1):
-            rest = L[a, b]
-            for c in range(b):
-                rest -= L[a, c] * L[b, c]
-            if a > b:
-                L[a, b] = rest / L[b, b]
-            elif rest <= THIN:
-                return -1.0
-            else:
-                L[a, a] = rest**0.5
-    for t in range(len(r)):
-        for a in range(d):
-            rest = r[t, a]
-            for c in range(a):
-                rest -= L[a, c] * r[t, c]
-            r[t, a] = rest / L[a, a]
-            gain += r[t, a] * r[t, a]
-    return gain
 
 
 @apart
