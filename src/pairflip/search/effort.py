@@ -145,9 +145,9 @@ def kick_nanoseconds(gram: Gram, k: int) -> float:
 def costly(effort: Effort, kick_ns: float) -> Effort:
     """The same where energies are not quadratic: kicks take long, and a few find the optimum."""
     if effort.name == "quick":
-        return replace(effort, kicks=1)
+        return replace(effort, kicks=2)
     if effort.name == "normal":
-        return replace(effort, seconds=0.0, kicks=int(np.clip(_COSTLY_NS / (effort.chains * kick_ns), 2, 50)))
+        return replace(effort, seconds=0.0, kicks=int(np.clip(_COSTLY_NS / (effort.chains * kick_ns), 4, 50)))
     return replace(effort, kicks=effort.kicks // 2)
 
 
