@@ -45,7 +45,7 @@ bench-peers: $(VENV)/.base ## compare with other methods, one thread, and write 
 gpu: $(if $(GPU_PYTHON),,$(VENV)/.dev) ## check and time the GPU engine where there is a device; which Python: make gpu GPU_PYTHON=python3
 	@reason=$$(PYTHONPATH=src $(GPU) -c 'from pairflip.engines.cuda import why_unavailable; print(why_unavailable() or "")') || exit 1; \
 	if [ -n "$$reason" ]; then echo "make gpu: skipped: $$reason"; else \
-	  PYTHONPATH=src $(GPU) -m pytest tests/test_cuda_batch.py tests/test_engine_cuda.py tests/test_cuda_gone.py tests/test_prove_cuda.py --gpu && \
+	  PYTHONPATH=src $(GPU) -m pytest tests/gpu/test_cuda_batch.py tests/gpu/test_engine_cuda.py tests/gpu/test_cuda_gone.py tests/gpu/test_prove_cuda.py --gpu && \
 	  PYTHONPATH=src $(GPU) -m benchmarks gpu prove; fi
 
 release-check: $(VENV)/.dev ## build wheel and sdist twice, install them with the newest and the oldest dependencies, try them

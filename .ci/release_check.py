@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MUST_SHIP = ("pairflip/py.typed", "pairflip/present/template.html.j2", "pairflip/present/report.js")
+MUST_SHIP = ("pairflip/py.typed", "pairflip/report/template.html.j2", "pairflip/report/report.js")
 
 SMOKE = """
 import importlib.metadata as metadata, re, sys
@@ -33,7 +33,7 @@ print("Python", sys.version.split()[0], "pairflip", pairflip.__version__)
 names = [re.match(r"[\\w.-]+", line)[0] for line in metadata.requires("pairflip") if "extra ==" not in line]
 print(", ".join(f"{name} {metadata.version(name)}" for name in sorted(names, key=str.lower)))
 X, y = load_diabetes(return_X_y=True)
-model = pairflip.AnnealedSubsetCV(sizes=[1, 2, 3], cv=5, random_state=0).fit(X, y)
+model = pairflip.SubsetRegressorCV(sizes=[1, 2, 3], cv=5, random_state=0).fit(X, y)
 assert model.get_support(indices=True).tolist()[:1] == [2], model.get_support(indices=True)
 np.savetxt("table.csv", np.column_stack([X, y]), delimiter=",", header=",".join([*"abcdefghij", "y"]), comments="")
 """

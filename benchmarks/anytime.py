@@ -21,7 +21,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from pairflip import SubsetProblem, anneal, datasets
+from pairflip import SubsetProblem, best_subset, datasets
 from pairflip.comparison.peers.abess import no_abess, splicing
 from pairflip.comparison.peers.lasso import lasso
 from pairflip.comparison.peers.omp import omp
@@ -106,7 +106,7 @@ class Lap:
 
     def ours(self, **settings):
         fresh = SubsetProblem(self.case.X, self.case.y, center=self.case.center)
-        return anneal(fresh, self.case.k, **settings, prove=False).best_support
+        return best_subset(fresh, self.case.k, **settings, prove=False).best_support
 
     def theirs(self, search, *args):
         X, y = self.case.X, self.case.y

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from pairflip import SubsetProblem, anneal, select_size
+from pairflip import SubsetProblem, best_subset, select_size
 from pairflip.selection.verdict import recommended_size
 
 try:
@@ -101,7 +101,7 @@ def report():
     """Energy (half the deviance) and seconds at the planted size; abess from nothing and along all smaller sizes."""
     if LogisticRegression is None:
         print("abess is not installed (pip install abess): its columns are missing")
-    anneal(SubsetProblem(*planted(50, 10, 1, 0)(50), loss="logistic"), 2)  # compiles
+    best_subset(SubsetProblem(*planted(50, 10, 1, 0)(50), loss="logistic"), 2)  # compiles
     for k in SIZES:
         rows = []
         for seed in range(FIRST):
@@ -110,7 +110,7 @@ def report():
             row = []
             for effort in ("quick", "normal"):
                 began = time.perf_counter()
-                row += [anneal(problem, k, effort=effort, seed=seed).best_energy, time.perf_counter() - began]
+                row += [best_subset(problem, k, effort=effort, seed=seed).best_energy, time.perf_counter() - began]
             for sizes in ([k], range(1, k + 1)) if LogisticRegression is not None else ():
                 began = time.perf_counter()
                 support = splicing(X, y, sizes)

@@ -39,7 +39,7 @@ def best_pair(G, b, first):
 
 
 @njit(cache=True)
-def best_subset(G, b, k):
+def lowest_support(G, b, k):
     """The best k columns (2 <= k <= 4): every subset is looked at."""
     best, chosen = -1.0, np.zeros(k, np.int64)
     if k == 2:

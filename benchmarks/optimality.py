@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path, orthogonal_mp
 
-from benchmarks.exact import best_subset
-from pairflip import SubsetProblem, anneal, datasets
+from benchmarks.exact import lowest_support
+from pairflip import SubsetProblem, anneal, best_subset, datasets
 from pairflip.search.settle import reaches
 
 
@@ -42,7 +42,7 @@ def lasso(problem, k):
 
 
 def annealed(problem, k):
-    return problem.slots(anneal(problem, k, seed=0, prove=False).best_support)
+    return problem.slots(best_subset(problem, k, seed=0, prove=False).best_support)
 
 
 def report():
@@ -52,7 +52,7 @@ def report():
     for _, X, y, sizes in tables():
         problem = SubsetProblem(X, y)
         for k in sizes:
-            optimum = problem.gram.energy(best_subset(problem.gram.matrix, problem.gram.b, k))
+            optimum = problem.gram.energy(lowest_support(problem.gram.matrix, problem.gram.b, k))
             cases += 1
             for name, method in methods.items():
                 began = time.perf_counter()

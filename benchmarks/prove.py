@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairflip import SubsetProblem, anneal, datasets, prove
+from pairflip import SubsetProblem, best_subset, datasets, prove
 from pairflip.engines.cuda import device_name, why_unavailable
 from pairflip.engines.numba.enumeration import enumerate_from
 from pairflip.search.exhaustive import NO_PREFIX, Question, Rooms, all_seconds, enumerate_supports
@@ -29,7 +29,7 @@ def asked(n_columns, k):
     data = datasets.make_planted(N=n_columns, alpha=ROWS / n_columns, seed=0)
     problem = SubsetProblem(data.X, data.y)
     _ = problem.gram.matrix
-    first = anneal(problem, k, effort="quick", seed=0, prove=False).best_energy
+    first = best_subset(problem, k, effort="quick", seed=0, prove=False).best_energy
     return Question(problem.gram, k, limit=2.0 * first)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.shrinkage import TABLES
-from pairflip import SubsetProblem, anneal, prove
+from pairflip import SubsetProblem, best_subset, prove
 from pairflip.search.ridge_bound import ridge_bound, ridge_form
 from pairflip.tables import read_table
 
@@ -51,7 +51,7 @@ def report() -> None:
             problem = plain.with_shrinkage(shrinkage)
             gram = problem.gram
             for k in SIZES:
-                best = anneal(problem, k, effort="quick", seed=0).best_support
+                best = best_subset(problem, k, effort="quick", seed=0).best_support
                 upper = 2.0 * gram.energy(gram.positions(best)) * (1.0 + 1e-9)
                 began = time.perf_counter()
                 form = ridge_form(gram.columns, gram.target, gram.penalty)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairflip import SubsetProblem, anneal
+from pairflip import SubsetProblem, anneal, best_subset
 
 try:
     from abess import MultiTaskRegression
@@ -58,7 +58,7 @@ def compare(name, tables, k):
         problem, row = SubsetProblem(X, Y), []
         for options in ({"effort": "quick"}, {}, {"method": "anneal", "chains": 8}):
             began = time.perf_counter()
-            row += [anneal(problem, k, **options).best_energy, time.perf_counter() - began]
+            row += [best_subset(problem, k, **options).best_energy, time.perf_counter() - began]
         for sizes in ([k], range(1, k + 1)) if MultiTaskRegression is not None else ():
             began = time.perf_counter()
             support = splicing(X, Y, sizes)
@@ -82,7 +82,7 @@ def report():
     if MultiTaskRegression is None:
         print("abess is not installed (pip install abess): its lines are missing")
     warm = SubsetProblem(*spectra(30, 40, 2, 2, 0))
-    anneal(warm, 3)  # compiles
+    best_subset(warm, 3)  # compiles
     anneal(warm, 3, chains=2)
     table = tecator()
     for k in (4, 6, 8) if table is not None else ():

@@ -32,10 +32,10 @@ def table(rows, columns):
 
 def ours(X, y, largest, effort):
     """Ten folds, or what the estimator does by default: five times ten folds, normal effort, half-samples."""
-    from pairflip import AnnealedSubsetCV, SubsetProblem, select_size
+    from pairflip import SubsetProblem, SubsetRegressorCV, select_size
 
     if effort == "estimator":
-        return AnnealedSubsetCV(sizes=range(1, largest + 1), random_state=0).fit(X, y)
+        return SubsetRegressorCV(sizes=range(1, largest + 1), random_state=0).fit(X, y)
     return select_size(SubsetProblem(X, y), range(1, largest + 1), 10, effort=effort, n_jobs=1, progress=False)
 
 

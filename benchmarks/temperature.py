@@ -15,10 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pairflip import (
-    AnnealedSubsetCV,
-    BayesianSubset,
+    BayesianSubsetRegressor,
     SubsetProblem,
+    SubsetRegressorCV,
     anneal,
+    best_subset,
     datasets,
     sample,
     temper,
@@ -140,7 +141,7 @@ def _hits_of(name, problem, k):
         "tempering": lambda s: _tempered(problem, k, s),
         "annealing": lambda s: anneal(problem, k, chains=1, seed=s, n_jobs=1).best_energy,
         "kicks": lambda s: (
-            anneal(problem, k, method="descend", effort="quick", seed=s, n_jobs=1, prove=False).best_energy
+            best_subset(problem, k, method="descend", effort="quick", seed=s, n_jobs=1, prove=False).best_energy
         ),
     }
     best, took = np.zeros((3, SPLITS)), np.zeros((3, SPLITS))
@@ -178,9 +179,9 @@ def _predictors(sizes):
     """What is compared: estimators made anew for each seed."""
     quick = {"sizes": sizes, "effort": "quick", "cv": 10, "n_jobs": -1}
     return {
-        "averaged": lambda seed: BayesianSubset(random_state=seed, sweeps=1000, n_jobs=-1),
-        "subset": lambda seed: AnnealedSubsetCV(**quick, random_state=seed),
-        "subset and ridge": lambda seed: AnnealedSubsetCV(**quick, ridge="auto", random_state=seed),
+        "averaged": lambda seed: BayesianSubsetRegressor(random_state=seed, sweeps=1000, n_jobs=-1),
+        "subset": lambda seed: SubsetRegressorCV(**quick, random_state=seed),
+        "subset and ridge": lambda seed: SubsetRegressorCV(**quick, ridge="auto", random_state=seed),
         "LASSO": lambda seed: make_pipeline(StandardScaler(), LassoCV(cv=10, max_iter=20_000)),
         "ridge": lambda seed: make_pipeline(StandardScaler(), RidgeCV(np.geomspace(1e-3, 1e5, 60))),
     }

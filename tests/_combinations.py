@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pairflip import Schedule, SubsetProblem, anneal, compare, posterior, prove, sample, select_size
+from pairflip import Schedule, SubsetProblem, anneal, best_subset, compare, posterior, prove, sample, select_size
 from pairflip.engines import WalkPlan
 from pairflip.engines.cuda.batch import refusal
 
@@ -86,13 +86,13 @@ def problem_of(loss: str, *options: str, seed: int = 0) -> SubsetProblem:
 def do(action: str, problem: SubsetProblem, ridge: str | None = None) -> None:
     """One action, as short as it can be."""
     if action == "fit":
-        assert np.isfinite(anneal(problem, K, effort="quick", prove=False).best_energy)
+        assert np.isfinite(best_subset(problem, K, effort="quick", prove=False).best_energy)
     elif action == "select":
         assert np.isfinite(select_size(problem, [1, K], 3, effort="quick", ridge=ridge).cv_error).all()
     elif action == "prove":
         assert prove(problem, K).optimal
     elif action == "anneal":
-        assert np.isfinite(anneal(problem, K, SHORT, chains=2, method="anneal", polish=False).best_energy)
+        assert np.isfinite(anneal(problem, K, SHORT, chains=2, polish=False).best_energy)
     elif action == "sample":
         assert np.isfinite(sample(problem, K, 1.0, sweeps=10, chains=2).energies).all()
     elif action == "posterior":

@@ -8,7 +8,7 @@ import io
 
 import numpy as np
 
-from pairflip import SubsetProblem, anneal, posterior, prove, select_size, temper
+from pairflip import SubsetProblem, anneal, best_subset, posterior, prove, select_size, temper
 from pairflip.engines import get_engine
 
 RNG = np.random.default_rng(0)
@@ -25,33 +25,33 @@ def _survey(form):
 def _of_several_and_ruled():
     targets = np.column_stack([Y, X[:, 1] + Y])
     problem = SubsetProblem(X, targets)
-    anneal(problem, 2)
+    best_subset(problem, 2)
     anneal(problem, 2, chains=2)
     _survey(problem.gram)
     prove(problem, 2)
     prove(SubsetProblem(LONG, LONG[:, :2]), 12, budget=0.1)
-    anneal(SubsetProblem(X, Y, min_distance=2), 2)
+    best_subset(SubsetProblem(X, Y, min_distance=2), 2)
 
 
 def _with_signs():
     problem = SubsetProblem(X, Y, positive=True)
-    anneal(problem, 2)
+    best_subset(problem, 2)
     anneal(problem, 2, chains=2)
     _survey(problem.gram)
 
 
 def _in_groups():
     problem = SubsetProblem(X, Y, groups={"a": [0, 1], "b": [2, 3, 4]})
-    anneal(problem, 2)
+    best_subset(problem, 2)
     select_size(problem, [1, 2], 3)
 
 
 def _plain():
-    anneal(SubsetProblem(X, Y), 2)
+    best_subset(SubsetProblem(X, Y), 2)
     select_size(SubsetProblem(X, Y), [1, 2], 3)
     prove(SubsetProblem(X, Y), 2)
     prove(SubsetProblem(LONG, LONG[:, 0]), 12, budget=0.1)
-    anneal(SubsetProblem(ALIKE, Y), 2)
+    best_subset(SubsetProblem(ALIKE, Y), 2)
 
 
 def _annealed():
@@ -72,7 +72,7 @@ KINDS = [
     _annealed,
     _with_signs,
     _in_groups,
-    lambda: anneal(SubsetProblem(X, (Y > 0).astype(int), loss="logistic"), 2),
+    lambda: best_subset(SubsetProblem(X, (Y > 0).astype(int), loss="logistic"), 2),
     _probable,
 ]
 

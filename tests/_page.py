@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 
 from _curves import make_curve, plain_names
-from pairflip.present.page import render
+from pairflip.report.page import render
 
 CURVE = make_curve()
 NOISE = make_curve(rows=40, noise=8, seed=0, names=plain_names(24))

@@ -9,20 +9,20 @@ measurements are enough?
 # %%
 # Choose by log loss
 # ------------------
-# ``AnnealedSubsetClassifierCV`` chooses columns by their likelihood and the number of columns by the log loss of
+# ``SubsetClassifierCV`` chooses columns by their likelihood and the number of columns by the log loss of
 # held-out rows; folds keep the shares of the classes.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from pairflip import AnnealedSubsetClassifierCV
+from pairflip import SubsetClassifierCV
 from pairflip.figures import plot_roc
 
 data = load_breast_cancer(as_frame=True)
 X = data.data
 y = np.where(data.target == 1, "benign", "malignant")
 
-model = AnnealedSubsetClassifierCV(sizes=range(1, 7), cv=5, effort="quick", random_state=0, n_jobs=-1).fit(X, y)
+model = SubsetClassifierCV(sizes=range(1, 7), cv=5, effort="quick", random_state=0, n_jobs=-1).fit(X, y)
 print(model.curve_)
 
 # %%

@@ -12,7 +12,7 @@ of them alone are not what one wants: the set has to serve all three.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairflip import SubsetProblem, anneal, datasets, select_size
+from pairflip import SubsetProblem, best_subset, datasets, select_size
 
 table = datasets.make_spectra(M=70, N=120, components=4, seed=8)
 rng = np.random.default_rng(0)
@@ -38,8 +38,8 @@ plt.show()
 # What one set for all costs
 # --------------------------
 # Four wavelengths for all three, against four for each alone (which would be up to twelve different ones).
-together = anneal(problem, k=4, seed=0).best_support
-alone = [anneal(SubsetProblem(X, Y[:, t]), k=4, seed=0).best_support for t in range(3)]
+together = best_subset(problem, k=4, seed=0).best_support
+alone = [best_subset(SubsetProblem(X, Y[:, t]), k=4, seed=0).best_support for t in range(3)]
 fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 for row, support in enumerate([together, *alone]):
     ax.plot(table.wavelengths[support], np.full(len(support), -row), "o", ms=9)

@@ -10,11 +10,11 @@ TYPE_CHECKING = False  # of typing, which takes longer to load than the rest: Ct
 __version__ = "0.2.0"
 
 _HOME = {
-    "AnnealedSubset": "estimators",
-    "AnnealedSubsetCV": "estimators",
-    "AnnealedSubsetClassifier": "estimators",
-    "AnnealedSubsetClassifierCV": "estimators",
-    "BayesianSubset": "estimators",
+    "SubsetRegressor": "estimators",
+    "SubsetRegressorCV": "estimators",
+    "SubsetClassifier": "estimators",
+    "SubsetClassifierCV": "estimators",
+    "BayesianSubsetRegressor": "estimators",
     "Comparison": "comparison",
     "Posterior": "search.averaged",
     "Proof": "search.proof",
@@ -25,7 +25,8 @@ _HOME = {
     "Stability": "selection",
     "SubsetProblem": "problem",
     "Trace": "search.trace",
-    "anneal": "search.annealing",
+    "anneal": "search.best_subset",
+    "best_subset": "search.best_subset",
     "compare": "comparison",
     "half_sample_stability": "selection",
     "posterior": "search.posterior",
@@ -33,16 +34,19 @@ _HOME = {
     "sample": "search.sampling",
     "select_size": "selection",
     "temper": "search.sampling",
-    "write_report": "present",
+    "write_report": "report",
+}
+_FORMER = {  # names of version 0.2, which leave with 0.4
+    "AnnealedSubset": "SubsetRegressor",
+    "AnnealedSubsetCV": "SubsetRegressorCV",
+    "AnnealedSubsetClassifier": "SubsetClassifier",
+    "AnnealedSubsetClassifierCV": "SubsetClassifierCV",
+    "BayesianSubset": "BayesianSubsetRegressor",
 }
 _MODULES = ("datasets", "figures", "testing", "theory")
 
 __all__ = [
-    "AnnealedSubset",
-    "AnnealedSubsetCV",
-    "AnnealedSubsetClassifier",
-    "AnnealedSubsetClassifierCV",
-    "BayesianSubset",
+    "BayesianSubsetRegressor",
     "Comparison",
     "Posterior",
     "Proof",
@@ -51,9 +55,14 @@ __all__ = [
     "Selection",
     "SizeCurve",
     "Stability",
+    "SubsetClassifier",
+    "SubsetClassifierCV",
     "SubsetProblem",
+    "SubsetRegressor",
+    "SubsetRegressorCV",
     "Trace",
     "anneal",
+    "best_subset",
     "compare",
     "datasets",
     "figures",
@@ -74,16 +83,16 @@ if TYPE_CHECKING:
     from pairflip import datasets, figures, testing, theory
     from pairflip.comparison import Comparison, compare
     from pairflip.estimators import (
-        AnnealedSubset,
-        AnnealedSubsetClassifier,
-        AnnealedSubsetClassifierCV,
-        AnnealedSubsetCV,
-        BayesianSubset,
+        BayesianSubsetRegressor,
+        SubsetClassifier,
+        SubsetClassifierCV,
+        SubsetRegressor,
+        SubsetRegressorCV,
     )
-    from pairflip.present import write_report
     from pairflip.problem import SubsetProblem
-    from pairflip.search.annealing import anneal
+    from pairflip.report import write_report
     from pairflip.search.averaged import Posterior
+    from pairflip.search.best_subset import anneal, best_subset
     from pairflip.search.posterior import posterior
     from pairflip.search.proof import Proof
     from pairflip.search.prove import prove
@@ -97,6 +106,11 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
+    if name in _FORMER:
+        from warnings import warn
+
+        warn(f"pairflip.{name} is called pairflip.{_FORMER[name]} now.", FutureWarning, stacklevel=2)
+        return getattr(import_module("pairflip.estimators"), _FORMER[name])
     if name in _HOME:
         value = getattr(import_module(f"pairflip.{_HOME[name]}"), name)
     elif name in _MODULES:

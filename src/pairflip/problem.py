@@ -158,7 +158,7 @@ class SubsetProblem:
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
-            chosen = "" if isinstance(ridge, (int, float)) else " (select_size and AnnealedSubsetCV can choose it)"
+            chosen = "" if isinstance(ridge, (int, float)) else " (select_size and SubsetRegressorCV can choose it)"
             raise ValueError(f"ridge is {ridge}; expected a finite number >= 0{chosen}.")
         self.memory_budget = int(memory_budget)
         from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)

@@ -118,7 +118,7 @@ def self_check(engine: str) -> list[dict[str, Any]]:
     import numpy as np
 
     from pairflip.problem import SubsetProblem
-    from pairflip.search.annealing import anneal
+    from pairflip.search.best_subset import best_subset
 
     how: dict[str, Any] = {} if engine == "numba" else {"method": "anneal", "polish": False}
     checks = []
@@ -127,7 +127,7 @@ def self_check(engine: str) -> list[dict[str, Any]]:
         X = rng.normal(size=(rows, columns))
         y = X[:, :k].sum(axis=1) + rng.normal(size=rows)
         energy, support = enumerate_supports(X, y, k)
-        trace = anneal(SubsetProblem(X, y), k, seed=seed, engine=engine, **how)
+        trace = best_subset(SubsetProblem(X, y), k, seed=seed, engine=engine, **how)
         passed = trace.best_support.tolist() == support and abs(trace.best_energy - energy) <= 1e-9 * energy
         passed = passed and not (how and trace.note)  # a device that failed has a note
         asked = {"rows": rows, "columns": columns, "k": k, "engine": trace.engine}

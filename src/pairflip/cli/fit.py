@@ -46,7 +46,7 @@ def fit(
         from pairflip.interrupt import exit_code
         from pairflip.jobs import local_threads
         from pairflip.progress import expected_time
-        from pairflip.search.annealing import Interrupted, anneal, as_schedule, model_seconds
+        from pairflip.search.best_subset import Interrupted, as_schedule, best_subset, model_seconds
         from pairflip.search.sizes import check_size
         from pairflip.selection.facts import copy_words, target_copies
 
@@ -66,10 +66,10 @@ def fit(
                 say(f"{expected}.")
         stopped = None
         try:
-            trace = anneal(
+            trace = best_subset(
                 problem,
                 size,
-                schedule,
+                schedule=schedule,
                 chains=search.chains,
                 seed=run.seed,
                 engine=run.engine,
@@ -95,7 +95,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     """What was found, in plain values; R^2 counts only what the forced columns leave unexplained."""
     import numpy as np
 
-    from pairflip.present.proof import proof_record
+    from pairflip.report.proof import proof_record
     from pairflip.text import label_text
 
     best, quadratic = problem.fit(trace.best_support), problem.loss.squared

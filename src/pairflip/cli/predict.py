@@ -17,7 +17,7 @@ from pairflip.cli.subjects import ResultOptions
 from pairflip.cli.table_file import check_out, lines_text, write_lines
 
 if TYPE_CHECKING:
-    from pairflip.present.predicted_words import PredictedRows
+    from pairflip.report.predicted_words import PredictedRows
     from pairflip.selection import SizeCurve
 
 COVERAGE = 0.9
@@ -73,7 +73,7 @@ def predict(
         file = result_file(result)
         if out is not None:
             _check_place(out, data, file, result.is_dir(), force)
-        from pairflip.present.predicted_words import remarks_of
+        from pairflip.report.predicted_words import remarks_of
         from pairflip.selection.curve_file import load_record
 
         curve, record = load_record(file)
@@ -135,7 +135,7 @@ def _predicted(
     """Read the new rows and predict them; `interval` None and `wanted`: intervals as far as they can be given."""
     import numpy as np
 
-    from pairflip.present.predicted_words import PredictedRows, folds_need
+    from pairflip.report.predicted_words import PredictedRows, folds_need
     from pairflip.selection.prediction import compare, outside, predict_known, used_columns, why_no_interval
     from pairflip.selection.verdict import recommended_size
     from pairflip.tables.new_rows import read_new_rows
@@ -184,7 +184,7 @@ def _predicted(
 def _show(found: PredictedRows, out: Path | None, as_json: bool) -> None:
     """Write the file, or print the table; JSON has everything."""
     from pairflip.cli.shown import print_json
-    from pairflip.present.predicted_words import predicted_record
+    from pairflip.report.predicted_words import predicted_record
     from pairflip.selection.class_errors import class_of
     from pairflip.text import visible
 

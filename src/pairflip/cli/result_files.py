@@ -30,8 +30,8 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The curve's record (`SizeCurve.load` reads it) and what is known about the table and the run."""
-        from pairflip.present.answer import answer_of
-        from pairflip.present.halves import stability_record
+        from pairflip.report.answer import answer_of
+        from pairflip.report.halves import stability_record
         from pairflip.selection.curve_file import curve_to_json
 
         return {
@@ -180,7 +180,7 @@ def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
     Path
         That file.
     """
-    from pairflip.present import write_report
+    from pairflip.report import write_report
     from pairflip.tables import Change
 
     table = record.get("table") or {}

@@ -103,7 +103,7 @@ def _rows(found: Samples, most: int) -> list[tuple[str, float, float]]:
 
 def _result(found: Samples, most: int, table: Table) -> ProbabilityResult:
     """What is written, and printed for machines."""
-    from pairflip.present.set_words import set_doubts
+    from pairflip.report.set_words import set_doubts
 
     columns = _rows(found, len(found.names))
     sets = found.most_probable(found.energies.size)
@@ -136,9 +136,9 @@ def _result(found: Samples, most: int, table: Table) -> ProbabilityResult:
 
 def _print(found: Samples, most: int) -> None:
     """The answer, columns and sets, and what the probabilities are conditional on."""
-    from pairflip.present.inclusion import chance_text
-    from pairflip.present.mixing import rate_words
-    from pairflip.present.set_words import set_answer, set_doubts
+    from pairflip.report.inclusion import chance_text
+    from pairflip.report.mixing import rate_words
+    from pairflip.report.set_words import set_answer, set_doubts
 
     print_answer(set_answer(found), set_doubts(found))
     print_rows(["in the set", "column"], [[chance_text(p, e), short(name)] for name, p, e in _rows(found, most)])

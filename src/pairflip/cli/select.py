@@ -145,7 +145,7 @@ def select(
             curve = with_posterior(curve, probable)
         if loaded.table.row_dates:
             curve = replace(curve, facts={**curve.facts, "dates": True})
-        from pairflip.present.cautions import named_heavy_row
+        from pairflip.report.cautions import named_heavy_row
 
         curve = replace(curve, facts={**curve.facts, **named_heavy_row(curve, loaded.table.row_names)})
         used = {**context.params, "sizes": o.written_sizes(curve.settings["sizes"]), "method": chosen.method}

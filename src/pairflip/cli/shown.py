@@ -19,7 +19,7 @@ from pairflip.text import short, visible
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from pairflip.present.halves import Piece
+    from pairflip.report.halves import Piece
     from pairflip.selection import SizeCurve
 
 _PLAIN_WIDTH = 160  # of a table where there is no terminal
@@ -41,8 +41,8 @@ def print_text(text: str) -> None:
 
 def print_curve(curve: SizeCurve) -> None:
     """The answer, then one line for each size; names are made safe to show."""
-    from pairflip.present.answer import answer_of
-    from pairflip.present.summary import header, legend, rows
+    from pairflip.report.answer import answer_of
+    from pairflip.report.summary import header, legend, rows
 
     groups = None if curve.groups is None else {short(name): own for name, own in curve.groups.items()}
     shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
@@ -59,7 +59,7 @@ def print_curve(curve: SizeCurve) -> None:
 
 def print_answer(answer: Iterable[Piece], doubts: Iterable[str]) -> None:
     """The answer as plain text, then what to doubt about it, each a paragraph."""
-    from pairflip.present.halves import plain
+    from pairflip.report.halves import plain
 
     for text in (plain(answer), *doubts):
         print_text(text)

@@ -65,7 +65,7 @@ def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]
     what : str
         What it is, for the error message: ``"the coefficients"``.
     """
-    from pairflip.present.save import write_whole
+    from pairflip.report.save import write_whole
 
     text = lines_text(header, lines, _DELIMITERS[out.suffix.lower()])
     write_whole(out, text.encode("utf-8", "backslashreplace"), what)

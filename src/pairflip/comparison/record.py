@@ -208,7 +208,7 @@ class Comparison:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one JSON file; `Comparison.load` reads it back."""
-        from pairflip.present.save import write_whole
+        from pairflip.report.save import write_whole
 
         write_whole(path, (json.dumps(self.to_json(), allow_nan=False) + "\n").encode(), "the comparison")
 
@@ -222,19 +222,19 @@ class Comparison:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw cv_error against size, all methods, on `ax` or in a new pyplot figure."""
-        from pairflip.present.notebook import plot_comparison
+        from pairflip.report.notebook import plot_comparison
 
         return plot_comparison(self, ax)
 
     def _repr_html_(self) -> str:
         """The sentence, the figures and the table, for notebooks."""
-        from pairflip.present.notebook import comparison_html
+        from pairflip.report.notebook import comparison_html
 
         return comparison_html(self)
 
     def summary(self) -> str:
         """What `print(comparison)` shows: a sentence, then one line for each method."""
-        from pairflip.present.compare_words import summary
+        from pairflip.report.compare_words import summary
 
         return summary(self)
 

@@ -1,16 +1,16 @@
-"""scikit-learn estimators: thin shells around `anneal` and `select_size`."""
+"""scikit-learn estimators: thin shells around `best_subset` and `select_size`."""
 
 from __future__ import annotations
 
-from pairflip.estimators.bayesian import BayesianSubset
-from pairflip.estimators.classification import AnnealedSubsetClassifier, AnnealedSubsetClassifierCV
-from pairflip.estimators.regression import AnnealedSubset
-from pairflip.estimators.regression_cv import AnnealedSubsetCV
+from pairflip.estimators.bayesian import BayesianSubsetRegressor
+from pairflip.estimators.classification import SubsetClassifier, SubsetClassifierCV
+from pairflip.estimators.regression import SubsetRegressor
+from pairflip.estimators.regression_cv import SubsetRegressorCV
 
 __all__ = [
-    "AnnealedSubset",
-    "AnnealedSubsetCV",
-    "AnnealedSubsetClassifier",
-    "AnnealedSubsetClassifierCV",
-    "BayesianSubset",
+    "BayesianSubsetRegressor",
+    "SubsetClassifier",
+    "SubsetClassifierCV",
+    "SubsetRegressor",
+    "SubsetRegressorCV",
 ]

@@ -1,4 +1,4 @@
-"""`BayesianSubset`: regression averaged over models, a thin shell around `posterior`."""
+"""`BayesianSubsetRegressor`: regression averaged over models, a thin shell around `posterior`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.search.posterior import posterior
 
 
-class BayesianSubset(RegressorMixin, SubsetModel):
+class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
     r"""Linear regression averaged over all sets of columns, each weighed by its posterior probability.
 
     Use it when the question is how probable it is that a column belongs in the model, or when no single set of columns
@@ -86,7 +86,7 @@ class BayesianSubset(RegressorMixin, SubsetModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BayesianSubset:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BayesianSubsetRegressor:
         """Weigh the models of the columns of X for y.
 
         Parameters

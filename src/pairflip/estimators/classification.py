@@ -1,4 +1,4 @@
-"""Classes: thin shells around `anneal` and `select_size` with the logistic or, for three and more, multinomial loss."""
+"""Classifiers: thin shells around `best_subset` and `select_size`, logistic for two classes, multinomial for more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pairflip.inputs import as_weights
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import anneal
+from pairflip.search.best_subset import best_subset
 from pairflip.search.trace import Trace
 
 
@@ -85,7 +85,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         return np.asarray(self.classes_[np.argmax(odds, axis=1) if odds.ndim == 2 else (odds > 0).astype(np.int64)])
 
 
-class AnnealedSubsetClassifier(_SubsetClassifier):
+class SubsetClassifier(_SubsetClassifier):
     r"""Logistic regression on the best k columns; of three and more classes, multinomial with one set of columns.
 
     .. math:: \min_{x, z} \sum_i w_i \left(\ln(1 + e^{\eta_i}) - y_i \eta_i\right), \quad \eta = X x + z,
@@ -100,7 +100,7 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
     n_nonzero_coefs : int or None
         Number k of columns to choose; None means 10 % of them, at least one.
     effort : {"quick", "normal", "thorough"} or float
-        How much to spend where chains do not agree, see `AnnealedSubset`.
+        How much to spend where chains do not agree, see `SubsetRegressor`.
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns.
     always : names or indices of columns
@@ -155,7 +155,7 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
         self.n_jobs = n_jobs
         self.engine = engine
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnnealedSubsetClassifier:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SubsetClassifier:
         """Find the best columns of X for y and fit them.
 
         Parameters
@@ -176,7 +176,7 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
         self.trace_: Trace | None = None
         if size == problem.candidates.size:
             return self._keep(problem, problem.candidates)
-        self.trace_ = anneal(
+        self.trace_ = best_subset(
             problem, size, seed=self._seed(), engine=self.engine, n_jobs=self.n_jobs, effort=self.effort
         )
         return self._keep(problem, self.trace_.best_support)
@@ -187,7 +187,7 @@ class AnnealedSubsetClassifier(_SubsetClassifier):
         return tags
 
 
-class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
+class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
     r"""Logistic regression on the best columns, their number chosen by cross validation.
 
     Every fold of every size gets its own search on its training rows; sizes are compared by the log loss of held-out
@@ -198,9 +198,9 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
     sizes : iterable of int or None
         Numbers of columns to try; None: 1 to 10, or as many as the table allows.
     cv : int, str, splitter, iterable of splits or None
-        As in `AnnealedSubsetCV`; None means ``"5x10"``.
+        As in `SubsetRegressorCV`; None means ``"5x10"``.
     choose : {"auto", "best", "one_se"}
-        As in `AnnealedSubsetCV`: by default the size that `print(model.curve_)` recommends.
+        As in `SubsetRegressorCV`: by default the size that `print(model.curve_)` recommends.
     effort : {"quick", "normal", "thorough"}
         How long folds and final fits are searched.
     stability : int
@@ -243,7 +243,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
     curve_ : SizeCurve
         Errors of all sizes; ``curve_.classes`` has misclassification and, of two classes, AUC.
     cv_results_ : dict of arrays, one entry per size
-        As in `AnnealedSubsetCV`; ``mean_test_score`` is minus the mean deviance of held-out rows.
+        As in `SubsetRegressorCV`; ``mean_test_score`` is minus the mean deviance of held-out rows.
     n_features_in_, feature_names_in_
     """
 
@@ -282,7 +282,7 @@ class AnnealedSubsetClassifierCV(_SubsetClassifier, SizeChooser):
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> AnnealedSubsetClassifierCV:
+    ) -> SubsetClassifierCV:
         """Choose the size and the columns of X for y, and fit them on all rows.
 
         Parameters

@@ -1,4 +1,4 @@
-"""`AnnealedSubset`, a thin shell around `anneal`, and what both regressors share."""
+"""`SubsetRegressor`, a thin shell around `best_subset`, and what both regressors share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pairflip.estimators.shared import SubsetModel, as_column
 from pairflip.inputs import refuse_date_target
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import anneal
+from pairflip.search.best_subset import best_subset
 from pairflip.search.schedule import Schedule
 from pairflip.search.trace import Trace
 
 
-class SubsetRegressor(RegressorMixin, SubsetModel):
+class LinearSubset(RegressorMixin, SubsetModel):
     """Both regressors: numbers in, numbers out."""
 
     schedule: Schedule | Literal["auto", "paper"]
@@ -77,7 +77,7 @@ class SubsetRegressor(RegressorMixin, SubsetModel):
         return tags
 
 
-class AnnealedSubset(SubsetRegressor):
+class SubsetRegressor(LinearSubset):
     r"""Linear regression on the best k columns, found by descents, kicks and simulated annealing.
 
     .. math:: \min_{x, z} \tfrac12 \|y - X x - z\|^2 \quad\text{with } x \text{ nonzero in } k \text{ places.}
@@ -181,7 +181,7 @@ class AnnealedSubset(SubsetRegressor):
         self.n_jobs = n_jobs
         self.engine = engine
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnnealedSubset:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SubsetRegressor:
         """Find the best columns of X for y and fit them.
 
         Parameters
@@ -203,8 +203,8 @@ class AnnealedSubset(SubsetRegressor):
         if size == problem.gram.n_columns:
             support = problem.candidates
         else:
-            self.trace_ = anneal(
-                problem, size, self.schedule, self.chains, self._seed(), self.engine,
+            self.trace_ = best_subset(
+                problem, size, schedule=self.schedule, chains=self.chains, seed=self._seed(), engine=self.engine,
                 n_jobs=self.n_jobs, method=self.method, effort=self.effort, prove=self.prove,
             )  # fmt: skip
             support = self.trace_.best_support

@@ -1,4 +1,4 @@
-"""`AnnealedSubsetCV`: linear regression on the best columns, their number chosen by cross validation."""
+"""`SubsetRegressorCV`: linear regression on the best columns, their number chosen by cross validation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import Engine
-from pairflip.estimators.regression import SubsetRegressor
+from pairflip.estimators.regression import LinearSubset
 from pairflip.estimators.shared import SizeChooser
 from pairflip.least_squares import Floats
 from pairflip.search.schedule import Schedule
 
 
-class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
+class SubsetRegressorCV(LinearSubset, SizeChooser):
     r"""Linear regression on the best columns, their number chosen by cross validation.
 
     Every fold of every size gets its own search, so the held-out error
@@ -171,7 +171,7 @@ class AnnealedSubsetCV(SubsetRegressor, SizeChooser):
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> AnnealedSubsetCV:
+    ) -> SubsetRegressorCV:
         """Choose the size and the columns of X for y, and fit them on all rows.
 
         Parameters

@@ -166,13 +166,13 @@ class Posterior:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.present.notebook import plot_probabilities
+        from pairflip.report.notebook import plot_probabilities
 
         return plot_probabilities(self, ax)
 
     def _repr_html_(self) -> str:
         """Inclusion probabilities, coefficients and what they are conditional on, for notebooks."""
-        from pairflip.present.notebook import posterior_html
+        from pairflip.report.notebook import posterior_html
 
         return posterior_html(self)
 

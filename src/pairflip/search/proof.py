@@ -127,7 +127,7 @@ class Proof:
 
     def _repr_html_(self) -> str:
         """What is proved and the best sets, for notebooks."""
-        from pairflip.present.notebook import proof_html
+        from pairflip.report.notebook import proof_html
 
         return proof_html(self)
 

@@ -21,7 +21,7 @@ from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
-from pairflip.search.annealing import anneal
+from pairflip.search.best_subset import best_subset
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
 from pairflip.search.certain import best_support, enumeration_cost
 from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, nothing, whole_bound
@@ -137,7 +137,7 @@ def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float =
     that takes no longer than the budget of so many seconds.
     """
     try:
-        return anneal(problem, k, effort="quick", seed=seed, prove=False).best_support
+        return best_subset(problem, k, effort="quick", seed=seed, prove=False).best_support
     except ValueError:
         found = best_support(problem.gram, k) if enumeration_cost(problem.gram, k) <= budget else None
         if found is None:

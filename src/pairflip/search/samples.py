@@ -249,13 +249,13 @@ class Samples:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.present.notebook import plot_probabilities
+        from pairflip.report.notebook import plot_probabilities
 
         return plot_probabilities(self, ax)
 
     def _repr_html_(self) -> str:
         """Inclusion probabilities and the sets that were drawn most often, for notebooks."""
-        from pairflip.present.notebook import samples_html
+        from pairflip.report.notebook import samples_html
 
         return samples_html(self)
 

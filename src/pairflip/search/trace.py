@@ -113,13 +113,13 @@ class Trace:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the energy of each chain against temperature with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.present.notebook import plot_trace
+        from pairflip.report.notebook import plot_trace
 
         return plot_trace(self, ax)
 
     def _repr_html_(self) -> str:
         """What was found and its coefficients, for notebooks."""
-        from pairflip.present.notebook import trace_html
+        from pairflip.report.notebook import trace_html
 
         return trace_html(self)
 

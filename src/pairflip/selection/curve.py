@@ -419,19 +419,19 @@ class SizeCurve:
 
     def summary(self) -> str:
         """The answer, then a table: what `print(curve)` shows."""
-        from pairflip.present.summary import summary
+        from pairflip.report.summary import summary
 
         return summary(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw cv_error against size with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.present.notebook import plot_curve
+        from pairflip.report.notebook import plot_curve
 
         return plot_curve(self, ax)
 
     def _repr_html_(self) -> str:
         """The answer, the figure and the table, for notebooks."""
-        from pairflip.present.notebook import curve_html
+        from pairflip.report.notebook import curve_html
 
         return curve_html(self)
 

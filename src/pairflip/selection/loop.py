@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from pairflip.search.annealing import BY_COLUMNS
+from pairflip.search.best_subset import BY_COLUMNS
 from pairflip.selection.hands import Hands
 from pairflip.selection.journal import Found, Journal
 from pairflip.selection.progress import SelectionProgress, Show

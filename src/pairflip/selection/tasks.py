@@ -16,7 +16,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.gram import Gram
 from pairflip.losses.base import HeldOutJudge
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import ON_THE_CPU, count_chains
+from pairflip.search.best_subset import ON_THE_CPU, count_chains
 from pairflip.search.certain import is_solved
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
 from pairflip.search.methods import check_engine

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pairflip.present.style import COLOURS, MARKERS, QUIET, TEXT, new_axes
+from pairflip.report.style import COLOURS, MARKERS, QUIET, TEXT, new_axes
 
 Rows = Sequence[dict[str, Any]]
 

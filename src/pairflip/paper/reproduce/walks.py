@@ -17,7 +17,7 @@ from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.paper.theory import Planted
 from pairflip.problem import SubsetProblem
-from pairflip.search.annealing import anneal
+from pairflip.search.best_subset import anneal
 from pairflip.search.schedule import Schedule
 from pairflip.selection import score_many
 from pairflip.selection.score import Scores

@@ -1,0 +1,190 @@
+"""Figures of a comparison: error against size, and energy against seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.comparison.record import Comparison
+from pairflip.least_squares import Floats
+from pairflip.report.compare_words import lowest_energies, title_of
+from pairflip.report.style import (
+    COLOURS,
+    INK,
+    MARKERS,
+    QUIET,
+    grid,
+    label_axes,
+    legend_above,
+    new_axes,
+    plain_log,
+    tell,
+    whole_ticks,
+)
+from pairflip.text import number, plural, plus_minus
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OURS_LOOK = {"normal": ("o", "-"), "quick": ("v", ":"), "thorough": ("X", "--")}
+"""Marker and line of ours, all of them in one colour and filled."""
+_LOG = 20.0
+_LEAST_RANGE = 4.0  # of CPU seconds
+_ROOM = 1.5
+
+
+@dataclass(frozen=True)
+class MethodLine:
+    """Errors of a method against size; of a method without sizes, one error and no sizes."""
+
+    title: str
+    name: str
+    sizes: Floats
+    error: Floats
+    spread: Floats
+
+
+@dataclass(frozen=True)
+class MethodPoint:
+    """Seconds of a method, and how much higher its energies are than the lowest found, in per cent, on average."""
+
+    title: str
+    name: str
+    seconds: float
+    excess: float
+
+
+@dataclass(frozen=True)
+class ComparedErrors:
+    """The lines, and the error without columns."""
+
+    lines: tuple[MethodLine, ...]
+    without: float
+
+
+def compared_errors(found: Comparison) -> ComparedErrors:
+    """Numbers of the figure of errors."""
+    lines = []
+    for method in found.finished:
+        rows = [row for row in method.rows if np.isfinite(row.cv_error)]
+        sizes = np.array([row.size for row in rows] if method.sized else [], dtype=float)
+        errors, spreads = ([getattr(row, name) for row in rows] for name in ("cv_error", "cv_error_se"))
+        lines.append(MethodLine(title_of(method), method.name, sizes, np.array(errors), np.array(spreads)))
+    return ComparedErrors(tuple(lines), found.without)
+
+
+def energy_points(found: Comparison) -> list[MethodPoint]:
+    """Numbers of the figure of energies: methods that have sizes."""
+    lowest = lowest_energies(found)
+    points = []
+    for method in found.finished:
+        if not method.sized:
+            continue
+        rows = [(method.at(size), low) for size, low in zip(found.sizes, lowest, strict=True)]
+        over = [row.energy / low - 1.0 for row, low in rows if row is not None and np.isfinite(row.energy) and low > 0]
+        if over:
+            points.append(MethodPoint(title_of(method), method.name, method.seconds, 100.0 * float(np.mean(over))))
+    return points
+
+
+def looks(names: list[str]) -> dict[str, dict[str, Any]]:
+    """Colour, marker and line of each method: ours in one colour, the others in turn."""
+    others = [name for name in names if name not in OURS_LOOK]
+    palette, found = [*COLOURS[1:6], INK, QUIET], {}
+    for at, name in enumerate(others):
+        found[name] = {
+            "color": palette[at % 7],
+            "marker": MARKERS[1 + at % 6],
+            "linestyle": ("-", "--", ":")[at // 7 % 3],
+        }
+    own = {
+        name: {"color": COLOURS[0], "marker": OURS_LOOK[name][0], "linestyle": OURS_LOOK[name][1]}
+        for name in names
+        if name in OURS_LOOK
+    }
+    return own | found
+
+
+def draw_compared_errors(numbers: ComparedErrors, ax: Axes) -> None:
+    """The drawing of `compared_errors`; errors far above that without columns are beyond the axis."""
+    grid(ax)
+    every = np.concatenate([line.error for line in numbers.lines] or [np.array([numbers.without])])
+    top = min(float(every.max()), _ROOM * max(numbers.without, float(every.min())))
+    if every.min() > 0 and top > _LOG * every.min():
+        plain_log(ax, "y", float(every.min()), top)
+        ax.set_ylim(float(every.min()) / 1.2, top * 1.2)
+    else:
+        ax.set_ylim(0.9 * float(every.min()), 1.05 * top)
+    look = looks([line.name for line in numbers.lines])
+    for line in numbers.lines:
+        style = look[line.name]
+        if not line.sizes.size:
+            shown = {"color": style["color"], "linestyle": "-."}
+            ax.axhline(float(line.error[0]), linewidth=1.2, zorder=1, label=f"{line.title} (no sizes)", **shown)
+            continue
+        if line.name == "normal":
+            low, high = line.error - line.spread, line.error + line.spread
+            ax.vlines(line.sizes, low, high, color=style["color"], linewidth=0.8)
+        (drawn,) = ax.plot(line.sizes, line.error, markersize=4, linewidth=1.3, label=line.title, **style)
+        tell(
+            drawn,
+            "{0}, {1}: cv_error {2}",
+            line.title,
+            [plural(int(k), "column") for k in line.sizes],
+            [plus_minus(e, s) for e, s in zip(line.error, line.spread, strict=True)],
+        )
+    if numbers.without <= ax.get_ylim()[1]:
+        ax.axhline(numbers.without, color=INK, linewidth=1, zorder=1, label="no columns")
+    label_axes(ax, "size (number of columns)", "cv_error")
+    whole_ticks(ax)
+    legend_above(ax)
+
+
+def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
+    """The drawing of `energy_points`; 0.01 is added, so that those with the lowest energies have a place."""
+    grid(ax)
+    look = looks([point.name for point in points])
+    x = [max(point.seconds, 1e-3) for point in points]
+    y = [point.excess + 0.01 for point in points]
+    if points:
+        low, high = min(x), max(x)
+        if high < _LEAST_RANGE * low:  # so that ticks are not a few per cent apart
+            middle, apart = (low * high) ** 0.5, _LEAST_RANGE**0.5
+            low, high = middle / apart, middle * apart
+            ax.set_xlim(low, high)
+        plain_log(ax, "x", low, high)
+        plain_log(ax, "y", min(y), max(y))
+    for point, seconds, excess in zip(points, x, y, strict=True):
+        style = {key: value for key, value in look[point.name].items() if key != "linestyle"}
+        face = style["color"] if point.name in OURS_LOOK else "none"
+        (mark,) = ax.plot(
+            [seconds], [excess], linestyle="none", markersize=7, markerfacecolor=face, label=point.title, **style
+        )  # fmt: skip
+        tell(
+            mark,
+            "{0}: {1} s, {2} % above the lowest",
+            point.title,
+            [number(point.seconds, 3)],
+            [number(point.excess, 3)],
+        )
+    if points:  # an order of magnitude at least, so that there is room for the numbers below
+        middle = (min(x) * max(x)) ** 0.5
+        ax.set_xlim(min(min(x) / 1.3, middle / 4), max(max(x) * 1.3, middle * 4))
+    label_axes(ax, "CPU seconds", "training energy above the lowest, % (+ 0.01)")
+    legend_above(ax)
+
+
+def plot_compared_errors(found: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw cv_error of every method against size."""
+    ax = new_axes(ax, 7.0, 4.6)
+    draw_compared_errors(compared_errors(found), ax)
+    return ax
+
+
+def plot_energy_seconds(found: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw how far above the lowest the training energies of every method are, against CPU seconds."""
+    ax = new_axes(ax, 7.0, 4.6)
+    draw_energy_points(energy_points(found), ax)
+    return ax

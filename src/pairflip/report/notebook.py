@@ -1,0 +1,275 @@
+"""A record in a notebook: the answer, a table and a figure, as HTML without scripts and without a style sheet.
+
+Notebooks clean what they show, and some are dark: colours are attributes, and text and axes have the colour of the
+notebook's own text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from pairflip.report.answer import answer_of
+from pairflip.report.compare_figures import compared_errors, draw_compared_errors, plot_compared_errors
+from pairflip.report.compare_words import HEADS as METHOD_HEADS
+from pairflip.report.compare_words import cautions, method_rows, sentence
+from pairflip.report.compare_words import explanation as what_methods_show
+from pairflip.report.cooling import plot_anneal
+from pairflip.report.embed import drawn
+from pairflip.report.halves import Piece
+from pairflip.report.inclusion import InclusionBars, chance_text, inclusion_bars, inclusion_height, plot_inclusion
+from pairflip.report.model_words import model_doubts
+from pairflip.report.numbers import error_bars
+from pairflip.report.proof import HEADS as PROOF_HEADS
+from pairflip.report.proof import best_rows, count_words, proof_pieces
+from pairflip.report.set_words import set_doubts
+from pairflip.report.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
+from pairflip.report.size_tables import explanation, size_heads, size_rows
+from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
+from pairflip.selection.verdict import UNCERTAIN
+from pairflip.text import aligned, clean, column_labels, number, percent, plural, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pairflip.comparison.record import Comparison
+    from pairflip.search.averaged import Posterior
+    from pairflip.search.proof import Proof
+    from pairflip.search.samples import Samples
+    from pairflip.search.trace import Trace
+    from pairflip.selection.curve import SizeCurve
+
+# At least 3:1 on white and on the dark of notebooks; the rest has the colour of the notebook's own text.
+_COLOURS = {
+    COLOURS[0]: "#2f81c7",
+    COLOURS[1]: "#c9630f",
+    COLOURS[2]: "#1c8f6e",
+    COLOURS[3]: "#b76092",
+    COLOURS[4]: "#3c97c9",
+    COLOURS[5]: "#b0790a",
+}
+_OPACITY = {QUIET: "0.6", FAINT: "0.15"}
+_MOST_COLUMNS = 50
+_MOST_SETS = 20
+_FEW_SETS = 5
+_CELL, _LEFT, _NUMBER = "padding: 2px 8px", "text-align: left", "text-align: right; white-space: nowrap"
+
+
+def _paint(kind: str, colour: str) -> dict[str, str]:
+    """Colours as attributes."""
+    kind = "fill" if kind == "text" else kind
+    if colour in _COLOURS:
+        return {kind: _COLOURS[colour]}
+    return {kind: "currentColor", **({f"{kind}-opacity": _OPACITY[colour]} if colour in _OPACITY else {})}
+
+
+def _size_chart(curve: SizeCurve) -> Markup:
+    """The figure of the page with a size of its own; what the pointer would show is the title of a mark."""
+    bars = error_bars(curve)
+    return _chart(draw_size_curve, bars, SIZE_CURVE.panel_labels(bars)[0], 380.0)
+
+
+def _chart(draw: Callable[[Any, Axes], None], numbers: Any, label: str, height: float) -> Markup:
+    width = 820.0
+    look = {
+        "width": f"{0.85 * width:g}",
+        "fill": "none",
+        "font-family": "system-ui, sans-serif",
+        "style": "max-width: 100%; height: auto",
+    }
+    return drawn(draw, numbers, page_axes(width, height, fixed=False), label, look, _paint)
+
+
+def _tag(name: str, text: str | Markup, **attributes: str) -> Markup:
+    """An element; text and attributes are escaped."""
+    inside = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+    return Markup("<{0}{1}>{2}</{0}>").format(name, inside, text)
+
+
+def curve_html(curve: SizeCurve) -> str:
+    """The answer, the size figure and the table of sizes."""
+    answer, heads = answer_of(curve), size_heads(curve)
+    cautions = Markup("").join(_tag("li", text) for text in answer.cautions)
+    rows = [
+        [*row.cells, ", ".join(_names(curve.names, curve.supports[curve.at(row.size)].tolist()))]
+        for row in size_rows(curve)
+    ]
+    parts = [
+        _tag("p", _tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
+        _tag("ul", cautions) if cautions else Markup(""),
+        _size_chart(curve),
+        _table([*heads, "Columns"], rows, {0, len(heads) - 1, len(heads)}),
+        _tag("p", _tag("small", explanation(curve))),
+        *map(_note, curve.notes),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def trace_html(trace: Trace) -> str:
+    """What was found and how many chains agree, then the coefficients."""
+    chains = trace.supports.shape[0]
+    agree = f"{percent(trace.agreement)} of {plural(chains, 'chain')} found these columns"
+    if trace.solved:
+        agree = "Every set of this size was looked at"
+    doubt = ": more chains or a slower schedule may find better ones" if trace.agreement < UNCERTAIN else ""
+    columns, counted = trace.best_support.tolist(), "column" if trace.groups is None else "group"
+    names = _names(trace.names, columns)
+    more = len(columns) - len(names)
+    # One column of coefficients, or one for each of several targets.
+    table = np.vstack(
+        [np.reshape(trace.best_coef, (len(columns), -1))[: len(names)], np.atleast_1d(trace.best_intercept)]
+    )
+    values = [aligned(list(of_target), least=4) for of_target in table.T]
+    rows = [list(row) for row in zip([*names, "(constant)"], *values, strict=True)]
+    heads = ["Coefficient"] if len(values) == 1 else [f"Target {t + 1}" for t in range(len(values))]
+    parts = [
+        _tag(
+            "p",
+            _tag("strong", f"The best {plural(trace.k, counted)} found.") + f" {agree}{doubt}; energy "
+            f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
+        ),
+        *_proof_line(trace),
+        _table(["Column", *heads], rows, {0}),
+        _tag("p", _tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
+        _note(trace.note),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def _proof_line(trace: Trace) -> list[Markup]:
+    """What is proved about the columns found, if that was tried."""
+    if trace.proof is None:
+        return []
+    return [_tag("p", _pieces(proof_pieces(trace.proof, chosen=trace.best_support.tolist())))]
+
+
+def proof_html(proof: Proof) -> str:
+    """What is proved, then the best sets and how many are nearly as good."""
+    more = len(proof.energies) - _MOST_SETS
+    counts = count_words(proof)
+    parts = [
+        _tag("p", _pieces(proof_pieces(proof))),
+        _table(PROOF_HEADS, best_rows(proof, most=_MOST_SETS), {len(PROOF_HEADS) - 1}),
+        _tag("p", _tag("small", f"{plural(more, 'more set')} not shown.")) if more > 0 else Markup(""),
+        _tag("p", counts) if counts else Markup(""),
+        _note(proof.note),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def samples_html(found: Samples) -> str:
+    """What was drawn, then inclusion probabilities and the sets that were drawn most often."""
+    chains, _, draws = found.energies.shape
+    mean, error = (float(each[-1]) for each in found.energy)
+    bars = inclusion_bars(found, _MOST_SETS)
+    rows = [[label, chance_text(p, e)] for label, p, e in zip(bars.labels, bars.probability, bars.error, strict=True)]
+    sets = [
+        [percent(share), ", ".join(shorten(clean(name), 48) for name in names)]
+        for names, share in found.most_probable(_FEW_SETS)
+    ]
+    parts = [
+        _tag(
+            "p",
+            _tag("strong", f"Sets of {plural(found.k, 'column')} at beta = {number(float(found.betas[-1]))}.")
+            + f" {plural(chains, 'chain')} of {draws:,} draws; mean energy {number(mean)} ± {number(error, 2)}, "
+            f"{percent(float(found.acceptance[-1]))} of flips accepted.",
+        ),
+        *(_tag("p", doubt) for doubt in set_doubts(found)),
+        _table(["Column", "In the set"], rows, {0}),
+        _cut(bars, "; ± Monte Carlo error"),
+        _table(["Set", "Columns"], sets, {1}),
+        _note(found.note),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def comparison_html(found: Comparison) -> str:
+    """Who predicts best, errors against size, and the table of methods."""
+    label = "Error on held-out rows against the number of columns, a line for each method; the table has the numbers."
+    parts = [
+        _tag("p", sentence(found)),
+        _chart(draw_compared_errors, compared_errors(found), label, 470.0),
+        _table(METHOD_HEADS, method_rows(found), {0, len(METHOD_HEADS) - 1}),
+        *(_tag("p", _tag("small", text)) for text in (what_methods_show(found), *cautions(found))),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def posterior_html(found: Posterior) -> str:
+    """What was assumed, then inclusion probabilities with coefficients, and the most probable models."""
+    bars = inclusion_bars(found, _MOST_SETS)
+    at = bars.columns
+    values = aligned(found.coef_mean[at].tolist()), aligned(found.coef_sd[at].tolist(), 2)
+    chances = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
+    rows = [list(row) for row in zip(bars.labels, chances, *values, strict=True)]
+    pairs = zip(found.model_probability[:_FEW_SETS].tolist(), found.models[:_FEW_SETS], strict=True)
+    models = [[percent(p), ", ".join(_names(found.names, model.tolist())) or "(none)"] for p, model in pairs]
+    parts = [
+        _tag("p", found.assumptions),
+        *(_tag("p", doubt) for doubt in model_doubts(found)),
+        _table(["Column", "In the model", "Coefficient", "sd"], rows, {0}),
+        _cut(bars),
+        _table(["Model", "Columns"], models, {1}),
+        _note(found.note),
+    ]
+    return str(_tag("div", Markup("").join(parts)))
+
+
+def _note(text: str) -> Markup:
+    """What a reader should know besides, if anything."""
+    return _tag("p", _tag("small", f"Note: {clean(text)}.")) if text else Markup("")
+
+
+def _cut(bars: InclusionBars, error: str = "") -> Markup:
+    """How many columns are shown."""
+    return _tag("p", _tag("small", f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first{error}."))
+
+
+def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
+    return column_labels(names, columns[:_MOST_COLUMNS], 48)
+
+
+def _pieces(pieces: Iterable[Piece]) -> Markup:
+    """A sentence with its names set apart."""
+    return Markup("").join(_tag("b", text) if is_name else escape(text) for text, is_name in pieces)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) -> Markup:
+    """A table of texts; the columns `left` are words, all others numbers."""
+
+    def line(cells: Sequence[str], kind: str) -> Markup:
+        side = [f"{_CELL}; {_LEFT if i in left else _NUMBER}" for i in range(len(cells))]
+        return _tag("tr", Markup("").join(_tag(kind, cell, style=s) for cell, s in zip(cells, side, strict=True)))
+
+    body = Markup("").join(line(row, "td") for row in rows)
+    look = "color: inherit; font-size: inherit; border-collapse: collapse"
+    return _tag("table", _tag("thead", line(heads, "th")) + _tag("tbody", body), style=look)
+
+
+def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:
+    """cv_error against size; without axes, in a figure that pyplot knows, so that a notebook shows it."""
+    return plot_size_curve(curve, _shown(6.4, 4.0) if ax is None else ax)
+
+
+def plot_comparison(found: Comparison, ax: Axes | None) -> Axes:
+    """cv_error of every method against size, likewise."""
+    return plot_compared_errors(found, _shown(7.0, 4.6) if ax is None else ax)
+
+
+def plot_trace(trace: Trace, ax: Axes | None) -> Axes:
+    """Energy against temperature, likewise."""
+    return plot_anneal(trace, _shown(5.4, 3.8) if ax is None else ax)
+
+
+def plot_probabilities(found: Samples | Posterior, ax: Axes | None) -> Axes:
+    """Inclusion probabilities, likewise."""
+    return plot_inclusion(found, _shown(6.0, inclusion_height(inclusion_bars(found))) if ax is None else ax)
+
+
+def _shown(width: float, height: float) -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]

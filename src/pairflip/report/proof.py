@@ -1,0 +1,268 @@
+"""A proof in words: what is certain about the best columns of one size, and what is not.
+
+It is written here and nowhere else: `pairflip prove`, `pairflip fit`, notebooks, the answer and the page show this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.engines.base import reaches
+from pairflip.report.halves import Piece, joined, plain
+from pairflip.selection.verdict import size_to_show
+from pairflip.text import NOTHING, aligned, column_labels, number, plural
+
+if TYPE_CHECKING:
+    from pairflip.search.proof import Proof
+    from pairflip.selection.curve import SizeCurve
+
+HEADS = ("Rank", "Energy", "R2", "Worse by", "Columns")
+"""Headings of `best_rows`."""
+
+_SETS = 3  # that are named in a sentence
+_NAMED = 6  # columns of a set; of a larger one, only those are named that differ
+_NAME_LENGTH = 48
+_ROWS = 20  # sets in the page
+_SECONDS = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
+
+
+def proof_sentence(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> str:
+    """What is proved, as plain text with names in quotes; arguments as in `proof_pieces`.
+
+    Parameters
+    ----------
+    proof, budget, chosen
+        See there.
+    """
+    return plain(proof_pieces(proof, budget, chosen))
+
+
+def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> tuple[Piece, ...]:
+    """What is proved, or how much is known without a proof: pieces (text, is a name).
+
+    Parameters
+    ----------
+    proof
+        What `prove` returned.
+    budget
+        Seconds that it was given, where a reader should be told.
+    chosen
+        The support that the reader was shown as the best, if it may be an equal of `proof.support`.
+    """
+    if proof.subsets == 1 and proof.optimal:
+        return ((f"Proved: there is no other set of {plural(proof.k, proof.counted)} to choose.", False),)
+    if not (proof.optimal or _is_perfect(proof)):
+        return ((_unproved(proof, budget), False),)
+    best = proof.support if chosen is None else np.sort(np.asarray(chosen, dtype=np.int64))
+    others = [support for support in proof.supports[: proof.equals] if not np.array_equal(support, best)]
+    pieces: list[Piece] = [(_proved(proof), False)]
+    if others:
+        # Where all that was asked for are equal, there may be more of them.
+        least = "at least " if proof.runner_up is None and len(proof.supports) < proof.subsets else ""
+        verb = "fits" if len(others) == 1 else "fit"
+        other = f"other {proof.counted}" if proof.k == 1 else "other set"
+        pieces.append((f"; {least}{plural(len(others), other)} {verb} exactly as well: ", False))
+        pieces += _sets(proof, others, best)
+    elif proof.runner_up is not None and proof.optimal:
+        then = "the next best" if proof.k == 1 else "the next best set"
+        pieces.append((f"; {then} {_next(proof)}: ", False))
+        pieces += _sets(proof, [proof.supports[proof.runner_up]], best)
+    return (*pieces, (".", False))
+
+
+def _proved(proof: Proof) -> str:
+    """That nothing fits better, without its full stop."""
+    if _is_perfect(proof):
+        these = f"this {proof.counted} fits" if proof.k == 1 else f"these {proof.k} {proof.counted}s fit"
+        return f"Proved: {these} the target perfectly, so that nothing can fit better"
+    other = f"no other {proof.counted}" if proof.k == 1 else f"no other {proof.k} {proof.counted}s"
+    keeping = f" that {'keeps' if proof.k == 1 else 'keep'} the limits" if proof.limited else ""
+    return f"Proved: {other} of these {proof.n_candidates:,}{keeping} {'fits' if proof.k == 1 else 'fit'} better"
+
+
+def _next(proof: Proof) -> str:
+    """How much worse the next best set is."""
+    assert proof.runner_up is not None
+    if _is_perfect(proof):
+        return f"leaves an energy of {number(float(proof.energies[proof.runner_up]), 3)}"
+    return f"is {worse(float(proof.excess()[proof.runner_up]))} worse"
+
+
+def _unproved(proof: Proof, budget: float | None) -> str:
+    """What is known without a proof."""
+    if proof.note == "interrupted":
+        began = f"Interrupted after {seconds_text(proof.seconds)}, before anything was proved"
+    else:
+        began = "No proof" + ("" if budget is None else f" within the budget of {seconds_text(budget)}")
+    if proof.lower_bound <= 0.0:
+        return f"{began}: better sets may exist, and no bound better than zero can be given."
+    if proof.gap == 0.0:
+        return f"{began} of which sets are the best, but no set has a lower energy than the one found."
+    return f"{began}: a better set could have an energy {_lower(proof.gap)} lower."
+
+
+def _lower(gap: float) -> str:
+    """A gap in per cent, never rounded down: it is a promise."""
+    return "more than 99.9 %" if gap > 0.999 else f"up to {math.ceil(1000.0 * gap) / 10.0:g} %"
+
+
+def _is_perfect(proof: Proof) -> bool:
+    """Whether only rounding is left of the energy."""
+    return bool(reaches(proof.energy, 0.0, proof.yy))
+
+
+def _sets(proof: Proof, supports: Sequence[Any], best: Any) -> list[Piece]:
+    """Sets of columns in a sentence; of large ones, what they exchange for what."""
+    pieces: list[Piece] = []
+    for at, support in enumerate(supports[:_SETS]):
+        pieces.append(("; " if at else "", False))
+        if proof.k <= _NAMED:
+            pieces += _names(proof, support)
+        else:
+            inside, outside = np.setdiff1d(support, best), np.setdiff1d(best, support)
+            pieces += [*_names(proof, inside), (" in place of ", False), *_names(proof, outside)]
+    more = len(supports) - _SETS
+    return [*pieces, (f"; and {more:,} more", False)] if more > 0 else pieces
+
+
+def _names(proof: Proof, columns: Any) -> list[Piece]:
+    labels = column_labels(proof.names, [int(j) for j in columns], _NAME_LENGTH)
+    return joined([[(label, True)] for label in labels])
+
+
+def worse(excess: float) -> str:
+    """By how much an energy exceeds the lowest: ``2.1 %``, ``0.0003 %``; never rounded to nothing."""
+    if not math.isfinite(excess):
+        return NOTHING
+    if excess == 0.0:
+        return "0 %"
+    if excess < 1e-6:
+        return "less than 0.0001 %"
+    return f"{number(100.0 * excess, 2)} %"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time: ``60 s``, ``5 min``, ``3 h``, ``12 days``."""
+    for size, unit in _SECONDS:
+        if seconds >= 2.0 * size:
+            return f"{number(seconds / size, 2)} {unit}"
+    return f"{number(seconds, 2)} s"
+
+
+def best_rows(proof: Proof, names: int | None = _NAME_LENGTH, most: int | None = None) -> list[tuple[str, ...]]:
+    """The best sets as texts, in the order of `HEADS`.
+
+    Parameters
+    ----------
+    proof
+        What `prove` returned.
+    names
+        Largest length of a name; None: as it is.
+    most
+        How many sets at most.
+    """
+    energies, excess = proof.energies[:most], proof.excess()[:most]
+    perfect = _is_perfect(proof)
+    shown = [NOTHING if perfect and at >= proof.equals else worse(float(e)) for at, e in enumerate(excess)]
+    shown[: proof.equals] = ["0 %"] * len(shown[: proof.equals])  # rounding does not decide between equals
+    return list(
+        zip(
+            [str(at + 1) for at in range(len(energies))],
+            aligned(energies, 6, 3),
+            [f"{r2:.4f}" for r2 in r_squared(proof)[:most]],
+            shown,
+            [", ".join(column_labels(proof.names, support.tolist(), names)) for support in proof.supports[:most]],
+            strict=True,
+        )
+    )
+
+
+def r_squared(proof: Proof) -> list[float]:
+    """R2 of the best sets on the rows they were fitted to, beside columns that are always in the model."""
+    return [float(1.0 - 2.0 * energy / proof.yy) for energy in proof.energies]
+
+
+def count_words(proof: Proof) -> str:
+    """How many sets are nearly as good, or nothing if that was not counted."""
+    parts = [f"{count:,} within {number(100.0 * distance)} %" for distance, count in _counted(proof)]
+    if not parts:
+        return ""
+    each = "has" if proof.counts[0] == 1 else "have"
+    parts[0] = parts[0].replace(" within", f" {each} an energy within").replace("%", "% of the lowest")
+    return f"Of all {proof.subsets:,} sets, the best one included, {', '.join(parts)}."
+
+
+def _counted(proof: Proof) -> Iterable[tuple[float, int]]:
+    return zip(proof.within.tolist(), proof.counts.tolist(), strict=True)
+
+
+def proof_record(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> dict[str, Any]:
+    """The same for machines.
+
+    Parameters
+    ----------
+    proof, budget, chosen
+        As in `proof_pieces`.
+    """
+    excess = [float(e) if math.isfinite(e) else None for e in proof.excess()]
+    sets = zip(proof.energies.tolist(), r_squared(proof), excess, proof.supports.tolist(), strict=True)
+    return {
+        "k": proof.k,
+        "proved": proof.optimal,
+        "columns": proof.columns,
+        "energy": proof.energy,
+        "lower_bound": proof.lower_bound,
+        "gap": proof.gap,
+        "equals": proof.equals,
+        "best": [
+            {"rank": at, "energy": energy, "r_squared": r2, "excess": e, "columns": [proof.names[j] for j in support]}
+            for at, (energy, r2, e, support) in enumerate(sets, 1)
+        ],
+        "within": [{"distance": distance, "count": count} for distance, count in _counted(proof)],
+        "candidates": proof.n_candidates,
+        "subsets": proof.subsets,
+        "looked": proof.looked,
+        "method": proof.method,
+        "seconds": proof.seconds,
+        "budget": budget,
+        "note": proof.note,
+        "sentence": proof_sentence(proof, budget, chosen),
+    }
+
+
+def proof_of(curve: SizeCurve, size: int) -> Proof | None:
+    """What was proved about the final fit of a size, with the names of the curve; None if nothing was tried."""
+    proof = None if curve.proved is None or not size else curve.proved[curve.at(size)]
+    return None if proof is None else replace(proof, names=curve.names)
+
+
+def curve_pieces(curve: SizeCurve, size: int) -> list[Piece]:
+    """A sentence of the answer: that the final fit of a size is proved to be the best; nothing if it is not."""
+    proof = proof_of(curve, size)
+    if proof is None or not proof.optimal:
+        return []
+    return [(" ", False), *proof_pieces(proof, chosen=curve.supports[curve.at(size)].tolist())]
+
+
+def next_best(curve: SizeCurve) -> dict[str, Any] | None:
+    """The best sets of the size that the page shows first, as texts of a table; None where these are not known."""
+    size = size_to_show(curve)
+    proof = proof_of(curve, size)
+    if proof is None or not proof.optimal or len(proof.energies) < 2:
+        return None
+    return {
+        "title": f"The next best sets of {plural(size, 'column')}",
+        "heads": (HEADS[-1], *HEADS[:-1]),
+        "rows": [(row[-1], *row[:-1]) for row in best_rows(proof, most=_ROWS)],
+        "about": (
+            "The sets that fit all rows best, proved: no other set has a lower energy (half the residual sum of "
+            "squares) than the last one here. R2 on the rows that were fitted; worse by: how much higher the energy is "
+            "than the lowest. Where the next ones are hardly worse, the names of the first are partly chance."
+        ),
+        "counts": count_words(proof),
+    }

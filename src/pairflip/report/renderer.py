@@ -1,0 +1,318 @@
+"""A matplotlib renderer for a page: few and short SVG elements, colours as roles, texts as text.
+
+matplotlib's own SVG writes a style attribute and an id for everything, which a page with a strict security policy and a
+dark mode cannot use. Here a colour of the style becomes a class of the style sheet (or, in a notebook, an attribute),
+and all marks of a series are one path. Each subpath of it starts at the centre of its mark with the only capital M, so
+that the page's script finds the mark under the pointer. Areas with texts are the children of one group, in the order of
+the texts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+from matplotlib.backend_bases import GraphicsContextBase, RendererBase
+from matplotlib.colors import to_hex
+from matplotlib.path import Path
+
+from pairflip.report.style import ROLES, TEXT, Tips
+
+Paint = Callable[[str, str], dict[str, str]]
+"""(``stroke``, ``fill`` or ``text``, colour) to the attributes that give an element that colour."""
+_LETTERS = {Path.MOVETO: "M", Path.LINETO: "l", Path.CURVE3: "q", Path.CURVE4: "c"}
+_ANCHORS = {"left": "start", "right": "end", "center": "middle"}
+
+
+def page_paint(kind: str, colour: str) -> dict[str, str]:
+    """A class of the style sheet; colours that the style does not know stay what they are."""
+    role = ROLES.get(colour)
+    if kind == "text":  # the style sheet gives all texts the colour of ink
+        return {} if role == "ink" else page_paint("fill", colour)
+    return {"class": f"{kind[0]}-{role}"} if role else {kind: colour}
+
+
+class PageRenderer(RendererBase):
+    """Collects SVG elements in the pixels of a page.
+
+    Parameters
+    ----------
+    width, height, dpi
+        Size of the figure in pixels, and pixels per inch.
+    paint
+        How an element is given a colour.
+    tips
+        Texts of marks, by the id of their group.
+    tips_at
+        Where the page keeps these texts; None writes each into its mark, as a title.
+    """
+
+    def __init__(
+        self,
+        width: float,
+        height: float,
+        dpi: float,
+        paint: Paint = page_paint,
+        tips: Mapping[str, Tips] | None = None,
+        tips_at: Callable[[Tips], int] | None = None,
+    ) -> None:
+        super().__init__()
+        self.width, self.height, self.dpi = width, height, dpi
+        self.elements: list[str] = []
+        self._size = _short(self.points_to_pixels(TEXT))  # of most texts
+        self._paint, self._tips, self._tips_at = paint, tips or {}, tips_at
+        self._open: list[Tips | None] = []
+        self._drawn = 0  # paths of the open group
+        self._grouped = False  # whether they are children of an element
+        self._axis: dict[tuple[tuple[str, str], ...], list[str]] | None = None  # ticks and grid of an axis, by look
+
+    def open_group(self, s: str, gid: str | None = None) -> None:
+        """Begin a group: an artist with texts, one without, or an axis."""
+        self._open.append(self._tips.get(gid or ""))
+        self._drawn = 0
+        if s.startswith("matplotlib.axis"):
+            self._axis = {}
+
+    def close_group(self, s: str) -> None:
+        """End the group: write what was collected for it."""
+        if self._open.pop() is not None and self._grouped:
+            self.elements.append("</g>")
+            self._grouped = False
+        if s.startswith("matplotlib.axis") and self._axis is not None:
+            lines, self._axis = self._axis, None
+            for look, parts in lines.items():
+                self._add("path", {"d": "".join(parts), **dict(look)})
+
+    def get_canvas_width_height(self) -> tuple[float, float]:
+        """Size of the figure in pixels."""
+        return self.width, self.height
+
+    def points_to_pixels(self, points: Any) -> Any:
+        """Lengths of matplotlib in pixels."""
+        return points * self.dpi / 72
+
+    def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Any, rgbFace: Any = None) -> None:
+        """A line, or an area if it has a colour to fill it.
+
+        Parameters
+        ----------
+        gc, path, transform
+            Of matplotlib: how the line is drawn, its course, and where.
+        rgbFace : colour, optional
+            What fills the area; None: a line.
+        """
+        box = gc.get_clip_rectangle() if rgbFace is None else None
+        d = self._d(path.transformed(transform), None if box is None else box.extents)
+        look = self._look(gc, rgbFace)
+        tips, title = self._group_tips() if rgbFace is not None else None, ""
+        if tips is not None and self._tips_at is None:
+            title = tips.text(self._drawn)
+        elif tips is not None and self._tips_at and not self._grouped:
+            self.elements.append(f'<g data-tips="{self._tips_at(tips)}">')
+            self._grouped = True
+        self._drawn += 1
+        if not (d and look):
+            return
+        if self._axis is not None:
+            self._axis.setdefault(tuple(look.items()), []).append(d)
+        else:
+            self._add("path", {"d": d, **look}, title)
+
+    def draw_markers(
+        self,
+        gc: GraphicsContextBase,
+        marker_path: Path,
+        marker_trans: Any,
+        path: Path,
+        trans: Any,
+        rgbFace: Any = None,
+    ) -> None:
+        """All marks of a series as one path; as one path each where texts are titles.
+
+        Parameters
+        ----------
+        gc, marker_path, marker_trans, path, trans
+            Of matplotlib: how marks are drawn, their shape, and where they stand.
+        rgbFace : colour, optional
+            What fills them.
+        """
+        mark = marker_path.transformed(marker_trans)
+        centres = [v[-2:] for v, _ in path.transformed(trans).iter_segments(simplify=False)]
+        if not centres:
+            return
+        look = self._look(gc, rgbFace)
+        # 26 vertices: matplotlib's circle, made of eight curves where SVG has arcs.
+        round_one = marker_path.codes is not None and len(np.asarray(marker_path.vertices)) == 26
+        shape = _circle(mark) if round_one else self._relative(mark)
+        if round_one and rgbFace is not None and not _edge(gc, rgbFace):  # a dot is the end of a line of no length
+            look = _as_dot(look, float(np.ptp(np.asarray(mark.vertices)[:, 0])))
+            shape = "h0"
+        places = [f"M{_short(x)} {_short(self.height - y)}{shape}" for x, y in centres]
+        tips = self._group_tips()
+        if tips is not None and self._tips_at is None:
+            for i, place in enumerate(places):
+                self._add("path", {"d": place, **look}, tips.text(i))
+            return
+        if tips is not None and self._tips_at is not None:
+            look |= {"data-tips": str(self._tips_at(tips))}
+        if self._axis is not None:
+            self._axis.setdefault(tuple(look.items()), []).extend(places)
+        else:
+            self._add("path", {"d": "".join(places), **look})
+
+    def draw_text(
+        self,
+        gc: GraphicsContextBase,
+        x: float,
+        y: float,
+        s: str,
+        prop: Any,
+        angle: float,
+        ismath: Any = False,
+        mtext: Any = None,
+    ) -> None:
+        """A text at its anchor: a page's font has other widths than the one that was measured.
+
+        Parameters
+        ----------
+        gc, x, y, s, prop, angle, ismath
+            Of matplotlib: how the text is drawn, where, what it says, its font and its angle in degrees.
+        mtext : Text, optional
+            The text as an artist, which knows its anchor.
+        """
+        anchor = "start"
+        if mtext is not None and (angle == 0 or mtext.get_rotation_mode() == "anchor"):
+            at = mtext.get_transform().transform(mtext.get_unitless_position())
+            left, top = float(at[0]), self.height - float(at[1])
+            turn = math.radians(angle)
+            # Matplotlib's place across the line of text is kept; along it, the page's font and the anchor decide.
+            along = math.sin(turn) * (x - left) + math.cos(turn) * (y - top)
+            x, y = left + along * math.sin(turn), top + along * math.cos(turn)
+            anchor = _ANCHORS[mtext.get_ha()]
+        look = {"x": _short(x), "y": _short(y)}
+        size = _short(self.points_to_pixels(prop.get_size_in_points()))
+        if size != self._size:
+            look["font-size"] = size
+        if anchor != "start":
+            look["text-anchor"] = anchor
+        if angle:
+            look["transform"] = f"rotate({_short(-angle)} {look['x']} {look['y']})"
+        look |= self._paint("text", to_hex(gc.get_rgb()[:3]))
+        self._add("text", look, text=s)
+
+    def svg(self, label: str, attributes: Mapping[str, str]) -> Markup:
+        """The whole figure with its text alternative."""
+        box = f"0 0 {self.width:g} {self.height:g}"
+        head = {"viewBox": box, "role": "img", "aria-label": label, "font-size": self._size, **attributes}
+        return Markup("<svg{}>{}</svg>").format(_attributes(head), Markup("".join(self.elements)))
+
+    def _group_tips(self) -> Tips | None:
+        return self._open[-1] if self._open else None
+
+    def _add(self, name: str, attributes: Mapping[str, str], title: str = "", text: str = "") -> None:
+        inner = Markup("<title>{}</title>").format(title) if title else escape(text)
+        head = f"<{name}{_attributes(attributes)}"
+        self.elements.append(f"{head}>{inner}</{name}>" if inner else f"{head}/>")
+
+    def _look(self, gc: GraphicsContextBase, face: Any) -> dict[str, str]:
+        """Colours, opacities, width and dashes; empty if nothing of it can be seen."""
+        look: dict[str, str] = {}
+        edge, width = gc.get_rgb(), self.points_to_pixels(gc.get_linewidth())
+        forced = gc.get_alpha() if gc.get_forced_alpha() else None
+        for kind, colour in (("fill", face), ("stroke", edge if width > 0 else None)):
+            if colour is None:
+                continue
+            alpha = forced if forced is not None else (colour[3] if len(colour) > 3 else 1.0)
+            if alpha == 0:
+                continue
+            paint = self._paint(kind, to_hex(colour[:3]))
+            if "class" in look and "class" in paint:
+                paint["class"] = f"{look['class']} {paint['class']}"
+            look |= paint
+            if alpha < 1:
+                look[f"{kind}-opacity"] = _short(alpha, 2)
+            if kind == "stroke":
+                look["stroke-width"] = _short(width, 2)
+                dashes = gc.get_dashes()[1]
+                if dashes is not None:
+                    lengths = self.points_to_pixels(np.asarray(dashes, dtype=float))
+                    look["stroke-dasharray"] = " ".join(map(_short, lengths.tolist()))
+        return look
+
+    def _d(self, path: Path, clip: Any) -> str:
+        """The commands of a path: relative ones are shorter, and start from rounded places so that nothing drifts."""
+        inside = None if clip is None else tuple(clip)
+        d, last, before = "", (0.0, 0.0), ""
+        for vertices, code in path.iter_segments(simplify=False, clip=inside, curves=True):
+            if code == Path.CLOSEPOLY:
+                d, before = f"{d}z", "z"
+                continue
+            corners = [(round(x, 1), round(self.height - y, 1)) for x, y in np.reshape(vertices, (-1, 2)).tolist()]
+            letter = _LETTERS[code]
+            steps = [v - w for corner in corners for v, w in zip(corner, last, strict=True)]
+            if letter == "M":
+                d += f"M{_short(corners[0][0])} {_short(corners[0][1])}"
+            elif letter == "l" and 0 in (flat := [float(_short(step)) for step in steps]):
+                letter, step = ("h", flat[0]) if flat[1] == 0 else ("v", flat[1])
+                d += f"{letter}{_short(step)}"
+            else:
+                text = _joined(steps)
+                d += (
+                    text
+                    if letter == before and text.startswith("-")
+                    else f"{' ' if letter == before else letter}{text}"
+                )
+            last, before = corners[-1], letter
+        return d
+
+    def _relative(self, mark: Path) -> str:
+        """The shape of a mark, from its centre."""
+        shape, last = "", np.zeros(2)
+        for vertices, code in mark.iter_segments(simplify=False, curves=False):
+            if code == Path.CLOSEPOLY:
+                return shape + "z"
+            at = np.array([vertices[-2], -vertices[-1]])
+            shape += ("m" if code == Path.MOVETO else "l") + _joined((at - last).tolist())
+            last = at
+        return shape
+
+
+def _attributes(attributes: Mapping[str, str]) -> Markup:
+    return Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+
+
+def _edge(gc: GraphicsContextBase, face: Any) -> bool:
+    """Whether the edge of a mark differs from its inside."""
+    return gc.get_linewidth() > 0 and to_hex(gc.get_rgb()[:3]) != to_hex(face[:3])
+
+
+def _as_dot(look: dict[str, str], width: float) -> dict[str, str]:
+    """The look of a filled circle as that of the round end of a line."""
+    dot = {key.replace("fill", "stroke"): value for key, value in look.items() if not key.startswith("stroke")}
+    if "class" in dot:
+        dot["class"] = f"s-{dot['class'].split()[0][2:]} dot"
+    return dot | {"stroke-width": _short(width, 2), "stroke-linecap": "round"}
+
+
+def _circle(mark: Path) -> str:
+    r = _short(float(np.ptp(np.asarray(mark.vertices)[:, 0])) / 2, 2)
+    return f"m-{r} 0a{r} {r} 0 1 0 {_short(2 * float(r), 2)} 0a{r} {r} 0 1 0-{_short(2 * float(r), 2)} 0z"
+
+
+def _joined(values: list[float]) -> str:
+    """Numbers with a space between them only where a sign does not already separate them."""
+    text = ""
+    for value in values:
+        short = _short(value)
+        text += short if not text or short.startswith("-") else f" {short}"
+    return text
+
+
+def _short(value: float, digits: int = 1) -> str:
+    """A length, rounded, in as few characters as possible."""
+    text = f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
+    text = text.replace("-0.", "-.") if text.startswith("-0.") else text[1:] if text.startswith("0.") else text
+    return "0" if text in ("-", "-0", "") else text

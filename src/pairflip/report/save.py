@@ -1,0 +1,124 @@
+"""Writing files whole or not at all, and all figures of a curve as files."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairflip.report.registry import Room, figures_of
+from pairflip.report.style import new_axes, set_title
+from pairflip.selection.verdict import size_to_show
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pairflip.selection.curve import SizeCurve
+
+_SAME_BYTES: dict[Any, Any] = {
+    "svg.hashsalt": "pairflip",
+    "svg.fonttype": "none",
+}  # text stays text, ids do not depend on the day
+_KINDS: dict[str, dict[str, Any]] = {
+    "svg": {"metadata": {"Date": None}},
+    "png": {"dpi": 150, "metadata": {"Software": None}},
+}
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes, what: str) -> Path:
+    """Write a file whole or not at all: under another name in the same folder first, then renamed.
+
+    Parameters
+    ----------
+    path : path
+        The file; one that is there is replaced.
+    data : bytes
+        Its content.
+    what : str
+        What it is, for the error message: ``"the report"``.
+    """
+    path = Path(path)
+    part = path.with_name(f".pairflip-{secrets.token_hex(6)}.part")
+    try:
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise type(error)(
+            f"Cannot write {what} {str(path)!r}: {reason}; name a file in a folder that exists and can be written."
+        ) from None
+    return path
+
+
+def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write every figure as SVG and PNG into `folder` (made if missing); the same curve gives the same bytes.
+
+    Returns the paths: ``size_curve``, ``half_samples`` (where there are any), ``selection_counts``, ``paths``,
+    ``predictions``, ``annealing`` and what else is registered, each as ``.svg`` and ``.png``.
+    """
+    return save_all(draw_all(curve), folder)
+
+
+def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[str]) -> list[Path]:
+    """Write figures by name as SVG and PNG into `folder` (made if missing), and return the paths."""
+    home = Path(folder)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise type(error)(
+            f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
+        ) from None
+    return [path for stem, figure in figures for path in save_figure(figure, home, stem)]
+
+
+def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
+    """(name, figure) of each registered figure, drawn one by one."""
+    from matplotlib.figure import Figure
+
+    size, room = size_to_show(curve), Room()
+    for each in figures_of(curve):
+        numbers = each.numbers(curve, size, room)
+        width, height = each.shape(numbers, True)
+        panels = len(each.draw)
+        figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        for ax, draw, title in zip(axes, each.draw, each.panel_titles(numbers), strict=True):
+            draw(numbers, new_axes(ax))
+            set_title(ax, title)
+        yield each.name, figure
+
+
+def save_figure(figure: Figure, home: Path, stem: str) -> list[Path]:
+    """Write one figure as SVG and PNG; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+        What was drawn.
+    home : Path
+        The folder.
+    stem : str
+        Name of the files, without suffix.
+    """
+    import matplotlib
+
+    paths = []
+    for kind, options in _KINDS.items():
+        buffer = io.BytesIO()
+        with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+            figure.savefig(buffer, format=kind, **options)
+        paths.append(write_whole(home / f"{stem}.{kind}", buffer.getvalue(), "the figure"))
+    return paths

@@ -1,0 +1,233 @@
+"""The estimator that chooses the size keeps scikit-learn's promises and is what `select_size` says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Lasso, LinearRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from pairflip import SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
+from pairflip.selection.verdict import recommended_size
+
+M, N = 40, 12
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(M, N))
+    return X, 5.0 + X[:, [1, 4, 9]] @ [2.0, -1.5, 1.0] + 0.3 * rng.normal(size=M)
+
+
+@pytest.fixture(scope="module")
+def groups():
+    return np.repeat(np.arange(8), M // 8)
+
+
+@parametrize_with_checks([SubsetRegressorCV(sizes=[1], chains=2, cv=3, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+def test_scikit_learn_checks_of_the_default_estimator():
+    """Nothing fails, nothing is excused; only the array API, which is not claimed, is skipped."""
+    results = check_estimator(SubsetRegressorCV(random_state=0, n_jobs=-1), on_fail=None, on_skip=None)
+    assert len(results) > 50
+    assert [(r["check_name"], r["exception"]) for r in results if r["status"] in ("failed", "xfail")] == []
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+def test_it_is_the_recommended_size_of_the_curve_fitted_on_all_rows(data):
+    X, y = data
+    model = SubsetRegressorCV(range(1, 7), random_state=3).fit(X, y)
+    curve = select_size(SubsetProblem(X, y), range(1, 7), cv="5x10", seed=3)
+    assert model.n_nonzero_coefs_ == recommended_size(curve) == curve.best_size
+    assert np.array_equal(model.curve_.cv_error, curve.cv_error)
+    plain = LinearRegression().fit(X[:, model.support_], y)
+    assert model.support_.size == model.n_nonzero_coefs_
+    assert model.coef_[model.support_] == pytest.approx(plain.coef_)
+    assert model.intercept_ == pytest.approx(plain.intercept_)
+    assert model.predict(X) == pytest.approx(plain.predict(X[:, model.support_]))
+    assert {1, 4, 9} <= set(model.support_.tolist())
+
+
+def test_scores_are_scikit_learns_mean_squared_errors(data):
+    X, y = data
+    model = SubsetRegressorCV([2, N], cv=KFold(4), random_state=0).fit(X, y)
+    by_hand = -cross_val_score(LinearRegression(), X, y, cv=KFold(4), scoring="neg_mean_squared_error")
+    assert -model.cv_results_["mean_test_score"][2] == pytest.approx(by_hand.mean())  # all columns: nothing to choose
+    assert model.cv_results_["se_test_score"][2] == pytest.approx(by_hand.std(ddof=1) / 2.0)
+    assert model.cv_results_["params"] == [{"n_nonzero_coefs": k} for k in (0, 2, N)]
+    assert model.cv_results_["std_test_score"][2] == pytest.approx(by_hand.std())  # over folds, as scikit-learn has it
+    assert model.cv_results_["param_n_nonzero_coefs"].tolist() == [0, 2, N]
+    assert sorted(model.cv_results_["rank_test_score"]) == [1, 2, 3]
+
+
+def test_results_have_the_names_of_scikit_learns_searches(data):
+    X, y = data
+    model = SubsetRegressorCV([1, 3], cv=KFold(4), random_state=0).fit(X, y)
+    search = GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}, cv=KFold(4)).fit(X, y)
+    shared = {"params", "mean_test_score", "std_test_score", "rank_test_score"}
+    assert shared <= set(search.cv_results_)
+    assert shared | {"param_n_nonzero_coefs", "se_test_score"} <= set(model.cv_results_)
+    score, rank = model.cv_results_["mean_test_score"], model.cv_results_["rank_test_score"]
+    assert rank.tolist() == rankdata(-score, method="min").tolist()
+    assert np.flatnonzero(model.get_support()).tolist() == model.support_.tolist()
+    assert model.get_support(indices=True).tolist() == model.support_.tolist()
+
+
+def test_spread_over_folds_with_weights(data):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    model = SubsetRegressorCV([N], cv=KFold(3), random_state=0).fit(X, y, sample_weight=weights)
+    errors = []
+    for train, test in KFold(3).split(X):
+        plain = LinearRegression().fit(X[train], y[train], sample_weight=weights[train])
+        errors.append(np.average((y[test] - plain.predict(X[test])) ** 2, weights=weights[test]))
+    assert model.cv_results_["std_test_score"][1] == pytest.approx(np.std(errors))
+
+
+def test_the_one_standard_error_rule_takes_no_more_columns(data):
+    X, y = data
+    best = SubsetRegressorCV(range(1, 9), random_state=0).fit(X, y)
+    thrifty = clone(best).set_params(choose="one_se").fit(X, y)
+    assert thrifty.n_nonzero_coefs_ == best.curve_.one_se_size <= best.n_nonzero_coefs_
+    with pytest.raises(ValueError, match="expected 'auto', 'best', 'one_se'"):
+        SubsetRegressorCV(choose="least").fit(X, y)
+
+
+def test_in_a_pipeline_with_names_and_as_a_selector(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(N)])
+    pipe = make_pipeline(StandardScaler(), SubsetRegressorCV([2, 3], cv=5, random_state=0)).set_output(
+        transform="pandas"
+    )
+    pipe.fit(frame, y)
+    chosen = pipe[-1].get_feature_names_out().tolist()
+    assert chosen == ["column 1", "column 4", "column 9"]
+    assert list(pipe[-1].transform(pipe[0].transform(frame)).columns) == chosen
+    assert cross_val_score(pipe, frame, y, cv=3).min() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("cv", "folds", "how"),
+    [
+        (None, 50, "10 folds, 5 times"),
+        ("loo", M, "loo"),
+        ("2x4", 8, "4 folds, 2 times"),
+        ("blocks:5", 5, "5 blocks of neighbouring rows"),
+    ],
+)
+def test_kinds_of_cross_validation(data, cv, folds, how):
+    X, y = data
+    curve = SubsetRegressorCV([3], cv=cv, random_state=0).fit(X, y).curve_
+    assert curve.n_folds == folds
+    assert curve.settings["cv"] == how
+
+
+def test_noise_is_predicted_by_its_mean():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(M, N)), rng.normal(size=M)
+    with pytest.warns(UserWarning, match="no column was kept: none predicts clearly better than the mean") as caught:
+        model = SubsetRegressorCV([1, 2, 3], random_state=0).fit(X, y)
+    assert len(caught) == 1
+    assert model.n_nonzero_coefs_ == 0
+    assert model.support_.size == 0
+    assert np.allclose(model.predict(X), y.mean())
+    assert clone(model).set_params(choose="best").fit(X, y).n_nonzero_coefs_ == model.curve_.best_size
+
+
+@pytest.mark.parametrize(
+    "estimator", [SubsetRegressorCV([1, 2, 3], cv=5, random_state=0), SubsetRegressor(3, random_state=0)]
+)
+def test_forced_columns_and_ridge(data, estimator):
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(N)])
+    model = clone(estimator).set_params(always=["c7"], ridge=0.5).fit(frame, y)
+    support = [j for j in model.support_ if j != 7]
+    fit = SubsetProblem(X, y, always=[7], ridge=0.5).fit(support)
+    assert 7 in model.support_
+    assert model.get_support()[7]
+    assert model.coef_[support] == pytest.approx(fit.coef)
+    assert model.coef_[7] == pytest.approx(fit.always_coef[0])
+    assert model.predict(frame) == pytest.approx(fit.intercept + X @ model.coef_)
+
+
+def test_verbose_shows_progress(data, capsys, monkeypatch):
+    X, y = data
+    monkeypatch.setattr("pairflip.selection.progress._LOG_SECONDS", 0.0)
+    SubsetRegressorCV([1], cv=3, chains=2, random_state=0).fit(X, y)
+    assert capsys.readouterr().err == ""
+    SubsetRegressorCV([1], cv=3, chains=2, random_state=0, verbose=1).fit(X, y)
+    assert "chains" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("terminal", "verbose", "shown"), [(True, None, 1), (True, 0, 0), (False, None, 0)])
+def test_what_takes_long_is_shown_to_who_watches(data, monkeypatch, terminal, verbose, shown):
+    X, y = data
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    bars = []
+    monkeypatch.setattr("pairflip.selection.progress.SelectionProgress._open_bar", lambda self: bars.append(self))
+    for seconds, expected in ((1e9, 0), (0.0, shown)):
+        monkeypatch.setattr("pairflip.selection.progress._LATE_SECONDS", seconds)
+        SubsetRegressorCV([1], cv=3, chains=2, random_state=0, verbose=verbose).fit(X, y)
+        assert len(bars) == expected
+
+
+def test_a_copy_of_the_target_gives_a_warning(data):
+    X, y = data
+    with pytest.warns(UserWarning, match=r"^'x0' \(correlation -1\) looks like a copy of the target") as caught:
+        SubsetRegressorCV([1], cv=3, random_state=0).fit(np.column_stack([-y, X]), y)
+    assert len(caught) == 1
+
+
+def test_groups_stay_together_with_and_without_metadata_routing(data, groups):
+    X, y = data
+    order = np.random.default_rng(1).permutation(M)
+    X, y, groups = X[order], y[order], groups[order]
+    for cv, folds in ((None, 8), (4, 4), (GroupKFold(2), 2)):
+        curve = SubsetRegressorCV([2], cv=cv, random_state=0).fit(X, y, groups=groups).curve_
+        assert curve.n_folds == folds
+        for g in np.unique(groups):
+            assert np.unique(curve.held_out_fold[np.isin(curve.held_out_rows, np.flatnonzero(groups == g))]).size == 1
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SubsetRegressorCV([2], cv=GroupKFold(2), random_state=0)
+        assert model.fit(X, y, groups=groups).curve_.n_folds == 2
+        found = cross_validate(model, X, y, cv=GroupKFold(4), params={"groups": groups}, return_estimator=True)
+        assert [e.curve_.n_folds for e in found["estimator"]] == [2] * 4
+
+
+def test_a_row_of_weight_zero_is_an_absent_row(data):
+    X, y = data
+    weight = np.ones(M)
+    weight[[3, 17]] = 0.0
+    kept = weight > 0
+    with_zero = SubsetRegressorCV([1, 2, 3], random_state=0).fit(X, np.where(kept, y, 1e3), sample_weight=weight)
+    without = SubsetRegressorCV([1, 2, 3], random_state=0).fit(X[kept], y[kept])
+    assert with_zero.curve_.cv_error == pytest.approx(without.curve_.cv_error)
+    assert with_zero.coef_ == pytest.approx(without.coef_)
+
+
+def test_a_journal_makes_the_second_fit_quick(data, tmp_path):
+    X, y = data
+    model = SubsetRegressorCV([1, 2], cv=5, random_state=0, journal=tmp_path / "kept")
+    first = model.fit(X, y).curve_
+    before = sorted(p.name for p in (tmp_path / "kept").iterdir())
+    again = clone(model).fit(X, y).curve_
+    assert np.array_equal(first.predictions, again.predictions)
+    assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == before  # nothing new was written
+
+
+def test_diabetes_needs_fewer_columns_than_it_has():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = SubsetRegressorCV(range(1, 11), cv=10, n_jobs=-1, random_state=0).fit(X, y)
+    assert model.n_nonzero_coefs_ < 10
+    assert {"bmi", "s5"} <= set(model.get_feature_names_out())

@@ -1,0 +1,83 @@
+"""A loss of the user's own: an object with a name and derivatives."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from pairflip import SizeCurve, SubsetProblem, anneal, best_subset, prove, select_size
+from pairflip.losses import _OWN
+
+
+class LogCosh:
+    """ln cosh of the residual, for each of which the sum has an ordinary minimum."""
+
+    name = "log cosh"
+
+    def derivatives(self, rows, eta):
+        left = rows.y - eta[..., 0]
+        value = np.log(np.cosh(left)) @ rows.w
+        return value, (rows.w * np.tanh(left))[..., None], rows.w / np.cosh(left) ** 2
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(40, 7)), rng.uniform(0.5, 2.0, size=40)
+    return X, 1.5 * X[:, 1] - X[:, 4] + rng.standard_t(2, size=40), w
+
+
+def test_fits_are_the_minimum_and_the_search_finds_the_best():
+    for seed in range(4):
+        X, y, w = table(seed)
+        problem = SubsetProblem(X, y, loss=LogCosh(), sample_weight=w, always=[6], ridge=1e-9)
+        A = np.column_stack([np.ones(40), X[:, [6, 1, 4]]])
+        best = minimize(lambda b, A=A, y=y, w=w: np.sum(w * np.log(np.cosh(y - A @ b))), np.zeros(4), tol=1e-12)
+        fit = problem.fit([1, 4])
+        assert fit.energy == pytest.approx(best.fun, rel=1e-7)
+        np.testing.assert_allclose([fit.intercept, *fit.always_coef, *fit.coef], best.x, atol=1e-5)
+        energies = {S: problem.energy(S) for S in combinations(range(6), 2)}
+        assert best_subset(problem, 2).best_energy == pytest.approx(min(energies.values()), rel=1e-9)
+
+
+def test_a_curve_is_chosen_saved_and_refused_without_the_loss(tmp_path):
+    X, y, w = table()
+    problem = SubsetProblem(X, y, loss=LogCosh(), sample_weight=w)
+    curve = select_size(problem, [1, 2], cv=4, effort="quick")
+    assert curve.columns(2) == ["x1", "x4"]
+    left = curve.observed - curve.predictions[curve.at(2)]
+    assert curve.cv_error[curve.at(2)] == pytest.approx(np.average(np.log(np.cosh(left)), weights=curve.weights))
+    coef = curve.coefficients(2)["coefficient"].to_numpy()
+    np.testing.assert_allclose(curve.predict(X[:2], 2), coef[0] + X[:2, [1, 4]] @ coef[1:])
+    assert "half the mean deviance of held-out rows" in str(curve)
+    curve.save(tmp_path / "curve.json")
+    assert SizeCurve.load(tmp_path / "curve.json").columns(2) == ["x1", "x4"]
+    own = _OWN.pop("log cosh")
+    with pytest.raises(ValueError, match=r"'log cosh' is not known here: .* make a SubsetProblem with it first"):
+        SizeCurve.load(tmp_path / "curve.json")
+    _OWN["log cosh"] = own
+
+
+@pytest.mark.parametrize(
+    ("loss", "says"),
+    [
+        ("huber", "loss is 'huber'; expected 'squares', 'logistic', .* or an object"),
+        (object(), "or an object with name and derivatives"),
+        (type("Taken", (LogCosh,), {"name": "logistic"})(), "has the name 'logistic', which is taken"),
+    ],
+)
+def test_what_is_no_loss_is_refused(loss, says):
+    X, y, _ = table()
+    with pytest.raises(ValueError, match=says):
+        SubsetProblem(X, y, loss=loss)
+
+
+def test_what_there_is_not_is_refused():
+    X, y, w = table()
+    problem = SubsetProblem(X, y, loss=LogCosh())
+    with pytest.raises(ValueError, match="expected squared error"):
+        prove(problem, 2)
+    with pytest.raises(ValueError, match="asks for annealing"):
+        anneal(problem, 2)
+    with pytest.raises(ValueError, match="offset is given with loss='log cosh'"):
+        SubsetProblem(X, y, loss=LogCosh(), offset=w)

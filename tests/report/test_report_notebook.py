@@ -1,0 +1,129 @@
+"""Records in a notebook: escaped, without scripts and style sheets, readable on light and dark, loaded late."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from _curves import make_curve, plain_names
+from _older_curve import without_size_0
+from pairflip import SubsetProblem, anneal
+from pairflip.report.answer import answer_of
+
+CURVE = make_curve()
+HTML = CURVE._repr_html_()
+
+
+class Words(HTMLParser):
+    """The text that a reader sees, and the tags."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.text, self.tags = [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def words(html):
+    return "".join(Words(html).text)
+
+
+def test_a_curve_shows_its_answer_its_table_and_its_figure():
+    answer = answer_of(CURVE)
+    for pieces in (answer.headline, answer.details):
+        assert "".join(text for text, _ in pieces) in words(HTML)
+    assert HTML.count("<tr>") == 1 + CURVE.sizes.size
+    (svg,) = re.findall(r"<svg.*</svg>", HTML, re.DOTALL)
+    tips = [e.text for e in ET.fromstring(svg).iter("title")]
+    assert len(tips) == 8
+    assert tips[0].startswith("1 column: cv_error 0.359 ± 0.049, RMSE 0.848")
+    assert "recommended: 4" in svg
+    assert "mean alone" in svg
+    assert "Note: worked from the columns." in words(HTML)
+
+
+def test_cautions_are_listed():
+    doubtful = dataclasses.replace(CURVE, agreement=np.full(9, 0.1))
+    assert [words(item) for item in re.findall(r"<li>.*?</li>", doubtful._repr_html_())] == list(
+        answer_of(doubtful).cautions
+    )
+
+
+def test_nothing_runs_and_nothing_is_loaded():
+    for tag, attributes in Words(HTML).tags:
+        assert tag not in ("script", "style", "link", "img", "iframe")
+        assert not {"class", "id", "src", "href"} & set(attributes), (tag, attributes)
+        assert not [name for name in attributes if name.startswith("on")]
+    assert "<script>document" not in HTML
+    assert "<script>document.title='pwned'</script>" in words(HTML), "a name is text"
+    ET.fromstring(HTML)  # well formed
+
+
+def test_text_and_axes_have_the_colour_of_the_notebook():
+    (svg,) = re.findall(r"<svg.*</svg>", HTML, re.DOTALL)
+    colours = {v for e in ET.fromstring(svg).iter() for k, v in e.attrib.items() if k in ("fill", "stroke")}
+    assert {"currentColor", "none"} <= colours
+    for colour in colours - {"currentColor", "none"}:
+        light = luminance(colour)
+        assert 1.05 / (light + 0.05) >= 3, f"{colour} on white"
+        assert (light + 0.05) / (luminance("#111111") + 0.05) >= 3, f"{colour} on dark"
+
+
+def luminance(colour):
+    """Relative luminance of WCAG 2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        without_size_0(CURVE),
+        make_curve(rows=40, noise=8, seed=0),
+        make_curve(sizes=[3], columns=5, planted=3),
+        make_curve(noise=0.05, names=plain_names(24)),
+    ],
+    ids=["version 0.1", "nothing", "one size", "log"],
+)
+def test_every_curve_has_a_picture(curve):
+    html = curve._repr_html_()
+    ET.fromstring(html)
+    assert not re.search(r"\b(nan|inf)\b", html)
+
+
+def test_a_trace_shows_what_it_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 9))
+    names = [f"<i>{j}" for j in range(9)]
+    problem = SubsetProblem(X, 2 * X[:, 1] - X[:, 4] + 0.1 * rng.normal(size=40), names=names)
+    trace = anneal(problem, 2, chains=4)
+    html = trace._repr_html_()
+    ET.fromstring(html)
+    assert words(html).startswith("The best 2 columns found. 100 % of 4 chains found these columns; energy ")
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", html)
+    assert cells[0::2] == ["&lt;i&gt;1", "&lt;i&gt;4", "(constant)"]
+    np.testing.assert_allclose([float(c) for c in cells[1::2]], [*trace.best_coef, trace.best_intercept], rtol=1e-3)
+    few = dataclasses.replace(trace, energies=np.array([trace.best_energy, *[2 * trace.best_energy] * 3]))
+    assert "25 % of 4 chains found these columns: more chains" in words(few._repr_html_())
+
+
+def test_records_load_drawing_only_when_asked():
+    code = (
+        "import sys, pairflip, pairflip.search.best_subset, pairflip.selection.curve\n"
+        "print([name for name in ('matplotlib', 'jinja2', 'markupsafe', 'pairflip.report', 'pairflip.figures') "
+        "if name in sys.modules])\n"
+        "from _curves import make_curve\nmake_curve()._repr_html_()\nprint('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=__file__.rsplit("/", 1)[0])
+    assert done.stdout.split("\n")[:2] == ["[]", "False"], done.stderr

@@ -1,0 +1,213 @@
+"""What is said about half-samples and shuffled targets: in the answer, on the page, in files, on the command line."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+
+from _cli import assert_refused, invoke, planted, without_figures, write_csv
+from _page import Outline
+from pairflip import SubsetProblem, figures, select_size
+from pairflip.cli.select import DEFAULT_STABILITY
+from pairflip.report.answer import answer_of
+from pairflip.report.halves import null_words, stability_record, stability_words
+from pairflip.report.page import render
+from pairflip.selection import settings
+from pairflip.selection.null import shuffled
+from pairflip.selection.verdict import size_to_show
+
+
+def curve_of(seed=0, signal=True, **options):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, 20))
+    y = signal * (2 * X[:, 3] - 2 * X[:, 8] + 0.5 * X[:, 5]) + rng.normal(size=50)
+    names = [f"<b>c{j}</b>" for j in range(20)]
+    how = {"cv": 10, "stability": 20, **options}
+    return select_size(SubsetProblem(X, y, names=names), [1, 2, 3], **how)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    return curve_of(null=4)
+
+
+@pytest.fixture(scope="module")
+def noise():
+    return curve_of(seed=2, signal=False)
+
+
+def changed(curve, size, frequencies):
+    """The same curve whose half-samples selected the chosen columns in so many of 20 cases, else columns 10 to 19."""
+    chosen = np.sort(curve.supports[curve.at(size)])
+    supports = np.tile(chosen, (20, 1))
+    for place, times in enumerate(frequencies):
+        supports[times:, place] = 10 + place
+    supports = np.sort(supports, axis=1)
+    columns = np.unique(np.concatenate([chosen, supports.ravel()]))
+    halves = dataclasses.replace(
+        curve.stability, sizes=np.array([size]), pairs=10, chosen=(chosen,), columns=columns,
+        names=[curve.names[j] for j in columns], supports=(supports,), coefs=(np.ones((20, size)),),
+    )  # fmt: skip
+    return dataclasses.replace(curve, stability=halves)
+
+
+def test_the_answer_says_how_often_halves_select_the_same(curve):
+    size = size_to_show(curve)
+    assert size == 3
+    text = answer_of(changed(curve, 3, [20, 20, 8])).text
+    assert (
+        "In 20 random halves of the rows, the same 3 columns were selected in 40 %; “<b>c3</b>” and “<b>c8</b>” each "
+        "in at least 80 %, “<b>c9</b>” in 40 %. Not chosen, but selected more often than “<b>c9</b>”: “<b>c12</b>” in "
+        "60 %. Of columns without effect, at most 0.75 would be expected to reach 80 % by chance, if the size had been "
+        "fixed beforehand and all columns without effect were equally likely to be selected." in text
+    )
+    assert "fold" not in text
+    alone = "".join(text for text, _ in stability_words(changed(curve, 1, [19]), 1))
+    assert "In 20 random halves of the rows, the same column was selected in 95 %." in alone
+
+
+def test_at_most_three_columns_that_halves_select_more_often_are_named(curve):
+    assert "Not chosen" not in answer_of(changed(curve, 3, [20, 18, 10])).text
+    many = changed(curve, 3, [0, 0, 0]).stability
+    supports = np.sort(np.stack([[10 + i % 2, 12 + i % 2, 14] for i in range(20)]), axis=1)
+    columns = np.unique(np.r_[many.chosen[0], supports.ravel()])
+    names = [curve.names[j] for j in columns]
+    many = dataclasses.replace(many, columns=columns, names=names, supports=(supports,))
+    text = answer_of(dataclasses.replace(curve, stability=many)).text
+    assert "“<b>c14</b>” in 100 %, “<b>c10</b>” in 50 %, “<b>c11</b>” in 50 % and 2 more." in text
+
+
+def test_names_that_halves_do_not_repeat_are_doubted(curve):
+    doubted = answer_of(changed(curve, 3, [2, 3, 4]))
+    assert doubted.mood == "not"
+    (caution,) = [text for text in doubted.cautions if "Which columns is not certain" in text]
+    assert "selected only 15 % of these columns again" in caution
+    assert "Of columns without effect" not in doubted.text, "nothing passed"
+    assert not any("not certain" in text for text in answer_of(changed(curve, 3, [20, 18, 20])).cautions)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_without_half_samples_nothing_is_said(curve):
+    silent = dataclasses.replace(curve, stability=None, null=None)
+    assert "halves" not in answer_of(silent).text
+    assert "halves" not in " ".join(Outline(render(silent)).text).replace("halves of the rows", "")
+    assert stability_record(silent) is None
+
+
+def test_noise_is_not_stable_and_the_answer_has_both(noise):
+    answer = answer_of(noise)
+    assert not answer.predicts
+    assert "In 40 random halves of the rows, the same" in answer.text
+    assert noise.stability.set_frequency[0] < 0.5
+
+
+def test_shuffled_targets_are_one_sentence(curve):
+    text = null_words(curve)
+    assert text.startswith(" With the target shuffled 4 times, the best 3 columns had R2 ")
+    assert text in answer_of(curve).text
+    assert text.count(".") - len(re.findall(r"\d\.\d", text)) == 1
+    alone = null_words(dataclasses.replace(curve, null=dataclasses.replace(curve.null, size=1)))
+    assert "the best column had R2" in alone
+    assert "of the random halves selected that column again." in alone
+    assert curve.null.r2.max() < 0.3
+    assert curve.null.overlap.max() < curve.stability.overlap[0]
+    assert curve.null.highest.shape == (4,)
+
+
+def test_a_shuffled_target_has_the_same_values_and_what_is_forced_stays():
+    rng = np.random.default_rng(3)
+    X, w = rng.normal(size=(30, 4)), np.r_[np.zeros(3), np.ones(27)]
+    problem = SubsetProblem(X, rng.normal(size=30), sample_weight=w)
+    other = shuffled(problem, 0, 1)
+    np.testing.assert_allclose(np.sort(other.y[3:]), np.sort(problem.y[3:]))
+    np.testing.assert_array_equal(other.y[:3], problem.y[:3])
+    assert not np.allclose(other.y, shuffled(problem, 0, 2).y)
+    forced = SubsetProblem(X, 10 * X[:, 2] + rng.normal(size=30), always=[2])
+    fit, again = forced.fit([]), shuffled(forced, 0, 0).fit([])
+    assert fit.always_coef[0] == pytest.approx(again.always_coef[0], abs=1.0)
+
+
+def test_the_page_shows_frequencies_errors_and_escapes_names(curve):
+    page = render(curve)
+    text = " ".join(" ".join(Outline(page).text).split())
+    assert "<b>c3" not in page
+    assert "How often halves of the rows select each column" in text
+    assert "Meinshausen and Bühlmann" in text
+    assert "r-concave (Shah and Samworth)" in text
+    for head in ("Standard error", "In halves: 5 %", "Selected in halves", "Selected in folds"):
+        assert head in text
+    assert "fixed beforehand; these were chosen because they fit" in text
+    assert "Unchanged in" in text
+    assert "when a fold is left out (noise can pass this, too)" in text
+    assert null_words(curve).strip() in text
+
+
+def test_the_figure_stands_alone(curve, tmp_path):
+    ax = figures.plot_frequencies(curve)
+    assert ax.get_xlabel() == "selected in half-samples"
+    names = {path.name for path in figures.save_figures(curve, tmp_path)}
+    assert {"half_samples.svg", "half_samples.png"} <= names
+    plain = dataclasses.replace(curve, stability=None)
+    assert not any("half_samples" in path.name for path in figures.save_figures(plain, tmp_path / "plain"))
+    with pytest.raises(ValueError, match="no half-samples"):
+        figures.plot_frequencies(plain)
+
+
+def test_the_record_for_machines(curve):
+    record = stability_record(curve)
+    json.dumps(record, allow_nan=False)
+    assert record["half_samples"] == 40
+    assert set(record["passing"]) <= {name for name, f in record["frequencies"].items() if f >= 0.8} | set(curve.names)
+    assert [b["threshold"] for b in record["expected_false"]] == [0.6, 0.7, 0.8, 0.9]
+
+
+# The command line -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    y, X = planted(rows=30)
+    return write_csv(tmp_path / "t.csv", ["y", *"abcdef"], np.column_stack([y, X]).tolist())
+
+
+def select(data, *options):
+    return invoke("select", data, "--target", "y", "--sizes", "1-3", "--effort", "quick", "--jobs", "1", *options)
+
+
+def test_half_samples_are_made_by_default_and_kept_in_files(data, tmp_path):
+    done = select(data)
+    assert done.exit_code == 0, done.stderr
+    assert "In 100 random halves of the rows, the same 2 columns were selected in 100 %" in " ".join(
+        done.stdout.split()
+    )
+    record = json.loads((tmp_path / "t-pairflip" / "result.json").read_text())
+    assert record["settings"]["stability"] == DEFAULT_STABILITY == settings.DEFAULT_STABILITY == 50
+    assert record["stability_shown"]["set_frequency"] == 1.0
+    assert "coef_5" in (tmp_path / "t-pairflip" / "half_samples.csv").read_text().splitlines()[0]
+    head = (tmp_path / "t-pairflip" / "coefficients.csv").read_text().splitlines()[0]
+    assert head == '"size","column","kind","coefficient","standard_error","frequency","coef_5","coef_95"'
+    assert "stability = 50" in (tmp_path / "t-pairflip" / "run.toml").read_text()
+
+
+def test_options_say_how_many_and_where(data, tmp_path):
+    done = select(data, "--stability", "3", "--stability-at", "all", "--null", "2", "--journal", "run")
+    assert done.exit_code == 0, done.stderr
+    assert "With the target shuffled 2 times" in done.stdout
+    record = json.loads((tmp_path / "t-pairflip" / "result.json").read_text())
+    assert record["stability"]["sizes"] == [1, 2, 3]
+    assert len(record["null"]["r2"]) == 2
+    again = select(data, "--stability", "3", "--stability-at", "all", "--null", "2", "--journal", "run", "--force")
+    assert again.stdout == done.stdout, again.stderr
+    none = select(data, "--stability", "0", "--out", "none")
+    assert "halves" not in none.stdout
+    assert not (tmp_path / "none" / "half_samples.csv").exists()
+
+
+def test_bad_numbers_are_refused(data):
+    assert_refused(select(data, "--stability", "-1"), "--stability", "-1", "expected a whole number")
+    assert_refused(select(data, "--null", "100000"), "--null", "expected a whole number from 0 to 10,000")
+    assert_refused(select(data, "--stability-at", "some"), "--stability-at", "chosen")

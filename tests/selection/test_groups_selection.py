@@ -1,0 +1,237 @@
+"""The number of groups: held-out errors against literal refits, what a curve tells of groups, half-samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from _curves_equal import assert_same_curve
+from _groups import combined_case, people
+from pairflip import SizeCurve, SubsetProblem, best_subset, select_size
+from pairflip.report import write_report
+from pairflip.report.answer import answer_of
+from pairflip.report.group_words import kept
+from pairflip.report.numbers import count_map
+from pairflip.selection.curve_file import curve_to_json
+from pairflip.selection.folds import as_folds
+
+
+def problem_of(X: Any, y: Any, **more: Any) -> SubsetProblem:
+    _, _, names, groups = people()
+    return SubsetProblem(X, y, names=names, groups=groups, **more)
+
+
+@pytest.fixture(scope="module")
+def curve() -> SizeCurve:
+    return select_size(problem_of(*people()[:2]), range(1, 5), cv=5, stability=10)
+
+
+def test_errors_are_those_of_refits_without_the_held_out_rows(curve: SizeCurve) -> None:
+    X, y, _, _ = people()
+    for size in range(1, 5):
+        at = curve.at(size)
+        for f in range(curve.n_folds):
+            rows = curve.held_out_rows[curve.held_out_fold == f]
+            kept = np.setdiff1d(np.arange(len(X)), rows)
+            columns = curve.fold_supports[at][f]
+            design = np.column_stack([np.ones(len(X)), X[:, columns[columns >= 0]]])
+            coef = np.linalg.lstsq(design[kept], y[kept], rcond=None)[0]  # every level is seen in every fold
+            told = curve.predictions[at, curve.held_out_fold == f]
+            np.testing.assert_allclose(told, design[rows] @ coef, atol=1e-9)
+
+
+def test_what_is_told_is_in_columns_and_sizes_in_groups(curve: SizeCurve) -> None:
+    X, y, _, groups = people()
+    assert curve.best_size in (2, 3)
+    assert curve.columns(2) == ["x0", "x1", "race=a", "race=b", "race=c", "race=d"]
+    assert curve.supports[curve.at(2)].tolist() == [0, 1, 8, 9, 10, 11]
+    assert curve.selection_counts[curve.at(2)].tolist() == [5, 5, 0, 0, 0, 0, 0, 0, 5, 5, 5, 5]
+    assert {name: own.tolist() for name, own in (curve.groups or {}).items()} == groups
+    assert curve.unchanged[curve.at(2)] == 1.0
+    fit = problem_of(X, y).fit([0, 1, 8, 9, 10, 11])
+    np.testing.assert_allclose(curve.predict(X[:4], 2), X[:4, fit.support] @ fit.coef + fit.intercept)
+    frame = curve.coefficients(2)
+    assert frame["column"].tolist() == ["", "x0", "x1", "race=a", "race=b", "race=c", "race=d"]
+    assert frame["standard_error"].gt(0).all()
+    # Five coefficients are fitted beside the constant: the fourth dummy adds nothing.
+    energy = curve.energies[curve.at(2)]
+    assert curve.bic[curve.at(2)] == pytest.approx(60 * np.log(2 * energy / 60) + 6 * np.log(60))
+    stand_ins = curve.stand_ins.of(8)
+    assert stand_ins
+    assert not {other for other, _ in stand_ins} & {8, 9, 10, 11}
+
+
+def test_intervals_come_from_the_folds(curve: SizeCurve) -> None:
+    X, _, _, _ = people()
+    assert curve.fold_fits is not None
+    widths = {own.shape for own in curve.fold_supports}
+    assert (5, 6) in widths
+    found = curve.predict(X, 2, interval=0.8)
+    assert np.all(found.lower < found.prediction)
+    assert np.all(found.prediction < found.upper)
+    at = curve.at(3)
+    for f in range(5):  # what a fold predicts with is what predicted its held-out rows
+        rows, own = curve.held_out_rows[curve.held_out_fold == f], curve.fold_supports[at][f]
+        coefs = curve.fold_fits.coefs[at][f]
+        told = X[np.ix_(rows, own[own >= 0])] @ coefs[own >= 0] + curve.fold_fits.intercepts[at, f]
+        np.testing.assert_allclose(told, curve.predictions[at, curve.held_out_fold == f], atol=1e-9)
+
+
+def test_half_samples_count_groups(curve: SizeCurve) -> None:
+    halves = curve.stability
+    assert halves is not None
+    assert halves.n_candidates == 6
+    size = int(halves.sizes[0])
+    names = dict(zip(halves.columns.tolist(), halves.names, strict=True))
+    assert {names[j] for j in halves.chosen[0].tolist()} >= {"pair", "race"}
+    frame = curve.coefficients(size).set_index("column")
+    assert frame.loc["race=b", "frequency"] == frame.loc["race=d", "frequency"] == halves.frequency(8, size)
+
+
+def test_a_curve_of_groups_is_read_back(curve: SizeCurve, tmp_path: Path) -> None:
+    curve.save(tmp_path / "curve.json")
+    again = SizeCurve.load(tmp_path / "curve.json")
+    assert curve_to_json(again) == curve_to_json(curve)
+    assert again.units is not None
+    assert again.units.first.tolist() == [0, 0, 2, 2, 2, 5, 6, 7, 8, 8, 8, 8]
+
+
+def test_nothing_of_a_held_out_row_touches_its_prediction() -> None:
+    X, y, _, _ = people(24)
+    garbage_X, garbage_y = X.copy(), y.copy()
+    garbage_X[5], garbage_y[5] = np.random.default_rng(1).normal(scale=40.0, size=12), -500.0
+    splits = [(np.delete(np.arange(24), 5), np.array([5])), (np.delete(np.arange(24), [3, 4]), np.array([3, 4]))]
+    several, rules = {"target_names": ["a", "b"]}, {"min_distance": 1.5, "hierarchy": {"race=a": ["x0"]}}
+    told = [
+        select_size(problem_of(table, target, **more).with_shrinkage(shrinkage), range(1, 4), cv=splits)
+        for more, shrinkage in (({}, 0.0), ({"ridge": 0.5}, 0.0), (rules, 0.3), (several, 0.0))
+        for table, one in ((X, y), (garbage_X, garbage_y))
+        for target in [np.column_stack([one, table[:, 2] - one]) if more is several else one]
+    ]
+    for true, other in zip(told[::2], told[1::2], strict=True):
+        for s in range(1, 4):
+            ours, theirs = (curve.fold_supports[s][0] for curve in (true, other))
+            np.testing.assert_array_equal(ours[ours >= 0], theirs[theirs >= 0])
+        assert true.fold_fits is not None
+        assert other.fold_fits is not None
+        for s in range(1, 4):  # fewer columns than in another fold: zeros come first
+            ours, theirs = (fits.coefs[s][0][::-1] for fits in (true.fold_fits, other.fold_fits))
+            shared = min(len(ours), len(theirs))
+            np.testing.assert_allclose(theirs[:shared], ours[:shared], rtol=1e-9, atol=1e-10)
+            assert not ours[shared:].any()
+            assert not theirs[shared:].any()
+        np.testing.assert_allclose(other.fold_fits.intercepts[:, 0], true.fold_fits.intercepts[:, 0], rtol=1e-9)
+
+
+def test_a_level_that_only_the_held_out_row_has_is_predicted_by_the_others() -> None:
+    X, y, _, _ = people(30)
+    X[:, 8:] = np.eye(4)[np.arange(30) % 3]
+    X[7, 8:] = [0, 0, 0, 1]  # the one row of this level
+    curve = select_size(problem_of(X, y), [1, 2], cv="loo")
+    assert np.isfinite(curve.predictions).all()
+    at = curve.at(2)
+    assert curve.fold_supports[at][7].tolist() == [0, 1, 8, 9, 10, 11]
+    kept = np.delete(np.arange(30), 7)
+    design = np.column_stack([X[:, :2], X[:, 8:11]])  # no constant: one for each level
+    coef = np.linalg.lstsq(design[kept], y[kept], rcond=None)[0]
+    assert curve.predictions[at, 7] == pytest.approx(X[7, :2] @ coef[:2] + coef[2:].mean())
+
+
+def test_a_group_of_one_column_each_chooses_as_columns_do() -> None:
+    X, y, _, _ = people(40)
+    groups = {f"c{j}": [j] for j in range(8)}
+    plain, single = (select_size(SubsetProblem(X[:, :8], y, groups=g), range(1, 4), cv=5) for g in (None, groups))
+    np.testing.assert_allclose(single.cv_error, plain.cv_error, rtol=1e-9)
+    np.testing.assert_array_equal(single.selection_counts, plain.selection_counts)
+    np.testing.assert_allclose(single.bic, plain.bic, rtol=1e-9)
+    np.testing.assert_allclose(single.ebic, plain.ebic, rtol=1e-9)
+    assert kept(single, 2) == "2 columns"
+
+
+def test_a_journal_is_resumed(tmp_path: Path) -> None:
+    X, y, _, _ = people(30)
+    first, again = (select_size(problem_of(X, y), range(1, 3), cv=3, journal=tmp_path / "j") for _ in range(2))
+    assert_same_curve(first, again)
+
+
+def test_shuffled_targets_and_outer_folds_know_the_groups() -> None:
+    X, y, _, _ = people(40)
+    curve = select_size(problem_of(X, y), range(1, 3), cv=3, stability=4, null=2, outer=2)
+    assert curve.null is not None
+    assert curve.outer is not None
+    assert curve.null.r2.size == 2
+    assert curve.outer.supports[0].tolist() == [0, 1, 8, 9, 10, 11]
+    assert curve.outer.r2 > 0.7
+
+
+def test_sizes_that_cannot_be_are_refused() -> None:
+    X, y, _, _ = people(24)
+    problem = problem_of(X, y)
+    with pytest.raises(ValueError, match=r"sizes \(--sizes\) holds 7, but the columns that vary make up 6 groups"):
+        select_size(problem, [7])
+    with pytest.raises(TypeError, match="expected whole numbers of groups from 1 to 6"):
+        select_size(problem, [2.5])  # type: ignore[list-item]
+    wide = SubsetProblem(X, y, groups={"all": range(4), "rest": range(4, 11)})
+    few = [(np.arange(8), np.arange(8, 24)), (np.arange(8, 24), np.arange(8))]
+    with pytest.raises(
+        ValueError, match=r"even the smallest 3 groups have 12 independent columns, and a fold has 7 rows"
+    ):
+        select_size(wide, [3], cv=few)
+    assert select_size(problem, cv=5).sizes.tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_held_out_rows_are_predicted_by_least_squares_on_the_others(seed: int) -> None:
+    case = combined_case(seed)
+    problem = case.problem()
+    folds = as_folds("loo" if seed % 2 else 4, problem, None)
+    judge = problem.loss.held_out(problem, folds)
+    units = problem.gram.candidates[: 1 + seed % 3]
+    residuals, energies = judge.judged(np.tile(units, (len(folds), 1, 1)))
+    columns = problem.columns_of(units)
+    fits = judge.fits(np.tile(columns, (len(folds), 1)))
+    for f, (left, place) in enumerate(zip(folds.left_out, folds.places, strict=True)):
+        kept = np.delete(np.arange(problem.n_rows), left)
+        fit = case.literal_fit(columns, kept)
+        told = residuals[0].reshape(-1, len(fit.scale))[place] * fit.scale
+        expected = (problem.targets - fit.predict(problem.X))[folds.rows[f]]
+        np.testing.assert_allclose(told, expected, rtol=1e-9, atol=1e-9 * np.abs(problem.y).max())
+        if np.isfinite(energies[f, 0]):
+            assert energies[f, 0] == pytest.approx(fit.energy, rel=1e-9, abs=1e-10 * problem.gram.yy)
+        coefs = np.reshape(fits.coefs[f], (columns.size, -1))
+        forced = np.reshape(fits.always_coefs[f], (problem.always.size, len(fit.scale)))
+        again = problem.X[:, columns] @ coefs + problem.X[:, problem.always] @ forced
+        again = (again + fits.intercepts[f])[folds.rows[f]]
+        np.testing.assert_allclose(problem.targets[folds.rows[f]] - again, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_a_reader_is_told_of_groups(curve: SizeCurve, tmp_path: Path) -> None:
+    size = int(curve.stability.sizes[0])  # type: ignore[union-attr]
+    text = " ".join(str(curve).split())
+    assert f"Keep {size} groups (" in text
+    assert "“pair” (“x0” and “x1”)" in text
+    assert "“race” (“race=a”, “race=b”, “race=c” and “race=d”)" in text
+    assert "This allows for the number of groups having been chosen" in text
+    assert f"the same {size} groups were selected" in text
+    assert "pair (2 columns), race (4 columns)" in text
+    assert curve.top_columns(2) == [("pair", 5), ("race", 5)]
+    assert curve.to_pandas().set_index("size").loc[2, "groups"] == ["pair", "race"]
+    assert answer_of(curve).to_json(curve)["groups"]["pair"] == ["x0", "x1"]
+    page = write_report(curve, tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in ("How many groups", "Which groups:", "size (number of groups)", "2 groups (6 columns", ">Group<"):
+        assert words in page
+    counts = count_map(curve)
+    assert counts.labels[:2] == ["pair", "race"]
+    assert counts.cut.endswith("groups selected in any fold")
+    trace = best_subset(problem_of(*people()[:2]), 2)
+    assert "The best 2 groups found." in trace._repr_html_()
+    assert curve.to_datatree()["size_curve"]["mask"].sum("column").values[curve.at(2)] == 6
+
+
+def test_a_large_group_is_shown_by_its_ends() -> None:
+    X, y, _, _ = people(40)
+    curve = select_size(SubsetProblem(X, y, groups={"many": range(8), "race": range(8, 12)}), [1, 2], cv=3)
+    assert "“many” (8 columns, “x0” to “x7”)" in str(curve)

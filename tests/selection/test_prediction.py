@@ -1,0 +1,429 @@
+"""Predictions of new rows: points, intervals from the folds' own fits, and what must not leak into them."""
+
+import dataclasses
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, LeaveOneOut, TimeSeriesSplit
+
+from _curves import make_curve
+from _errors import sentence_of
+from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
+from pairflip.selection import prediction as prediction_module
+from pairflip.selection.folds import as_folds
+from pairflip.selection.prediction import Prediction, compare
+from pairflip.selection.verdict import recommended_size
+
+M, N = 30, 9
+GROUPS = np.repeat(np.arange(10), 3)
+KINDS = {
+    "loo": ("loo", None),
+    "folds": (5, None),
+    "repeats": ("3x5", None),
+    "blocks": ("blocks:4", None),
+    "groups": (5, GROUPS),
+    "gaps": (TimeSeriesSplit(3, gap=2, test_size=6), None),
+}
+OPTIONS = {
+    "plain": {},
+    "weights": {"sample_weight": np.r_[0.0, np.linspace(0.2, 3.0, M - 1)]},
+    "forced": {"always": [2, 7]},
+    "dependent forced": {"always": [2, 7, 8]},
+    "ridge": {"ridge": 0.8},
+    "no intercept": {"center": None},
+    "global": {"center": "global"},
+    "all": {"always": [7], "ridge": 0.3, "sample_weight": np.linspace(0.2, 3.0, M)},
+    "by columns": {"memory_budget": 0},
+}
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(M, N)) + 2.0
+    X[:, 8] = X[:, 7]  # dependent, if both are forced
+    return X, 5.0 + X[:, 0] - 0.7 * X[:, 4] + 0.6 * rng.normal(size=M)
+
+
+def selected(cv="folds", options="plain", sizes=(1, 3), seed=0):
+    X, y = table(seed)
+    how, groups = KINDS[cv]
+    problem = SubsetProblem(X, y, **OPTIONS[options])
+    return problem, select_size(problem, sizes, cv=how, groups=groups, effort="quick"), as_folds(how, problem, groups)
+
+
+def own_fit(problem, left_out, support):
+    """The fold's fit from its training rows alone, as a function of new rows; by normal equations, literally."""
+    rest = np.setdiff1d(np.arange(problem.n_rows), left_out)
+    w = problem.sample_weight[rest]
+    columns = np.r_[problem.always, support].astype(int)
+    X, y = problem.X[np.ix_(rest, columns)], problem.y[rest]
+    mean, level = np.zeros(columns.size), 0.0
+    if problem.center == "fold":
+        mean, level = np.average(X, axis=0, weights=w), np.average(y, weights=w)
+    elif problem.center == "global":
+        mean = np.average(problem.X[:, columns], axis=0, weights=problem.sample_weight)
+        level = np.average(problem.y, weights=problem.sample_weight)
+    D = X - mean
+    penalty = np.diag(np.r_[np.zeros(problem.always.size), np.full(len(support), problem.ridge)])
+    x = np.linalg.pinv(D.T @ (w[:, None] * D) + penalty, rcond=1e-11) @ (D.T @ (w * (y - level)))
+    return lambda new: (new[:, columns] - mean) @ x + level
+
+
+def literal_interval(problem, curve, folds, size, new, coverage):
+    """Jackknife+ and CV+ word for word: each row counts once (by its weight), its values share it."""
+    at = curve.at(size)
+    fits = [own_fit(problem, folds.left_out[f], curve.fold_supports[at][f]) for f in range(len(folds))]
+    by_fold = np.array([fit(new) for fit in fits])
+    times = {row: np.count_nonzero(folds.row == row) for row in folds.row}
+    mean_weight = np.mean([problem.sample_weight[row] for row in times])
+    low, high = [], []
+    for i in range(len(new)):
+        entries = []
+        for row, fold in zip(folds.row, folds.fold, strict=True):
+            error = abs(problem.y[row] - fits[fold](problem.X[[row]])[0])
+            share = problem.sample_weight[row] / mean_weight / times[row]
+            entries.append((by_fold[fold, i], error, share))
+        low.append(-_up_to([(-mu + e, w) for mu, e, w in entries], coverage * (len(times) + 1)))
+        high.append(_up_to([(mu + e, w) for mu, e, w in entries], coverage * (len(times) + 1)))
+    return np.array(low), np.array(high)
+
+
+def _up_to(entries, needed):
+    total = 0.0
+    for value, weight in sorted(entries):
+        total += weight
+        if total >= needed - 1e-7:
+            return value
+    return np.inf
+
+
+@pytest.mark.parametrize(
+    ("cv", "options"), [*((cv, "plain") for cv in KINDS), *(("folds", o) for o in OPTIONS), ("repeats", "all")]
+)
+def test_intervals_are_those_of_the_definition(cv, options):
+    problem, curve, folds = selected(cv, options)
+    new = np.random.default_rng(5).normal(size=(7, N)) + 2.0
+    new[:, 8] = new[:, 7]
+    for size in curve.sizes.tolist():
+        told = curve.predict(new, size, interval=0.8)
+        low, high = literal_interval(problem, curve, folds, size, new, 0.8)
+        np.testing.assert_allclose(told.lower, low, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(told.upper, high, rtol=1e-7, atol=1e-8)
+        assert (told.lower < told.upper).all()
+        fit = problem.fit(curve.supports[curve.at(size)])
+        point = new[:, fit.support] @ fit.coef + new[:, problem.always] @ fit.always_coef + fit.intercept
+        np.testing.assert_allclose(told.prediction, point, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("cv", KINDS)
+def test_what_folds_keep_predicts_their_held_out_rows(cv, options):
+    problem, curve, _ = selected(cv, options)
+    kept = curve.fold_fits
+    assert kept.sizes.tolist() == curve.sizes.tolist()
+    for at in range(curve.sizes.size):
+        for place, (row, fold) in enumerate(zip(curve.held_out_rows, curve.held_out_fold, strict=True)):
+            support = curve.fold_supports[at][fold]
+            told = kept.intercepts[at, fold] + problem.X[row, support] @ kept.coefs[at][fold]
+            told += problem.X[row, problem.always] @ kept.always_coefs[at][fold]
+            np.testing.assert_allclose(told, curve.predictions[at, place], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [2e5, 30.0, 0.0])
+@pytest.mark.parametrize("options", ["plain", "weights", "forced", "ridge", "no intercept"])
+@pytest.mark.parametrize("cv", KINDS)
+def test_garbage_in_held_out_rows_does_not_change_what_their_fold_predicts_with(cv, options, size):
+    problem, curve, folds = selected(cv, options, sizes=(2,))
+    rng = np.random.default_rng(9)
+    new = rng.normal(size=(5, N)) + 2.0
+    for fold in (0, len(folds) - 1):
+        X, y = problem.X.copy(), problem.y.copy()
+        rows = folds.left_out[fold]
+        X[rows], y[rows] = size * rng.normal(size=(rows.size, N)), size * rng.normal(size=rows.size)
+        how, groups = KINDS[cv]
+        other = select_size(SubsetProblem(X, y, **OPTIONS[options]), [2], cv=how, groups=groups, effort="quick")
+        at = curve.at(2)
+        np.testing.assert_array_equal(other.fold_supports[at][fold], curve.fold_supports[at][fold])
+        np.testing.assert_allclose(by_fold(other, new)[fold], by_fold(curve, new)[fold], rtol=1e-7, atol=1e-8)
+
+
+def by_fold(curve, new):
+    used = prediction_module.used_columns(curve, 2, folds=True)
+    coefs, intercepts = prediction_module._dense(curve, curve.fold_fits, used, 2)
+    return coefs @ new[:, used].T + intercepts[:, None]
+
+
+def test_a_huge_held_out_target_does_not_cost_digits():
+    X, y = table()
+    y[3] = 1e12
+    curve = select_size(SubsetProblem(X, y), [2], cv="loo", effort="quick")
+    alone = SubsetProblem(np.delete(X, 3, 0), np.delete(y, 3)).fit(curve.fold_supports[1][3])
+    np.testing.assert_allclose(curve.fold_fits.coefs[1][3], alone.coef, rtol=1e-9)
+    np.testing.assert_allclose(curve.fold_fits.intercepts[1, 3], alone.intercept, rtol=1e-9)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("splitter", [LeaveOneOut(), KFold(6, shuffle=True, random_state=0)], ids=["loo", "folds"])
+def test_mapie_gives_the_same_intervals_where_the_columns_are_fixed(splitter, coverage):
+    """Size 4 of 4 columns: every fold has the same support, so that a plain linear regression is the same model."""
+    mapie = pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
+    X, y = table()
+    X, new = X[:, :4], np.random.default_rng(2).normal(size=(40, 4))
+    judge = mapie.CrossConformalRegressor(
+        LinearRegression(), confidence_level=coverage, method="plus", cv=splitter
+    ).fit_conformalize(X, y)
+    point, bounds = judge.predict_interval(new, aggregate_point_predictions=None)
+    told = select_size(SubsetProblem(X, y), [4], cv=splitter).predict(new, 4, interval=coverage)
+    np.testing.assert_allclose(told.prediction, point, rtol=1e-9)
+    np.testing.assert_allclose(told.lower, bounds[:, 0, 0], rtol=1e-9)
+    np.testing.assert_allclose(told.upper, bounds[:, 1, 0], rtol=1e-9)
+
+
+# What can be asked ----------------------------------------------------------------------------------------------------
+
+
+def test_without_interval_there_are_points_of_the_recommended_size():
+    problem, curve, _ = selected()
+    size = recommended_size(curve)
+    expected = problem.X @ curve.coef(size) + curve.intercepts[curve.at(size)]
+    np.testing.assert_allclose(curve.predict(problem.X), expected, rtol=1e-12)
+    assert curve.predict(problem.X[:1]).shape == (1,)
+    told = curve.predict(problem.X, interval=0.9)
+    assert isinstance(told, Prediction)
+    assert (told.size, told.coverage) == (size, 0.9)
+    assert told.to_pandas().columns.tolist() == ["prediction", "lower", "upper", "outside_training_range"]
+    assert len(told.to_pandas()) == M
+
+
+def test_where_nothing_predicts_it_is_the_mean():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(30, 6)), rng.normal(size=30)
+    curve = select_size(SubsetProblem(X, y), [1, 2], cv=10, effort="quick")
+    assert recommended_size(curve) == 0
+    told = curve.predict(X, interval=0.9)
+    np.testing.assert_allclose(told.prediction, y.mean())
+    assert np.ptp(told.lower) == np.ptp(told.upper) == 0.0
+
+
+def test_frames_are_read_by_name_and_arrays_by_position():
+    X, y = table()
+    names = list("abcdefghi")
+    curve = select_size(SubsetProblem(X, y, names=names), [2], cv=5, effort="quick")
+    frame = pd.DataFrame(X, columns=names)
+    expected = curve.predict(X, 2, interval=0.9)
+    for given in (frame, frame[names[::-1]].assign(other="text")):
+        told = curve.predict(given, 2, interval=0.9)
+        assert [told.prediction.tolist(), told.lower.tolist()] == [
+            expected.prediction.tolist(),
+            expected.lower.tolist(),
+        ]
+    polars = pytest.importorskip("polars")
+    assert curve.predict(polars.DataFrame(dict(zip(names[::-1], X.T[::-1], strict=True))), 2).tolist() == (
+        expected.prediction.tolist()
+    )
+    only = frame[curve.columns(2)]
+    assert curve.predict(only, 2).tolist() == expected.prediction.tolist()
+
+
+def test_equal_names_are_no_obstacle_where_the_columns_are_the_same():
+    X, y = table()
+    names = ["same"] * N
+    curve = select_size(SubsetProblem(X, y, names=names), [2], cv=5, effort="quick")
+    assert curve.predict(pd.DataFrame(X, columns=names), 2).tolist() == curve.predict(X, 2).tolist()
+    message = sentence_of(ValueError, lambda: curve.predict(pd.DataFrame(X[:, :8], columns=names[:8]), 2))
+    assert message == "several columns are called 'same'; expected names that tell columns apart."
+
+
+X0 = np.zeros((2, N))
+REFUSED = {
+    "coverage too high": (X0, {"interval": 0.99}, "interval is 0.99, but 30 held-out rows give intervals of coverage"),
+    "coverage too low": (X0, {"interval": 0.3}, "interval is 0.3; expected the fraction to cover, from 0.5 to below 1"),
+    "per cent": (X0, {"interval": 90}, "interval is 90; expected"),
+    "nan": (X0, {"interval": float("nan")}, "interval is nan; expected"),
+    "true": (X0, {"interval": True}, "interval is True; expected"),
+    "size": (X0, {"size": 7}, "size is 7; expected one of 0, 1, 3."),
+    "columns": (X0[:, :4], {}, "X has 4 columns, but the model was made from 9; expected the same columns"),
+    "shape": (X0[0], {}, "X has shape (9,); expected a table"),
+    "missing value": (X0 * np.nan, {}, "X contains NaN or infinity in column"),
+    "no rows": (X0[:0], {}, "X has 0 rows; expected at least one row"),
+    "text": (np.full((2, N), "a"), {}, "X holds text or other non-numeric values in column 'x0'"),
+    "name": (pd.DataFrame({"b": [1.0]}), {"size": 1}, "X lacks the column 'x0'; expected all columns that the model"),
+    "fold's": (pd.DataFrame({"b": [1.0]}), {"size": 3, "interval": 0.9}, "expected all columns that the folds chose"),
+}
+
+
+@pytest.mark.parametrize(("X", "asked", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_done_is_one_sentence(X, asked, words):
+    _, curve, _ = selected()
+    assert words in sentence_of(ValueError, lambda: curve.predict(X, **asked))
+
+
+def test_comparison_with_the_truth():
+    y, nan = np.array([1.0, 2.0, 3.0, 9.0]), np.nan
+    lower, upper = np.array([1.0, 2.0, nan, 8.0]), np.array([1.0, 1.5, nan, 10.0])
+    told = compare(y, np.array([1.0, 2.0, 4.0, nan]), (lower, upper))
+    assert (told.n_rows, told.rmse, told.r2, told.inside) == (3, np.sqrt(1 / 3), 0.5, 0.5)
+    assert compare(y, np.full(4, nan), None) is None
+    alone = compare(y[:1], y[:1] + 1.0, None)
+    assert (alone.rmse, alone.inside) == (1.0, None)
+    assert np.isnan(alone.r2)
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", ["plain", "forced", "no intercept"])
+def test_a_saved_curve_predicts_the_same(options, tmp_path):
+    problem, curve, _ = selected("repeats", options)
+    curve.save(tmp_path / "c.json")
+    loaded = SizeCurve.load(tmp_path / "c.json")
+    for size in curve.sizes.tolist():
+        one, other = (each.predict(problem.X, size, interval=0.9) for each in (curve, loaded))
+        assert one.to_pandas().equals(other.to_pandas())
+
+
+def test_an_older_result_predicts_points_and_says_what_it_lacks(tmp_path):
+    problem, curve, _ = selected()
+    curve.save(tmp_path / "c.json")
+    record = json.loads((tmp_path / "c.json").read_text())
+    del record["fold_fits"]
+    (tmp_path / "c.json").write_text(json.dumps(record))
+    loaded = SizeCurve.load(tmp_path / "c.json")
+    assert loaded.fold_fits is None
+    assert loaded.predict(problem.X).tolist() == curve.predict(problem.X).tolist()
+    message = sentence_of(ValueError, lambda: loaded.predict(problem.X, interval=0.9))
+    assert "lacks the fits of its folds" in message
+    assert "select again" in message
+    assert make_curve().predict(np.zeros((2, 24)), 3).shape == (2,)
+
+
+def test_of_very_many_folds_only_sizes_that_an_answer_names_are_kept(monkeypatch):
+    monkeypatch.setattr(prediction_module, "KEPT_NUMBERS", 100)
+    problem, curve, _ = selected("loo", sizes=(1, 2, 3, 4, 5, 6))
+    kept = set(curve.fold_fits.sizes.tolist())
+    assert kept == {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
+    assert curve.predict(problem.X, interval=0.9).size == recommended_size(curve)
+    lost = next(size for size in curve.sizes.tolist() if size not in kept)
+    assert curve.predict(problem.X, lost).shape == (M,)
+    message = sentence_of(ValueError, lambda: curve.predict(problem.X, lost, interval=0.9))
+    assert message.startswith(f"size is {lost}, but of this many folds the result keeps fits of sizes 0, ")
+
+
+def test_many_new_rows_are_done_in_parts(monkeypatch):
+    problem, curve, _ = selected("repeats")
+    whole = curve.predict(problem.X, 3, interval=0.9)
+    monkeypatch.setattr(prediction_module, "_AT_A_TIME", 200)
+    parts = curve.predict(problem.X, 3, interval=0.9)
+    np.testing.assert_allclose(parts.lower, whole.lower, rtol=1e-12)
+    np.testing.assert_allclose(parts.upper, whole.upper, rtol=1e-12)
+
+
+def test_a_row_weighs_as_often_as_it_is_written():
+    """In the quantile, whole weights and copies of rows are the same."""
+    values, weight = np.array([[3.0, 1.0, 2.0]]), np.array([1.0, 2.0, 1.0])
+    repeated = np.array([[3.0, 1.0, 1.0, 2.0]])
+    for needed in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0):
+        one = prediction_module._reached(values, weight, needed)
+        assert one.tolist() == prediction_module._reached(repeated, np.ones(4), needed).tolist()
+
+
+# Rows outside the range of the training rows --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", ["weights", "forced", "no intercept"])
+def test_the_limit_is_a_multiple_of_the_largest_leverage_of_a_training_row_beside_the_others(options):
+    problem, curve, _ = selected("folds", options)
+    columns = np.sort(np.concatenate([curve.always, curve.supports[curve.at(3)]]))
+    constant, w = problem.center is not None, problem.sample_weight
+    rows = np.flatnonzero(w)
+    Z = np.column_stack([np.ones(M), problem.X[:, columns]])[:, 1 - constant :]
+
+    def leverage(row, without=()):
+        A = sum(w[i] * np.outer(Z[i], Z[i]) for i in rows if i not in without)
+        return row @ np.linalg.solve(A, row)
+
+    limit = 1.5 * max(leverage(Z[i], [i]) for i in rows)
+    middle = np.average(Z, axis=0, weights=w) * constant
+    least = leverage(middle)
+    for far in (0.999, 1.001):
+        times = np.sqrt((far * limit - least) / (leverage(Z[3]) - least))
+        row = middle + times * (Z[3] - middle)
+        assert leverage(row) == pytest.approx(far * limit)
+        known = curve.training_ranges[curve.at(3)]
+        assert known.outside(row[None, constant:]).tolist() == [far > 1]
+
+
+def test_rows_outside_are_marked_and_warned_of_once(tmp_path):
+    problem, curve, _ = selected()
+    new = problem.X[:6].copy()
+    new[[1, 4]] = 5 * new[[1, 4]] + 30
+    curve.save(tmp_path / "c.json")
+    for each in (curve, SizeCurve.load(tmp_path / "c.json")):
+        with pytest.warns(UserWarning, match=r"^2 of 6 rows lie outside .* extrapolations \(rows 2, 5\)\.$") as caught:
+            told = each.predict(new, 3, interval=0.9)
+        assert len(caught) == 1
+        assert told.outside.tolist() == [False, True, False, False, True, False]
+        assert told.to_pandas()["outside_training_range"].tolist() == told.outside.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        curve.predict(problem.X[:6], 3)
+        older = dataclasses.replace(curve, training_ranges=None)
+        assert older.predict(new, 3, interval=0.9).outside is None
+
+
+def test_new_rows_of_the_same_population_are_seldom_called_outside():
+    rng = np.random.default_rng(9)
+    marked = []
+    for _ in range(60):
+        problem = SubsetProblem(rng.normal(size=(30, 3)), rng.normal(size=30))
+        marked.append(prediction_module.training_range(problem, np.arange(3)).outside(rng.normal(size=(200, 3))).mean())
+    assert 0 < np.mean(marked) < 0.01
+
+
+@pytest.mark.parametrize(
+    "estimator", [SubsetRegressor(2, random_state=0), SubsetRegressorCV([2], cv=5, random_state=0)]
+)
+def test_estimators_warn_of_rows_outside(estimator):
+    X, y = table()
+    model = estimator.fit(X, y)
+    with pytest.warns(UserWarning, match=r"^1 of 9 rows lies outside .* \(row 3\)\."):
+        model.predict(np.vstack([X[:2], 9 * X[2:3] + 30, X[3:9]]))
+
+
+# The estimator --------------------------------------------------------------------------------------------------------
+
+
+def test_the_estimator_gives_intervals_of_the_size_it_chose():
+    X, y = table()
+    for choose in ("auto", "best", "one_se"):
+        model = SubsetRegressorCV(sizes=[1, 2, 3], cv=5, choose=choose, effort="quick", random_state=0).fit(X, y)
+        told = model.predict_interval(X, coverage=0.8)
+        assert told.shape == (M, 2)
+        expected = model.curve_.predict(X, model.n_nonzero_coefs_, interval=0.8)
+        assert told.tolist() == np.column_stack([expected.lower, expected.upper]).tolist()
+        np.testing.assert_allclose(model.predict(X), expected.prediction, rtol=1e-12)
+    frame = pd.DataFrame(X, columns=list("abcdefghi"))
+    named = SubsetRegressorCV(sizes=[2], cv=5, effort="quick", random_state=0).fit(frame, y)
+    assert named.predict_interval(frame.iloc[:1]).shape == (1, 2)
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict_interval(frame[list("ihgfedcba")])
+
+
+def test_the_estimator_says_what_is_wrong():
+    from sklearn.exceptions import NotFittedError
+
+    X, y = table()
+    with pytest.raises(NotFittedError):
+        SubsetRegressorCV().predict_interval(X)
+    model = SubsetRegressorCV(sizes=[1], cv=5, effort="quick", random_state=0).fit(X, y)
+    assert "expected the fraction to cover" in sentence_of(ValueError, lambda: model.predict_interval(X, 1.0))
+
+
+def test_a_record_is_frozen():
+    _, curve, _ = selected()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        curve.fold_fits.sizes = None

@@ -1,0 +1,266 @@
+"""What a selection shows: nothing without a terminal, lines in a log, and after Ctrl-C how to resume."""
+
+import io
+import json
+import os
+import sys
+
+import joblib
+import numpy as np
+import pytest
+
+from _cli import invoke, small_table, without_figures
+from _curves_equal import assert_same_curve
+from _interrupt import LIMIT, interrupt
+from pairflip import Schedule, SubsetProblem, select_size
+from pairflip.progress import expected_time
+from pairflip.selection import hands, run_shard
+from pairflip.selection import progress as progress_module
+from pairflip.selection.tasks import Work
+
+SCHEDULE = Schedule.geometric(1.0, 1e4, steps=10, sweeps=4, unit="greedy")
+OPTIONS = {"sizes": [1, 2, 3], "schedule": SCHEDULE, "chains": 2}
+CHAINS = (12 + 1) * 3 * 2
+
+
+def problem():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 7))
+    return SubsetProblem(X, X[:, 1] - X[:, 4] + 0.3 * rng.normal(size=12))
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Every chain is a batch, and every batch is shown."""
+    monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
+    monkeypatch.setattr(progress_module, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr(progress_module, "_SHOW_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("show", [None, False])
+def test_quiet_without_a_terminal(capfd, often, show, tmp_path):
+    select_size(problem(), **OPTIONS, progress=show, journal=tmp_path)
+    select_size(problem(), **OPTIONS, progress=show, journal=tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_lines_in_a_log(capfd, often):
+    curve = select_size(problem(), **OPTIONS, progress="log")
+    out, err = capfd.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == CHAINS
+    assert lines[0].startswith(f"pairflip: 1 of {CHAINS} chains, after ")  # perhaps it waited for a compiler
+    assert " left" not in lines[0]
+    assert lines[-1].startswith(f"pairflip: {CHAINS} of {CHAINS} chains, ")
+    assert "/s, 0 s left; best size so far" in lines[-1]
+    assert f"best size so far {curve.best_size} " in lines[-1]
+
+
+def test_a_log_does_not_change_the_curve(often):
+    assert_same_curve(select_size(problem(), **OPTIONS), select_size(problem(), **OPTIONS, progress="log"))
+
+
+def test_a_resumed_log_says_so_and_counts_what_is_there(capfd, often, tmp_path):
+    run_shard(problem(), **OPTIONS, journal=tmp_path, shard="1/2")
+    kept = sum(len(path.read_bytes().splitlines()) for path in tmp_path.glob("tasks-*.jsonl"))
+    curve = select_size(problem(), **OPTIONS, progress="log", journal=tmp_path)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == f"pairflip: resumed: {kept} chains were in the journal, {CHAINS - kept} remain"
+    assert f"best size so far {curve.best_size} " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "threads", "words"),
+    [
+        (0.5, 2, None),
+        (0.9, 1, "1 to 2 s on 1 thread"),
+        (20.0, 2, "13 to 50 s on 2 threads"),
+        (44.0, 2, "30 s to 2 min on 2 threads"),
+        (500.0, 8, "5 to 20 min on 8 threads"),
+        (5000.0, 8, "50 min to 3 h on 8 threads"),
+        (40_000.0, 2, "7 to 30 h on 2 threads"),
+    ],
+)
+def test_a_duration_is_no_more_precise_than_it_is_known(seconds, threads, words):
+    assert expected_time(seconds, threads) == (None if words is None else f"this takes about {words}")
+
+
+def slow(monkeypatch, seconds):
+    """A cost model by which every chain takes so long."""
+    monkeypatch.setattr(Work, "nanoseconds", lambda self, size, chains, shaky=0.0: chains * seconds * 1e9)
+
+
+def test_the_expected_duration_comes_first(monkeypatch, often, capfd, tmp_path):
+    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 4)
+    slow(monkeypatch, 1.0)
+    select_size(problem(), **OPTIONS, progress="log", n_jobs=2, journal=tmp_path)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == "pairflip: this takes about 30 s to 2 min on 2 threads"  # 78 chains
+    assert "chains, " in lines[1]
+    select_size(problem(), **{**OPTIONS, "sizes": [1, 2, 3, 4]}, progress="log", journal=tmp_path)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0].startswith("pairflip: resumed: ")
+    assert lines[1] == "pairflip: this takes about 17 to 60 s on 1 thread"  # 26 chains remain
+    select_size(problem(), **OPTIONS, progress="log", journal=tmp_path)
+    assert "takes about" not in capfd.readouterr().err
+
+
+def test_the_duration_is_not_that_of_less_than_a_chain(monkeypatch, often, capfd):
+    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 64)
+    slow(monkeypatch, 10.0)
+    select_size(problem(), sizes=[1], cv=2, schedule=SCHEDULE, chains=1, progress="log", n_jobs=64)
+    assert "this takes about 7 to 20 s on 64 threads" in capfd.readouterr().err
+
+
+def test_the_duration_is_told_once_with_all_that_follows(monkeypatch, often, capfd):
+    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 4)
+    slow(monkeypatch, 1.0)
+    options = {"sizes": [1], "cv": 2, "schedule": SCHEDULE, "chains": 1, "n_jobs": 1, "progress": "log"}
+    told = []
+    for more in ({}, {"stability": 20}, {"ridge": [0.0, 1.0]}, {"outer": 2}):  # 3 chains, 80 more, 3 more, 6 more
+        select_size(problem(), **options, **more)
+        told += [line for line in capfd.readouterr().err.splitlines() if "takes" in line]
+    spans = ["2 to 8 s", "50 s to 3 min", "5 to 17 s", "7 to 20 s"]
+    assert told == [f"pairflip: this takes about {span} on 1 thread" for span in spans]
+
+
+@pytest.mark.parametrize("changes", [{"progress": None}, {"progress": False}, {"engine": "reference"}])
+def test_no_duration_where_nothing_is_shown_or_known(monkeypatch, often, capfd, changes):
+    slow(monkeypatch, 1.0)
+    select_size(problem(), **{**OPTIONS, "sizes": [1], "cv": 2, "progress": "log", **changes})
+    assert "takes" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_the_command_line_says_it_without_a_terminal(monkeypatch, tmp_path, quiet):
+    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 4)
+    without_figures(monkeypatch)
+    slow(monkeypatch, 1.0)
+    table = small_table(tmp_path / "t.csv")
+    options = ["--sizes", "1", "--cv", "3", "--chains", "2", "--jobs", "2", *["--quiet"] * quiet]
+    result = invoke("select", table, "-t", "y", *options, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    first = "pairflip: this takes about 70 s to 4 min on 2 threads"  # 8 chains, 200 of half-samples, files
+    assert result.stderr.splitlines()[:1] == ([] if quiet else [first])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_bar_on_a_terminal(monkeypatch, often):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    select_size(problem(), **OPTIONS)
+    shown = screen.getvalue()
+    assert "selecting" in shown
+    assert f"/{CHAINS}" in shown
+    assert "best size so far" in shown
+
+
+INTERRUPTED = """
+import json, sys, threading
+import numpy as np
+from pairflip import Schedule, SubsetProblem, select_size
+from pairflip.selection.journal import Journal
+
+options = json.loads(sys.argv[1])
+long = options.pop("long", False)
+rng = np.random.default_rng(0)
+rows, columns = (60, 400) if long else (60, 60)
+problem = SubsetProblem(rng.normal(size=(rows, columns)), rng.normal(size=rows))
+quick = Schedule.geometric(1.0, 1e4, steps=2, sweeps=1, unit="greedy")
+select_size(problem, [2, 3], 3, schedule=quick, chains=1)
+write = Journal.write
+
+def announced(journal, outcomes):
+    write(journal, outcomes)
+    Journal.write = write
+    print("ready", flush=True)
+
+if long:
+    print("ready", flush=True)
+else:
+    Journal.write = announced
+sweeps = 20_000 if long else 100
+schedule = Schedule.geometric(1.0, 30.0, steps=10, sweeps=sweeps, unit="greedy")
+try:
+    select_size(problem, [2, 3, 5], "loo", schedule=schedule, chains=8, **options)
+except KeyboardInterrupt as error:
+    print(error)
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join(0.4)
+    print(json.dumps([thread.name for thread in threading.enumerate()]))
+else:
+    print("finished")
+"""
+CASES = {
+    "two threads": {"n_jobs": 2},
+    "chains that take long": {"n_jobs": 2, "long": True},
+    "a log": {"n_jobs": 1, "progress": "log"},
+    "a bar": {"n_jobs": 2, "progress": True},
+}
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(case, id=name, marks=[pytest.mark.slow] * (name == "two threads")) for name, case in CASES.items()],
+)
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(options, tmp_path):
+    journal = str(tmp_path / "run")
+    code, out, err, seconds = interrupt(INTERRUPTED, json.dumps({**options, "journal": journal}), after=0.3)
+    assert code == 0, err
+    words, threads = out.splitlines()
+    assert json.loads(threads) == ["MainThread"]
+    assert words == f"interrupted; finished work is kept in {journal!r}. Resume with: the same call"
+    assert seconds < LIMIT + 0.4
+    assert "Traceback" not in err
+    assert "Warning" not in err
+    kept = [line for path in (tmp_path / "run").glob("tasks-*") for line in path.read_bytes().splitlines()]
+    assert all(json.loads(line) for line in kept)
+    if "long" not in options:
+        assert kept
+    assert "interrupted" not in err  # the exception says it, once
+    if "progress" not in options:
+        assert err == ""
+
+
+@pytest.mark.filterwarnings("error")
+def test_after_ctrl_c_the_rest_is_done(monkeypatch, tmp_path, often, capfd):
+    from pairflip.selection.journal import Journal
+
+    expected = select_size(problem(), **OPTIONS)
+    write = Journal.write
+    written = []
+
+    def interrupted(journal, outcomes):
+        write(journal, outcomes)
+        written.append(1)
+        if len(written) == 20:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        select_size(problem(), **OPTIONS, journal=tmp_path, n_jobs=2)
+    assert_same_curve(expected, select_size(problem(), **OPTIONS, journal=tmp_path))
+    assert len(written) == CHAINS
+
+
+def test_without_a_journal_it_says_what_to_do_next_time(monkeypatch, often, capfd):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress_module.SelectionProgress, "advance", stop)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        select_size(problem(), **OPTIONS, progress="log")
+    assert str(caught.value) == (
+        "interrupted; nothing was kept and nothing was written (a journal keeps finished work)."
+    )
+    assert capfd.readouterr().err == ""

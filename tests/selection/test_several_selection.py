@@ -1,0 +1,203 @@
+"""The number of columns for several targets: held-out errors against literal refits, estimators, command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from _page_figures import without_drawings
+from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, best_subset, select_size
+from pairflip.cli import app
+
+
+def table(seed: int = 0, rows: int = 40, columns: int = 12) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    Y = X[:, [1, 4, 7]] @ rng.normal(size=(3, 3)) + 0.5 * rng.normal(size=(rows, 3))
+    return X, Y * [1.0, 10.0, 1000.0] + [0.0, 5.0, -3.0]
+
+
+@pytest.fixture(scope="module")
+def curve() -> SizeCurve:
+    return select_size(SubsetProblem(*table()), range(1, 6), cv=5)
+
+
+def test_errors_are_those_of_refits_without_the_held_out_rows(curve: SizeCurve) -> None:
+    X, Y = table()
+    assert curve.targets is not None
+    row, fold = curve.held_out_rows[::3], curve.held_out_fold[::3]
+    np.testing.assert_array_equal(curve.held_out_rows.reshape(-1, 3), np.repeat(row[:, None], 3, axis=1))
+    for size in (1, 3, 5):
+        at = curve.at(size)
+        left, scaled = np.empty((row.size, 3)), np.empty((row.size, 3))
+        for f in range(curve.n_folds):
+            own, kept = fold == f, np.setdiff1d(np.arange(len(X)), row[fold == f])
+            design = np.column_stack([np.ones(len(X)), X[:, curve.fold_supports[at][f]]])
+            coef = np.linalg.lstsq(design[kept], Y[kept], rcond=None)[0]
+            left[own] = Y[row[own]] - design[row[own]] @ coef
+            scaled[own] = left[own] / Y[kept].std(axis=0)
+        np.testing.assert_allclose(curve.targets.rmse[at], np.sqrt(np.mean(left**2, axis=0)), rtol=1e-9)
+        np.testing.assert_allclose(curve.targets.cv_error[at], 0.5 * np.mean(scaled**2, axis=0), rtol=1e-9)
+        assert curve.cv_error[at] == pytest.approx(curve.targets.cv_error[at].mean())
+        np.testing.assert_allclose(curve.targets.r2[at], 1.0 - np.mean(left**2, axis=0) / Y[row].var(axis=0), rtol=1e-9)
+
+
+def test_the_columns_that_made_the_targets_are_found(curve: SizeCurve) -> None:
+    assert curve.best_size == 3
+    assert curve.columns(3) == ["x1", "x4", "x7"]
+    X, _ = table()
+    fit = SubsetProblem(*table()).fit([1, 4, 7])
+    np.testing.assert_allclose(curve.predict(X[:4], 3), X[:4][:, [1, 4, 7]] @ fit.coef + fit.intercept)
+    frame = curve.coefficients(3)
+    assert list(frame.columns) == ["column", "kind", "y0", "y1", "y2"]
+    np.testing.assert_allclose(frame.iloc[1:, 2:].to_numpy(dtype=float), fit.coef)
+    text = str(curve)
+    assert "variance of the targets" in text
+    assert "“y2” 0." in text
+
+
+def test_what_a_held_out_row_says_changes_nothing_in_its_fold(curve: SizeCurve) -> None:
+    X, Y = table()
+    rows = curve.held_out_rows[curve.held_out_fold == 2]
+    Y[rows] = 1e4 * np.random.default_rng(9).normal(size=(rows.size, 3))
+    X[rows] *= 7.0
+    other = select_size(SubsetProblem(X, Y), range(1, 6), cv=5)
+    assert curve.targets is not None
+    assert other.targets is not None
+    np.testing.assert_allclose(other.targets.scales[2], curve.targets.scales[2], rtol=1e-12)
+    np.testing.assert_allclose(other.targets.means[2], curve.targets.means[2], rtol=1e-12)
+    for size in range(1, 6):
+        np.testing.assert_array_equal(other.fold_supports[other.at(size)][2], curve.fold_supports[curve.at(size)][2])
+
+
+def test_forced_columns_weights_and_ridge_are_in_every_fold() -> None:
+    X, Y = table(1)
+    weights = np.random.default_rng(2).integers(0, 3, size=len(X)).astype(float)
+    twice = np.repeat(np.arange(len(X)), weights.astype(int))
+    weighted = SubsetProblem(X, Y, always=[0], sample_weight=weights, ridge=0.3)
+    repeated = SubsetProblem(X[twice], Y[twice], always=[0], ridge=0.3)
+    folds = [(np.flatnonzero(np.arange(len(X)) % 4 != f), np.flatnonzero(np.arange(len(X)) % 4 == f)) for f in range(4)]
+    of_twice = [(np.flatnonzero(np.isin(twice, train)), np.flatnonzero(np.isin(twice, test))) for train, test in folds]
+    one, two = select_size(weighted, [1, 3], cv=folds), select_size(repeated, [1, 3], cv=of_twice)
+    np.testing.assert_allclose(one.cv_error, two.cv_error, rtol=1e-8)
+    np.testing.assert_allclose(one.coef(3), two.coef(3), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("center", ["fold", "global", None])
+@pytest.mark.parametrize(("always", "scaled"), [([], True), ([2], True), ([2], False)])
+def test_errors_with_other_constants_and_units(center: Any, always: list[int], scaled: bool) -> None:
+    X, Y = table(4, columns=8)
+    X, Y = X + 1.0, Y / Y.std(axis=0) * [1.0, 2.0, 3.0] + 2.0
+    problem = SubsetProblem(X, Y, center=center, always=always, scale_targets=scaled)
+    curve = select_size(problem, [2], cv=4, effort="quick")
+    at, row, fold = curve.at(2), curve.held_out_rows[::3], curve.held_out_fold[::3]
+    A, B = (X - X.mean(axis=0), Y - Y.mean(axis=0)) if center == "global" else (X, Y)
+    forced = np.hstack([np.ones((len(X), int(center == "fold"))), A[:, always]])
+    left = np.empty((row.size, 3))
+    for f in range(4):
+        own, kept = fold == f, np.setdiff1d(np.arange(len(X)), row[fold == f])
+        design = np.hstack([forced, A[:, curve.fold_supports[at][f]]])
+        left[own] = (B - design @ np.linalg.lstsq(design[kept], B[kept], rcond=None)[0])[row[own]]
+        beside = B[kept] - forced[kept] @ np.linalg.lstsq(forced[kept], B[kept], rcond=None)[0]
+        left[own] /= np.sqrt(np.mean(beside**2, axis=0)) if scaled else 1.0
+    assert curve.cv_error[at] == pytest.approx(0.5 * np.mean(left**2))
+    fit = problem.fit(curve.supports[at])
+    told = X[:, fit.support] @ fit.coef + X[:, always] @ fit.always_coef + fit.intercept
+    np.testing.assert_allclose(curve.predict(X, 2), told)
+
+
+def test_a_saved_curve_comes_back(curve: SizeCurve, tmp_path: Path) -> None:
+    curve.save(tmp_path / "curve.json")
+    back = SizeCurve.load(tmp_path / "curve.json")
+    assert back.targets is not None
+    assert str(back) == str(curve)
+    np.testing.assert_array_equal(back.coef(3), curve.coef(3))
+    np.testing.assert_array_equal(back.predict(table()[0]), curve.predict(table()[0]))
+
+
+def test_threads_and_leaving_single_rows_out() -> None:
+    problem = SubsetProblem(*table(3, rows=20, columns=8))
+    one, two = select_size(problem, [1, 2, 3], cv="loo"), select_size(problem, [1, 2, 3], cv="loo", n_jobs=2)
+    np.testing.assert_array_equal(one.predictions, two.predictions)
+    assert "one row is left out" in one._repr_html_()
+
+
+def test_estimators_have_a_row_of_coefficients_for_each_target() -> None:
+    pd = pytest.importorskip("pandas")
+    X, Y = table()
+    model = SubsetRegressor(3, random_state=0).fit(X, Y)
+    assert model.coef_.shape == (3, 12)
+    assert model.intercept_.shape == (3,)
+    assert model.support_.tolist() == [1, 4, 7]
+    np.testing.assert_allclose(model.predict(X), X @ model.coef_.T + model.intercept_)
+    assert model.score(X, Y) > 0.7
+    chosen = SubsetRegressorCV([2, 3], cv=4, random_state=0).fit(X, pd.DataFrame(Y, columns=["a", "b", "c"]))
+    assert chosen.predict(X).shape == Y.shape
+    assert chosen.n_nonzero_coefs_ == 3
+    assert chosen.curve_.targets.names == ["a", "b", "c"]
+    bounds = chosen.predict_interval(X, 0.8)
+    assert bounds.shape == (40, 2, 3)
+    assert np.all(bounds[:, 0] < bounds[:, 1])
+
+
+def write(folder: Path) -> Path:
+    X, Y = table()
+    names = ["fat", "water", "protein", *(f"c{j}" for j in range(12))]
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in np.hstack([Y, X]).tolist())]
+    (folder / "data.csv").write_text("\n".join(lines))
+    return folder / "data.csv"
+
+
+def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, out, run = write(tmp_path), tmp_path / "out", CliRunner()
+    several = ["--target", "fat,water,protein", "--quiet"]
+    done = run.invoke(app, ["select", str(data), *several, "--sizes", "1-4", "--cv", "4", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "Selected in halves" in (out / "report.html").read_text()
+    assert (out / "half_samples.csv").read_text().startswith('"size","column","chosen","frequency"')
+    assert "R2 on held-out rows: “fat”" in done.output
+    record = json.loads((out / "result.json").read_text())
+    assert [each["target"] for each in record["verdict"]["targets"]] == ["fat", "water", "protein"]
+    assert (out / "targets.csv").read_text().startswith('"size","target","r2"')
+    assert "R2 of each target: fat 0." in (out / "report.html").read_text()
+    assert float((out / "predictions.csv").read_text().splitlines()[1].split(",")[4]) in table()[1][:, 0]
+    without_drawings(monkeypatch)
+    again = run.invoke(app, ["report", str(out), "--out", str(tmp_path / "again.html")])
+    assert again.exit_code == 0, again.output
+    fitted = run.invoke(app, ["fit", str(data), *several, "-k", "3", "--json"])
+    assert fitted.exit_code == 0, fitted.output
+    assert json.loads(fitted.stdout)["columns"] == ["c1", "c4", "c7"]
+    shown = run.invoke(app, ["fit", str(data), *several, "-k", "3", "--out", str(tmp_path / "coef.csv")])
+    assert "(fat 0." in shown.output
+    proved = run.invoke(app, ["prove", str(data), *several, "-k", "3", "--json"])
+    assert proved.exit_code == 0, proved.output
+    assert json.loads(proved.stdout)["proved"] is True
+    told = run.invoke(app, ["prove", str(data), *several, "-k", "3", "--n-best", "2"])
+    assert "c1, c4, c7" in told.output
+    for bad, says in (
+        (["predict", str(out), str(data)], "3 targets"),
+        (["fit", str(data), "--target", "fat,fat", "-k", "2"], "different names"),
+        (["fit", str(data), "--target", "fat,oil", "-k", "2"], "oil"),
+        (["fit", str(data), "--target", "fat,c1", "--loss", "poisson", "-k", "2"], "expected one column"),
+    ):
+        refused = run.invoke(app, bad)
+        assert refused.exit_code == 2, (bad, refused.output)
+        assert says in " ".join(refused.output.split()), (bad, refused.output)
+
+
+def test_the_three_targets_of_a_table_of_spectra(shared_data: Path) -> None:
+    file = shared_data / "tecator" / "tecator.csv"
+    if not file.exists():
+        pytest.skip("tecator is not there")
+    values = np.loadtxt(file, delimiter=",", skiprows=1)
+    problem = SubsetProblem(values[:, 3:], values[:, :3], target_names=["fat", "water", "protein"])
+    trace = best_subset(problem, 4)
+    outside = np.setdiff1d(np.arange(100), trace.best_support)
+    flips = [np.append(np.delete(trace.best_support, i), j) for i in range(4) for j in outside]
+    assert trace.best_energy <= min(problem.energy(flip) for flip in flips) * (1 + 1e-9)
+    assert np.all(problem.gram.explained(problem.slots(trace.best_support)) > 0.85)

@@ -1,0 +1,294 @@
+"""The record of a selection: its rules, its tables, and its file."""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from _curves import LONG, ODD, make_curve
+from _curves_equal import assert_same_curve
+from _errors import sentence_of
+from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
+from pairflip.report.answer import answer_of
+from pairflip.selection.verdict import held_out, sizes_by_repetition
+from pairflip.text import plural
+
+SCHEDULE = Schedule.geometric(1.0, 1e4, steps=5, sweeps=2, unit="greedy")
+
+
+def real_curve(sizes=(1, 2, 3), columns=6, names=None, chains=2, **options):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(12, columns))
+    y = 5.0 + X[:, 0] - 0.5 * X[:, -1] + 0.4 * rng.normal(size=12)
+    return select_size(SubsetProblem(X, y, names=names, **options), sizes, schedule=SCHEDULE, chains=chains)
+
+
+def with_errors(errors, se=0.1, sizes=None, mean=99.0):
+    """A curve with these errors of sizes 1, 2, ... (or `sizes`), and of the mean alone."""
+    curve = make_curve(sizes=range(1, len(errors) + 1), columns=12)
+    sizes = curve.sizes if sizes is None else np.array([0, *sizes])
+    errors, se = np.array([mean, *errors]), np.array([0.1, *np.broadcast_to(se, len(errors))])
+    return dataclasses.replace(curve, sizes=sizes, cv_error=errors, cv_error_se=se)
+
+
+@pytest.mark.parametrize(
+    ("errors", "se", "best", "thrifty"),
+    [
+        ([3.0, 1.0, 2.0], 0.1, 2, 2),
+        ([1.05, 1.0, 2.0], 0.1, 2, 1),
+        ([1.1, 1.0, 0.9], 0.1, 3, 2),  # within one standard error includes its end
+        ([1.2, 1.0, 1.0], 0.1, 2, 2),  # of equal errors, the smaller size
+        ([1.0], 0.1, 1, 1),
+        ([1.5, 1.0, 0.9, 1.6], [9.0, 9.0, 0.2, 9.0], 3, 2),  # the standard error is that of the best size
+        ([5.0, 4.0, 3.0], 0.0, 3, 3),
+    ],
+)
+def test_best_and_one_standard_error_size(errors, se, best, thrifty):
+    curve = with_errors(errors, se)
+    assert (curve.best_size, curve.one_se_size) == (best, thrifty)
+
+
+@pytest.mark.parametrize(("mean", "best", "thrifty"), [(1.05, 2, 0), (0.9, 0, 0), (1.0, 0, 0), (1.15, 2, 1)])
+def test_the_mean_alone_is_a_size_like_the_others(mean, best, thrifty):
+    curve = with_errors([1.1, 1.0, 1.3], 0.1, mean=mean)
+    assert (curve.best_size, curve.one_se_size) == (best, thrifty)
+
+
+def test_one_standard_error_size_is_a_size_not_a_place():
+    curve = with_errors([1.0, 1.05, 0.99], 0.1, sizes=[3, 5, 9])
+    assert (curve.best_size, curve.one_se_size) == (9, 3)
+    assert curve.at(5) == 2
+    message = sentence_of(ValueError, lambda: curve.at(4))
+    assert message == "size is 4; expected one of 0, 3, 5, 9."
+
+
+def test_columns_and_coefficients():
+    curve = real_curve(always=["x1"])
+    at = curve.at(2)
+    dense = curve.coef(2)
+    assert dense.shape == (6,)
+    assert np.flatnonzero(dense).tolist() == sorted([1, *curve.supports[at].tolist()])
+    assert dense[curve.supports[at]].tolist() == curve.coefs[at].tolist()
+    assert dense[1] == curve.always_coefs[at, 0]
+    assert curve.columns(2) == [f"x{j}" for j in curve.supports[at]]
+    assert curve.columns() == curve.columns(curve.best_size)
+    assert np.array_equal(curve.coef(), curve.coef(curve.best_size))
+
+
+def test_top_columns_are_those_selected_most_often():
+    curve = make_curve(columns=6, sizes=[2], names=list("abcdef"))
+    curve = dataclasses.replace(curve, selection_counts=np.array([[0] * 6, [3, 0, 50, 3, 60, 4]]))
+    assert curve.top_columns(2) == [("e", 60), ("c", 50), ("f", 4), ("a", 3), ("d", 3)]
+    assert curve.top_columns(2, 2) == [("e", 60), ("c", 50)]
+
+
+def test_selection_counts_add_up():
+    curve = real_curve()
+    assert np.array_equal(curve.selection_counts.sum(axis=1), curve.sizes * curve.n_folds)
+
+
+def test_pandas():
+    curve = real_curve()
+    frame = curve.to_pandas()
+    assert frame["size"].tolist() == [0, 1, 2, 3]
+    assert frame["cv_error"].tolist() == curve.cv_error.tolist()
+    assert frame["rmse"].to_numpy() == pytest.approx(np.sqrt(2 * curve.cv_error))
+    assert frame["r2"].tolist() == [held_out(curve, k).r2 for k in range(4)]
+    assert frame.loc[frame["best"], "size"].tolist() == [curve.best_size]
+    assert frame.loc[frame["one_se"], "size"].tolist() == [curve.one_se_size]
+    assert frame["columns"][2] == curve.columns(2)
+    assert {"cv_error_se", "energy_per_row", "unchanged", "agreement", "aic", "bic", "ebic"} <= set(frame)
+    assert not frame.drop(columns="columns").isna().any().any()
+
+
+def test_polars():
+    pytest.importorskip("polars")
+    curve = real_curve()
+    frame = curve.to_polars()
+    assert frame.columns == list(curve.to_pandas().columns)
+    assert frame["cv_error"].to_list() == curve.cv_error.tolist()
+    assert frame["columns"].to_list()[2] == curve.columns(2)
+
+
+def test_datatree():
+    pytest.importorskip("xarray")
+    curve = real_curve(names=["a", "b", "b", "d", "é 漢", ""])
+    tree = curve.to_datatree()
+    table = tree["size_curve"].to_dataset()
+    assert table["cv_error"].sel(size=2).item() == curve.cv_error[2]
+    assert table["selection_counts"].values.tolist() == curve.selection_counts.tolist()
+    assert table["mask"].values.sum(axis=1).tolist() == [0, 1, 2, 3]
+    assert table["column"].values.tolist() == curve.names
+    assert table.attrs["best_size"] == curve.best_size
+    assert tree["held_out"]["prediction"].shape == curve.predictions.shape
+    assert tree["annealing"]["energy"].dims == ("size", "chain", "draw")
+
+
+@pytest.mark.parametrize(("module", "call"), [("polars", "to_polars"), ("xarray", "to_datatree")])
+def test_what_is_not_installed_is_named(module, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"{call} needs {module}; install it with: pip install"):
+        getattr(make_curve(), call)()
+
+
+# The file -------------------------------------------------------------------------------------------------------------
+
+SAVED = {
+    "plain": lambda: real_curve(),
+    "always": lambda: real_curve(always=["x1", "x2"]),
+    "no intercept": lambda: real_curve(center=None),
+    "all columns": lambda: real_curve(sizes=[2, 6]),
+    "all columns only": lambda: real_curve(sizes=[6]),
+    "one column": lambda: real_curve(sizes=[1], columns=1),
+    "two columns": lambda: real_curve(sizes=[1, 2], columns=2),
+    "more chains than are kept": lambda: real_curve(sizes=[2], chains=20),
+    "odd names": lambda: real_curve(columns=13, names=ODD),
+    "odder names": lambda: real_curve(names=["\ud800", "\x00", LONG, '"', "\\", "\u2028"]),
+    "made up": lambda: make_curve(),
+    "not a number": lambda: dataclasses.replace(make_curve(), criteria={"bic": np.full(9, np.nan)}),
+}
+
+
+@pytest.mark.parametrize("make", SAVED.values(), ids=SAVED)
+def test_a_file_holds_everything(make, tmp_path):
+    curve = make()
+    curve.save(tmp_path / "curve.json")
+    assert_same_curve(curve, SizeCurve.load(tmp_path / "curve.json"), but=())
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.json"]
+
+
+def test_a_file_is_plain_json_that_anyone_can_read(tmp_path):
+    curve = real_curve()
+    curve.save(tmp_path / "curve.json")
+    record = json.loads((tmp_path / "curve.json").read_text(), parse_constant=lambda word: pytest.fail(word))
+    assert record["kind"] == "pairflip size curve"
+    assert record["best_size"] == curve.best_size
+    assert record["cv_error"] == curve.cv_error.tolist()
+
+
+def damaged(change):
+    def write(path):
+        curve = make_curve(rows=8, columns=5, sizes=[1, 2], steps=3)
+        curve.save(path)
+        record = json.loads(path.read_text())
+        change(record)
+        path.write_text(json.dumps(record))
+
+    return write
+
+
+BAD_FILES = {
+    "missing": (lambda path: None, "cannot be read (No such file or directory)."),
+    "a folder": (lambda path: path.mkdir(), "cannot be read (Is a directory)."),
+    "empty": (lambda path: path.write_text(""), "is not JSON; expected a file written by SizeCurve.save."),
+    "binary": (lambda path: path.write_bytes(b"\x80\x81"), "is not JSON"),
+    "a list": (lambda path: path.write_text("[]"), "is not a pairflip size curve"),
+    "something else": (lambda path: path.write_text('{"kind":"x"}'), "is not a pairflip size curve"),
+    "future": (damaged(lambda r: r.update(schema=5)), "has schema 5; this version of pairflip reads 1 to 4."),
+    "a field missing": (damaged(lambda r: r.pop("coefs")), "is not a complete size curve ('coefs' is missing)."),
+    "names": (damaged(lambda r: r.update(names=3)), "is not a complete size curve ("),
+    "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is not a complete size curve ("),
+    "text for numbers": (damaged(lambda r: r.update(cv_error=["a", "b"])), "is not a complete size curve ("),
+    "counts": (damaged(lambda r: r.update(selection_counts=[[[99, 1]], []])), "is not a complete size curve ("),
+    "fold fits": (
+        damaged(
+            lambda r: r.update(fold_fits={"sizes": [1], "coefs": [[[1]]], "always_coefs": [], "intercepts": [[0]]})
+        ),
+        "is not a complete size curve (fold_fits do not fit the columns of the folds).",
+    ),
+    "training ranges": (
+        damaged(lambda r: r.update(training_ranges=[{"means": [0], "scales": [1], "factor": [[1]], "limit": 1}] * 9)),
+        "is not a complete size curve (training_ranges do not fit the columns of the sizes).",
+    ),
+    "nested": (lambda path: path.write_text("[" * 100_000), "is not JSON"),
+    "NaN": (damaged(lambda r: r.update(cv_error=[float("nan")] * 3)), "is not JSON"),
+    "columns": (
+        damaged(lambda r: r.update(supports=[[-5] * len(each) for each in r["supports"]])),
+        "is not a complete size curve (supports has -5; expected 0 to 4).",
+    ),
+    "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is not a complete size curve ("),
+}
+
+
+@pytest.mark.parametrize(("write", "words"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_file_is_one_sentence(write, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "c.json")
+    message = sentence_of(ValueError, lambda: SizeCurve.load("c.json"))
+    assert words in message
+
+
+def test_a_file_that_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    curve = make_curve()
+    for where, why in (("no/c.json", "No such file"), ("file/c.json", "Not a directory"), ("folder", "Is a directory")):
+        message = sentence_of(ValueError, lambda where=where: curve.save(where))
+        assert message.startswith(f"{where!r} cannot be written ({why}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+# In words -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_starts_with_the_answer():
+    curve = real_curve()
+    text = str(curve)
+    first = text.splitlines()[0]
+    answer = answer_of(curve)
+    assert first.startswith(f"Keep {answer.size} column")
+    assert all(name in first for name in curve.columns(answer.size))
+    assert " ".join(text.split()).startswith(answer.text)
+    table = [line for line in text.splitlines() if line.strip()[:1].isdigit()]
+    assert [int(line.split()[0].rstrip("*+")) for line in table] == [0, 1, 2, 3]
+    assert sum("*" in line for line in table) == 1
+    assert f"best_size={curve.best_size}" in repr(curve)
+
+
+@pytest.mark.parametrize("make", [SAVED[name] for name in SAVED if name != "not a number"])
+def test_the_summary_has_no_nan_and_one_line_a_size(make):
+    curve = make()
+    text = curve.summary()
+    assert "nan" not in text.replace(LONG, "").lower()
+    assert "inf" not in text.lower()
+    table = next(part for part in text.split("\n\n") if part.lstrip().startswith("size")).splitlines()
+    assert len(table) == 1 + curve.sizes.size
+
+
+def test_a_perfect_fit_has_a_summary_too():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 4))
+    curve = select_size(SubsetProblem(X, 2 * X[:, 1]), [1, 2], schedule=SCHEDULE, chains=2)
+    assert curve.best_size == 1 or curve.cv_error.min() < 1e-25
+    assert "nan" not in str(curve)
+
+
+def test_notes_are_shown():
+    assert "Note: worked from the columns." in make_curve().summary()
+
+
+def test_the_seed_draws_the_folds_and_the_answer_says_what_each_repetition_would_choose():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(40, 8)), rng.normal(size=40)
+    y += X[:, 0] + 0.4 * X[:, 1]
+    problem = SubsetProblem(X, y)
+    one, same, other = (select_size(problem, [1, 2, 3], "3x5", effort="quick", seed=seed) for seed in (0, 0, 7))
+    np.testing.assert_array_equal(one.held_out_rows, same.held_out_rows)
+    assert not np.array_equal(one.held_out_rows, other.held_out_rows)
+    assert not np.allclose(one.cv_error, other.cv_error)
+    expected = []
+    for repetition in range(3):
+        part = one.held_out_fold // 5 == repetition
+        assert sorted(one.held_out_rows[part]) == list(range(40))
+        errors = np.mean((one.observed - one.predictions)[:, part] ** 2, axis=1)
+        expected.append(int(one.sizes[np.argmin(errors)]))
+    assert sizes_by_repetition(one) == expected
+    *first, last = sorted(expected)
+    said = f"In 3 repetitions of the folds, {', '.join(map(str, first))} and {last} columns have the lowest error."
+    if len(set(expected)) == 1:
+        said = f"In each of 3 repetitions of the folds, {plural(expected[0], 'column')} ha"
+    assert said in answer_of(one).text
+    assert sizes_by_repetition(select_size(problem, [1, 2], 5, effort="quick")) == []

@@ -1,0 +1,316 @@
+"""Half-samples: disjoint halves, their own searches, the same for any worker and after any resume."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from _curves_equal import assert_same_curve
+from _errors import sentence_of
+from pairflip import SizeCurve, SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
+from pairflip.selection import JournalError, further
+from pairflip.selection.folds import Folds
+from pairflip.selection.halves import half_samples
+from pairflip.selection.hands import Workers
+from pairflip.selection.stability import THRESHOLD
+from pairflip.selection.verdict import size_to_show
+from test_selection_no_leak import GARBAGE, OPTIONS, spoiled
+from test_selection_no_leak import table as leak_table
+
+
+def table(rows=41, columns=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    return X, 2 * X[:, 3] - X[:, 8] + 0.4 * X[:, 5] + rng.normal(size=rows)
+
+
+def problem(**options):
+    return SubsetProblem(*table(), names=[f"c{j}" for j in range(12)], **options)
+
+
+def learned(folds, rows):
+    return [np.setdiff1d(rows, left) for left in folds.left_out]
+
+
+# The halves -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_halves_of_a_pair_are_disjoint_and_as_large_as_can_be():
+    halves = learned(half_samples(problem(), 7, 3), np.arange(41))
+    assert {half.size for half in halves} == {20}
+    for one, other in zip(halves[::2], halves[1::2], strict=True):
+        assert not np.intersect1d(one, other).size
+    assert len({tuple(half) for half in halves}) == 14
+    counts = np.bincount(np.concatenate(learned(half_samples(problem(), 500, 0), np.arange(41))), minlength=41)
+    assert np.abs(counts / 1000 - 20 / 41).max() < 0.06  # every row equally often
+
+
+def test_more_pairs_begin_with_the_same_ones():
+    few, many = half_samples(problem(), 3, 5), half_samples(problem(), 9, 5)
+    for a, b in zip(few.left_out, many.left_out, strict=False):
+        np.testing.assert_array_equal(a, b)
+    assert half_samples(problem(), 3, 6).hash != few.hash
+
+
+def test_rows_of_weight_zero_are_in_no_half():
+    weights = np.ones(41)
+    weights[[2, 7, 30]] = 0
+    absent = problem(sample_weight=weights)
+    for left in half_samples(absent, 5, 0).left_out:
+        assert not np.intersect1d(left, [2, 7, 30]).size
+        assert 38 - left.size == 19
+    kept = SubsetProblem(table()[0][weights > 0], table()[1][weights > 0])
+    np.testing.assert_array_equal(
+        half_sample_stability(absent, 3, 5).supports[0], half_sample_stability(kept, 3, 5).supports[0]
+    )
+
+
+def test_groups_and_blocks_stay_whole():
+    groups = np.arange(41) % 8
+    folds = half_samples(problem(), 6, 1, groups)
+    for half in learned(folds, np.arange(41)):
+        assert len(set(groups[half])) == 4
+        assert half.size == sum(np.count_nonzero(groups == g) for g in set(groups[half]))
+    assert folds.how == "random halves of the groups"
+    blocks = half_samples(problem(), 6, 1, cv="blocks:6")
+    assert blocks.how == "random halves of the blocks"
+    places = np.concatenate([np.full(b.size, i) for i, b in enumerate(np.array_split(np.arange(41), 6))])
+    assert all(len(set(places[half])) == 3 for half in learned(blocks, np.arange(41)))
+
+
+def test_too_few_rows_or_groups_are_one_sentence():
+    text = sentence_of(ValueError, lambda: half_sample_stability(problem(), 2, 3, groups=np.arange(41) % 3))
+    assert text.startswith("half-samples of 3 groups of rows were asked for; expected at least 4")
+    small = SubsetProblem(*table(rows=9))
+    text = sentence_of(ValueError, lambda: half_sample_stability(small, 3, 3))
+    assert text == "half-samples at 3 columns were asked for, but a half has only 4 rows; expected sizes up to 2."
+    for bad in (0, 13):
+        assert "expected a number of columns from 1 to 12" in sentence_of(
+            ValueError, lambda bad=bad: half_sample_stability(problem(), bad, 3)
+        )
+    for bad in (0, -1, 2.5, True):
+        assert "pairs is" in sentence_of(ValueError, lambda bad=bad: half_sample_stability(problem(), 2, bad))
+    for name in ("stability", "null"):
+        text = sentence_of(ValueError, lambda name=name: select_size(problem(), [1], **{name: -3}))
+        assert f"{name} (--{name}) is -3; expected a whole number from 0" in text
+    assert "stability_at is 'some'" in sentence_of(ValueError, lambda: select_size(problem(), [1], stability_at="some"))
+
+
+def test_few_groups_make_few_halves_and_a_note_says_so():
+    groups = np.arange(41) % 4
+    curve = select_size(problem(), [2], cv=4, groups=groups, stability=20)
+    assert curve.notes == ("of so few groups or blocks only 6 different halves were made",)
+    assert select_size(problem(), [2], cv=4, stability=20).notes == ()
+
+
+def test_where_half_of_the_rows_are_too_few_a_note_says_so():
+    curve = select_size(SubsetProblem(*table(rows=9)), [3], cv=3, stability=5, null=2)
+    assert curve.stability is None
+    assert curve.null is None
+    assert any(note.startswith("stability is not known: half-samples at 3 columns") for note in curve.notes)
+
+
+# What is selected in them ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [kind for kind in GARBAGE if kind != "zero"])  # of zeros nothing can be selected
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_half_sample_depends_on_its_own_rows_only(options, kind):
+    X, y = leak_table()
+    before = SubsetProblem(X, y, **OPTIONS[options])
+    halves = half_samples(before, 2, 5)
+    known = half_sample_stability(before, [1, 3], 2, seed=5)
+    for half in (0, 3):
+        spoilt = SubsetProblem(*spoiled(X, y, halves.left_out[half], kind), **OPTIONS[options])
+        after = half_sample_stability(spoilt, [1, 3], 2, seed=5)
+        for at in range(2):
+            np.testing.assert_array_equal(known.supports[at][half], after.supports[at][half])
+            np.testing.assert_allclose(known.coefs[at][half], after.coefs[at][half], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_coefficients_are_those_of_the_rows_of_the_half(options):
+    whole = SubsetProblem(*leak_table(), **OPTIONS[options])
+    rows, support = np.arange(0, 24, 2), np.array([0, 5])
+    kept = np.setdiff1d(np.arange(24), rows)
+    alone = SubsetProblem(
+        whole.X[kept], whole.y[kept], center=whole.center, always=whole.always.tolist(), ridge=whole.ridge,
+        sample_weight=whole.sample_weight[kept],
+    )  # fmt: skip
+    half = whole.loss.held_out(whole, Folds((rows,), (rows,), "half", True))
+    np.testing.assert_allclose(half.fits(support[None]).coefs[0], alone.fit(support).coef, rtol=1e-9)
+
+
+def test_a_size_does_not_depend_on_other_sizes_nor_on_the_number_of_pairs():
+    every, one = half_sample_stability(problem(), [1, 2, 3, 5], 6), half_sample_stability(problem(), 3, 4)
+    np.testing.assert_array_equal(every.supports[2][:8], one.supports[0])
+    np.testing.assert_array_equal(every.coefs[2][:8], one.coefs[0])
+
+
+def test_few_columns_of_the_matrix_or_all_of_it_give_the_same(monkeypatch):
+    formed = half_sample_stability(problem(), [2, 4], 5)
+    monkeypatch.setattr("pairflip.selection.walks.FORMED", 0)
+    np.testing.assert_array_equal(formed.supports[1], half_sample_stability(problem(), [2, 4], 5).supports[1])
+
+
+def test_counts_are_those_of_the_supports():
+    found = half_sample_stability(problem(), [2, 3], 10)
+    assert (found.pairs, found.rows, found.n_candidates) == (10, 20, 12)
+    for at, size in enumerate((2, 3)):
+        supports = [set(s) for s in found.supports[at].tolist()]
+        chosen = set(found.chosen[at].tolist())
+        assert found.set_frequency[at] == np.mean([s == chosen for s in supports])
+        assert found.overlap[at] == pytest.approx(np.mean([len(s & chosen) / size for s in supports]))
+        pairs = [len(a & b) / size for a, b in zip(supports[::2], supports[1::2], strict=True)]
+        assert found.pair_overlap[at] == pytest.approx(np.mean(pairs))
+        for column in range(12):
+            assert found.frequency(column, size) == np.mean([column in s for s in supports])
+        passing = [j for j in range(12) if found.frequency(j, size) >= THRESHOLD]
+        assert found.passing(size=size).tolist() == passing
+    assert found.frequencies.sum(axis=1) == pytest.approx([2, 3])
+    frame = found.to_pandas(3)
+    assert frame["frequency"].is_monotonic_decreasing
+    assert frame["column"].iloc[0] == "c3"
+    low, high = found.spread(3, 3)
+    values = found.coefs[1][found.supports[1] == 3]
+    assert (low, high) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])))
+    stable = ", ".join(str(found.passing(size=size).size) for size in (2, 3))
+    assert repr(found) == (
+        "Stability(sizes=[2, 3], 20 random halves of the rows of at least 20 rows, 12 candidates, selected in 80 % of "
+        f"them or more: [{stable}])"
+    )
+    assert found.bound(0.9, 3).worst_case == pytest.approx(9 / (0.8 * 12))
+    assert "half-samples know 2, 3" in sentence_of(ValueError, lambda: found.at(7))
+
+
+def test_a_column_that_does_not_vary_in_a_half_is_not_selected_there():
+    X, y = table()
+    X[:, 3] = 0.0
+    X[:4, 3] = [5.0, -5.0, 4.0, -4.0]
+    y = y + X[:, 3]
+    found = half_sample_stability(SubsetProblem(X, y), 2, 30)
+    steady = [not np.ptp(X[half, 3]) for half in learned(half_samples(SubsetProblem(X, y), 30, 0), np.arange(41))]
+    assert any(steady)
+    assert not any(3 in s for s, constant in zip(found.supports[0].tolist(), steady, strict=True) if constant)
+
+
+# In a selection -------------------------------------------------------------------------------------------------------
+
+OPTIONS_OF_RUN = {"sizes": [1, 2, 3, 4], "cv": 5, "stability": 6, "null": 2, "seed": 2}
+
+
+def test_a_selection_asks_for_them_at_the_size_it_recommends():
+    curve = select_size(problem(), **OPTIONS_OF_RUN)
+    size = size_to_show(curve)
+    assert curve.stability.sizes.tolist() == [size]
+    np.testing.assert_array_equal(curve.stability.chosen[0], curve.supports[curve.at(size)])
+    alone = half_sample_stability(problem(), size, 6, seed=2)
+    np.testing.assert_array_equal(curve.stability.supports[0], alone.supports[0])
+    every = select_size(problem(), **OPTIONS_OF_RUN, stability_at="all").stability
+    assert every.sizes.tolist() == [1, 2, 3, 4]
+    np.testing.assert_array_equal(every.supports[size - 1], alone.supports[0])
+
+
+def test_nothing_else_of_the_curve_changes():
+    plain = select_size(problem(), **{**OPTIONS_OF_RUN, "stability": 0, "null": 0})
+    assert plain.stability is None
+    curve = select_size(problem(), **OPTIONS_OF_RUN)
+    assert_same_curve(plain, curve, but=("seconds", "stability", "null", "settings"))
+
+
+def same(a, b):
+    for one, other in ((a.stability, b.stability), (a.null, b.null)):
+        for field in dataclasses.fields(one):
+            np.testing.assert_equal(getattr(one, field.name), getattr(other, field.name))
+
+
+def test_any_number_of_workers_gives_the_same():
+    same(select_size(problem(), **OPTIONS_OF_RUN), select_size(problem(), **OPTIONS_OF_RUN, n_jobs=3))
+
+
+@pytest.mark.parametrize("after", [0, 5, 13])
+def test_a_run_that_is_stopped_during_half_samples_resumes(tmp_path, monkeypatch, after):
+    whole = select_size(problem(), **OPTIONS_OF_RUN)
+    taken = []
+    outcomes_of = Workers.outcomes
+
+    def stops(self, jobs, tick):
+        for outcome in outcomes_of(self, jobs, tick):
+            yield outcome
+            if jobs[0][0].sparing:
+                taken.append(1)
+                if len(taken) > after:
+                    raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Workers, "outcomes", stops)
+        patch.setattr("pairflip.selection.hands._BATCH_NS", 1.0)
+        with pytest.raises(KeyboardInterrupt):
+            select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
+    kept = [path.read_bytes().count(b"\n") for path in tmp_path.glob("run/half-samples/tasks-*.jsonl")]
+    assert sum(kept) >= min(after, 12)
+    resumed = select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
+    same(whole, resumed)
+    assert resumed.notes == ()
+    lines = [line for path in tmp_path.glob("run/half-samples/tasks-*") for line in path.read_bytes().splitlines()]
+    assert len(lines) == len(set(lines)) == 24  # two chains in each half, and nothing was searched twice
+
+
+def test_a_journal_is_extended_by_pairs_and_by_sizes(tmp_path):
+    select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
+    more = {**OPTIONS_OF_RUN, "stability": 9, "stability_at": "all", "null": 3}
+    same(select_size(problem(), **more), select_size(problem(), **more, journal=tmp_path / "run"))
+
+
+def test_the_journal_of_other_halves_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # short names
+    half_sample_stability(problem(), 2, 3, journal="run")
+    text = sentence_of(JournalError, lambda: half_sample_stability(problem(), 2, 3, seed=1, journal="run"))
+    assert "was made with seed = 0, but this run has seed = 1" in text
+    groups = np.arange(41) // 4
+    text = sentence_of(JournalError, lambda: half_sample_stability(problem(), 2, 3, groups=groups, journal="run"))
+    assert "cv" in text
+    other = SubsetProblem(table()[0], table(seed=1)[1])
+    assert "data" in sentence_of(JournalError, lambda: half_sample_stability(other, 2, 3, journal="run"))
+
+
+def test_a_journal_that_was_removed_is_not_made_again(tmp_path, monkeypatch):
+    import shutil
+
+    look = further.look_further
+
+    def removed(*arguments):
+        shutil.rmtree(tmp_path / "run")
+        return look(*arguments)
+
+    monkeypatch.setattr("pairflip.selection.run.look_further", removed)
+    curve = select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
+    assert curve.stability is not None
+    assert not Path(tmp_path / "run").exists()
+
+
+def test_it_is_saved_and_read_again(tmp_path):
+    curve = select_size(problem(always=["c0"]), **OPTIONS_OF_RUN)
+    curve.save(tmp_path / "curve.json")
+    again = SizeCurve.load(tmp_path / "curve.json")
+    same(curve, again)
+    np.testing.assert_equal(dataclasses.asdict(curve.standard_errors), dataclasses.asdict(again.standard_errors))
+    assert again.stability.to_pandas().equals(curve.stability.to_pandas())
+    record = json.loads((tmp_path / "curve.json").read_text())
+    older = {**record, "schema": 3, "stability": record["unchanged"]}
+    for name in ("unchanged", "null", "standard_errors"):
+        del older[name]
+    (tmp_path / "older.json").write_text(json.dumps(older))
+    old = SizeCurve.load(tmp_path / "older.json")
+    assert (old.stability, old.null, old.standard_errors) == (None, None, None)
+    np.testing.assert_array_equal(old.unchanged, curve.unchanged)
+
+
+def test_the_estimator_makes_them_if_asked():
+    X, y = table()
+    plain, model = (SubsetRegressorCV([1, 2, 3], cv=5, random_state=0, stability=n).fit(X, y) for n in (0, 4))
+    assert plain.curve_.stability is None
+    assert model.curve_.stability.pairs == 4
+    np.testing.assert_array_equal(plain.coef_, model.coef_)
