@@ -29,26 +29,7 @@ def demo_table() -> Table:
 def run_demo(
     table: Table, sizes: Iterable[int], seed: int = 0, n_jobs: int | None = -1, progress: Any = None
 ) -> SizeCurve:
-    """Choose the number of columns of the table, by ten folds that are drawn five times.
-
-    Parameters
-    ----------
-    table : Table
-        Candidates and target.
-    sizes : iterable of int
-        Numbers of columns to try.
-    seed : int
-        Seed of folds and chains; equal seeds give equal results.
-    n_jobs : int or None
-        Threads; -1 means all cores.
-    progress
-        How to show progress; see `select_size`.
-
-    Returns
-    -------
-    SizeCurve
-        Errors, selection counts and final fits of all sizes.
-    """
+    """Choose the number of columns of the table, by ten folds that are drawn five times."""
     problem = SubsetProblem(table.X, table.y, names=table.names)
     return select_size(
         problem, sizes, cv=DEFAULT_CV, seed=seed, stability=DEFAULT_STABILITY, n_jobs=n_jobs, progress=progress

@@ -48,26 +48,7 @@ class NumberedNames(Sequence[str]):
 def as_table(
     X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None, least_rows: int = 2
 ) -> tuple[NDArray[Any], Sequence[str]]:
-    """X as a checked array.
-
-    Parameters
-    ----------
-    X : array or data frame, (M, N)
-        Numbers, at least one column; anything else is refused in one sentence.
-    names : N names, optional
-        Of the columns; by default those of the data frame, or ``x0, x1, ...``.
-    as_it_is_from : int, optional
-        Tables of so many columns that hold float32 or float64 are checked and not copied.
-    least_rows : {1, 2}
-        Fewer rows are refused.
-
-    Returns
-    -------
-    table : (M, N) float64
-        All values are finite. Wide tables may be float32.
-    names : sequence of str
-        One per column.
-    """
+    """X as a checked array."""
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; expected a dense table: pass X.toarray().")
     if names is None and hasattr(X, "columns"):
@@ -117,19 +98,7 @@ def as_table(
 
 
 def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Floats:
-    """Some columns of new rows as a checked array (M, U).
-
-    Parameters
-    ----------
-    X : (M, N) array, or data frame
-        New rows. An array has the columns of the table in their order; a data frame has at least the used ones.
-    names : N names
-        Columns of the table that a model was made from.
-    used : (U,)
-        Which of them are needed.
-    needs : str
-        What needs them, for the error where a data frame lacks one: ``"the model needs"``.
-    """
+    """Some columns of new rows as a checked array (M, U)."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         raw = X if hasattr(X, "shape") else np.asarray(X)
         if len(raw.shape) == 2 and raw.shape[1] != len(names):
@@ -380,17 +349,6 @@ def data_hash(names: Iterable[str], X: NDArray[Any], y: Floats, weights: Floats)
 
     Two files that hold the same numbers have the same one, however they are written; journals, curves and reports carry
     it.
-
-    Parameters
-    ----------
-    names : N names
-        Of the columns of X.
-    X : (M, N)
-        Table of candidates.
-    y : (M,)
-        Target.
-    weights : (M,)
-        Row weights; all ones where none were given.
     """
     digest = hashlib.sha256()
     for name in names:

@@ -26,13 +26,7 @@ def orthonormal_basis(columns: Floats) -> Floats:
 
 
 def factor(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, Floats, Floats, Floats] | None:
-    """(design, target, Q, R) with the ridge penalty as extra rows, or None when the support is singular.
-
-    Parameters
-    ----------
-    columns, target, penalty
-        As in `qr_energy`.
-    """
+    """(design, target, Q, R) with the ridge penalty as extra rows, or None when the support is singular."""
     if penalty.any():
         columns = np.vstack([columns, np.diag(np.sqrt(penalty))])
         target = np.concatenate([target, np.zeros((penalty.size, *target.shape[1:]))])
@@ -46,17 +40,7 @@ def factor(columns: Floats, target: Floats, penalty: Floats) -> tuple[Floats, Fl
 
 
 def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
-    r""":math:`\frac12 \min_x \|y - X_S x\|^2 + \frac12 \sum_l \lambda_l x_l^2` of (M, k) columns; inf if singular.
-
-    Parameters
-    ----------
-    columns : (M, k)
-        The chosen columns.
-    target : (M,) or (M, q)
-        The target, or several; their energies are added.
-    penalty : (k,)
-        Ridge term of each column.
-    """
+    r""":math:`\frac12 \min_x \|y - X_S x\|^2 + \frac12 \sum_l \lambda_l x_l^2` of (M, k) columns; inf if singular."""
     factors = factor(columns, target, penalty)
     if factors is None:
         return float("inf")
@@ -68,15 +52,7 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
 
 
 def qr_several(columns: Floats, targets: Floats, penalty: Floats) -> tuple[Floats, Floats] | None:
-    """Coefficients (k, q) and energies (q,) of several targets, with one step of refinement; None if singular.
-
-    Parameters
-    ----------
-    columns, penalty
-        As in `qr_energy`.
-    targets : (M, q)
-        The targets.
-    """
+    """Coefficients (k, q) and energies (q,) of several targets, with one step of refinement; None if singular."""
     from scipy.linalg import solve_triangular
 
     factors = factor(columns, targets, penalty)

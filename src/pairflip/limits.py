@@ -226,17 +226,7 @@ def read_limits(
     hierarchy: Any = None,
     positive: Any = None,
 ) -> Limits:
-    """What a user gave, checked.
-
-    Parameters
-    ----------
-    names : N names
-        Of the columns of the table.
-    always : (a,)
-        Columns that are always in the model.
-    groups, one_per_group, min_distance, hierarchy, positive
-        As in `SubsetProblem`.
-    """
+    """What a user gave, checked."""
     found = _read_groups(groups, names, always)
     if one_per_group and not found:
         raise ValueError("one_per_group is True without groups; expected groups={name: [columns], ...} with it.")

@@ -18,17 +18,7 @@ class JournalError(ValueError):
 
 
 def claim(folder: Path, identity: dict[str, Any], whose: str = "this run") -> None:
-    """Make the folder and its manifest, or make sure that the one there belongs to the same run.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the journal.
-    identity : dict
-        Data and settings of the run.
-    whose : str
-        Whose they are, for the message that refuses another journal.
-    """
+    """Make the folder and its manifest, or make sure that the one there belongs to the same run."""
     refuse_files(folder)
     with clear_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,17 +28,7 @@ def claim(folder: Path, identity: dict[str, Any], whose: str = "this run") -> No
 
 
 def check_same(folder: Path, identity: dict[str, Any], whose: str) -> None:
-    """Refuse a journal of other data or settings.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the journal.
-    identity : dict
-        The data and settings that it should have.
-    whose : str
-        Whose these are, for the message.
-    """
+    """Refuse a journal of other data or settings."""
     other = difference(identity, read_manifest(folder))
     if other is not None:
         key, ours, theirs = other

@@ -53,42 +53,12 @@ def check_seed(seed: Any) -> int:
 
 
 def chain_keys(seed: int, size: int, fold: int | None, chains: ArrayLike) -> NDArray[np.uint32]:
-    """Keys of the chains of one size in one fold.
-
-    Parameters
-    ----------
-    seed : int
-        From 0 to 2**64 - 1.
-    size : int
-        Number k of columns in the support.
-    fold : int or None
-        Number of the fold; None means that all rows are used.
-    chains : int or array
-        Numbers of the chains.
-
-    Returns
-    -------
-    (chains, 2) uint32
-        One key for each chain: the first two words of the Philox block of its address (seed, size, fold, chain).
-    """
+    """Keys of the chains of one size in one fold."""
     return address_keys(seed, size, -1 if fold is None else fold, chains)
 
 
 def address_keys(seed: int, sizes: ArrayLike, folds: ArrayLike, chains: ArrayLike) -> NDArray[np.uint32]:
-    """Keys of many addresses at once.
-
-    Parameters
-    ----------
-    seed : int
-        From 0 to 2**64 - 1; shared by all.
-    sizes, folds, chains : int or (n,)
-        The other parts of the addresses; fold -1 means that all rows are used.
-
-    Returns
-    -------
-    (n, 2) uint32
-        One key for each address.
-    """
+    """Keys of many addresses at once."""
     seed = check_seed(seed)
     index = np.atleast_1d(np.asarray(chains, dtype=np.uint64))
     counter = np.empty((index.size, 4), dtype=np.uint64)
@@ -114,45 +84,13 @@ def _below(words: NDArray[np.uint64], n: int | NDArray[np.uint64]) -> NDArray[np
 def flip_draws(
     key: ArrayLike, first: int, count: int, k: int, outside: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """What consecutive flips of a chain propose, and the uniform number that decides each of them.
-
-    Parameters
-    ----------
-    key : (2,)
-        Key of the chain.
-    first, count : int
-        Flips `first`, ..., `first + count - 1`.
-    k : int
-        Number of columns in the support.
-    outside : int
-        Number N - k of columns outside of it.
-
-    Returns
-    -------
-    slot : (count,) int64
-        Place in the support, 0 to k - 1, of the column that leaves.
-    position : (count,) int64
-        Position, 0 to `outside` - 1, of the column that enters.
-    u : (count,) float64
-        In {1, ..., 2**53} / 2**53. A flip is accepted if u <= exp(-beta * Delta E), so u = 0, which would accept an
-        arbitrarily bad flip, cannot occur.
-    """
+    """What consecutive flips of a chain propose, and the uniform number that decides each of them."""
     w = _blocks(key, first, count, STREAM_FLIPS)
     return _below(w[:, 0], k), _below(w[:, 1], outside), _uniform(w)
 
 
 def uniforms(key: ArrayLike, places: ArrayLike, stream: int) -> NDArray[np.float64]:
-    """Uniform numbers in {1, ..., 2**53} / 2**53, one for each place in a stream.
-
-    Parameters
-    ----------
-    key : (2,)
-        Of a chain.
-    places : (n,)
-        Which numbers.
-    stream : int
-        Of which stream.
-    """
+    """Uniform numbers in {1, ..., 2**53} / 2**53, one for each place in a stream."""
     t = np.asarray(places, dtype=np.uint64)
     zero = np.zeros_like(t)
     words = philox4x32(np.stack([t & _MASK, t >> _HALF, zero + np.uint64(stream), zero], axis=-1), key).astype(
@@ -168,20 +106,7 @@ def _uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 def kick_words(key: ArrayLike, round_: int, part: int, place: int) -> NDArray[np.uint64]:
-    """The four words of one place of one part of a round of kicks.
-
-    Parameters
-    ----------
-    key : (2,)
-        Key of the chain.
-    round_ : int
-        From 1 on.
-    part : int
-        0: which minimum, how many columns and how they are replaced; else one of ``KICK_DROP``, ``KICK_FILL``, or
-        ``KICK_ADD`` plus the number of columns that are there already.
-    place : int
-        Which draw.
-    """
+    """The four words of one place of one part of a round of kicks."""
     return np.asarray(_blocks(key, (round_ << 32) + place, 1, STREAM_KICKS + part)[0])
 
 

@@ -17,13 +17,6 @@ def expected_time(seconds: float, threads: int) -> str | None:
     """What to say before long work: ``this takes about 2 to 6 min on 4 threads``; None for short work.
 
     It is a range, because the cost model knows the size of a table and not how hard its search is.
-
-    Parameters
-    ----------
-    seconds : float
-        Time by the cost model, with all threads.
-    threads : int
-        Number of threads, only to be named.
     """
     low, high = (factor * seconds for factor in _MODEL)
     if high < _SHORT_S:
@@ -56,22 +49,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(title: str, total: int | None, show: bool | None) -> Iterator[Bar | None]:
-    """Show a progress bar on standard error while the block runs.
-
-    Parameters
-    ----------
-    title : str
-        What is being done.
-    total : int or None
-        How many units of work there are; None where that is not known.
-    show : bool or None
-        Whether to show the bar; None shows it where standard error is a terminal.
-
-    Yields
-    ------
-    Bar or None
-        What advances the bar; None without a bar.
-    """
+    """Show a progress bar on standard error while the block runs."""
     if not (sys.stderr.isatty() if show is None else show):
         yield None
         return

@@ -70,17 +70,7 @@ def powers_of_two(X: NDArray[Any]) -> Floats:
 
 
 def check_range(X: NDArray[Any], y: Floats, names: Sequence[str]) -> None:
-    """Refuse magnitudes for which coefficients or squared errors cannot be represented as ordinary numbers.
-
-    Parameters
-    ----------
-    X : (M, N)
-        Table of candidates.
-    y : (M,)
-        Target.
-    names : N names
-        Names of the columns, for the message.
-    """
+    """Refuse magnitudes for which coefficients or squared errors cannot be represented as ordinary numbers."""
     largest = largest_values(X)
     odd = np.flatnonzero(((largest > 0) & (largest < _SMALLEST)) | (largest > _LARGEST))
     if odd.size:
@@ -113,17 +103,7 @@ class Centred:
 
 
 def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:
-    """Divide the columns of X (M, n) by powers of two, and subtract their means.
-
-    Parameters
-    ----------
-    X : (M, n)
-        Columns of a table; they are copied.
-    weight : (M,)
-        Row weights.
-    means : (n,) or None
-        What to subtract, in the units of the table; None for the weighted means.
-    """
+    """Divide the columns of X (M, n) by powers of two, and subtract their means."""
     powers, root = powers_of_two(X), np.sqrt(weight)[:, None]
     columns = np.empty(X.shape[::-1])
     sums, raw = np.zeros(X.shape[1]), np.zeros(X.shape[1])
@@ -155,13 +135,6 @@ def penalties(ridge: float, powers: Floats, norm2: Floats) -> Floats:
     """The ridge in units of columns that were divided by `powers` (n,) and have squared norms `norm2` (n,).
 
     So that neither overflows; beyond 1e200 times the column all penalties are alike.
-
-    Parameters
-    ----------
-    ridge : float
-        Penalty on coefficients in the units of the table.
-    powers, norm2 : (n,)
-        Of each column.
     """
     return np.minimum(ridge / powers / powers, 1e200 * norm2) if ridge else 0.0 * norm2
 
@@ -177,24 +150,7 @@ def project(
     means: tuple[Floats, Floats] | None,
     shrinkage: float = 0.0,
 ) -> Projected:
-    """Take the forced columns out of X (M, N) and the targets y (M, q), and scale the columns that remain.
-
-    Parameters
-    ----------
-    weight
-        Row weights (M,).
-    always
-        Forced columns of X.
-    ridge
-        Penalty on coefficients in the units of the table.
-    intercept
-        Whether a constant is one of the forced columns.
-    means
-        What to subtract from X and y first: given values, or None for the weighted means of these rows. With an
-        intercept this changes nothing but rounding.
-    shrinkage
-        Penalty in units of the squared norms of the projected columns, added to `ridge`.
-    """
+    """Take the forced columns out of X (M, N) and the targets y (M, q), and scale the columns that remain."""
     root = np.sqrt(weight)
     centred = centre(X, weight, None if means is None else means[0])
     columns, powers, small = centred.columns, centred.powers, centred.means

@@ -48,17 +48,7 @@ def choosable(rules: Rules) -> Mask:
 
 
 def room(rules: Rules, support: Iterable[int] = (), able: Mask | None = None) -> int:
-    """The most columns that may be chosen beside a support: exact for one kind of rule, otherwise a bound.
-
-    Parameters
-    ----------
-    rules
-        What may be chosen together.
-    support
-        Columns that are chosen already.
-    able : (N,), optional
-        What `choosable` says, where it is known.
-    """
+    """The most columns that may be chosen beside a support: exact for one kind of rule, otherwise a bound."""
     free = _free(rules, list(support), choosable(rules) if able is None else able)
     most = int(np.count_nonzero(free))
     if rules.apart > 0:
@@ -100,17 +90,7 @@ def _packed(positions: Floats, apart: float) -> int:
 
 
 def seated(rules: Rules, k: int, order: Ints) -> Ints | None:
-    """A set of k columns that keeps the rules, sorted, the first in `order` preferred; None where none was found.
-
-    Parameters
-    ----------
-    rules
-        What may be chosen together.
-    k
-        How many.
-    order : (N,)
-        All candidates.
-    """
+    """A set of k columns that keeps the rules, sorted, the first in `order` preferred; None where none was found."""
     able = choosable(rules)
     if room(rules, (), able) < k:
         return None

@@ -88,15 +88,6 @@ def column_labels(names: Sequence[str], columns: Sequence[int], length: int | No
 
     A name that several columns of the table have, or that shortening made equal to another one, carries its
     column index (from 0, as in `SizeCurve.supports`) in square brackets.
-
-    Parameters
-    ----------
-    names : N names
-        Of all columns of the table.
-    columns : sequence of int
-        Which columns to label.
-    length : int, optional
-        Largest number of characters, before the index that tells equal ones apart.
     """
     often = _repeated(tuple(names))
     cleaned = [clean(names[j]) for j in columns]
@@ -192,15 +183,6 @@ def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[st
 
     Where that takes too many decimals, the column has one exponent; where the numbers differ by more than three orders
     of magnitude, each has its own and the same digits.
-
-    Parameters
-    ----------
-    values : iterable of float
-        The numbers; what is not finite is shown as a dash.
-    digits : int
-        Significant digits of the largest.
-    least : int
-        Significant digits of the smallest, at least.
     """
     numbers = [float(v) for v in values]
     sizes = [abs(v) for v in numbers if math.isfinite(v) and v != 0]
@@ -252,22 +234,7 @@ def plural(count: int, word: str) -> str:
 
 
 def numbered(what: str, index: int, given: bool = False) -> str:
-    """How a sentence names the row, fold or column at a Python index.
-
-    Parameters
-    ----------
-    what : str
-        ``"row"``, ``"fold"`` or ``"column"``.
-    index : int
-        Python's index, from 0.
-    given : bool
-        Whether the reader gave this very number, so that it must be found again where it was given.
-
-    Returns
-    -------
-    str
-        ``row 8`` for index 7; if it was given, ``row index 7 (counting from 0)``.
-    """
+    """How a sentence names the row, fold or column at a Python index."""
     return f"{what} index {index} (counting from 0)" if given else f"{what} {index + 1:,}"
 
 

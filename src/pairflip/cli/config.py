@@ -113,17 +113,7 @@ def _checked(path: Path, key: str, value: Any, parameter: Any, command: Any) -> 
 
 
 def run_settings(context: typer.Context, used: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Options for run.toml in a folder, in the order of the help, as texts, numbers and lists of texts.
-
-    Parameters
-    ----------
-    context : typer.Context
-        Of the command.
-    used : mapping
-        What was used, by the name of the parameter.
-    folder : Path
-        Where the file will be, to which paths are relative.
-    """
+    """Options for run.toml in a folder, in the order of the help, as texts, numbers and lists of texts."""
     used = {**used, **{name: path_from(folder, used[name]) for name in _INPUTS if used.get(name) is not None}}
 
     def plain(value: Any) -> Any:

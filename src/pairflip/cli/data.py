@@ -38,17 +38,7 @@ class Loaded:
         ridge: float | None = None,
         quiet: bool = False,
     ) -> SubsetProblem:
-        """The problem that these options define.
-
-        Parameters
-        ----------
-        model, limits
-            What was asked about models.
-        ridge : float, optional
-            Penalty on the squares of the coefficients.
-        quiet : bool
-            Otherwise, what was left out of the table is said.
-        """
+        """The problem that these options define."""
         import numpy as np
 
         from pairflip.problem import SubsetProblem

@@ -139,22 +139,6 @@ def enumerate_supports(X: Any, y: Any, k: int) -> tuple[float, list[int]]:
     """The best of all supports of k columns, by plain least squares with an intercept.
 
     Deliberately shares no code with the engines, which are checked against it.
-
-    Parameters
-    ----------
-    X : (M, N)
-        Table of candidates.
-    y : (M,)
-        Target.
-    k : int
-        Number of columns.
-
-    Returns
-    -------
-    energy : float
-        The lowest energy, half the residual sum of squares.
-    support : list of int
-        The columns that reach it.
     """
     import numpy as np
 

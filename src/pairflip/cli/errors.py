@@ -113,19 +113,7 @@ class PlainGroup(PlainFlags, TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command that the arguments name; the parameters are those of Click's `BaseCommand.main`.
-
-        Parameters
-        ----------
-        args : sequence of str, optional
-            Arguments; those of the process if not given.
-        prog_name, complete_var, windows_expand_args
-            Passed on to Click.
-        standalone_mode : bool
-            Whether to end the process with the exit code; otherwise it is returned.
-        **extra
-            Passed on to Click.
-        """
+        """Run the command that the arguments name; the parameters are those of Click's `BaseCommand.main`."""
         typed = list(sys.argv[1:] if args is None else args)
         interrupt.sentence = interrupted
         for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows its escape

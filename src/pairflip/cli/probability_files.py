@@ -59,17 +59,7 @@ def contents_of(command: str) -> FolderContents:
 
 
 def checked_place(command: str, out: Path | None, force: bool, data: Path | None, journal: Path | None) -> Path:
-    """Where the result goes, after making sure that it can go there.
-
-    Parameters
-    ----------
-    command : {"posterior", "sample"}
-        What is run.
-    out, force
-        As given: a folder, a .csv or .tsv file, or neither.
-    data, journal : Path or None
-        What must not be written over, and must not be inside.
-    """
+    """Where the result goes, after making sure that it can go there."""
     place = default_folder(data, command) if out is None else out
     if is_table_file(place):
         check_out(place, force)
@@ -93,19 +83,7 @@ class ProbabilityResult:
     record: Mapping[str, Any]
 
     def write(self, place: Path, force: bool, table: Table, typed: str, settings: Mapping[str, Any]) -> None:
-        """Write the folder, whole or not at all; or the columns alone, where `place` is a .csv or .tsv file.
-
-        Parameters
-        ----------
-        place, force
-            Of `checked_place`; whether an older result may be replaced.
-        table : Table
-            The table it is about.
-        typed : str
-            The command as it was typed.
-        settings : mapping
-            Options for run.toml.
-        """
+        """Write the folder, whole or not at all; or the columns alone, where `place` is a .csv or .tsv file."""
         if is_table_file(place):
             write_lines(place, *self.tables[COLUMNS], "the probabilities")
             return

@@ -53,25 +53,7 @@ def finish(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the result folder, then print the result.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    table : Table
-        The table it is about.
-    command : str
-        The command as it was typed, for the report.
-    settings : dict
-        Options for run.toml; empty: no such file is written.
-    folder : Path
-        Where the result goes; it appears whole or not at all.
-    force : bool
-        Whether an older result may be replaced.
-    as_json : bool
-        Print one JSON document instead of the answer and the table.
-    """
+    """Write the result folder, then print the result."""
     from pairflip.cli.result_folder import new_folder
     from pairflip.cli.shown import print_curve, print_json, print_places
 
@@ -164,22 +146,7 @@ def write_files(result: Result, folder: Path) -> None:
 
 
 def write_page(curve: SizeCurve, record: Mapping[str, Any], path: Path) -> Path:
-    """Write the report.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    record : mapping
-        The rest of result.json: `table`, `command` and others; what is absent is not shown.
-    path : Path
-        The HTML file.
-
-    Returns
-    -------
-    Path
-        That file.
-    """
+    """Write the report."""
     from pairflip.report import write_report
     from pairflip.tables import Change
 

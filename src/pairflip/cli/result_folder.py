@@ -64,17 +64,7 @@ def default_folder(data: Path | None, what: str = "pairflip") -> Path:
 
 
 def refuse_input(out: Path, source: Path | None, what: str) -> None:
-    """Refuse to write over the file that is read, however it is spelled or linked.
-
-    Parameters
-    ----------
-    out : Path
-        Where the result is to go.
-    source : Path or None
-        What is read, if that is a file.
-    what : str
-        What to call it in the message: ``"the table"``.
-    """
+    """Refuse to write over the file that is read, however it is spelled or linked."""
     if source is not None and same_file(out, source):
         raise ValueError(f"--out {str(out)!r} is {what} itself, which would be lost; name another file with --out.")
 
@@ -88,17 +78,7 @@ def refuse_folder_of(folder: Path, data: Path | None) -> None:
 
 
 def refuse_journal(journal: Path | None, folder: Path | None, data: Path | None) -> None:
-    """Refuse a journal in the result folder, which is replaced as a whole, or among the user's data.
-
-    Parameters
-    ----------
-    journal : Path or None
-        Folder of the journal.
-    folder : Path or None
-        Result folder, if one is written.
-    data : Path or None
-        The table.
-    """
+    """Refuse a journal in the result folder, which is replaced as a whole, or among the user's data."""
     if journal is None:
         return
     place = journal.resolve()
@@ -135,17 +115,7 @@ def same_file(one: Path, other: Path) -> bool:
 
 
 def check_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> None:
-    """Make sure, before hours of work, that the result can be put there; leaves nothing behind.
-
-    Parameters
-    ----------
-    out : Path
-        The result folder.
-    force : bool
-        Whether an older result may be replaced.
-    contents : FolderContents
-        What an older result holds.
-    """
+    """Make sure, before hours of work, that the result can be put there; leaves nothing behind."""
     _refuse_existing(out, force, contents)
     above = out.absolute().parent
     while not above.exists() and above != above.parent:
@@ -158,22 +128,7 @@ def check_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -
 
 @contextmanager
 def new_folder(out: Path, force: bool, contents: FolderContents = SELECTION) -> Iterator[Path]:
-    """A temporary folder next to `out` to write into; it becomes `out` when the block ends without an error.
-
-    Parameters
-    ----------
-    out : Path
-        The result folder.
-    force : bool
-        Whether an older result may be replaced.
-    contents : FolderContents
-        What an older result holds.
-
-    Yields
-    ------
-    Path
-        The temporary folder; it is removed if anything goes wrong.
-    """
+    """A temporary folder next to `out` to write into; it becomes `out` when the block ends without an error."""
     _refuse_existing(out, force, contents)
     given, out = out, out.absolute()
     _remove_left_behind(out, contents)

@@ -34,17 +34,7 @@ def refuse_existing(out: Path, force: bool) -> None:
 
 
 def lines_text(header: Sequence[str], lines: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
-    """A table as text: names in quotes, numbers with all their digits, nothing where there is no number.
-
-    Parameters
-    ----------
-    header : names
-        Of the columns.
-    lines : rows of texts and numbers
-        What is None or not finite is left empty.
-    delimiter : str
-        What stands between two columns.
-    """
+    """A table as text: names in quotes, numbers with all their digits, nothing where there is no number."""
     return "".join(delimiter.join(map(_cell, line)) + "\n" for line in (header, *lines))
 
 
@@ -54,17 +44,7 @@ def json_list(names: Sequence[str]) -> str:
 
 
 def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]], what: str) -> None:
-    """Write a table whole or not at all; the suffix of the file says what separates columns.
-
-    Parameters
-    ----------
-    out : Path
-        The file, see `check_out`.
-    header, lines
-        As in `lines_text`.
-    what : str
-        What it is, for the error message: ``"the coefficients"``.
-    """
+    """Write a table whole or not at all; the suffix of the file says what separates columns."""
     from pairflip.report.save import write_whole
 
     text = lines_text(header, lines, _DELIMITERS[out.suffix.lower()])

@@ -73,16 +73,7 @@ PEERS: dict[str, Peer] = {}
 
 
 def register_peer(name: str, peer: Any) -> None:
-    """Have every comparison from now on run one more method.
-
-    Parameters
-    ----------
-    name
-        What it is called; the name of a registered one replaces that.
-    peer
-        A scikit-learn estimator (anything with `fit`, `predict` and `get_params`), or a function
-        ``(columns, target, sizes) -> {size: positions}`` that finds supports among `columns` (m, n) of unit norm.
-    """
+    """Have every comparison from now on run one more method."""
     PEERS[name] = as_peer(name, peer)
 
 
@@ -139,15 +130,7 @@ def _own_peers(more: Mapping[str, Any] | Sequence[Any] | str | None) -> tuple[di
 def chosen_peers(
     methods: Iterable[str] | str | None, more: Mapping[str, Any] | Sequence[Any] | str | None
 ) -> list[Peer]:
-    """The methods to run, in the order of the registry, then the user's own.
-
-    Parameters
-    ----------
-    methods
-        Names, in a list or separated by commas; None: all of them.
-    more
-        Estimators and functions beside these, by name or in a list, where names of methods may stand, too.
-    """
+    """The methods to run, in the order of the registry, then the user's own."""
     given, named = _own_peers(more)
     own = {name: as_peer(name, each) for name, each in given.items()}
     every = PEERS | own

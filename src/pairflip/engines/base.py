@@ -188,29 +188,7 @@ class Engine(Protocol):
         ...
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
-        """Walk every chain of every pair from its first support to the end.
-
-        Parameters
-        ----------
-        pairs
-            Problems and the chains to walk on each; they may differ in everything.
-        n_jobs
-            Threads, where the engine uses threads; the results do not depend on it.
-        tick
-            Hears of flips as they are done.
-
-        Returns
-        -------
-        list of WalkResult
-            One for each pair, in their order.
-
-        Raises
-        ------
-        Refused
-            If `refuses` has a reason against one of the pairs.
-        RankTooSmall
-            If a problem has fewer than k independent columns.
-        """
+        """Walk every chain of every pair from its first support to the end."""
         ...
 
 

@@ -32,15 +32,7 @@ def auto_rule() -> str:
 
 
 def or_rescue(engine: Engine, ask: Callable[[Any], Found]) -> tuple[Found, str | None]:
-    """What an engine answers, or the CPU where a device fails; then also a sentence that says so.
-
-    Parameters
-    ----------
-    engine : Engine
-        What is asked first.
-    ask : callable
-        Asks the engine that it is given.
-    """
+    """What an engine answers, or the CPU where a device fails; then also a sentence that says so."""
     try:
         return ask(engine), None
     except failures_of(engine) as error:

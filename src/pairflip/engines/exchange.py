@@ -69,15 +69,7 @@ Walk = Callable[[int, Floats], tuple[Any, Any, Any]]
 
 
 def run_ladder(plan: LadderPlan, ladder: int, walk: Walk) -> LadderResult:
-    """Let the walkers of one ladder walk and trade places.
-
-    Parameters
-    ----------
-    plan, ladder
-        The ladders, and which of them.
-    walk : callable
-        Makes the flips of all walkers in one round.
-    """
+    """Let the walkers of one ladder walk and trade places."""
     betas, rounds, k, n = plan.betas, plan.rounds, plan.k, plan.betas.size
     supports, energies = np.zeros((n, rounds, k), np.int32), np.zeros((n, rounds))
     accepted, places = np.zeros((n, rounds), np.int64), np.zeros((rounds, n), np.int64)
@@ -100,17 +92,7 @@ def run_ladder(plan: LadderPlan, ladder: int, walk: Walk) -> LadderResult:
 def from_places(
     supports: NDArray[np.int32], energies: Floats, accepted: NDArray[np.int64], places: NDArray[Any]
 ) -> LadderResult:
-    """What walkers did, told by place on the ladder.
-
-    Parameters
-    ----------
-    supports : (R, D, k)
-        Of each walker at the end of each round.
-    energies, accepted : (R, D)
-        Likewise; flips accepted in the round.
-    places : (D, R)
-        Which walker stood at which place in a round.
-    """
+    """What walkers did, told by place on the ladder."""
     rounds, n = places.shape
     who, at = places.T, np.arange(rounds)
     tried = np.array([len(range(lower % 2, rounds - 1, 2)) for lower in range(n - 1)], dtype=np.int64)

@@ -23,17 +23,6 @@ def first_order(gram: Gram, k: int, key: NDArray[np.uint32], energy: Energy | No
 
     Rules (`Form.rules`) count as well. A column that needs another may come before it, so that those passed over
     are asked again while some enter; where too few do, another order is tried, and in the end one that looks ahead.
-
-    Parameters
-    ----------
-    gram : Gram
-        The problem.
-    k : int
-        Size of the support.
-    key : (2,)
-        Of the chain.
-    energy : callable, optional
-        Of a support, infinite for what cannot be one; by default that of the problem.
     """
     energy = gram.energy if energy is None else energy
     rules = getattr(gram, "rules", None)

@@ -141,27 +141,13 @@ class LiteralWalkers:
         self._orders = [engine.start(gram, k, key) for key in keys]
 
     def walk(self, round_: int, betas: Floats) -> tuple[Any, Any, Any]:
-        """The flips of all walkers in one round: supports, energies, and how many were accepted.
-
-        Parameters
-        ----------
-        round_, betas
-            Which round, and the inverse temperature of each walker.
-        """
+        """The flips of all walkers in one round: supports, energies, and how many were accepted."""
         found = [self.walk_one(w, round_, beta) for w, beta in enumerate(betas.tolist())]
         supports, energies, accepted = zip(*found, strict=True)
         return supports, energies, accepted
 
     def walk_one(self, walker: int, round_: int, beta: float) -> tuple[NDArray[np.int64], float, int]:
-        """The flips of one round: support, energy, and accepted flips after it.
-
-        Parameters
-        ----------
-        walker, round_
-            Which walker, and which round.
-        beta
-            Inverse temperature.
-        """
+        """The flips of one round: support, energy, and accepted flips after it."""
         gram, k, order = self._gram, self._k, self._orders[walker]
         ones, zeros = order[:k], order[k:]
         now, accepted = self._engine.energy(gram, ones), 0

@@ -115,17 +115,7 @@ class SizeChooser(SubsetModel):
         return None if groups is None else process_routing(self, "fit", groups=groups).splitter.split["groups"]
 
     def _select(self, problem: SubsetProblem, groups: Any, **settings: Any) -> Self:
-        """Choose the size and the columns, and keep them.
-
-        Parameters
-        ----------
-        problem
-            Table and target.
-        groups
-            Labels of the rows.
-        **settings
-            Fields of the `Selection` that only this estimator has.
-        """
+        """Choose the size and the columns, and keep them."""
         selection = Selection(
             sizes=self.sizes,
             cv=DEFAULT_CV if self.cv is None else self.cv,

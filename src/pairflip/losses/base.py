@@ -177,15 +177,7 @@ class Loss(Protocol):
         ...
 
     def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Form:
-        """The quadratic form without some rows; nothing in it may depend on them.
-
-        Parameters
-        ----------
-        problem, rows
-            The problem, and the rows left out.
-        anew
-            Whether it is made from the remaining rows, not by taking the others away.
-        """
+        """The quadratic form without some rows; nothing in it may depend on them."""
         ...
 
     def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:

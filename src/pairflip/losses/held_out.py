@@ -307,15 +307,6 @@ def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) ->
 
     The error comes from the spread of the means of independent units (rows, or groups of rows that belong together; a
     row that is predicted several times counts once): :math:`\sqrt{\sum_u W_u (m_u - m)^2 / (W (U - 1))}`.
-
-    Parameters
-    ----------
-    squares : (S, P)
-        Squared errors of P predictions at S sizes.
-    weights : (P,)
-        Weight of each prediction.
-    unit : (P,)
-        The independent unit that each belongs to, from 0.
     """
     n_units = int(unit.max()) + 1
     total = np.bincount(unit, weights, n_units)

@@ -153,13 +153,6 @@ class SquaredError:
 
         Where the held-out rows hold most of a column or of a target, or alone make a column vary, subtraction would
         leave rounding errors. Which columns of a group depend on each other is decided on the remaining rows alone.
-
-        Parameters
-        ----------
-        problem, rows
-            The problem, and the rows left out.
-        anew
-            From the remaining rows in any case: faster where they are few.
         """
         whole = problem.gram.base if isinstance(problem.gram, TrainingForm) else problem.gram
         anew = anew or problem.units is not None
@@ -262,21 +255,7 @@ class SquaredError:
 
 
 def project_rows(problem: SubsetProblem, rows: Rows | None, columns: Rows | None = None) -> Any:
-    """Forced columns swept out of some rows (None: all), centred on their own means if the intercept is one of them.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        Table and targets.
-    rows : indices or None
-        The rows that are fitted.
-    columns : indices, optional
-        Forced columns and some others; by default all.
-
-    Returns
-    -------
-    Projected, or a WideGram for all columns of a wide table
-    """
+    """Forced columns swept out of some rows (None: all), centred on their own means if the intercept is one of them."""
     own = problem.center == "fold" or (rows is None and problem.center == "global")
     means: tuple[Floats, Floats] | None = None
     if not own and problem.center is None:
@@ -304,17 +283,6 @@ def constants(
     problem: SubsetProblem, rows: Rows | None, support: Rows, coef: Floats, inside: Projected | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Coefficients of the forced columns (a, q), intercepts (q,) and these for centred columns, given the chosen ones.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        Table and targets.
-    rows, support : indices
-        What was fitted; None: all rows.
-    coef : (k, q)
-        Chosen coefficients, in the units of the table.
-    inside : Projected, optional
-        Forced and chosen columns on these rows; without it, the rows are those of the problem.
     """
     a, X, y, weights = problem.always.size, problem.X[:, support], problem.targets, problem.sample_weight
     if rows is not None:

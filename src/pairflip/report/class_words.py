@@ -15,15 +15,7 @@ _CHOOSE = "with --ridge auto (in Python ridge='auto') held-out rows choose a lar
 
 
 def how_well(curve: SizeCurve, size: int, explains: str) -> str:
-    """How well the chosen columns predict rows that were held out, allowing for the choice of their number.
-
-    Parameters
-    ----------
-    curve, size
-        What is told.
-    explains : str
-        ``"it explains"`` or ``"they explain"``.
-    """
+    """How well the chosen columns predict rows that were held out, allowing for the choice of their number."""
     at, chosen = curve.at(size), curve.chosen
     if curve.survival is not None:
         return _concordance(curve, at)

@@ -58,17 +58,7 @@ NOT_ANNEALED = (
 
 
 def page_content(curve: SizeCurve, about: done.About, row_names: Sequence[object] | None) -> dict[str, Any]:
-    """Everything the template shows. `data` is what the page's script needs to follow the slider.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    about : About
-        What is known about the run.
-    row_names : sequence, optional
-        As in `write_report`.
-    """
+    """Everything the template shows. `data` is what the page's script needs to follow the slider."""
     sizes = [int(k) for k in np.sort(curve.sizes)]
     shown = sizes.index(size_to_show(curve))
     room = _room(curve, len(sizes), row_names)

@@ -42,17 +42,6 @@ def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64
 
     A start at (nearly) infinite temperature is left out, since no axis has room for it, and so is the end of a schedule
     where no chain accepts a flip any more, but for its first steps.
-
-    Parameters
-    ----------
-    source : SizeCurve or Trace
-        What was annealed.
-    size : int, optional
-        Which final fit of a curve; None: that of the size to show.
-    chains : int
-        Largest number of chains, evenly spread from the lowest to the highest last energy.
-    steps : int, optional
-        Largest number of temperatures.
     """
     from pairflip.selection.curve import SizeCurve
 

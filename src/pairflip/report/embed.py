@@ -44,17 +44,7 @@ class TipBook:
 
 
 def page_svgs(figure: PageFigure, numbers: Sequence[Any], book: TipBook) -> list[list[Markup]]:
-    """A figure for the page, for each of `numbers`: its panels, or its only panel for a wide and for a narrow page.
-
-    Parameters
-    ----------
-    figure : PageFigure
-        What is drawn.
-    numbers : sequence
-        What it draws, for each size that the page shows.
-    book : TipBook
-        Where texts under the pointer are kept.
-    """
+    """A figure for the page, for each of `numbers`: its panels, or its only panel for a wide and for a narrow page."""
     side_by_side = figure.follows or len(figure.draw) > 1
     kinds = [("panel", i) for i in range(len(figure.draw))] if side_by_side else [("wide", 0), ("narrow", 0)]
     found: list[list[Markup]] = [[] for _ in numbers]
@@ -80,19 +70,7 @@ def drawn(
     paint: Paint | None = None,
     book: TipBook | None = None,
 ) -> Markup:
-    """One panel as SVG.
-
-    Parameters
-    ----------
-    draw, numbers, ax
-        What is drawn where; the axes are those of `page_axes`.
-    label, attributes
-        Text alternative and attributes of the ``<svg>``.
-    paint
-        How elements get their colours; None: by classes of the page's style sheet.
-    book
-        Where texts under the pointer are kept; None writes them into the marks.
-    """
+    """One panel as SVG."""
     from pairflip.report.renderer import PageRenderer, page_paint
 
     draw(numbers, ax)

@@ -44,17 +44,7 @@ def members(curve: SizeCurve, unit: int) -> list[int]:
 
 
 def unit_labels(curve: SizeCurve, units: Sequence[int], length: int | None = None) -> list[str]:
-    """Labels of columns, or of groups by their first columns, that tell them apart.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    units : sequence of int
-        Columns; where columns are chosen in groups, the first one of each.
-    length : int, optional
-        Largest number of characters.
-    """
+    """Labels of columns, or of groups by their first columns, that tell them apart."""
     labels = column_labels(curve.names, units, length)
     for at, unit in enumerate(units):
         if members(curve, unit):

@@ -178,17 +178,7 @@ def stability_record(curve: SizeCurve) -> dict[str, Any] | None:
 
 
 def bound_words(curve: SizeCurve, halves: Stability, size: int) -> str:
-    """Both bounds, for the caption of the figure.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    halves : Stability
-        Its half-samples.
-    size : int
-        Number of columns, or groups.
-    """
+    """Both bounds, for the caption of the figure."""
     bound, count = halves.bound(THRESHOLD, size), plural(halves.n_candidates, f"candidate {what_is_counted(curve)}")
     return (
         f"Of {count}, at most {number(bound.worst_case, 2)} without effect would be expected to reach "

@@ -85,17 +85,7 @@ def _called(curve: SizeCurve, at: Ints, names: Sequence[str]) -> list[str]:
 def held_out(
     curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
 ) -> Scatter:
-    """Held-out prediction against truth at a size (None: the size to show), thinned to `limit` rows.
-
-    Parameters
-    ----------
-    curve, size
-        What is shown.
-    limit
-        Most rows to show; the largest residuals are among them.
-    names
-        What the rows of the table are called, as `row_labels` gives it.
-    """
+    """Held-out prediction against truth at a size (None: the size to show), thinned to `limit` rows."""
     names = row_labels(curve, None) if names is None else names
     size = size_to_show(curve) if size is None else int(size)
     predicted = curve.predictions[curve.at(size)]

@@ -77,21 +77,7 @@ def bars_of(
     limit: int,
     chosen: Ints | None = None,
 ) -> InclusionBars:
-    """The most probable of some columns.
-
-    Parameters
-    ----------
-    names : list of str
-        Names of all columns of X.
-    columns, probability, error : (n,)
-        The columns, and their probabilities with errors.
-    prior : float
-        The probability before the data.
-    limit : int
-        How many are shown.
-    chosen : (k,), optional
-        Columns that are shown whatever their probability.
-    """
+    """The most probable of some columns."""
     order = np.argsort(-probability, kind="stable")
     needed = np.isin(columns[order], [] if chosen is None else chosen)
     first = np.lexsort((np.arange(order.size), ~needed))[: max(1, limit)]

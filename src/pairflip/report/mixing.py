@@ -64,15 +64,7 @@ def disagreement(found: Samples | Posterior) -> Disagreement | None:
 
 
 def walk_doubts(found: Samples | Posterior, longer: str) -> list[str]:
-    """What to doubt about probabilities that chains drew: sentences, none where there is no reason.
-
-    Parameters
-    ----------
-    found : Samples or Posterior
-        Drawn at random.
-    longer : str
-        What to do about it.
-    """
+    """What to doubt about probabilities that chains drew: sentences, none where there is no reason."""
     if len(chain_shares(found)) == 1:
         doubts = [f"There is one chain, with which no other can be compared: use more (--chains). {longer}"]
     elif worst := disagreement(found):

@@ -109,15 +109,7 @@ def named(names: Sequence[str], columns: Sequence[int]) -> list[Piece]:
 
 
 def named_chances(names: Sequence[str], columns: Sequence[int], chances: Sequence[float]) -> list[Piece]:
-    """The same with a probability behind each name.
-
-    Parameters
-    ----------
-    names : list of str
-        Names of all columns.
-    columns, chances
-        Those to name, and their probabilities.
-    """
+    """The same with a probability behind each name."""
     labels = column_labels(names, columns[:MOST_NAMED], NAME_LENGTH)
     each: list[list[Piece]] = [
         [(label, True), (f" ({percent(chance)})", False)] for label, chance in zip(labels, chances, strict=False)

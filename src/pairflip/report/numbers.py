@@ -114,17 +114,7 @@ class Paths:
 
 
 def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBars:
-    """Selection frequencies in half-samples; the chosen columns are among those shown whatever their frequency.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result, with half-samples of that size.
-    size : int
-        Number of columns.
-    limit : int
-        Largest number of columns shown.
-    """
+    """Selection frequencies in half-samples; the chosen columns are among those shown whatever their frequency."""
     halves = curve.stability
     if halves is None:
         raise ValueError("the curve has no half-samples; expected one of select_size(..., stability=50).")
@@ -208,15 +198,6 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
     """Columns selected in at least one fold, the most selected first.
 
     The columns of the final fits of the sizes that figures point at are among them whatever their counts.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    limit : int
-        Largest number of columns shown.
-    length : int
-        Characters of a label.
     """
     order = by_size(curve)
     total = curve.selection_counts.sum(axis=0)
@@ -250,15 +231,7 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = 28) -> CountMap:
 
 
 def _cut_of_counts(shown: int, missing: int, many: str, ever: int) -> str:
-    """Which of the columns are shown.
-
-    Parameters
-    ----------
-    shown, missing : int
-        How many are shown; of these, how many are not among the most selected but in a final fit.
-    many, ever : str, int
-        How many were selected in any fold, in words and as a number.
-    """
+    """Which of the columns are shown."""
     if shown - missing >= ever:
         return f"all {many} selected in any fold"
     if missing:
@@ -269,20 +242,7 @@ def _cut_of_counts(shown: int, missing: int, many: str, ever: int) -> str:
 def coefficient_paths(
     curve: SizeCurve, relative: bool | None = None, limit: int = 60, length: int = 28, first: int | None = None
 ) -> Paths:
-    """Coefficients of the final fits against size.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    relative : bool, optional
-        Whether to divide each column by its largest coefficient; None: if those of the first seven differ more than
-        thousandfold.
-    limit, length : int
-        Largest number of columns, and of characters in a label.
-    first : int, optional
-        The size whose columns come first, before those that are in the most sizes; None: the size to show.
-    """
+    """Coefficients of the final fits against size."""
     if curve.outputs is not None:
         raise ValueError("coefficients against size are drawn for one target, and this result has several.")
     order = by_size(curve)

@@ -103,15 +103,7 @@ def remarks_of(found: PredictedRows) -> list[str]:
 
 
 def predicted_record(found: PredictedRows, header: list[str], lines: list[Any]) -> dict[str, Any]:
-    """Everything in plain values; what is not a number is null.
-
-    Parameters
-    ----------
-    found : PredictedRows
-        The predictions.
-    header, lines
-        The table of them.
-    """
+    """Everything in plain values; what is not a number is null."""
 
     def plain(value: Any) -> Any:
         return None if isinstance(value, float) and not isfinite(value) else value

@@ -22,17 +22,7 @@ _MOST_NAMED = 5
 
 
 def probability_bars(curve: SizeCurve, size: int, limit: int = 30) -> InclusionBars:
-    """Inclusion probabilities, and how often the columns were selected at a size: in half-samples, or else in folds.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result, with probabilities.
-    size : int
-        Number of columns whose selection is shown.
-    limit : int
-        Largest number of columns shown; the chosen ones are among them.
-    """
+    """Inclusion probabilities, and how often the columns were selected at a size: in half-samples, or else in folds."""
     found = curve.inclusion
     if found is None:
         raise ValueError("the curve has no probabilities; expected one of with_posterior(curve, posterior(problem)).")

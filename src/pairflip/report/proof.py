@@ -32,28 +32,12 @@ _SECONDS = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
 
 
 def proof_sentence(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> str:
-    """What is proved, as plain text with names in quotes; arguments as in `proof_pieces`.
-
-    Parameters
-    ----------
-    proof, budget, chosen
-        See there.
-    """
+    """What is proved, as plain text with names in quotes; arguments as in `proof_pieces`."""
     return plain(proof_pieces(proof, budget, chosen))
 
 
 def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> tuple[Piece, ...]:
-    """What is proved, or how much is known without a proof: pieces (text, is a name).
-
-    Parameters
-    ----------
-    proof
-        What `prove` returned.
-    budget
-        Seconds that it was given, where a reader should be told.
-    chosen
-        The support that the reader was shown as the best, if it may be an equal of `proof.support`.
-    """
+    """What is proved, or how much is known without a proof: pieces (text, is a name)."""
     if proof.subsets == 1 and proof.optimal:
         return ((f"Proved: there is no other set of {plural(proof.k, proof.counted)} to choose.", False),)
     if not (proof.optimal or _is_perfect(proof)):
@@ -155,17 +139,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def best_rows(proof: Proof, names: int | None = _NAME_LENGTH, most: int | None = None) -> list[tuple[str, ...]]:
-    """The best sets as texts, in the order of `HEADS`.
-
-    Parameters
-    ----------
-    proof
-        What `prove` returned.
-    names
-        Largest length of a name; None: as it is.
-    most
-        How many sets at most.
-    """
+    """The best sets as texts, in the order of `HEADS`."""
     energies, excess = proof.energies[:most], proof.excess()[:most]
     perfect = _is_perfect(proof)
     shown = [NOTHING if perfect and at >= proof.equals else worse(float(e)) for at, e in enumerate(excess)]
@@ -202,13 +176,7 @@ def _counted(proof: Proof) -> Iterable[tuple[float, int]]:
 
 
 def proof_record(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> dict[str, Any]:
-    """The same for machines.
-
-    Parameters
-    ----------
-    proof, budget, chosen
-        As in `proof_pieces`.
-    """
+    """The same for machines."""
     excess = [float(e) if math.isfinite(e) else None for e in proof.excess()]
     sets = zip(proof.energies.tolist(), r_squared(proof), excess, proof.supports.tolist(), strict=True)
     return {

@@ -95,15 +95,7 @@ class PageRenderer(RendererBase):
         return points * self.dpi / 72
 
     def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Any, rgbFace: Any = None) -> None:
-        """A line, or an area if it has a colour to fill it.
-
-        Parameters
-        ----------
-        gc, path, transform
-            Of matplotlib: how the line is drawn, its course, and where.
-        rgbFace : colour, optional
-            What fills the area; None: a line.
-        """
+        """A line, or an area if it has a colour to fill it."""
         box = gc.get_clip_rectangle() if rgbFace is None else None
         d = self._d(path.transformed(transform), None if box is None else box.extents)
         look = self._look(gc, rgbFace)
@@ -130,15 +122,7 @@ class PageRenderer(RendererBase):
         trans: Any,
         rgbFace: Any = None,
     ) -> None:
-        """All marks of a series as one path; as one path each where texts are titles.
-
-        Parameters
-        ----------
-        gc, marker_path, marker_trans, path, trans
-            Of matplotlib: how marks are drawn, their shape, and where they stand.
-        rgbFace : colour, optional
-            What fills them.
-        """
+        """All marks of a series as one path; as one path each where texts are titles."""
         mark = marker_path.transformed(marker_trans)
         centres = [v[-2:] for v, _ in path.transformed(trans).iter_segments(simplify=False)]
         if not centres:
@@ -174,15 +158,7 @@ class PageRenderer(RendererBase):
         ismath: Any = False,
         mtext: Any = None,
     ) -> None:
-        """A text at its anchor: a page's font has other widths than the one that was measured.
-
-        Parameters
-        ----------
-        gc, x, y, s, prop, angle, ismath
-            Of matplotlib: how the text is drawn, where, what it says, its font and its angle in degrees.
-        mtext : Text, optional
-            The text as an artist, which knows its anchor.
-        """
+        """A text at its anchor: a page's font has other widths than the one that was measured."""
         anchor = "start"
         if mtext is not None and (angle == 0 or mtext.get_rotation_mode() == "anchor"):
             at = mtext.get_transform().transform(mtext.get_unitless_position())

@@ -30,17 +30,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes, what: str) -> Path:
-    """Write a file whole or not at all: under another name in the same folder first, then renamed.
-
-    Parameters
-    ----------
-    path : path
-        The file; one that is there is replaced.
-    data : bytes
-        Its content.
-    what : str
-        What it is, for the error message: ``"the report"``.
-    """
+    """Write a file whole or not at all: under another name in the same folder first, then renamed."""
     path = Path(path)
     part = path.with_name(f".pairflip-{secrets.token_hex(6)}.part")
     try:
@@ -101,17 +91,7 @@ def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
 
 
 def save_figure(figure: Figure, home: Path, stem: str) -> list[Path]:
-    """Write one figure as SVG and PNG; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure : Figure
-        What was drawn.
-    home : Path
-        The folder.
-    stem : str
-        Name of the files, without suffix.
-    """
+    """Write one figure as SVG and PNG; the same figure gives the same bytes."""
     import matplotlib
 
     paths = []

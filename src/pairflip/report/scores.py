@@ -43,26 +43,12 @@ def share_cells(curve: SizeCurve, sizes: list[int]) -> list[str]:
 
 
 def told(curve: SizeCurve, size: int, *, compared: bool = True) -> str:
-    """``Root mean square error 0.42, explained 87 % of the variance``: the errors of held-out rows at a size.
-
-    Parameters
-    ----------
-    curve, size
-        What is told.
-    compared
-        Whether it is compared with the mean (the mean itself is not).
-    """
+    """``Root mean square error 0.42, explained 87 % of the variance``: the errors of held-out rows at a size."""
     return f"{curve.loss.words.long_error} {how_good(curve, size, compared=compared)}"
 
 
 def how_good(curve: SizeCurve, size: int, *, compared: bool = True) -> str:
-    """The same without its first words.
-
-    Parameters
-    ----------
-    curve, size, compared
-        As in `told`.
-    """
+    """The same without its first words."""
     at, now = curve.at(size), held_out(curve, size)
     wrong = number(error_of(curve, size), 3)
     if curve.classes is not None:

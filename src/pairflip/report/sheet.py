@@ -88,17 +88,7 @@ def both_widths(
     label: str,
     shape: Callable[[Any, bool], tuple[float, float]],
 ) -> list[Markup]:
-    """A figure for a wide page and for a narrow one; the style sheet shows one of them.
-
-    Parameters
-    ----------
-    draw, numbers
-        What is drawn, and how.
-    label
-        Text alternative.
-    shape
-        (numbers, wide page or narrow one) to width and height in pixels.
-    """
+    """A figure for a wide page and for a narrow one; the style sheet shows one of them."""
     return [
         drawn(draw, numbers, page_axes(*shape(numbers, wide), fixed=False), label, {"class": f"chart {kind}"})
         for kind, wide in (("wide", True), ("narrow", False))

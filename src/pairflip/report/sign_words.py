@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 
 def sign_words(curve: SizeCurve, size: int) -> list[Piece]:
-    """That coefficients were kept to signs, and which columns carry no weight for that; nothing without signs.
-
-    Parameters
-    ----------
-    curve
-        What is told.
-    size
-        Number of columns that the answer is about.
-    """
+    """That coefficients were kept to signs, and which columns carry no weight for that; nothing without signs."""
     signs = curve.settings.get("signs")
     if not signs:
         return []

@@ -37,17 +37,7 @@ class StandIn:
 
 
 def stand_ins(curve: SizeCurve, size: int, columns: Sequence[int]) -> list[StandIn]:
-    """Stand-ins of the given columns of a size, the strongest of each first.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    size : int
-        Number of columns of the final fit.
-    columns : sequence of int
-        Columns of that fit.
-    """
+    """Stand-ins of the given columns of a size, the strongest of each first."""
     return [found for j in columns for found in _of_column(curve, size, int(j))]
 
 

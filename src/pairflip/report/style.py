@@ -66,15 +66,7 @@ def told(figure: Figure) -> dict[str, Tips]:
 
 
 def new_axes(ax: Axes | None, width: float = 6.0, height: float = 3.6) -> Axes:
-    """The given axes, or those of a new figure that no window or notebook knows of (``ax.figure`` has it).
-
-    Parameters
-    ----------
-    ax : Axes or None
-        Where to draw; None makes a new figure.
-    width, height : float
-        Of the new figure, in inches.
-    """
+    """The given axes, or those of a new figure that no window or notebook knows of (``ax.figure`` has it)."""
     if ax is None:
         from matplotlib.figure import Figure
 
@@ -85,15 +77,7 @@ def new_axes(ax: Axes | None, width: float = 6.0, height: float = 3.6) -> Axes:
 
 
 def page_axes(width: float, height: float, fixed: bool) -> Axes:
-    """Axes for a page, in its pixels.
-
-    Parameters
-    ----------
-    width, height : float
-        In pixels.
-    fixed : bool
-        Whether margins are fixed, as where one figure takes the place of another.
-    """
+    """Axes for a page, in its pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -130,15 +114,7 @@ def inches(ax: Axes) -> float:
 
 
 def label_axes(ax: Axes, x: str, y: str) -> None:
-    """Labels in the sizes of this style; names in them are text, never formulas.
-
-    Parameters
-    ----------
-    ax : Axes
-        What is labelled.
-    x, y : str
-        What the axes show.
-    """
+    """Labels in the sizes of this style; names in them are text, never formulas."""
     plain: dict[str, Any] = {"parse_math": False, "fontsize": TEXT + 0.5}
     ax.set_xlabel(x, **plain)
     ax.set_ylabel(y, **plain)
@@ -158,17 +134,7 @@ def grid(ax: Axes) -> None:
 
 
 def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False) -> None:
-    """What the lines mean, above the axes, in as many columns as there is room for.
-
-    Parameters
-    ----------
-    ax : Axes
-        Whose lines.
-    more : sequence of artists
-        What else is explained, after the lines.
-    backwards : bool
-        Whether the line drawn last comes first.
-    """
+    """What the lines mean, above the axes, in as many columns as there is room for."""
     handles, labels = ax.get_legend_handles_labels()
     if backwards:
         handles, labels = handles[::-1], labels[::-1]
@@ -205,17 +171,7 @@ def whole_ticks(ax: Axes) -> None:
 
 
 def plain_log(ax: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
-    """A logarithmic axis with round ticks, written as plain numbers.
-
-    Parameters
-    ----------
-    ax : Axes
-        Where.
-    which : {"x", "y"}
-        Which axis.
-    low, high : float
-        What the axis must hold.
-    """
+    """A logarithmic axis with round ticks, written as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     from pairflip.text import number

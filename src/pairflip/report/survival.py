@@ -50,13 +50,7 @@ def risk_groups(curve: SizeCurve, size: int | None = None) -> RiskGroups:
 
 
 def kaplan_meier(time: Floats, event: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Times (T,), from 0, and Kaplan and Meier's estimate (T,) of the fraction without the event after each.
-
-    Parameters
-    ----------
-    time, event, weight : (n,)
-        Times, whether the event happened then (1) or not (0), and weights.
-    """
+    """Times (T,), from 0, and Kaplan and Meier's estimate (T,) of the fraction without the event after each."""
     at = np.unique(time[event > 0])
     happened = np.array([weight[(time == t) & (event > 0)].sum() for t in at])
     at_risk = np.array([weight[time >= t].sum() for t in at])

@@ -26,23 +26,7 @@ def draws_tree(
     stats: Mapping[str, tuple[Sequence[str], Any]],
     about: Mapping[str, Any],
 ) -> xr.DataTree:
-    """Groups ``posterior`` (what was drawn) and ``sample_stats`` (how), with dims chain and draw.
-
-    Parameters
-    ----------
-    series : dict of (chain, draw)
-        Numbers along the chains, for the first group.
-    inside : (chain, draw, column)
-        Whether each of `columns` was in.
-    names, columns
-        Names of all columns of X, and which of them these are.
-    numbers : (chain,)
-        What the chains are called.
-    stats : dict of (dims, values)
-        The second group; a dim may have its coordinate there under the same name.
-    about : dict
-        Attributes of both groups; what is neither a number nor a text is left out.
-    """
+    """Groups ``posterior`` (what was drawn) and ``sample_stats`` (how), with dims chain and draw."""
     try:
         import xarray as xr
     except ImportError:

@@ -175,21 +175,7 @@ def second_wave(effort: Effort, kick_ns: float, n_columns: int) -> Wave:
 
 
 def last_waves(effort: Effort, kick_ns: float, spent_ns: float, anneal_ns: float | None, hard: bool) -> Iterator[Wave]:
-    """What follows, until the effort is spent; who asks for no more has seen enough.
-
-    Parameters
-    ----------
-    effort
-        What may be spent.
-    kick_ns
-        Cost of one kick.
-    spent_ns
-        Cost of what was walked before.
-    anneal_ns
-        Cost of one annealing, or None where there is to be none.
-    hard
-        Whether no two chains agreed so far: then one long chain finds more than two shorter ones that might agree.
-    """
+    """What follows, until the effort is spent; who asks for no more has seen enough."""
     left = 1e9 * effort.seconds - spent_ns
     if anneal_ns is not None and 4.0 * anneal_ns <= left / 4.0:
         left -= 4.0 * anneal_ns

@@ -64,21 +64,7 @@ def walk_kept(
     journal: Folder | None,
     at_once: int,
 ) -> tuple[list[Chain], str]:
-    """What the chains of these numbers found, in their order, and what to know about the journal.
-
-    Parameters
-    ----------
-    numbers : sequence of int
-        Which chains.
-    walk : callable
-        Walks some of them.
-    settings : dict
-        All that they depend on; a journal of other settings is refused.
-    journal : path or None
-        Folder in which finished chains are kept, and looked for first.
-    at_once : int
-        How many are walked before they are kept.
-    """
+    """What the chains of these numbers found, in their order, and what to know about the journal."""
     if journal is None:
         return walk(numbers), ""
     with KeptChains(journal, settings) as book:

@@ -11,13 +11,6 @@ from pairflip.search.effort import Method, as_method
 
 def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
     """The method: descents, unless annealing is asked for and there is one (for squared error without groups or signs).
-
-    Parameters
-    ----------
-    problem
-        A problem of groups of columns, or whose energy is not quadratic.
-    method, schedule, chains
-        As in `anneal`.
     """
     asked = {
         "method": method == "anneal",

@@ -59,23 +59,7 @@ def portfolio(
     tick: Tick | None = None,
     heard: Callable[[Searched], None] | None = None,
 ) -> Searched:
-    """Search a support of k columns until chains agree or the effort is spent.
-
-    Parameters
-    ----------
-    gram, k
-        Problem and size.
-    method
-        ``"auto"`` or ``"descend"`` (no annealing).
-    effort, schedule
-        What may be spent; how the third wave anneals.
-    seed
-        Chain c of the search has the address (seed, k, all rows, c), whatever wave it is in.
-    engine, n_jobs, tick
-        As in `Engine.walk`.
-    heard
-        Called after each wave with what was found so far.
-    """
+    """Search a support of k columns until chains agree or the effort is spent."""
     began = time.perf_counter()
     kick_ns = kick_nanoseconds(gram, k)
     if gram.quadratic:

@@ -89,15 +89,7 @@ class ModelPrior:
 
 
 def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] | None, variance: Any) -> ModelPrior:
-    """What a user asked for, checked.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        Table and target.
-    g, prior, sizes, variance
-        As in `posterior`.
-    """
+    """What a user asked for, checked."""
     n = problem.gram.n_columns
     forced = problem.forced_basis.shape[1] + (problem.center == "global")
     rows = float(problem.sample_weight.sum())

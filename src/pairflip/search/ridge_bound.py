@@ -95,17 +95,7 @@ def can_bound(gram: Gram) -> bool:
 
 
 def ridge_form(columns: Floats, target: Floats, penalty: Floats) -> RidgeForm:
-    """The form of some columns.
-
-    Parameters
-    ----------
-    columns : (n, M)
-        Scaled columns.
-    target : (M,)
-        The target.
-    penalty : (n,)
-        Ridge term of each.
-    """
+    """The form of some columns."""
     n, rows = columns.shape
     rounding = 8.0 * (n + rows) * EPSILON
     b, yy, d = columns @ target, float(target @ target), penalty
@@ -143,23 +133,7 @@ def ridge_bound(
     start: Floats | None = None,
     steps: int = STEPS,
 ) -> RidgeBound:
-    """Bound 2E of all supports of k columns, the fixed ones among them.
-
-    Parameters
-    ----------
-    form
-        The problem.
-    k
-        Size of a support: more than there are fixed columns, less than there are columns.
-    upper
-        2E of interest: what must be above it is ruled out, and the work ends when all is.
-    fixed, free : positions in the form
-        Columns that are in, and those that may be.
-    start : (n,)
-        Weights of the free columns to begin with, for instance those of a similar problem.
-    steps
-        Most steps.
-    """
+    """Bound 2E of all supports of k columns, the fixed ones among them."""
     state = _Relaxation(form, k, fixed, free)
     n, m = free.size, k - fixed.size
     z = _begin(start, n, m)
@@ -248,17 +222,7 @@ class _Relaxation:
         return result
 
     def step(self, z: Floats, nu: float, s: Floats, t: Floats) -> tuple[Floats, float, Floats, Floats]:
-        r"""One step of Mehrotra's predictor and corrector for :math:`-a + \nu - s + t = 0`, s z = t (1 - z) = \mu.
-
-        Parameters
-        ----------
-        z : (n,)
-            Weights.
-        nu
-            Multiplier of their sum.
-        s, t : (n,)
-            Multipliers of z >= 0 and of z <= 1.
-        """
+        r"""One step of Mehrotra's predictor and corrector for :math:`-a + \nu - s + t = 0`, s z = t (1 - z) = \mu."""
         from scipy.linalg import cho_factor, cho_solve
 
         above, slope = 1.0 - z, -(self.c**2) / self.d

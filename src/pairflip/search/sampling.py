@@ -278,15 +278,6 @@ def auto_ladder(walker: HasLadders, gram: Gram, k: int, coldest: float, seed: in
 
     Neighbours trade places about as often everywhere then. The standard deviation of the energy comes from a short run
     on a geometric ladder.
-
-    Parameters
-    ----------
-    walker, gram, k
-        Engine, problem and size.
-    coldest : float
-        The end of the ladder.
-    seed : int
-        Of the run.
     """
     pilot = np.concatenate([[0.0], np.geomspace(coldest * 1e-4, coldest, 24)])
     (found,) = _ladders(walker, gram, k, pilot, _PILOT_ROUNDS, gram.n_columns, [MOST_CHAINS], seed, 1)

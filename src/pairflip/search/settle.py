@@ -45,11 +45,6 @@ def first_bests(energies: Floats, yy: Floats) -> NDArray[np.int64]:
 
 def descended(gram: Gram, support: NDArray[np.int64]) -> NDArray[np.int64]:
     """The support that the best flips reach from another (sorted candidate positions), or that one if it is no higher.
-
-    Parameters
-    ----------
-    gram, support
-        The problem, and where to begin.
     """
     from pairflip.engines import get_engine
 

@@ -14,17 +14,7 @@ DEFAULT_LARGEST = 10
 
 
 def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[int, ...]:
-    """Sizes that the table allows, sorted, each once.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The table.
-    sizes : sequence of int or None
-        What was asked for; None: 1 to `DEFAULT_LARGEST`, or as many as the table allows.
-    fewest_rows : int
-        Training rows of the fold that has the fewest.
-    """
+    """Sizes that the table allows, sorted, each once."""
     n = problem.most_columns
     room = fewest_rows - problem.forced.shape[1]
     if problem.gram.grouped:
@@ -55,17 +45,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
 
 
 def _check_groups(problem: SubsetProblem, sizes: Any, room: int) -> tuple[int, ...]:
-    """The same where sizes count groups: the narrowest of them need that many rows.
-
-    Parameters
-    ----------
-    problem
-        The table, and its groups.
-    sizes
-        As in `check_sizes`.
-    room : int
-        Rows to learn from beyond what is fitted anyway.
-    """
+    """The same where sizes count groups: the narrowest of them need that many rows."""
     n, most, columns = problem.gram.n_columns, problem.most_columns, np.cumsum(np.sort(problem.gram.widths))
     ridged = problem.ridge > 0 and problem.loss.squared
     fitting = min(most, n if ridged else int(np.count_nonzero(columns <= room)))

@@ -53,23 +53,7 @@ def assemble(
     began: float,
     n_jobs: int | None,
 ) -> SizeCurve:
-    """The whole record, size 0 first; every number in it comes from X, y and the supports found.
-
-    Parameters
-    ----------
-    work : Work
-        The selection, fitted to its table.
-    found : Found
-        Every finished chain.
-    engine : str
-        Name of the engine that walked.
-    notes : sequence of str
-        What a reader of the result should know about how it was computed.
-    began : float
-        When the run began, by `time.perf_counter`.
-    n_jobs : int or None
-        Threads that score the sizes.
-    """
+    """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
     problem, folds = work.problem, work.folds
     errors = work.errors
     loss, n_targets = problem.loss, max(1, len(problem.target_names))
@@ -189,17 +173,7 @@ class _Folds:
 
 
 def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
-    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals.
-
-    Parameters
-    ----------
-    work, found
-        The selection, and every finished chain.
-    errors : HeldOutJudge
-        Knows table and folds.
-    size : int
-        Number of columns.
-    """
+    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
     folds = np.arange(len(work.folds))
     supports, _ = found.cells(size, folds.tolist(), work.chains)
     by_chain, energies = errors.judged(supports)  # those found are of the Gram matrix
@@ -227,13 +201,6 @@ def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     """The best support on all rows, and the fraction of its chains that agree with it.
 
     Polished: what the chains of the folds found is tried, too (no row is held out here), and a descent.
-
-    Parameters
-    ----------
-    work, found
-        The selection, and every finished chain.
-    size : int
-        Number of columns.
     """
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
@@ -254,15 +221,6 @@ def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list
     """Proofs of the final fits where they are cheap; a better support found on the way takes the place of a fit.
 
     Sizes in ascending order: where one could not be ruled out branch by branch, larger ones take longer still.
-
-    Parameters
-    ----------
-    work : Work
-        The selection.
-    given : sequence of futures
-        The fits, and how many chains agree, as soon as they are known.
-    fitted : list
-        The same with what proofs found is appended here.
     """
     chosen, problem, n = work.selection, work.problem, work.problem.gram.n_columns
     sought = chosen.prove and chosen.polish and problem.has_proofs
@@ -328,17 +286,7 @@ def anneal_curves(work: Work, found: Found) -> AnnealCurves:
 
 
 def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _STAND_INS) -> StandIns:
-    """The candidates most correlated with each of some columns, once what is always in the model is removed.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        Table and target.
-    columns : (U,)
-        Columns of X, all of them candidates.
-    count : int
-        How many stand-ins to keep for each.
-    """
+    """The candidates most correlated with each of some columns, once what is always in the model is removed."""
     gram = problem.gram.working if problem.gram.grouped else problem.gram
     norms = np.sqrt(np.maximum(1.0 - gram.penalty, 1e-300))  # the ridge term is part of the unit norm
     count = min(count, gram.n_columns - 1)

@@ -127,19 +127,7 @@ class ChosenError:
 
 
 def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> ChosenError | None:
-    """The corrected error of the size that is chosen; None if rows are too few to say.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result, with held-out predictions of every size.
-    level : float
-        Nominal probability of the interval, between 0 and 1.
-    draws : int
-        How often rows are drawn.
-    seed : int
-        Of these draws.
-    """
+    """The corrected error of the size that is chosen; None if rows are too few to say."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}; expected a number between 0 and 1, for instance 0.9.")
     size = chosen_size(curve)
@@ -229,17 +217,6 @@ def _outside_scores(
 
     Where there are several ridge terms, the one with the lowest error at any size is chosen first, as it was. Also the
     choices (draws, 2), ridge and size; and of the first draws, which units were not drawn (`_AUC_DRAWS`, U).
-
-    Parameters
-    ----------
-    sums, total : (R, S, U), (U,)
-        Squared errors and weights by unit.
-    sizes : (S,)
-        Numbers of columns.
-    single : bool
-        Whether single rows were left out, see `choose`.
-    draws, rng
-        How often, and by which random numbers.
     """
     n, scores, choices, not_drawn = total.size, [], [], []
     squares = sums**2 / total

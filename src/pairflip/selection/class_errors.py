@@ -20,19 +20,7 @@ HALF = 0.5
 def class_errors(
     observed: Floats, predictions: Floats, weights: Floats, labels: list[str], constant: bool
 ) -> ClassErrors:
-    """Errors at every size.
-
-    Parameters
-    ----------
-    observed, weights : (P,)
-        1 for the event, else 0; weights of the held-out rows. Of c > 2 classes (P c,), the classes of a row together.
-    predictions : (S, P)
-        Probabilities of the event; (S, P c) of all classes.
-    labels : c str
-        Names of the classes; of two, the event second.
-    constant : bool
-        Whether the first size has no columns at all, so that a fold predicts the same for every row.
-    """
+    """Errors at every size."""
     q = n_probabilities(labels)
     rows = weights[::q]
     seen, told = class_of(observed, q), class_of(predictions, q)
@@ -61,13 +49,7 @@ def class_of(probabilities: Floats, q: int) -> NDArray[np.int64]:
 
 
 def auc(observed: Floats, predicted: Floats, weights: Floats) -> float:
-    """Area under the ROC curve; not-a-number where a class has no weight.
-
-    Parameters
-    ----------
-    observed, predicted, weights : (P,)
-        Classes (0 or 1), probabilities and weights.
-    """
+    """Area under the ROC curve; not-a-number where a class has no weight."""
     values, at = np.unique(predicted, return_inverse=True)
     event = np.bincount(at, weights * observed, values.size)
     other = np.bincount(at, weights * (1.0 - observed), values.size)
@@ -77,13 +59,7 @@ def auc(observed: Floats, predicted: Floats, weights: Floats) -> float:
 
 
 def roc(observed: Floats, predicted: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Fractions of the other class (false alarms) and of the event (hits) at or above each threshold, from 0 to 1.
-
-    Parameters
-    ----------
-    observed, predicted, weights : (P,)
-        Classes (0 or 1), probabilities and weights.
-    """
+    """Fractions of the other class (false alarms) and of the event (hits) at or above each threshold, from 0 to 1."""
     values, at = np.unique(-predicted, return_inverse=True)
     event = np.cumsum(np.bincount(at, weights * observed, values.size))
     other = np.cumsum(np.bincount(at, weights * (1.0 - observed), values.size))
@@ -91,14 +67,6 @@ def roc(observed: Floats, predicted: Floats, weights: Floats) -> tuple[Floats, F
 
 
 def confusion(seen: NDArray[np.int64], told: NDArray[np.int64], weights: Floats, n: int) -> Floats:
-    """Weights (n, n) of the rows of each class (first index) that were put into each of n classes.
-
-    Parameters
-    ----------
-    seen, told, weights : (P,)
-        Numbers of the classes, and weights.
-    n : int
-        Number of classes.
-    """
+    """Weights (n, n) of the rows of each class (first index) that were put into each of n classes."""
     table: Floats = np.bincount(n * seen + told, weights, n * n).astype(np.float64)
     return table.reshape(n, n)

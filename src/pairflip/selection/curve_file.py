@@ -188,15 +188,7 @@ def _plain(value: Any) -> Any:
 
 
 def _with_targets(fits: FoldFits, folds: int, q: int) -> FoldFits:
-    """Fits of folds for q targets: (F, k, q), (F, A, q) and (T, F, q).
-
-    Parameters
-    ----------
-    fits : FoldFits
-        As they were read.
-    folds, q : int
-        Numbers of folds and targets.
-    """
+    """Fits of folds for q targets: (F, k, q), (F, A, q) and (T, F, q)."""
     return FoldFits(
         fits.sizes,
         tuple(each.reshape(folds, each.size // (folds * q), q) for each in fits.coefs),

@@ -200,15 +200,6 @@ def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
     leaves at the last step, and at the first steps among averages of each column and those like it, which show a signal
     that clusters of columns share. The best rank counts, and it is compared with the best ranks of the shuffled
     targets.
-
-    Parameters
-    ----------
-    gram : Gram
-        The problem of all rows.
-    largest : int
-        Largest number of columns that are selected; fewer where that would take more than some seconds.
-    seed : int
-        Of the shuffles.
     """
     if len(gram.B) > 1:
         return _shuffled_rows(gram, min(_MOST_STEPS, largest, gram.n_columns, gram.n_rows - 1), seed)
@@ -264,17 +255,7 @@ def shuffles_of(rows: int) -> int:
 
 
 def _shuffled_rows(form: Gram, steps: int, seed: int) -> float:
-    """The same for several targets, which are shuffled together.
-
-    Parameters
-    ----------
-    form : Gram
-        The problem of all rows.
-    steps : int
-        How many columns are selected.
-    seed : int
-        Of the shuffles.
-    """
+    """The same for several targets, which are shuffled together."""
     rng = np.random.default_rng(seed)
     orders = [np.arange(form.n_rows), *(rng.permutation(form.n_rows) for _ in range(shuffles_of(form.n_rows)))]
     products = [form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders]
@@ -294,17 +275,7 @@ def _left(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
 
 
 def _paths(gram: Gram | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
-    """Energies (T, steps) that forward selection leaves of T targets, relative to the start, as `forward_energies`.
-
-    Parameters
-    ----------
-    gram : Gram
-        The problem, with a matrix.
-    b, yy : (T, N), (T,)
-        Inner products of the columns with each target, and of each target with itself.
-    steps : int
-        How many columns are selected; where none is left, the energy stays as it is.
-    """
+    """Energies (T, steps) that forward selection leaves of T targets, relative to the start, as `forward_energies`."""
     r, s, every = b.copy(), np.tile(gram.diagonal, (len(b), 1)), np.arange(len(b))
     usable = s > SINGULAR
     Q, energy, left = np.empty((len(b), steps, b.shape[1])), 0.5 * yy, np.empty((len(b), steps))

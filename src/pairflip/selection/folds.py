@@ -80,17 +80,6 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None, s
 
     Rows that are in neither part of a split (a gap in time, say) are left out and not predicted. The rows of given
     splits are Python's indices, from 0, or masks.
-
-    Parameters
-    ----------
-    cv
-        How rows are left out, see `Selection`; None is ``"loo"``.
-    problem : SubsetProblem
-        The table. Rows of weight zero are absent: they are never held out, and splitters do not see them.
-    groups : (M,), optional
-        Labels of the rows; those of one group are left out together.
-    seed : int
-        What random folds (a number of folds, or repeats) are drawn from.
     """
     present = np.flatnonzero(problem.sample_weight > 0)
     if groups is not None:

@@ -37,13 +37,6 @@ def seconds_after_grid(works: Sequence[Work], threads: int) -> float:
     """Seconds, by the cost models, of all that a selection does after the searches of its first grid.
 
     That is the grids of other ridges, half-samples, shuffled targets and outer folds, and what assembles a curve.
-
-    Parameters
-    ----------
-    works : sequence of Work
-        The grids, one for each ridge.
-    threads : int
-        That share the work.
     """
     work, chosen = works[0], works[0].selection
     grids = len(works) - 1 + chosen.outer * len(works)
@@ -63,17 +56,7 @@ def seconds_after_grid(works: Sequence[Work], threads: int) -> float:
 def look_further(
     work: Work, curve: SizeCurve, groups: ArrayLike | None, journal: Folder | None, n_jobs: int | None, progress: Show
 ) -> SizeCurve:
-    """The curve with what the selection asks for beyond it; where rows are too few for that, a note says so.
-
-    Parameters
-    ----------
-    work : Work
-        The run.
-    curve : SizeCurve
-        What it found: it says which size is looked at.
-    groups, journal, n_jobs, progress
-        As in `select_size`.
-    """
+    """The curve with what the selection asks for beyond it; where rows are too few for that, a note says so."""
     chosen, size, began = work.selection, size_to_show(curve), time.perf_counter()
     if not (chosen.stability or chosen.null) or size == 0:
         return curve
@@ -104,17 +87,7 @@ def _stability(
     n_jobs: int | None,
     progress: Show,
 ) -> tuple[Stability, list[str]]:
-    """Half-samples at the sizes that are asked for and that half of the rows allow, and what to know about them.
-
-    Parameters
-    ----------
-    work, curve
-        The run and what it found.
-    sizes : tuple of int
-        Numbers of columns; of several, those are left out for which half of the rows are too few.
-    groups, kept, n_jobs, progress
-        As in `look_further`.
-    """
+    """Half-samples at the sizes that are asked for and that half of the rows allow, and what to know about them."""
     problem, chosen = work.problem, work.selection
     halves = half_samples(problem, chosen.stability, chosen.seed, groups, chosen.cv)
     possible = []

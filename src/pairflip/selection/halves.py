@@ -43,21 +43,7 @@ _NO_SIZE = 0  # nothing is searched at size 0, so its addresses are free: those 
 def half_samples(
     problem: SubsetProblem, pairs: int, seed: int, groups: ArrayLike | None = None, cv: Any = None
 ) -> Folds:
-    """Folds 2b and 2b + 1 are the two halves of pair b: disjoint, with half of the rows (rounded down) each.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The table; rows of weight zero are in no half.
-    pairs : int
-        Number of pairs.
-    seed : int
-        Of the halves.
-    groups : (M,), optional
-        Labels of the rows: half of the groups, each as a whole, are in a half.
-    cv
-        How rows are left out elsewhere: with blocks of neighbouring rows, these are the groups.
-    """
+    """Folds 2b and 2b + 1 are the two halves of pair b: disjoint, with half of the rows (rounded down) each."""
     present = np.flatnonzero(problem.sample_weight > 0)
     units = _units(problem, present, groups, cv)
     if len(units) < FEWEST_UNITS:
@@ -116,21 +102,7 @@ def half_work(
     effort: Any,
     final: bool = False,
 ) -> Work:
-    """A grid of searches at one size, one for each fold.
-
-    Parameters
-    ----------
-    problem, size, folds
-        What is searched.
-    seed : int
-        Of the run.
-    engine : str or Engine
-        A device is not used: searches are short.
-    effort : str
-        As for folds.
-    final : bool
-        Whether all rows are searched, too.
-    """
+    """A grid of searches at one size, one for each fold."""
     if not get_engine(engine).searches:
         engine = "numba"
     selection = Selection((size,), "loo", seed=seed, method="auto", effort=effort)
@@ -142,32 +114,12 @@ def half_work(
 
 
 def half_identity(work: Work, first: Folds) -> dict[str, Any]:
-    """What the journal of these searches says: it can be extended by sizes, and by folds after the `first` ones.
-
-    Parameters
-    ----------
-    work : Work
-        The grid.
-    first : Folds
-        Those that every run with the same rows, groups and seed begins with.
-    """
+    """What the journal of these searches says: it can be extended by sizes, and by folds after the `first` ones."""
     return {**identity(work), "largest_size": None, "folds": first.hash}
 
 
 def search_all(work: Work, whose: dict[str, Any], folder: Folder | None, n_jobs: int | None, progress: Show) -> Found:
-    """What all searches of a grid found, those in the journal included.
-
-    Parameters
-    ----------
-    work : Work
-        The grid.
-    whose : dict
-        What its journal says, see `half_identity`.
-    folder : path or None
-        Of the journal.
-    n_jobs, progress
-        As in `select_size`.
-    """
+    """What all searches of a grid found, those in the journal included."""
     with ExitStack() as stack:
         job = open_job(stack, work, folder, whose=whose)
         for _ in walk_jobs(stack, [job], choose_hands([work] if job.tasks else [], n_jobs), progress):
@@ -176,17 +128,7 @@ def search_all(work: Work, whose: dict[str, Any], folder: Folder | None, n_jobs:
 
 
 def supports_of(work: Work, found: Found, folds: range) -> NDArray[np.int64]:
-    """Columns (folds, chains, size) that the chains of some folds found, each sorted.
-
-    Parameters
-    ----------
-    work : Work
-        The grid.
-    found : Found
-        What its searches found.
-    folds : range
-        Which folds.
-    """
+    """Columns (folds, chains, size) that the chains of some folds found, each sorted."""
     (size,) = work.sizes
     return np.stack([np.sort(found.cell(size, fold, work.chains)[0], axis=1) for fold in folds])
 

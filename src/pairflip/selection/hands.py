@@ -70,17 +70,7 @@ _ROUND = 8  # batches per worker
 
 
 def run_all(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[list[Outcome]]:
-    """Outcomes of all tasks, batch by batch as they are finished, in any order.
-
-    Parameters
-    ----------
-    work : Work
-        What the workers need to know.
-    tasks : sequence of Task
-        What is to be done.
-    n_jobs : int or None
-        Threads or workers.
-    """
+    """Outcomes of all tasks, batch by batch as they are finished, in any order."""
     if not tasks:
         return
     if work.problem.gram.dense and work.problem.loss.squared:
@@ -141,17 +131,7 @@ _WAIT_S = 0.02
 
 
 def run_on_dask(backend: Any, work: Work, batches: Sequence[list[Task]]) -> Iterator[list[Outcome]]:
-    """Outcomes of all batches as they are finished; what the cluster loses is handed out again, but not for ever.
-
-    Parameters
-    ----------
-    backend
-        joblib's backend for Dask, which knows the client.
-    work : Work
-        What the workers need to know; it is sent once.
-    batches : sequence of lists of Task
-        What is handed out together.
-    """
+    """Outcomes of all batches as they are finished; what the cluster loses is handed out again, but not for ever."""
     from distributed import CancelledError, KilledWorker
 
     backend.effective_n_jobs(-1)  # joblib's way to wait for the first worker, and its words where none comes

@@ -72,30 +72,12 @@ class Found:
         }
 
     def cell(self, size: int, fold: int, chains: int) -> tuple[NDArray[np.int64], Floats]:
-        """Supports (chains, k) and energies (chains,) of one size in one fold.
-
-        Parameters
-        ----------
-        size, fold : int
-            Which cell; fold `ALL_ROWS` is the final fit.
-        chains : int
-            How many chains it has.
-        """
+        """Supports (chains, k) and energies (chains,) of one size in one fold."""
         supports, energies = self.cells(size, (fold,), chains)
         return supports[0], energies[0]
 
     def cells(self, size: int, folds: Sequence[int], chains: int) -> tuple[NDArray[np.int64], Floats]:
-        """Supports (F, chains, k) and energies (F, chains) of one size in some folds.
-
-        Parameters
-        ----------
-        size : int
-            Which size.
-        folds : sequence of int
-            Which folds.
-        chains : int
-            How many chains each has.
-        """
+        """Supports (F, chains, k) and energies (F, chains) of one size in some folds."""
         pieces = [piece for fold in folds for piece in _in_order(self.pieces[size, fold], chains)]
         supports, energies = (np.concatenate(parts) for parts in zip(*((p[1], p[2]) for p in pieces), strict=True))
         return supports.reshape(len(folds), chains, size), energies.reshape(len(folds), chains)

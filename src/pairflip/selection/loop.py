@@ -47,21 +47,7 @@ def open_job(
     shard: tuple[int, int] = (1, 1),
     whose: dict[str, Any] | None = None,
 ) -> RunningJob:
-    """What is to be done of a grid, and what its journal holds already.
-
-    Parameters
-    ----------
-    stack : ExitStack
-        Closes the journal.
-    work : Work
-        The grid.
-    folder : path or None
-        Of the journal; None: nothing is kept.
-    shard : (part, of)
-        Which part of the grid.
-    whose : dict, optional
-        What the journal's manifest says; by default the `identity` of the work.
-    """
+    """What is to be done of a grid, and what its journal holds already."""
     book = None
     if folder is not None:
         part = f"ridge {work.problem.shrinkage!r}" if work.selection.ridges else None
@@ -73,19 +59,7 @@ def open_job(
 def walk_jobs(
     stack: ExitStack, jobs: Sequence[RunningJob], hands: Hands, progress: Show
 ) -> Iterator[int]:  # fmt: skip
-    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one.
-
-    Parameters
-    ----------
-    stack : ExitStack
-        Ends the display.
-    jobs : sequence of RunningJob
-        What is to be done.
-    hands : Hands
-        Who does it.
-    progress
-        As in `select_size`.
-    """
+    """Do the tasks of all jobs, and name each job when its last chain is in; progress is shown if there is only one."""
     left = [job.left for job in jobs]
     show = None
     if len(jobs) == 1:

@@ -38,15 +38,7 @@ _SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
 
 
 def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
-    """The same table with a shuffled target.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        Table and target.
-    seed, number : int
-        Of the run; which shuffle.
-    """
+    """The same table with a shuffled target."""
     present = np.flatnonzero(problem.sample_weight > 0)
     (key,) = address_keys(seed, 0, _SHUFFLES, [number])
     form, root = problem.gram.working, np.sqrt(problem.sample_weight[present])
@@ -79,17 +71,7 @@ def null_check(
     n_jobs: int | None,
     progress: Show,
 ) -> NullCheck:
-    """Shuffle the target as often as the selection says, and search folds, halves and all rows each time.
-
-    Parameters
-    ----------
-    work : Work
-        The run whose table is looked at; its folds are used.
-    size : int
-        Number of columns.
-    groups, journal, n_jobs, progress
-        As in `select_size`; each shuffle has a journal of its own below the folder `journal`.
-    """
+    """Shuffle the target as often as the selection says, and search folds, halves and all rows each time."""
     from pathlib import Path
 
     chosen, folds = work.selection, work.folds

@@ -31,17 +31,7 @@ Select = Callable[[SubsetProblem, Selection, ArrayLike | None, Path | None], Siz
 
 
 def outer_folds(problem: SubsetProblem, selection: Selection, groups: ArrayLike | None) -> Folds:
-    """The rows that are set aside together: whole groups, or blocks where the selection has blocks.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The table.
-    selection : Selection
-        How a size is chosen, with the number of outer folds.
-    groups : (M,), optional
-        Labels of the rows.
-    """
+    """The rows that are set aside together: whole groups, or blocks where the selection has blocks."""
     if isinstance(selection.cv, tuple):
         raise ValueError(
             "outer (--outer) is given together with splits of this very table; expected a way to make folds of any "
@@ -54,17 +44,7 @@ def outer_folds(problem: SubsetProblem, selection: Selection, groups: ArrayLike 
 def outer_error(
     problem: SubsetProblem, selection: Selection, groups: ArrayLike | None, journal: Path | None, select: Select
 ) -> OuterError:
-    """The error of rows that had no part in choosing anything.
-
-    Parameters
-    ----------
-    problem, selection, groups
-        The table, how a size is chosen, and labels of the rows.
-    journal : Path or None
-        Where finished work of the outer folds is kept, each in a folder of its own.
-    select : callable
-        Chooses on one table: called with a problem, a selection, groups and a journal.
-    """
+    """The error of rows that had no part in choosing anything."""
     folds = outer_folds(problem, selection, groups)
     inner = replace(selection, outer=0, stability=0, null=0)
     labels = None if groups is None else np.asarray(groups)
@@ -128,21 +108,7 @@ def _summary(
     sizes: NDArray[np.int64],
     supports: tuple[NDArray[np.int64], ...],
 ) -> OuterError:
-    """Errors of all rows that were set aside.
-
-    Parameters
-    ----------
-    problem, folds
-        The table, and which rows were set aside together.
-    predictions : (P,) or (P, q)
-        Of these rows, fold by fold.
-    mean : (P,) or (P, q)
-        What they are compared with.
-    scale : (P,) or (P, q)
-        What each of several targets was divided by where it was predicted; 1 for one target.
-    sizes, supports
-        What was chosen in each fold.
-    """
+    """Errors of all rows that were set aside."""
     row = folds.row
     observed, weights = problem.loss.observed(problem.y[row]), problem.sample_weight[row]
 

@@ -53,19 +53,7 @@ class FalseBound:
 
 
 def false_bound(q: int, p: int, pairs: int, threshold: float) -> FalseBound:
-    """Both bounds on the expected number of columns without effect that pass; never more than p.
-
-    Parameters
-    ----------
-    q : int
-        Columns selected in each half-sample.
-    p : int
-        Candidate columns.
-    pairs : int
-        Complementary pairs of half-samples.
-    threshold : float
-        Selection frequency that a column must reach, above 1/2 and at most 1.
-    """
+    """Both bounds on the expected number of columns without effect that pass; never more than p."""
     if not 0.5 < threshold <= 1.0:
         raise ValueError(f"threshold is {threshold}; expected a fraction above 0.5 and up to 1, for instance 0.8.")
     blind = q / p
@@ -83,15 +71,6 @@ def r_concave_tail(mean: float, threshold: float, steps: int, r: float) -> float
     r-concave (r < 0) means that :math:`f^r` is convex where the probabilities f are positive. The largest tail has
     :math:`f(i) \propto (a + i)^{1/r}` on 0, ..., k and what the mean leaves over on k + 1 (Shah & Samworth, appendix):
     we look through k and a. Thresholds up to twice the mean are not bounded (1).
-
-    Parameters
-    ----------
-    mean, threshold : float
-        Of X.
-    steps : int
-        n.
-    r : float
-        Below 0.
     """
     center, t = mean * steps, int(np.ceil(threshold * steps - _ROUNDING))
     if center <= 0.0:

@@ -106,19 +106,7 @@ class PredictionCheck:
 
 
 def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) -> Floats | Prediction:
-    """What `SizeCurve.predict` does.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    X : (M, N) array, or data frame
-        New rows.
-    size : int or None
-        Number of columns; None: the recommended one.
-    interval : float or None
-        Coverage of the intervals; None: predictions only.
-    """
+    """What `SizeCurve.predict` does."""
     size = recommended_size(curve) if size is None else size
     used = used_columns(curve, size, folds=interval is not None)
     needs = "the model needs" if interval is None else "the folds chose (without interval, those of the model will do)"
@@ -129,17 +117,7 @@ def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) 
 
 
 def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int64]:
-    """Columns that a prediction needs, sorted: those of the final fit and, for intervals, of the folds' fits.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    size : int
-        Number of columns.
-    folds : bool
-        Whether intervals are wanted.
-    """
+    """Columns that a prediction needs, sorted: those of the final fit and, for intervals, of the folds' fits."""
     at = curve.at(size)
     chosen = [curve.always, curve.supports[at]]
     if folds:
@@ -149,19 +127,7 @@ def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int6
 
 
 def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> Floats | Prediction:
-    """Predict from the columns that `used_columns` names.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    X : (M, U)
-        New rows, only those columns, in that order.
-    size : int
-        Number of columns.
-    interval : float or None
-        Coverage of the intervals; None: predictions only.
-    """
+    """Predict from the columns that `used_columns` names."""
     at, used = curve.at(size), used_columns(curve, size, folds=interval is not None)
     coef = curve.coef(size)[used]
     point = np.asarray(curve.loss.mean(X @ coef + curve.intercepts[at]))
@@ -219,17 +185,7 @@ def with_training_ranges(curve: SizeCurve, problem: SubsetProblem) -> SizeCurve:
 
 
 def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:
-    """Which new rows lie outside the range of the training rows; None where the result does not know that.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    X : (M, d)
-        New rows, only the columns of the final fit, sorted.
-    size : int
-        Number of columns.
-    """
+    """Which new rows lie outside the range of the training rows; None where the result does not know that."""
     if curve.training_ranges is None:
         return None
     known = curve.training_ranges[curve.at(size)]
@@ -264,19 +220,6 @@ def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None
     """Predictions, lower and upper bounds (M,) of rows in which values may be missing; NaN for what they leave open.
 
     A prediction needs the columns of the final fit, an interval those of all folds.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    X : (M, U)
-        The columns that `used_columns` names for intervals, in that order; NaN where a value is missing.
-    size : int
-        Number of columns.
-    interval : float or None
-        Coverage of the intervals; None: all bounds are NaN.
-
-    Of c > 2 classes, all are (M, c).
     """
     everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
     own = X[:, np.isin(everything, needed)]
@@ -292,17 +235,7 @@ def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None
 
 
 def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
-    """One sentence on why there cannot be such intervals at a size; None where there can.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    size : int
-        Number of columns.
-    interval : float
-        Coverage that is asked for.
-    """
+    """One sentence on why there cannot be such intervals at a size; None where there can."""
     if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
     if not curve.loss.squared:
@@ -335,13 +268,6 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
     """The curve with what its folds predict with, for all sizes or, of very many folds, for those an answer may name.
 
     From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        All that is known of the sizes.
-    errors : HeldOutJudge
-        Knows table and folds.
     """
     sizes: list[int] = curve.sizes.tolist()
     if curve.n_outputs * sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
@@ -362,18 +288,7 @@ def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
 def compare(
     observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None, *, classes: bool = False
 ) -> PredictionCheck | None:
-    """Predictions and truth; rows in which either is not a number do not count. None where no row is left.
-
-    Parameters
-    ----------
-    observed, prediction : (M,)
-        The target (of survival times, these and the events, (M, 2)), and what was predicted: of c > 2 classes (M, c),
-        their probabilities.
-    bounds : (lower, upper) or None
-        Intervals, if there are any.
-    classes
-        Whether the target is the number of a class and predictions are probabilities.
-    """
+    """Predictions and truth; rows in which either is not a number do not count. None where no row is left."""
     known = np.isfinite(np.column_stack([observed, prediction])).all(axis=1)
     if not known.any():
         return None
@@ -422,21 +337,7 @@ def _bounds(curve: SizeCurve, X: Floats, used: NDArray[np.int64], size: int, int
 def _of_errors(
     curve: SizeCurve, X: Floats, coefs: Floats, intercepts: Floats, error: Floats, interval: float
 ) -> tuple[Floats, Floats]:
-    """Lower and upper bounds (M,) of one target.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    X : (M, U)
-        New rows.
-    coefs, intercepts : (F, U), (F,)
-        What each fold predicts this target with.
-    error : (P,)
-        Of the held-out rows.
-    interval : float
-        Coverage.
-    """
+    """Lower and upper bounds (M,) of one target."""
     weight, n = _row_weights(curve)
     fold = curve.held_out_fold[:: curve.n_outputs]
     lower, upper = np.empty(len(X)), np.empty(len(X))

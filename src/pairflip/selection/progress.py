@@ -47,19 +47,7 @@ def followed_by(seconds: float | None) -> Iterator[None]:
 
 
 def foreseen_seconds(work: Work, chains: Mapping[int, int], folds: int, threads: int) -> float:
-    """Seconds that searches take by the cost models.
-
-    Parameters
-    ----------
-    work : Work
-        The grid.
-    chains : mapping
-        How many chains there are of each size.
-    folds : int
-        How often the rows that are left are factorized before they are searched.
-    threads : int
-        That share the work.
-    """
+    """Seconds that searches take by the cost models."""
     problem, total, longest = work.problem, 0.0, 0.0
     if problem.loss.quadratic:
         total = float(folds) * problem.X.size * min(problem.X.shape)

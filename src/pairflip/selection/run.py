@@ -109,21 +109,7 @@ def select_many(
     journal: Folder | None = None,
     **settings: Any,
 ) -> Iterator[tuple[int, SizeCurve]]:
-    """(problem, curve) for every problem as it is finished: what `select_size` gives for each alone.
-
-    Parameters
-    ----------
-    problems
-        Tables and targets; on a device they share launches.
-    sizes, cv, **settings
-        As in `select_size`.
-    seeds
-        One seed for each problem, or one for all.
-    engine, n_jobs
-        As in `select_size`.
-    journal
-        Folder that has one journal for each problem.
-    """
+    """(problem, curve) for every problem as it is finished: what `select_size` gives for each alone."""
     chosen = _selection(sizes, cv, settings)
     if chosen.ridge is not None:
         raise ValueError("ridge is to be chosen for many problems; expected None, or select_size for each problem.")
@@ -146,17 +132,7 @@ def score_many(
     n_jobs: int | None = None,
     journals: Sequence[Folder | None] | None = None,
 ) -> Iterator[tuple[int, Scores]]:
-    """(problem, scores) for every problem as it is finished: errors (to ten digits) and energies of `select_size`.
-
-    Parameters
-    ----------
-    asked
-        Tables of squared error with one target each, and how their sizes are chosen; on a device they share launches.
-    engine, n_jobs
-        As in `select_size`.
-    journals
-        A folder for each of them, or None.
-    """
+    """(problem, scores) for every problem as it is finished: errors (to ten digits) and energies of `select_size`."""
     works = [plan_work(problem, selection, engine, None) for problem, selection in asked]
     folders = [None] * len(works) if journals is None else journals
 
@@ -213,13 +189,7 @@ def identify(
     groups: ArrayLike | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """What the journal of `select_size` with the same arguments says about itself, for `merge_journals`.
-
-    Parameters
-    ----------
-    problem, sizes, cv, engine, groups, **settings
-        As in `select_size`.
-    """
+    """What the journal of `select_size` with the same arguments says about itself, for `merge_journals`."""
     return identity(plan_work(problem, _selection(sizes, cv, settings, problem), engine, groups))
 
 
@@ -266,17 +236,7 @@ def _each(
     progress: Show,
     finish: Callable[[RunningJob, Hands], Result],
 ) -> Iterator[tuple[int, Result]]:
-    """The loop: do what the journals do not hold yet, and finish each problem as soon as its chains are there.
-
-    Parameters
-    ----------
-    works, folders
-        The problems and their journals.
-    n_jobs, progress
-        As in `select_size`.
-    finish : callable
-        Makes what is asked for of finished chains; threads do so.
-    """
+    """The loop: do what the journals do not hold yet, and finish each problem as soon as its chains are there."""
     check_jobs(n_jobs)
     check_show(progress)
     with ExitStack() as stack:

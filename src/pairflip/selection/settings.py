@@ -158,17 +158,7 @@ _MOST = 10_000
 
 
 def check_count(name: str, count: Any, least: int = 0) -> int:
-    """A whole number from `least` to ten thousand.
-
-    Parameters
-    ----------
-    name : str
-        What a message calls it.
-    count
-        What was given.
-    least : int
-        The smallest number that is allowed.
-    """
+    """A whole number from `least` to ten thousand."""
     whole = isinstance(count, (int, np.integer)) and not isinstance(count, (bool, np.bool_))
     if not whole or not least <= count <= _MOST:
         raise ValueError(f"{name} is {count!r}; expected a whole number from {least} to {_MOST:,}, for instance 50.")

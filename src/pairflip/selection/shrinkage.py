@@ -55,13 +55,6 @@ def with_surface(curves: Sequence[SizeCurve], ridges: Sequence[float]) -> SizeCu
 
     Of equal errors the smaller ridge counts. Which size of that curve to keep is then decided as without ridge, by
     `verdict.recommended_size`.
-
-    Parameters
-    ----------
-    curves : R curves
-        Of the same problem, sizes and folds.
-    ridges : (R,)
-        The relative ridge of each.
     """
     errors = np.stack([curve.cv_error for curve in curves])
     at = int(np.argmin(errors.min(axis=1)))

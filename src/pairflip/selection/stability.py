@@ -219,17 +219,7 @@ def half_sample_stability(
 
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
-    """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The table.
-    sizes : sequence of int
-        Numbers of columns.
-    halves : Folds
-        The half-samples.
-    """
+    """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
     rows = fewest_rows(problem, halves)
     room = rows - problem.forced.shape[1] - 1
     what = "column" if problem.units is None else "group"
@@ -255,17 +245,7 @@ def fewest_rows(problem: SubsetProblem, halves: Folds) -> int:
 def summarize(
     problem: SubsetProblem, halves: Folds, sizes: Sequence[int], chosen: Sequence[Ints], supports: Sequence[Ints]
 ) -> Stability:
-    """The record of what half-samples found, with the coefficients in each.
-
-    Parameters
-    ----------
-    problem, halves, sizes
-        What was searched.
-    chosen : S arrays (k,)
-        Columns selected on all rows.
-    supports : S arrays (2B, chains, k)
-        Columns that the chains of each half-sample found; the lowest energy on the rows of the half counts.
-    """
+    """The record of what half-samples found, with the coefficients in each."""
     judge = problem.loss.held_out(problem, halves)
     best = [first_bests(judge.judged(every)[1], judge.yy) for every in supports]
     selected = tuple(every[np.arange(len(halves)), which] for every, which in zip(supports, best, strict=True))

@@ -17,15 +17,7 @@ from pairflip.selection.records import SurvivalErrors
 def survival_errors(
     problem: SubsetProblem, errors: HeldOutJudge, folds: Folds, selected: Sequence[NDArray[np.int64]]
 ) -> SurvivalErrors:
-    """Errors at every size; risks of a fold are counted from the mean of its training rows.
-
-    Parameters
-    ----------
-    problem, errors, folds
-        The table, the judge of its held-out rows, and which rows these are.
-    selected : S arrays (F, k)
-        Columns that each fold chose.
-    """
+    """Errors at every size; risks of a fold are counted from the mean of its training rows."""
     row, fold = folds.row, folds.fold
     weights, risks = problem.sample_weight[row], np.zeros((len(selected), row.size))
     forced = problem.X[np.ix_(row, problem.always)]
@@ -42,11 +34,6 @@ def concordance(y: Floats, risk: Floats, weights: Floats) -> float:
 
     The order is known where the earlier time is that of an event (of equal times, an event comes before what is
     censored); equal risks count half, pairs by the product of their weights. Not-a-number where no order is known.
-
-    Parameters
-    ----------
-    y, risk, weights : (P, 2), (P,), (P,)
-        Times and events, what is predicted, and weights.
     """
     time, event = y.T
     right = total = 0.0

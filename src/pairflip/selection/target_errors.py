@@ -17,17 +17,7 @@ from pairflip.selection.verdict import explained_fraction
 
 
 def target_errors(problem: SubsetProblem, errors: HeldOutErrors, folds: Folds, residuals: Floats) -> TargetErrors:
-    """Errors of held-out rows, target by target.
-
-    Parameters
-    ----------
-    problem, errors
-        Targets, and the judge of their held-out rows.
-    folds : Folds
-        Which rows are held out together.
-    residuals : (S, P q)
-        What is left of them, in units of the training rows.
-    """
+    """Errors of held-out rows, target by target."""
     q, row, w = problem.y.shape[1], folds.row, problem.sample_weight[folds.row]
     left = residuals.reshape(len(residuals), -1, q)
     plain = left * errors.scales[folds.fold]  # in the units of the targets

@@ -186,18 +186,7 @@ Job = tuple[Work, Sequence[Task]]
 
 
 def missing(work: Work, done: set[tuple[int, int, int]], shard: tuple[int, int] = (1, 1)) -> Tasks:
-    """What remains to be done of a shard, as runs of chains.
-
-    Parameters
-    ----------
-    work : Work
-        The grid of all tasks.
-    done : set of (size, fold, chain)
-        Chains that are finished.
-    shard : (part, of)
-        Which part of the grid: a shard owns every `of`-th (size, fold), or every `of`-th fold where paths are followed,
-        from `part` (counting from 1) on.
-    """
+    """What remains to be done of a shard, as runs of chains."""
     part, of = shard
     if not done and of == 1:
         final = [(size, ALL_ROWS, 0, n) for size, n in zip(work.sizes, work.final_chains, strict=True) if n]
@@ -235,15 +224,6 @@ def batches(work: Work, tasks: Iterable[Task], target_ns: float) -> list[list[Ta
     """Tasks in their order, joined until a batch takes about `target_ns`, split where one alone takes longer.
 
     Where paths are followed, the tasks of a fold stay together.
-
-    Parameters
-    ----------
-    work : Work
-        Knows how long a chain takes.
-    tasks : iterable of Task
-        What is to be done.
-    target_ns : float
-        Estimated time of a batch in nanoseconds.
     """
     result: list[list[Task]] = []
     batch: list[Task] = []
@@ -286,19 +266,7 @@ _CELL_NS = 5e7  # what the chains of one fold may take by default
 
 @one_blas_thread()  # more would round differently
 def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine, groups: ArrayLike | None) -> Work:
-    """Check everything against the table, and fix the grid of tasks.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        Table and target.
-    selection : Selection
-        How the size is chosen.
-    engine : str or Engine
-        What walks the chains.
-    groups : (M,), optional
-        Labels of rows that are left out together.
-    """
+    """Check everything against the table, and fix the grid of tasks."""
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if not problem.can_anneal:
@@ -331,15 +299,6 @@ def fold_chains(gram: Gram, k: int, flips: int) -> int:
     """Chains in a fold by default: what takes about 0.05 s by a cost model, but at least 8 and at most 16.
 
     With fewer, some folds miss their best columns, and the held-out error comes out too high.
-
-    Parameters
-    ----------
-    gram : Gram
-        The problem of all rows.
-    k : int
-        The largest size.
-    flips : int
-        Attempted flips of a chain.
     """
     return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(gram, k)), 8, 16))
 

@@ -55,13 +55,7 @@ def r_squared(curve: SizeCurve, size: int) -> float:
 
 
 def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
-    r""":math:`1 - \sum w r^2 / \sum w (y - \bar y)^2` of held-out rows.
-
-    Parameters
-    ----------
-    y, residuals, w : (P,)
-        Targets, what is left of them, and weights.
-    """
+    r""":math:`1 - \sum w r^2 / \sum w (y - \bar y)^2` of held-out rows."""
     if not w.sum() > 0:
         return float("nan")
     total = float(np.sum(w * (y - np.average(y, weights=w)) ** 2))
@@ -73,18 +67,6 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
 
     Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` (or of the difference of half
     their deviances) over the independent units.
-
-    Parameters
-    ----------
-    curve : SizeCurve
-        The result.
-    worse, better : int
-        The two sizes; the difference is positive if the error of `better` is lower.
-
-    Returns
-    -------
-    mean, error : float
-        The difference and its standard error.
     """
     unit, w = curve.held_out_unit, curve.weights
     errors = [curve.row_errors(curve.predictions[curve.at(size)]) for size in (worse, better)]
@@ -158,17 +140,7 @@ def single_rows(curve: SizeCurve) -> bool:
 
 
 def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) -> Any:
-    """Which sizes are recommended, as indices (...), where columns predict at all: the rule of `recommended_size`.
-
-    Parameters
-    ----------
-    mean, error : (..., S)
-        Errors of the sizes and their standard errors.
-    sizes : (S,)
-        The sizes in ascending order; size 0 is not chosen.
-    single : bool
-        Whether single rows were left out.
-    """
+    """Which sizes are recommended, as indices (...), where columns predict at all: the rule of `recommended_size`."""
     some = np.where(sizes > 0, mean, np.inf)
     best = np.argmin(some, axis=-1)[..., None]
     if not single:

@@ -58,17 +58,7 @@ class Halted(Exception):
 
 @one_blas_thread()  # more would round differently
 def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> list[Outcome]:
-    """Walk the chains of all tasks; tasks of one fold that follow each other share its Gram matrix.
-
-    Parameters
-    ----------
-    work : Work
-        What a worker needs to know.
-    tasks : sequence of Task
-        What is to be done.
-    engine : str, optional
-        Another engine than that of `work`.
-    """
+    """Walk the chains of all tasks; tasks of one fold that follow each other share its Gram matrix."""
     walker = get_engine(engine or work.engine)
 
     def go_on(_: int) -> None:
@@ -94,21 +84,7 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
 
 
 def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Any, tick: Tick) -> list[Outcome]:
-    """Outcomes of tasks of one fold by path, descents and kicks: chain 0 of a size starts from the path.
-
-    Parameters
-    ----------
-    work : Work
-        Settings and data.
-    tasks : sequence of Task
-        Tasks of the fold.
-    gram : Gram
-        Its problem.
-    walker : Engine
-        What searches.
-    tick : callable
-        Hears of work that was done.
-    """
+    """Outcomes of tasks of one fold by path, descents and kicks: chain 0 of a size starts from the path."""
     effort, largest = effort_of(work, tasks[0].fold), max(work.sizes)
     solved = {task.size: _solved(work, task, gram) for task in tasks if is_enumerated(work, task, gram)}
     path: list[NDArray[np.int64]] = []
@@ -162,17 +138,7 @@ def effort_of(work: Work, fold: int) -> Effort:
 
 
 def is_enumerated(work: Work, task: Task, gram: Gram) -> bool:
-    """Whether this cell is solved by looking at every support.
-
-    Parameters
-    ----------
-    work : Work
-        Settings and data.
-    task : Task
-        The cell.
-    gram : Gram
-        The problem of its fold.
-    """
+    """Whether this cell is solved by looking at every support."""
     if task.fold == ALL_ROWS or task.size >= gram.n_columns or not (gram.dense or task.size == 1):
         return False
     return work.solves(task.size)
@@ -187,15 +153,7 @@ def _solved(work: Work, task: Task, gram: Gram) -> tuple[NDArray[np.int64], floa
 
 
 def affordable(descent: Descent, gram: Gram, k: int) -> Descent:
-    """The same with fewer kicks on tables so wide that each takes long.
-
-    Parameters
-    ----------
-    descent : Descent
-        What a chain would do.
-    gram, k
-        Problem and size.
-    """
+    """The same with fewer kicks on tables so wide that each takes long."""
     return replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(gram, k))))
 
 
@@ -221,17 +179,7 @@ def gram_of(work: Work, fold: int) -> Gram:
 
 
 def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floats]:
-    """The betas (steps,) of each size on this problem; their unit comes from these rows and no others.
-
-    Parameters
-    ----------
-    work : Work
-        Knows the schedule.
-    gram : Gram
-        The problem of one fold, or of all rows.
-    sizes : iterable of int
-        Numbers of columns.
-    """
+    """The betas (steps,) of each size on this problem; their unit comes from these rows and no others."""
     schedule, wanted = work.schedule, set(sizes)
     if schedule.unit != "greedy":
         return dict.fromkeys(wanted, schedule.absolute_betas(1.0))
@@ -242,19 +190,7 @@ def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floa
 def plans(
     work: Work, tasks: Sequence[Task], gram: Gram, keys: Sequence[NDArray[np.uint32]] | None = None
 ) -> list[WalkPlan]:
-    """The chains of each task of one fold, with their addresses (seed, size, fold, chain).
-
-    Parameters
-    ----------
-    work : Work
-        Knows seed and schedule.
-    tasks : sequence of Task
-        Tasks of one fold.
-    gram : Gram
-        The problem of that fold.
-    keys : sequence of (chains, 2), optional
-        `keys_of` these tasks, where they are known.
-    """
+    """The chains of each task of one fold, with their addresses (seed, size, fold, chain)."""
     if any(task.size > gram.n_columns for task in tasks):
         largest = max(tasks, key=lambda task: task.size)
         raise _too_large(work, largest, gram.n_columns)
@@ -264,19 +200,7 @@ def plans(
 
 
 def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Outcome:
-    """What was found, judged by QR; without a walk, the support of all columns.
-
-    Parameters
-    ----------
-    work : Work
-        Knows the schedule.
-    task : Task
-        Which chains these are.
-    gram : Gram
-        The problem of the task's fold.
-    walked : WalkResult or None
-        Where the chains went; None if there was nothing to choose.
-    """
+    """What was found, judged by QR; without a walk, the support of all columns."""
     nothing = no_steps(work)
     if walked is None:
         everything = np.arange(gram.n_columns)

@@ -95,21 +95,7 @@ def may_be_classes(column: pd.Series[Any], marks: Marks | None) -> bool:
 def find_categories(
     frame: pd.DataFrame, candidates: Sequence[int], names: Sequence[str], asked: Asked, marks: Marks | None
 ) -> dict[int, Category]:
-    """The columns that are to be read as categories, by position.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position.
-    candidates : positions
-        Columns to choose from.
-    names : sequence of str
-        Names of all columns.
-    asked : names, or True
-        Columns, or regular expressions between slashes; True: all columns of text that may be categories.
-    marks : Marks or None
-        Marks with which a text table was read.
-    """
+    """The columns that are to be read as categories, by position."""
     if asked is True:
         text = [j for j in candidates if not is_plain(frame.dtypes[j]) and as_numbers(frame[j]) is None]
         wanted = {j for j in text if may_be_categories(frame[j], marks)}
@@ -142,17 +128,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def check_present(frame: pd.DataFrame, found: dict[int, Category], missing: str | None) -> None:
-    """Refuse rows without a category, unless it was said what to do about missing values.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    found : dict of Category
-        Columns of categories by position.
-    missing : str or None
-        As in `read_table`.
-    """
+    """Refuse rows without a category, unless it was said what to do about missing values."""
     for j, category in found.items():
         lost = sum(label is None for label in labels_of(frame[j])) if missing is None else 0
         if lost:

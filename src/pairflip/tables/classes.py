@@ -33,15 +33,7 @@ def sorted_labels(labels: set[str]) -> list[str]:
 
 
 def as_classes(labels: list[str | None], target: str) -> tuple[Floats, list[str]]:
-    """Numbers of the classes (M,), from 0, NaN where a label is missing; and the labels, two or more.
-
-    Parameters
-    ----------
-    labels : M labels
-        Texts, None where one is missing.
-    target : str
-        Name of the column, for messages.
-    """
+    """Numbers of the classes (M,), from 0, NaN where a label is missing; and the labels, two or more."""
     found = sorted_labels({label for label in labels if label is not None})
     if len(found) < 2:
         what = f"one class only ({listed(found)})" if found else "no values"

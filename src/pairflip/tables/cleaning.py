@@ -24,26 +24,7 @@ TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of
 
 
 def as_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> tuple[Floats, list[Change]]:
-    """The target as numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position.
-    at : int
-        Position of the target.
-    name : str
-        Its name, for messages.
-    marks : Marks or None
-        Marks with which a text table was read; None for files that hold numbers.
-
-    Returns
-    -------
-    y : (M,) float64
-        NaN or infinite where a value is missing.
-    notes : list of Change
-        Whether true and false were read as 1 and 0.
-    """
+    """The target as numbers."""
     y = as_numbers(frame[at])
     if y is None:
         raise odd_target(frame, at, name, marks)
@@ -58,32 +39,7 @@ def as_candidates(
     marks: Marks | None = None,
     rows_are_named: bool = False,
 ) -> tuple[Floats, list[str], list[Change], list[Change]]:
-    """The columns to choose from as one array.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position.
-    at : sequence of int
-        Positions of the candidates.
-    names : sequence of str
-        Names of all columns of the frame.
-    drop_text : bool
-        Whether columns of text and dates are dropped; they are an error otherwise.
-    marks : Marks or None
-        Marks with which a text table was read; None for files that hold numbers.
-    rows_are_named : bool
-        Whether the rows have names already; if not, a column of text may be suggested as `--index`.
-
-    Returns
-    -------
-    X : (M, N) float64 in C order
-        True and false are 1 and 0; missing values are NaN.
-    names : list of str
-        Names of the N columns.
-    dropped, notes : lists of Change
-        Columns that were left out, and remarks on those that were kept.
-    """
+    """The columns to choose from as one array."""
     dtypes = frame.dtypes.tolist()
     odd = {j: frame[j] for j in at if not is_plain(dtypes[j])}
     converted = {j: as_numbers(column) for j, column in odd.items()}
@@ -113,30 +69,7 @@ def as_candidates(
 def without_missing(
     X: Floats, y: Floats, names: list[str], row_names: list[str], target: str, missing: str | None
 ) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
-    """The same table with every value finite.
-
-    Parameters
-    ----------
-    X : (M, N)
-        Candidates, NaN or infinite where a value is missing.
-    y : (M,)
-        Target, likewise.
-    names : N names
-        Of the columns.
-    row_names : M names
-        Of the rows.
-    target : str
-        Name of the target, for messages.
-    missing : {"drop-rows", "drop-columns"} or None
-        What to leave out; None refuses missing values.
-
-    Returns
-    -------
-    X, y, names, row_names
-        What is left.
-    dropped : list of Change
-        The rows or columns that were left out.
-    """
+    """The same table with every value finite."""
     if missing not in (None, *MISSING):
         raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows' or 'drop-columns'.")
     lost_y = ~np.isfinite(y)

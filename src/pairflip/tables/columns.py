@@ -79,21 +79,7 @@ def select(
     drop: Iterable[str] = (),
     originals: Sequence[str] | None = None,
 ) -> ChosenColumns:
-    """Find the columns that are asked for.
-
-    Parameters
-    ----------
-    names : N names
-        All different, as `visible_names` makes them.
-    target, index : str
-        Names of columns.
-    keep, drop : lists of str
-        Names, or regular expressions between slashes that may match anywhere in a name: ``/^gene_/``. A column of
-        exactly that name takes precedence over the expression. `drop` takes from what `keep` leaves; neither takes the
-        target.
-    originals : N names
-        Names as in the file, to refuse a target that several columns are called.
-    """
+    """Find the columns that are asked for."""
     if target is None:
         raise TableError(
             f"No target is given; expected the column to predict, such as --target {quoted(names[-1])}: the table has "
@@ -160,17 +146,7 @@ def _is_number(text: str) -> bool:
 
 
 def matching(wanted: Iterable[str], names: Sequence[str], option: str) -> set[int]:
-    """Places of the columns that an option names, one by one or by regular expressions between slashes.
-
-    Parameters
-    ----------
-    wanted : iterable of str
-        Names and expressions.
-    names : sequence of str
-        Of the columns.
-    option : str
-        What is said in errors.
-    """
+    """Places of the columns that an option names, one by one or by regular expressions between slashes."""
     found: set[int] = set()
     position = {name: j for j, name in enumerate(names)}
     for each in separate_names(wanted, names):

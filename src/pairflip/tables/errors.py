@@ -22,17 +22,7 @@ class TableError(ValueError):
 
 
 def close_matches(name: str, names: Sequence[str], most: int = 3) -> list[str]:
-    """Names that were probably meant, best first; upper and lower case and spaces at the ends do not count.
-
-    Parameters
-    ----------
-    name : str
-        What was given.
-    names : sequence of str
-        What exists.
-    most : int
-        Return at most this many.
-    """
+    """Names that were probably meant, best first; upper and lower case and spaces at the ends do not count."""
     plain: dict[str, str] = {}
     for each in names:
         plain.setdefault(each.strip().casefold(), each)
@@ -42,22 +32,7 @@ def close_matches(name: str, names: Sequence[str], most: int = 3) -> list[str]:
 
 
 def perhaps(name: str, names: Sequence[str], otherwise: str) -> str:
-    """The end of a sentence about a name that does not exist.
-
-    Parameters
-    ----------
-    name : str
-        What was given.
-    names : sequence of str
-        What exists.
-    otherwise : str
-        What to say where no name is similar, with its full stop.
-
-    Returns
-    -------
-    str
-        ``perhaps 'height' or 'weight'.``, or `otherwise`.
-    """
+    """The end of a sentence about a name that does not exist."""
     near = close_matches(name, names)
     return f"perhaps {' or '.join(quoted(each) for each in near)}." if near else otherwise
 

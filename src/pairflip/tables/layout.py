@@ -172,21 +172,7 @@ def too_long(path: Path) -> TableError:
 
 
 def ragged(path: Path, separator: str, expected: int, row: int, fields: int) -> TableError:
-    """The error of a row that is longer or shorter than the header.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    separator : str
-        What separates its fields.
-    expected : int
-        Number of columns in the header.
-    row : int
-        Number of the row, the first one below the header being 1.
-    fields : int
-        Number of fields in that row.
-    """
+    """The error of a row that is longer or shorter than the header."""
     fix = "complete or remove that row"
     if expected == 1:
         fix = "remove what stands above the row of column names"

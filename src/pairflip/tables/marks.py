@@ -78,16 +78,6 @@ def simplest(found: Iterable[Marks]) -> list[Marks]:
 
 
 def both_readings(word: str, found: Sequence[Marks], given: Marks) -> str:
-    """What a reader has to decide: ``'1,499' reads as 1499 with --thousands , or as 1.499 with --decimal ,``.
-
-    Parameters
-    ----------
-    word : str
-        A number as it is written in the file.
-    found : sequence of Marks
-        Marks with which it is a number.
-    given : Marks
-        Marks that the options ask for now.
-    """
+    """What a reader has to decide: ``'1,499' reads as 1499 with --thousands , or as 1.499 with --decimal ,``."""
     ways = [f"as {marks.number(word):.15g} {marks.instead_of(given)}" for marks in found]
     return f"{word.strip()!r} reads {' or '.join(ways)}"

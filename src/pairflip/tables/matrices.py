@@ -47,15 +47,7 @@ class Numbers:
 
 
 def read_npy(path: Path, target: str | None) -> Matrix:
-    """Map a NumPy file of one array (M, N); columns are called x0, x1, ...
-
-    Parameters
-    ----------
-    path
-        The file.
-    target
-        One of the columns, or another NumPy file that holds the target alone.
-    """
+    """Map a NumPy file of one array (M, N); columns are called x0, x1, ..."""
     X = _mapped(path, "a table of shape (rows, columns)")
     if X.ndim != 2:
         raise TableError(f"{path.name!r} has an array of shape {X.shape}; expected a table of shape (rows, columns).")
@@ -81,13 +73,7 @@ def _mapped(path: Path, what: str) -> NDArray[Any]:
 
 
 def from_archive(X: NDArray[Any], y: NDArray[Any] | None, names: list[str]) -> Matrix | None:
-    """The arrays of an archive if X is large and plain, otherwise None.
-
-    Parameters
-    ----------
-    X, y, names
-        (M, N), (M,) or (M, 1), and N names; their shapes were checked.
-    """
+    """The arrays of an archive if X is large and plain, otherwise None."""
     if X.shape[1] < LARGE or X.dtype not in (np.float32, np.float64) or (y is not None and y.dtype.kind not in "iufb"):
         return None
     return Matrix(X, names, None if y is None else y.ravel())
@@ -102,15 +88,7 @@ def choose(
     drop: Iterable[str],
     missing: str | None,
 ) -> Numbers:
-    """Target and candidates of a matrix; X is a view of it wherever that is possible.
-
-    Parameters
-    ----------
-    matrix
-        What the file holds.
-    target, index, keep, drop, missing
-        As in `read_table`.
-    """
+    """Target and candidates of a matrix; X is a view of it wherever that is possible."""
     apart = matrix.y is not None
     originals = [matrix.target, *matrix.names] if apart else matrix.names
     names, notes = visible_names(originals)

@@ -122,36 +122,7 @@ def read_new_rows(
     classes: Sequence[str] | None = None,
     categories: Mapping[str, Mapping[str, str]] | None = None,
 ) -> NewRows:
-    """Read the columns that a model needs from a file of new rows.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file of any kind that `read_table` reads.
-    needed, wished : names
-        Columns that must be there, and columns that are taken if they are there.
-    known : names
-        All columns that the model was chosen from; others are reported as ignored.
-    target : str, optional
-        Column to compare predictions with, used if it is there.
-    event : str, optional
-        Where that is a survival time: the column that says whether the event happened; y is then (M, 2).
-    index : str, optional
-        Column of row names, which must be there.
-    usual_index : str, optional
-        Column of row names, used if it is there.
-    sheet, decimal, thousands
-        As in `read_table`.
-    classes : labels, optional
-        Of a target that is compared as classes: y is 1 for the second one, and so on, NaN for what is none of them.
-    categories : dict of levels by column, optional
-        As `Table.categories`: columns of 0 and 1 that are made anew from the column of the file that they stand for.
-
-    Raises
-    ------
-    TableError
-        In one sentence, for anything that cannot be used without guessing.
-    """
+    """Read the columns that a model needs from a file of new rows."""
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index or usual_index)
     source = Path(path).name
     dropped: list[Change] = []

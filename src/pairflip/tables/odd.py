@@ -21,19 +21,7 @@ WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
 def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> TableError:
-    """The error of a target that does not consist of numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position.
-    at : int
-        Position of the target.
-    name : str
-        Its name.
-    marks : Marks or None
-        Marks with which a text table was read; None for files that hold numbers.
-    """
+    """The error of a target that does not consist of numbers."""
     if may_be_classes(frame[at], marks):
         kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
         return TableError(
@@ -44,19 +32,7 @@ def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> 
 
 
 def odd_needed(frame: pd.DataFrame, at: int, what: str, marks: Marks | None) -> TableError:
-    """The error of a column of new rows that does not consist of numbers though a model needs it.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position.
-    at : int
-        Position of the column.
-    what : str
-        What to call it, with its name.
-    marks : Marks or None
-        Marks with which a text table was read; None for files that hold numbers.
-    """
+    """The error of a column of new rows that does not consist of numbers though a model needs it."""
     return _odd(frame, at, f"The column {what}", marks, "correct these values, or leave them empty")
 
 
@@ -72,21 +48,7 @@ def _odd(frame: pd.DataFrame, at: int, what: str, marks: Marks | None, otherwise
 def odd_columns(
     frame: pd.DataFrame, bad: Sequence[int], names: Sequence[str], marks: Marks | None, rows_are_named: bool
 ) -> TableError:
-    """The error of columns that do not consist of numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position.
-    bad : sequence of int
-        Positions of these columns.
-    names : sequence of str
-        Names of all columns.
-    marks : Marks or None
-        Marks with which a text table was read; None for files that hold numbers.
-    rows_are_named : bool
-        Whether the rows have names; if not, one of the columns may be meant as their names, and the error says so.
-    """
+    """The error of columns that do not consist of numbers."""
     kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
     words = [j for j, kind in kinds.items() if kind in WORDS]
     fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
@@ -117,21 +79,7 @@ def odd_columns(
 def no_column_left(
     frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], kinds: dict[int, str], marks: Marks | None
 ) -> TableError:
-    """The error of a table without any column of numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position.
-    at : sequence of int
-        Positions of the columns that were to be chosen from.
-    names : sequence of str
-        Names of all columns.
-    kinds : dict
-        What each of them holds instead of numbers, by position; see `kinds.KINDS`.
-    marks : Marks or None
-        Marks with which a text table was read; None for files that hold numbers.
-    """
+    """The error of a table without any column of numbers."""
     commas = [j for j, kind in kinds.items() if kind not in WORDS]
     fix = how_to_read(frame, commas[0], marks) if commas else "encode some as numbers"
     return TableError(
@@ -141,17 +89,7 @@ def no_column_left(
 
 
 def how_to_read(frame: pd.DataFrame, at: int, marks: Marks | None) -> str:
-    """What to do about commas or points in the numbers of a column; where two readings are possible, both.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, columns labelled by position; its other columns may tell which reading is right.
-    at : int
-        Position of the column.
-    marks : Marks or None
-        Marks with which the table was read; None where the file holds texts that no option can change.
-    """
+    """What to do about commas or points in the numbers of a column; where two readings are possible, both."""
     if marks is None:
         return "store them as numbers in the file"
     possible = simplest(_settled(frame, at, marks))
@@ -204,17 +142,7 @@ def _categories(frame: pd.DataFrame, words: Sequence[int], marks: Marks | None) 
 
 
 def _about_words(count: int, index: str | None, categories: Sequence[str]) -> str:
-    """What to do about columns of text and dates.
-
-    Parameters
-    ----------
-    count : int
-        How many they are.
-    index : str or None
-        The option that takes one of them as names of the rows.
-    categories : names
-        Those that can be read as categories.
-    """
+    """What to do about columns of text and dates."""
     if categories:
         commas = any("," in name for name in categories)
         shown = " --categories ".join(quoted(name, 1000) for name in (categories if commas else [",".join(categories)]))

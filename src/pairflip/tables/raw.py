@@ -47,17 +47,7 @@ class Change:
 
 
 def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
-    """One change in a list, or an empty list where it concerns nothing.
-
-    Parameters
-    ----------
-    what : {"column", "row", "sheet", "target"}
-        What it was done to.
-    why : str
-        What was done, in the words that follow the count: ``"of text dropped"``.
-    names : iterable of str
-        The columns or rows.
-    """
+    """One change in a list, or an empty list where it concerns nothing."""
     every = tuple(names)
     return [Change(what, why, every)] if every else []
 

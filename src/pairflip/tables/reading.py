@@ -32,21 +32,7 @@ def read_raw(
     index: str | None = None,
     target: str | None = None,
 ) -> Raw | Matrix:
-    """Read the columns of a file; its suffix says which format it has. Large arrays of numbers stay in one piece.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; ``~`` stands for the home folder.
-    sheet : str, optional
-        Sheet of an Excel workbook; the first one if not given.
-    decimal, thousands : {".", ","}, optional
-        Marks of the numbers in a text table.
-    index : str, optional
-        Column of row names, which is kept as text, letter for letter: ``007`` stays ``007``.
-    target : str, optional
-        What is to be predicted: for an ``.npy`` file perhaps another one that holds the target.
-    """
+    """Read the columns of a file; its suffix says which format it has. Large arrays of numbers stay in one piece."""
     file = Path(path).expanduser()
     with _plain_file_errors(file):
         _check_exists(file)

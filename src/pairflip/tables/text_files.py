@@ -33,17 +33,7 @@ LOOKED_AT = 1000  # columns read a second time, as text
 
 
 def read_text(path: Path, marks: Marks, index: str | None) -> Raw:
-    """Read a text table.
-
-    Parameters
-    ----------
-    path : Path
-        The file, plain or gzipped, in UTF-8 or UTF-16.
-    marks : Marks
-        Decimal and thousands marks of its numbers.
-    index : str or None
-        Column of row names, which is kept as text, letter for letter.
-    """
+    """Read a text table."""
     refuse_binary(path)
     layout = find_layout(path)
     if marks == Marks():

@@ -79,17 +79,7 @@ def _reference_walk(case: Case, plan: str) -> WalkResult:
 
 
 def compare(engine: Engine, case: Case, plan: str) -> None:
-    """Walk a case by the plan of this name, and require what the reference engine finds.
-
-    Parameters
-    ----------
-    engine : Engine
-        What is checked.
-    case : Case
-        The problem.
-    plan : {"decisions", "long"}
-        Which of the plans above.
-    """
+    """Walk a case by the plan of this name, and require what the reference engine finds."""
     given, expected = walk_one(engine, case.gram, _PLANS[plan](case)), _reference_walk(case, plan)
     same_walk(given, expected, case.gram, f"{case.name}, {plan}")
     for c, support in enumerate(given.support):
@@ -101,17 +91,7 @@ def compare(engine: Engine, case: Case, plan: str) -> None:
 
 
 def same_walk(given: WalkResult, expected: WalkResult, gram: Gram, where: str) -> None:
-    """Require equal decisions and supports, and energies that are equal to 1e-8 y'y.
-
-    Parameters
-    ----------
-    given, expected : WalkResult
-        The two walks.
-    gram : Gram
-        Their problem.
-    where : str
-        How the error message begins: the case and the plan.
-    """
+    """Require equal decisions and supports, and energies that are equal to 1e-8 y'y."""
     for field in ("accepted", "support", "best_support"):
         a, b = getattr(given, field), getattr(expected, field)
         require(a.shape == b.shape, f"{where}: {field} has shape {a.shape}; expected {b.shape}")

@@ -28,15 +28,6 @@ def splicing(
     With ic_coef=0 its criterion is the training error alone, which falls with size: so it returns the last one. It
     stops splicing when the loss falls by less than a threshold that does not depend on the unit of the target, so the
     target gets a standard deviation of 1000, where the threshold does not matter; as it is, abess finds less.
-
-    Parameters
-    ----------
-    columns, target : (M, n), (M,)
-        Columns of unit norm, and what they are to predict.
-    sizes : int or iterable of int
-        One size, or a path of them.
-    important_search : int
-        How many columns it looks at in each round; 0: all.
     """
     from abess import LinearRegression
 

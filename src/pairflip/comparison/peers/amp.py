@@ -65,17 +65,7 @@ class Passing:
 
 
 def begin(target: Floats, count: int, prior: BernoulliGauss | None = None) -> Passing:
-    """Nothing is known: coefficients of the prior.
-
-    Parameters
-    ----------
-    target : (M,)
-        What is to be predicted.
-    count : int
-        Number of columns.
-    prior : BernoulliGauss, optional
-        By default a tenth of the columns, at most as many as a fourth of the rows, explains the target.
-    """
+    """Nothing is known: coefficients of the prior."""
     rows, power = target.size, float(target @ target)
     if prior is None:
         rate = min(0.1, 0.25 * rows / count)
@@ -85,17 +75,7 @@ def begin(target: Floats, count: int, prior: BernoulliGauss | None = None) -> Pa
 
 
 def denoise(R: Floats, spread: float, prior: BernoulliGauss) -> tuple[Floats, Floats, Floats, Floats]:
-    """Mean, variance, inclusion probability and mean square if included (n,), given R with Gaussian error.
-
-    Parameters
-    ----------
-    R : (n,)
-        Coefficients with an error of variance `spread`.
-    spread : float
-        That variance.
-    prior : BernoulliGauss
-        What is known beforehand.
-    """
+    """Mean, variance, inclusion probability and mean square if included (n,), given R with Gaussian error."""
     from scipy.special import expit
 
     total = prior.variance + spread
@@ -108,19 +88,7 @@ def denoise(R: Floats, spread: float, prior: BernoulliGauss) -> tuple[Floats, Fl
 
 
 def step(columns: Floats, target: Floats, state: Passing, part: float = 1.0, learn: bool = True) -> Passing:
-    """One iteration.
-
-    Parameters
-    ----------
-    columns, target : (M, n), (M,)
-        Columns of unit norm, and what they are to predict.
-    state : Passing
-        Before.
-    part : float
-        How much of the step is taken; less than one is damping.
-    learn : bool
-        Whether the prior is learned, or stays as it is.
-    """
+    """One iteration."""
     rows, count = columns.shape
     onsager = state.variance.sum() / rows / state.spread if np.any(state.mean) else 0.0
     z = target - columns @ state.mean + onsager * state.residual

@@ -17,15 +17,6 @@ def along_path(columns: Floats, target: Floats, path: Floats, sizes: Sequence[in
     """Of all supports of a size on a path of coefficients, the one with the lowest energy.
 
     Where the path jumps over a size, its first larger support gives the columns with the largest coefficients.
-
-    Parameters
-    ----------
-    columns, target : (M, n), (M,)
-        What was fitted.
-    path : (n, steps)
-        Coefficients, from few columns to many.
-    sizes : sequence of int
-        Numbers of columns.
     """
     counts, found = np.count_nonzero(path, axis=0), {}
     for size in sizes:
@@ -42,13 +33,7 @@ def along_path(columns: Floats, target: Floats, path: Floats, sizes: Sequence[in
 
 
 def lasso(columns: Floats, target: Floats, sizes: Sequence[int]) -> dict[int, NDArray[np.int64]]:
-    """Supports by size on the LASSO path (scikit-learn's LARS).
-
-    Parameters
-    ----------
-    columns, target, sizes
-        As in `peers.omp.omp`.
-    """
+    """Supports by size on the LASSO path (scikit-learn's LARS)."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import lars_path
 

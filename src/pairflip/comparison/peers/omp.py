@@ -14,17 +14,7 @@ from pairflip.least_squares import Floats
 
 
 def omp(columns: Floats, target: Floats, sizes: Sequence[int]) -> dict[int, NDArray[np.int64]]:
-    """Supports by size, all from one path; sizes after columns that depend on those chosen before are missing.
-
-    Parameters
-    ----------
-    columns : (M, n)
-        Columns of unit norm.
-    target : (M,)
-        What they are to predict.
-    sizes : sequence of int
-        Numbers of columns.
-    """
+    """Supports by size, all from one path; sizes after columns that depend on those chosen before are missing."""
     from sklearn.linear_model import orthogonal_mp
 
     with warnings.catch_warnings():

@@ -24,13 +24,6 @@ def search(
     """What `select_size` returns, and the CPU seconds in which its folds and final fits were searched.
 
     The search is done into a journal first, so that scoring and facts about the table are not in the time.
-
-    Parameters
-    ----------
-    effort : {"quick", "normal", "thorough"}
-        How long to search.
-    problem, selection, groups
-        As in `select_size`.
     """
     compile_first(effort)
     chosen = replace(selection, effort=effort)  # type: ignore[arg-type]

@@ -18,13 +18,6 @@ def pls_paths(columns: Floats, target: Floats, most: int) -> Floats:
         X \to X - t p^T, \quad y \to y - t q; \qquad x = W (P^T W)^{-1} q .
 
     Columns and target are used as they are: centred by whoever calls.
-
-    Parameters
-    ----------
-    columns, target : (M, n), (M,)
-        What is fitted.
-    most : int
-        Number of components; fewer where nothing is left of the target.
     """
     X, y = columns.copy(), target.copy()
     W, P, q = np.empty((most, X.shape[1])), np.empty((most, X.shape[1])), np.empty(most)

@@ -17,13 +17,6 @@ def forward(columns: Floats, target: Floats, most: int) -> list[int]:
 
     With an orthonormal basis of the chosen columns, r_j is the product of what is left of column j with the target, and
     s_j its squared norm.
-
-    Parameters
-    ----------
-    columns, target : (M, n), (M,)
-        Columns of unit norm, and what they are to predict.
-    most : int
-        How many to add; it ends earlier where all that are left depend on the chosen ones.
     """
     order: list[int] = []
     r, s, free = columns.T @ target, np.ones(columns.shape[1]), np.ones(columns.shape[1], dtype=bool)
@@ -50,13 +43,6 @@ def backward(columns: Floats, target: Floats, least: int) -> dict[int, NDArray[n
 
     That is by :math:`x_i^2 / 2 P_{ii}` with :math:`P = G^{-1}`; removing it changes P and x by one rank-one term.
     P comes from a QR of the columns.
-
-    Parameters
-    ----------
-    columns, target : (M, n), (M,)
-        Columns of unit norm, and what they are to predict.
-    least : int
-        Where to stop.
     """
     rows, count = columns.shape
     r = np.linalg.qr(columns, mode="r")

@@ -55,15 +55,7 @@ class Ahead:
         return result
 
     def solve_theory(self, problems: Sequence[PlantedProblem], sizes: Sequence[int], shown: Sequence[int]) -> None:
-        """Have the theory of some problems solved.
-
-        Parameters
-        ----------
-        problems : sequence of PlantedProblem
-            Problems of the same shape.
-        sizes, shown : sequence of int
-            Sizes of figures 2 and 3, and those of figure 1, where it is solved at all temperatures.
-        """
+        """Have the theory of some problems solved."""
         if self._pool is None:
             return
         M, N = problems[0].drawn.X.shape
@@ -114,17 +106,7 @@ def solve_levels(rho: float, alpha: float) -> SolvedTheory:
 
 
 def solve_size(truth: Truth, N: int, M: int, k: int, shown: bool) -> SolvedTheory:
-    """All that figures 1 to 3 ask of the theory at one size.
-
-    Parameters
-    ----------
-    truth : Truth
-        What is known of the problems.
-    N, M, k : int
-        Columns, rows, and columns selected.
-    shown : bool
-        Whether figure 1 shows this size.
-    """
+    """All that figures 1 to 3 ask of the theory at one size."""
     rho, alpha, one_less = k / N, M / N, (M - 1) / N
     levels = typical.levels(rho, alpha)
     asked = [own.own_betas(levels.at_beta)]

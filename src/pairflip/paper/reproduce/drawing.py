@@ -23,15 +23,7 @@ _SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none
 
 
 def image(part: str, kind: str, rows: Rows, theory: Rows) -> bytes:
-    """The figure of a part as "svg" or "png"; the same points give the same bytes.
-
-    Parameters
-    ----------
-    part, kind : str
-        Which figure, and how.
-    rows, theory
-        The rows of its CSV file, and those of theory.csv where there are any.
-    """
+    """The figure of a part as "svg" or "png"; the same points give the same bytes."""
     figure = _BESIDE_THEORY[part](rows, theory) if part in _BESIDE_THEORY else _ALONE[part](rows)
     buffer = io.BytesIO()
     with matplotlib.rc_context(_SAME_BYTES):

@@ -69,17 +69,7 @@ def parabola_minimum(rhos: Floats, curve: Floats) -> float:
 
 
 def minimum(rhos: Floats, values: Floats, seed: int = 0) -> Minimum:
-    """Where the mean curve is lowest, and the error of that place by drawing the problems again (bootstrap).
-
-    Parameters
-    ----------
-    rhos : (S,)
-        Sizes.
-    values : (n, S)
-        Errors of n problems.
-    seed : int
-        Seed of the bootstrap.
-    """
+    """Where the mean curve is lowest, and the error of that place by drawing the problems again (bootstrap)."""
     mean = values.mean(axis=0)
     rng = np.random.default_rng(seed)
     again = rng.integers(0, values.shape[0], size=(BOOTSTRAPS, values.shape[0]))

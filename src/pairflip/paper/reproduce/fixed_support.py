@@ -42,23 +42,7 @@ def loo_energy(X: Floats, y: Floats, support: NDArray[np.int64]) -> float:
 def anneal_loo(
     X: Floats, y: Floats, k: int, schedule: Schedule, chains: int, seed: int
 ) -> tuple[NDArray[np.int64], float]:
-    """Sorted support (k,) with the lowest E_loo that annealing found, and that energy by QR.
-
-    Parameters
-    ----------
-    X : (M, N)
-        Columns; any k of them are taken to be independent.
-    y : (M,)
-        Target.
-    k : int
-        Size of the support.
-    schedule : Schedule
-        Absolute inverse temperatures, and sweeps at each.
-    chains : int
-        Independent walks.
-    seed : int
-        Together with k and the number of a chain, it is the address of the chain's random numbers.
-    """
+    """Sorted support (k,) with the lowest E_loo that annealing found, and that energy by QR."""
     n = X.shape[1]
     columns = np.ascontiguousarray((X / np.linalg.norm(X, axis=0)).T)
     G, betas, flips = columns @ columns.T, np.array(schedule.betas), schedule.flips(n)

@@ -37,17 +37,7 @@ class SizePoints:
 
 
 def points_of(walks: Walks, quantity: Literal["epsilon", "epsilon_g"], n_jobs: int | None = None) -> SizePoints:
-    """A measured error at every size, with the theory's levels beside it.
-
-    Parameters
-    ----------
-    walks : Walks
-        What annealing did.
-    quantity : {"epsilon", "epsilon_g"}
-        Energies reached; or LOO errors, beside the theory at alpha = (M - 1) / N, since a left-out row is missing.
-    n_jobs : int or None
-        Threads for solving the theory of each problem.
-    """
+    """A measured error at every size, with the theory's levels beside it."""
     values = walks.reached if quantity == "epsilon" else walks.loo_error
     assert values is not None
     alpha = walks.M / walks.N
@@ -71,17 +61,7 @@ def common_rhos(all_points: Sequence[SizePoints]) -> list[float]:
 
 
 def limit_at(all_points: Sequence[SizePoints], rho: float, level: str) -> Limit:
-    """Matched error over a level of the theory, minus 1, extrapolated in 1 / N.
-
-    Parameters
-    ----------
-    all_points : sequence of SizePoints
-        One for each N.
-    rho : float
-        Size K / N, which every N has.
-    level : str
-        Name of the level: a field of `Levels`, such as ``"epsilon_at"``.
-    """
+    """Matched error over a level of the theory, minus 1, extrapolated in 1 / N."""
     values, bars = [], []
     for each in all_points:
         at = int(np.argmin(np.abs(each.rhos - rho)))

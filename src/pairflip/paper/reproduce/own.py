@@ -107,26 +107,7 @@ def _residuals(truth: Truth, rows: NDArray[np.int64], at: Floats, beta: float, r
 
 
 def solve_own(truth: Truth, beta: float, rho: float, alpha: float, start: Floats) -> tuple[Floats, Floats, Floats]:
-    r"""Solve the three equations of the theory for the coefficients and the noise of each problem.
-
-    Parameters
-    ----------
-    truth : Truth
-        Coefficients and noise powers of n problems.
-    beta : float
-        Inverse temperature.
-    rho, alpha : float
-        Size K / N, and rows per column M / N.
-    start : (n, 3)
-        Guess of :math:`(\kappa, \ln \tau^2, \ln a)`, for instance the solution at a nearby beta.
-
-    Returns
-    -------
-    epsilon, epsilon_g : (n,)
-        Training and generalisation errors; NaN where Newton's method does not settle.
-    solution : (n, 3)
-        :math:`(\kappa, \ln \tau^2, \ln a)`, or `start` where it does not settle.
-    """
+    r"""Solve the three equations of the theory for the coefficients and the noise of each problem."""
     at = start.copy()
     active = np.arange(at.shape[0])
     settled = np.zeros(at.shape[0], dtype=bool)
@@ -199,45 +180,19 @@ _AHEAD: dict[Asked, Factors] = {}
 def remember(
     problems: tuple[PlantedProblem, ...], betas: tuple[float, ...], rho: float, alpha: float, found: Factors
 ) -> None:
-    """Factors that were solved elsewhere, for the next who asks.
-
-    Parameters
-    ----------
-    problems, betas, rho, alpha
-        As in `factors`.
-    found : Factors
-        What `factors` is to return.
-    """
+    """Factors that were solved elsewhere, for the next who asks."""
     _AHEAD[problems, betas, rho, alpha] = found
 
 
 @lru_cache(maxsize=256)
 def factors(problems: tuple[PlantedProblem, ...], betas: tuple[float, ...], rho: float, alpha: float) -> Factors:
-    """The factors of every problem; see the text at the head of this module.
-
-    Parameters
-    ----------
-    problems : tuple of PlantedProblem
-        n problems of the same shape.
-    betas : tuple of float
-        Rising inverse temperatures, not far beyond the AT point.
-    rho, alpha : float
-        Size K / N, and rows per column M / N.
-    """
+    """The factors of every problem; see the text at the head of this module."""
     ahead = _AHEAD.pop((problems, betas, rho, alpha), None)
     return solve_factors(truth_of(problems), betas, rho, alpha) if ahead is None else ahead
 
 
 def solve_factors(own: Truth, betas: tuple[float, ...], rho: float, alpha: float) -> Factors:
-    """The same for problems of which the coefficients and the noise are known.
-
-    Parameters
-    ----------
-    own : Truth
-        Coefficients and noise powers of n problems.
-    betas, rho, alpha
-        As in `factors`.
-    """
+    """The same for problems of which the coefficients and the noise are known."""
     model = truth_of_model()
     at, place = _hot(own, rho, alpha), _hot(model, rho, alpha)
     found = np.empty((2, own.noise.size, len(betas)))

@@ -94,15 +94,7 @@ def cost(settings: Settings, problem: Any = None) -> Cost:
 
 
 def reproduce(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Reproduction:
-    """Compute all parts.
-
-    Parameters
-    ----------
-    settings : Settings
-        What to compute, on which scale and with which engine.
-    say : callable
-        Is told the expected cost first, then the progress, one sentence at a time.
-    """
+    """Compute all parts."""
     outcome, began = Reproduction(), time.perf_counter()
     wanted = set(settings.parts)
     if wanted & set(TABLES) and settings.data is None:
@@ -232,15 +224,6 @@ def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> No
     """Write CSV, SVG and PNG of every part, verdict.json and run.json.
 
     Times are in run.json only, so that equal runs give equal verdicts.
-
-    Parameters
-    ----------
-    outcome : Reproduction
-        What was found.
-    settings : Settings
-        What was asked.
-    folder : Path
-        An empty folder.
     """
     from pairflip.paper.reproduce import drawing  # with matplotlib, which nothing else needs
 

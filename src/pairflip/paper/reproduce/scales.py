@@ -96,17 +96,7 @@ class Cost:
 
 
 def walks_cost(N: int, sizes: list[int], walks: int) -> Cost:
-    """Cost of annealings with the paper's schedule.
-
-    Parameters
-    ----------
-    N : int
-        Columns of a table.
-    sizes : list of int
-        Numbers of columns selected.
-    walks : int
-        Annealings for each size.
-    """
+    """Cost of annealings with the paper's schedule."""
     flips = float(Schedule.paper().flips(N).sum())
     nanoseconds = sum(flips * (45.0 + k + k * k / 20.0) + 1e5 for k in sizes)
     return Cost(flips * walks * len(sizes), 1e-9 * walks * nanoseconds)
@@ -132,16 +122,6 @@ def section3_cost(scale: RunScale) -> Cost:
 
 
 def supernova_cost(scale: RunScale, rows: int, columns: int, sizes: list[int]) -> Cost:
-    """Cost of the tables: every left-out row, size, chain and seed.
-
-    Parameters
-    ----------
-    scale : RunScale
-        How many chains and seeds.
-    rows, columns : int
-        Shape of the supernova table.
-    sizes : list of int
-        Numbers of columns selected.
-    """
+    """Cost of the tables: every left-out row, size, chain and seed."""
     walks = int(np.sum([chains * seeds for chains, seeds in scale.supernova])) * (rows + 1)
     return walks_cost(columns, sizes, walks)

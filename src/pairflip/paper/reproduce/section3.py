@@ -42,17 +42,7 @@ class FixedSupport:
 
 
 def collect(scale: RunScale, seed: int, n_jobs: int | None) -> list[FixedSupport]:
-    """Anneal the fixed-support error E_loo for every problem, size and number of rows.
-
-    Parameters
-    ----------
-    scale : RunScale
-        How many problems, sizes and chains.
-    seed : int
-        Seed from which the seeds of the problems follow.
-    n_jobs : int or None
-        Threads.
-    """
+    """Anneal the fixed-support error E_loo for every problem, size and number of rows."""
     from joblib import Parallel, delayed
 
     N, count, chains = scale.loo_objective

@@ -65,25 +65,7 @@ def collect(
     journal: str | os.PathLike[str] | None = None,
     say: Say = lambda _: None,
 ) -> list[Runs]:
-    """Leave-one-out selections for every number of chains and seed, with the paper's schedule.
-
-    Parameters
-    ----------
-    problem : SubsetProblem
-        The supernova table; see `read_problem`.
-    scale : RunScale
-        Numbers of chains, and of seeds for each.
-    seed : int
-        The first seed; the others follow it.
-    engine : str or Engine
-        What walks the chains.
-    n_jobs : int or None
-        Threads.
-    journal : path, optional
-        Folder in which finished work is kept; running the same again resumes.
-    say : callable
-        Is told when the seeds of one number of chains are done.
-    """
+    """Leave-one-out selections for every number of chains and seed, with the paper's schedule."""
     results = []
     for chains, count in scale.supernova:
         seeds = tuple(range(seed, seed + count))

@@ -54,28 +54,12 @@ _COOLING: dict[tuple[bytes, float, Planted], Floats] = {}
 
 
 def remember(rho: float, alpha: float, found: Levels) -> None:
-    """Levels that were solved elsewhere.
-
-    Parameters
-    ----------
-    rho, alpha : float
-        As in `levels`.
-    found : Levels
-        What `levels` is to return.
-    """
+    """Levels that were solved elsewhere."""
     _LEVELS[round(rho, 12), model_at(alpha)] = found
 
 
 def remember_cooling(betas: Floats, rho: float, alpha: float, epsilon: Floats) -> None:
-    """Training errors while cooling that were solved elsewhere.
-
-    Parameters
-    ----------
-    betas, rho, alpha
-        As in `cooling`.
-    epsilon : (T,)
-        What `cooling` is to return.
-    """
+    """Training errors while cooling that were solved elsewhere."""
     _COOLING[betas.tobytes(), rho, model_at(alpha)] = epsilon
 
 
@@ -87,20 +71,7 @@ def _levels(rho: float, model: Planted) -> Levels:
 
 
 def cooling(betas: Floats, rho: float, alpha: float) -> Floats:
-    r"""The theory's training error while cooling.
-
-    Parameters
-    ----------
-    betas : (T,)
-        Inverse temperatures.
-    rho, alpha : float
-        Size K / N, and rows per column M / N.
-
-    Returns
-    -------
-    (T,)
-        :math:`\epsilon = \langle E \rangle / M` at each of them.
-    """
+    r"""The theory's training error while cooling."""
     known = _COOLING.get((betas.tobytes(), rho, model_at(alpha)))  # the same for every N
     return curve_over_beta(betas, rho, model_at(alpha)).epsilon if known is None else known
 

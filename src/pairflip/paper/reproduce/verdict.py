@@ -77,13 +77,6 @@ def extrapolate(N: Sequence[int], values: Sequence[float], bars: Sequence[float]
     """Value at N = infinity of a straight line in 1 / N, weighted by the error bars; a single point stays as it is.
 
     Corrections of higher order are neglected: a percent of the value is not to be trusted.
-
-    Parameters
-    ----------
-    N : sequence of int
-        Numbers of columns.
-    values, bars : sequences of float
-        Measured values and their error bars.
     """
     if len(N) == 1:
         return Limit(float(values[0]), float(bars[0]))

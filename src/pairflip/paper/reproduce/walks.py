@@ -45,19 +45,7 @@ class PlantedProblem:
 
 
 def draw(N: int, index: int, seed: int, alpha: float = MODEL.alpha) -> PlantedProblem:
-    """Draw one problem; equal arguments give equal problems, whatever else is drawn.
-
-    Parameters
-    ----------
-    N : int
-        Columns.
-    index : int
-        Number of the problem.
-    seed : int
-        Seed of the whole run.
-    alpha : float
-        Rows per column, M / N.
-    """
+    """Draw one problem; equal arguments give equal problems, whatever else is drawn."""
     model = replace(MODEL, alpha=alpha)
     key = (seed, N, round(1000 * alpha), index)
     data_seed, walk_seed = (int(word) for word in np.random.SeedSequence(key).generate_state(2))
@@ -69,21 +57,7 @@ def draw(N: int, index: int, seed: int, alpha: float = MODEL.alpha) -> PlantedPr
 def draw_all(
     N: int, count: int, seed: int, alpha: float = MODEL.alpha, n_jobs: int | None = None
 ) -> list[PlantedProblem]:
-    """The problems number 0 to `count` - 1.
-
-    Parameters
-    ----------
-    N : int
-        Columns of each.
-    count : int
-        How many.
-    seed : int
-        Seed of the whole run.
-    alpha : float
-        Rows per column, M / N.
-    n_jobs : int or None
-        Threads.
-    """
+    """The problems number 0 to `count` - 1."""
     with ThreadPoolExecutor(local_threads(n_jobs)) as pool:
         return list(pool.map(lambda index: draw(N, index, seed, alpha), range(count)))
 
@@ -138,19 +112,7 @@ class Walks:
 
 
 def walk(problems: Sequence[PlantedProblem], sizes: Sequence[int], engine: Any, n_jobs: int | None) -> Walks:
-    """Anneal every problem once for every size, with the paper's schedule.
-
-    Parameters
-    ----------
-    problems : sequence of PlantedProblem
-        n problems of the same shape.
-    sizes : sequence of int
-        Numbers of columns selected.
-    engine : str or Engine
-        What walks; so few walks are always done on the CPU.
-    n_jobs : int or None
-        Threads.
-    """
+    """Anneal every problem once for every size, with the paper's schedule."""
     from joblib import Parallel, delayed
 
     walker = "numba" if engine in ("auto", "cuda") else engine
@@ -179,23 +141,7 @@ def cross_validate(
     journal: str | os.PathLike[str] | None = None,
     say: Say = lambda _: None,
 ) -> Walks:
-    """Anneal every problem, and each of its left-out rows, once for every size, with the paper's schedule.
-
-    Parameters
-    ----------
-    problems : sequence of PlantedProblem
-        n problems of the same shape.
-    sizes : sequence of int
-        Numbers of columns selected.
-    engine : str or Engine
-        What walks.
-    n_jobs : int or None
-        Threads.
-    journal : path, optional
-        Folder in which finished work is kept; running the same again resumes.
-    say : callable
-        Is told about the progress, four times.
-    """
+    """Anneal every problem, and each of its left-out rows, once for every size, with the paper's schedule."""
     return cross_validate_all([(problems, sizes)], engine, n_jobs, journal, say)[0]
 
 
@@ -206,15 +152,7 @@ def cross_validate_all(
     journal: str | os.PathLike[str] | None = None,
     say: Say = lambda _: None,
 ) -> list[Walks]:
-    """The same for problems of several shapes, which share what a device does.
-
-    Parameters
-    ----------
-    sets : sequence of (problems, sizes)
-        Problems of each shape.
-    engine, n_jobs, journal, say
-        As in `cross_validate`.
-    """
+    """The same for problems of several shapes, which share what a device does."""
     found = [_Scored(problems, sizes, say) for problems, sizes in sets]
     asked, places = [], []
     folders: list[Path | None] = []

@@ -43,15 +43,6 @@ def place_nodes(w: Floats, kappa: Floats, order: int = ORDER) -> Nodes:
 
     The edge is :math:`1 / (w \theta)` wide. Points are kept as distances :math:`\delta` from it, so that the logit
     :math:`w \delta (2 \theta + \delta) / 2` has no rounding error of the size of :math:`\kappa`.
-
-    Parameters
-    ----------
-    w : (..., )
-        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
-    kappa : (..., )
-        Chemical potential :math:`\kappa`, of the same shape.
-    order : int
-        Gauss-Legendre nodes per panel.
     """
     nodes, weights = _legendre(order)
     theta2 = 2.0 * np.maximum(kappa, 0.0) / w
@@ -108,17 +99,7 @@ class Moments:
 
 
 def moments(w: Floats, kappa: Floats, order: int = ORDER) -> Moments:
-    r"""All averages that the equations and their derivatives need.
-
-    Parameters
-    ----------
-    w : (..., )
-        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
-    kappa : (..., )
-        Chemical potential :math:`\kappa`, of the same shape.
-    order : int
-        Gauss-Legendre nodes per panel.
-    """
+    r"""All averages that the equations and their derivatives need."""
     at = place_nodes(w, kappa, order)
     p, miss = expit(at.logit), expit(-at.logit)
     c = at.weight
@@ -141,17 +122,7 @@ def moments(w: Floats, kappa: Floats, order: int = ORDER) -> Moments:
 
 
 def selected(w: Floats, kappa: Floats, order: int = ORDER) -> tuple[Floats, Floats]:
-    r"""Averages of p and of p (1 - p): the fraction selected, and minus its derivative with respect to kappa.
-
-    Parameters
-    ----------
-    w : (..., )
-        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
-    kappa : (..., )
-        Chemical potential :math:`\kappa`, of the same shape.
-    order : int
-        Gauss-Legendre nodes per panel.
-    """
+    r"""Averages of p and of p (1 - p): the fraction selected, and minus its derivative with respect to kappa."""
     at = place_nodes(w, kappa, order)
     p = expit(at.logit)
     chosen = at.weight * p
@@ -159,17 +130,7 @@ def selected(w: Floats, kappa: Floats, order: int = ORDER) -> tuple[Floats, Floa
 
 
 def powers(w: Floats, kappa: Floats, order: int) -> tuple[Floats, Floats, Floats]:
-    r"""Averages of :math:`p^2 z^2`, :math:`\bar p z^2` and :math:`\bar p^2 z^2`.
-
-    Parameters
-    ----------
-    w : (..., )
-        Strength :math:`w > 0` of the fields: u for null columns, u v for true ones.
-    kappa : (..., )
-        Chemical potential :math:`\kappa`, of the same shape.
-    order : int
-        Gauss-Legendre nodes per panel.
-    """
+    r"""Averages of :math:`p^2 z^2`, :math:`\bar p z^2` and :math:`\bar p^2 z^2`."""
     at = place_nodes(w, kappa, order)
     p, c_z2 = expit(at.logit), at.weight * at.z2
     missed = c_z2 * (1.0 - p)

@@ -68,17 +68,7 @@ class SolutionChart:
 
 
 def hot_start(rho: float, model: Planted, beta: Floats) -> Points:
-    r"""The solution to first order in beta: :math:`p = \rho`, :math:`a = \alpha - \rho`.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    beta : (n,)
-        Small inverse temperatures.
-    """
+    r"""The solution to first order in beta: :math:`p = \rho`, :math:`a = \alpha - \rho`."""
     g = (model.alpha - rho**2) / (model.rho0 * (1.0 - rho) ** 2 + model.var_noise / model.var_x)
     u = beta * (model.alpha - rho) * model.var_x / g
     return points(np.log1p(-rho) - np.log(rho), np.log(u), np.log(g))
@@ -197,24 +187,7 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
 
 
 def find_at(chart: SolutionChart, temperature: Floats) -> tuple[Points, NDArray[np.int64], NDArray[np.int64]]:
-    """All points of the chart at finite u that have one of the given temperatures.
-
-    Parameters
-    ----------
-    chart : SolutionChart
-        The lines of solutions at one rho.
-    temperature : (n,)
-        Temperatures, 0 <= T < infinity.
-
-    Returns
-    -------
-    points : Points
-        Solutions, only those that converged.
-    which : int array
-        For each of them the index into `temperature`.
-    line : int array
-        For each of them the number of its line in the chart.
-    """
+    """All points of the chart at finite u that have one of the given temperatures."""
     rho, model = chart.rho, chart.model
     found: list[tuple[Points, NDArray[np.int64], NDArray[np.int64]]] = []
     for number, line in enumerate(chart.lines):

@@ -51,13 +51,7 @@ class Points:
 
 
 def points(kappa: ArrayLike, U: ArrayLike, G: ArrayLike) -> Points:
-    r"""Points that Newton's method has not improved yet.
-
-    Parameters
-    ----------
-    kappa, U, G : arrays
-        :math:`\kappa`, :math:`U = \ln u` and :math:`G = \ln g`; they are broadcast against each other.
-    """
+    r"""Points that Newton's method has not improved yet."""
     k, u, g = np.broadcast_arrays(*(np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in (kappa, U, G)))
     return Points(k.copy(), u.copy(), g.copy(), np.full(k.shape, np.inf))
 
@@ -75,19 +69,7 @@ class Residuals:
 
 
 def residuals(rho: float, model: Planted, at: Points, order: int = ORDER) -> Residuals:
-    """Residuals of the equations at the points, and their gradients with respect to (kappa, U, G).
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    at : Points
-        Where to evaluate them.
-    order : int
-        Gauss-Legendre nodes per panel.
-    """
+    """Residuals of the equations at the points, and their gradients with respect to (kappa, U, G)."""
     r0, ratio = model.rho0, model.var_noise / model.var_x
     u, g = np.exp(at.U), np.exp(at.G)
     v = 1.0 + g
@@ -169,19 +151,7 @@ def _newton(rho: float, model: Planted, start: Points, third: Third) -> Points:
 
 
 def onto_curve(rho: float, model: Planted, start: Points, direction: Floats) -> Points:
-    """Move points onto the curve F = 0, within the plane of each point.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    start : Points
-        n points near the curve.
-    direction : (n, 2)
-        Normal of the plane in (U, G): along it a point keeps its place.
-    """
+    """Move points onto the curve F = 0, within the plane of each point."""
 
     def plane(at: Points, _: Residuals, active: NDArray[np.int64]) -> tuple[Floats, Floats]:
         d = direction[active]
@@ -192,19 +162,7 @@ def onto_curve(rho: float, model: Planted, start: Points, direction: Floats) -> 
 
 
 def at_temperature(rho: float, model: Planted, start: Points, temperature: Floats) -> Points:
-    """Solutions of all three equations at given temperatures.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    start : Points
-        n guesses.
-    temperature : (n,)
-        The temperature T >= 0 of each.
-    """
+    """Solutions of all three equations at given temperatures."""
     slack = model.alpha - rho
 
     def thermal(at: Points, found: Residuals, active: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -216,17 +174,7 @@ def at_temperature(rho: float, model: Planted, start: Points, temperature: Float
 
 
 def noise_residual(model: Planted, U: Floats, G: Floats, kappa: Floats, order: int) -> Floats:
-    """F without its gradient, to look at its sign.
-
-    Parameters
-    ----------
-    model : Planted
-        Parameters of the planted model.
-    U, G, kappa : arrays of one shape
-        Where to evaluate it.
-    order : int
-        Gauss-Legendre nodes per panel.
-    """
+    """F without its gradient, to look at its sign."""
     u, g = np.exp(U), np.exp(G)
     v = 1.0 + g
     p2z2, miss_z2, miss2_z2 = powers(both(u, u * v), both(kappa, kappa), order)
@@ -241,19 +189,6 @@ def solve_kappa(rho: float, model: Planted, U: Floats, G: Floats, start: Floats,
     A mean of p is at least :math:`1/(1 + e^\kappa)`, and below rho once null and true columns with
     probability above rho / 2 are rarer than rho / 2, which gives the bracket. It stops when Newton's steps are
     small enough to see signs: every point that matters is improved later, together with u and g.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    U, G : arrays of one shape
-        Points of the plane, :math:`\ln u` and :math:`\ln g`.
-    start : array
-        Guess of kappa at each.
-    order : int
-        Gauss-Legendre nodes per panel.
     """
     u = np.exp(U)
     v = 1.0 + np.exp(G)

@@ -20,15 +20,7 @@ _ROOT2 = math.sqrt(2.0)
 
 
 def root_between(function: Callable[[float], float], low: float, high: float, **how: Any) -> float:
-    """Brent's method, with its options; what it is taken from takes a third of a second to load, so not before.
-
-    Parameters
-    ----------
-    function : callable
-        Of opposite signs at both ends.
-    low, high : float
-        The ends.
-    """
+    """Brent's method, with its options; what it is taken from takes a third of a second to load, so not before."""
     from scipy.optimize import brentq
 
     return float(brentq(function, low, high, **how))
@@ -53,17 +45,7 @@ class Ground:
 
 
 def threshold(rho: float, model: Planted, g: float) -> float:
-    r"""The threshold :math:`\theta / \tau` at which a fraction rho of the columns is selected at zero temperature.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    g : float
-        Signal over noise of the local fields, :math:`\sigma_x^2 / \tau^2`.
-    """
+    r"""The threshold :math:`\theta / \tau` at which a fraction rho of the columns is selected at zero temperature."""
     r0, root = model.rho0, math.sqrt(2.0 * (1.0 + g))
     # In theta / (root of v) the answer lies between those of a table of true columns only and of null ones only.
     top = float(erfcinv(rho)) * root * (1.0 + 1e-12)
@@ -99,17 +81,7 @@ def _series(c2: float) -> float:
 
 
 def solve_ground(rho: float, model: Planted, G: float) -> Ground | None:
-    r"""The ground state nearest to a guess, or None where there is none with a > 0.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    G : float
-        Guess of :math:`\ln g`, good to 0.5.
-    """
+    r"""The ground state nearest to a guess, or None where there is none with a > 0."""
     for reach in (1e-6, 1e-4, 1e-2, 0.1, 0.5):
         low, high = _noise(rho, model, G - reach), _noise(rho, model, G + reach)
         if (low > 0) != (high > 0):

@@ -9,17 +9,7 @@ _TINY, _HUGE = 1e-300, 1e300
 
 
 def as_number(value: Any, name: str, expected: str) -> float:
-    """A value as a float, or one sentence that says what is wrong with it.
-
-    Parameters
-    ----------
-    value : Any
-        What was given.
-    name : str
-        What it is called in the API.
-    expected : str
-        What it should be, as the end of the sentence without its full stop.
-    """
+    """A value as a float, or one sentence that says what is wrong with it."""
     try:
         return float(value)
     except (TypeError, ValueError):

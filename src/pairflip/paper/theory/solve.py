@@ -16,17 +16,7 @@ from pairflip.paper.theory.state import State, ground_state, hot_state, recovere
 
 
 def exact_fit(beta: float, rho: float, model: Planted) -> State:
-    """The record of a place where a support has at least as many columns as the table has rows.
-
-    Parameters
-    ----------
-    beta : float
-        Inverse temperature.
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    """
+    """The record of a place where a support has at least as many columns as the table has rows."""
     return State(
         beta,
         rho,
@@ -36,22 +26,7 @@ def exact_fit(beta: float, rho: float, model: Planted) -> State:
 
 
 def solve_many(betas: Floats, rho: float, model: Planted) -> list[list[State]]:
-    """All solutions at many temperatures; the chart of this rho is drawn once.
-
-    Parameters
-    ----------
-    betas : (n,)
-        Inverse temperatures, 0 to infinity.
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-
-    Returns
-    -------
-    n lists of State
-        The dominant solution first; an empty list where there is none.
-    """
+    """All solutions at many temperatures; the chart of this rho is drawn once."""
     answer: list[list[State]] = [[] for _ in betas]
     if rho >= model.alpha:
         return answer
@@ -171,19 +146,7 @@ def solve(beta: Any, rho: Any, model: Planted) -> State:
 
 
 def pick(beta: float, rho: float, model: Planted, found: list[State]) -> State:
-    """The dominant one of all solutions, or the record that there is none.
-
-    Parameters
-    ----------
-    beta : float
-        Inverse temperature.
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    found : list of State
-        All solutions there, the dominant one first.
-    """
+    """The dominant one of all solutions, or the record that there is none."""
     if found:
         return found[0]
     if rho >= model.alpha:

@@ -115,20 +115,7 @@ class Observables:
 
 
 def observe(rho: float, model: Planted, at: Points, a: Floats) -> Observables:
-    r"""Everything that can be measured, at points of a chart.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    at : Points
-        Solutions of the first two equations.
-    a : (n,)
-        Stiffness :math:`a \ge 0` at each point. It is given, not recomputed as :math:`\alpha - \rho - b V`, which loses
-        all digits where it goes to zero.
-    """
+    r"""Everything that can be measured, at points of a chart."""
     r0, slack = model.rho0, model.alpha - rho
     u, g = np.exp(at.U), np.exp(at.G)
     v, tau2 = 1.0 + g, model.var_x / g
@@ -160,19 +147,7 @@ def observe(rho: float, model: Planted, at: Points, a: Floats) -> Observables:
 
 
 def states(rho: float, model: Planted, at: Points, betas: Floats) -> list[State]:
-    """Records of converged points.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    at : Points
-        Solutions of all three equations.
-    betas : (n,)
-        Inverse temperature of each; infinity means the end of a line, where a = 0.
-    """
+    """Records of converged points."""
     a = np.exp(at.U + at.G) / model.var_x / betas
     seen = observe(rho, model, at, a)
     records = []
@@ -250,17 +225,7 @@ def hot_state(rho: float, model: Planted) -> State:
 
 
 def ground_state(rho: float, model: Planted, ground: Ground) -> State:
-    """The record at infinite beta, where it is approached with u going to infinity.
-
-    Parameters
-    ----------
-    rho : float
-        Size k / N, the fraction of the columns that is selected.
-    model : Planted
-        Parameters of the planted model.
-    ground : Ground
-        The solution there.
-    """
+    """The record at infinite beta, where it is approached with u going to infinity."""
     alpha, slack = model.alpha, model.alpha - rho
     tau2, x = model.var_x / ground.g, ground.a / slack
     c = ground.threshold / math.sqrt(1.0 + ground.g)
