@@ -31,11 +31,11 @@ def problem():
 def bare_seconds(problem):
     """The same number of chains and flips on all rows, in one call a size: what the kernel alone takes."""
     engine, schedule = get_engine("numba"), Schedule.paper()
-    flips = schedule.flips(problem.gram.n_columns)
+    flips = schedule.flips(problem.form.n_columns)
     began = time.perf_counter()
     for k in SIZES:
         keys = chain_keys(0, k, None, np.arange(problem.n_rows + 1))
-        engine.walk([(problem.gram, WalkPlan(k, np.asarray(schedule.betas), flips, keys))])
+        engine.walk([(problem.form, WalkPlan(k, np.asarray(schedule.betas), flips, keys))])
     return time.perf_counter() - began, len(SIZES) * (problem.n_rows + 1) * int(flips.sum())
 
 

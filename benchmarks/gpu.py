@@ -34,10 +34,10 @@ def leave_one_out(n_columns, k, chains, seed=0):
 
 def one_core(asked):
     """Flips per second of the Numba engine on one core, on a few of the same chains."""
-    gram, plan = asked[0]
+    form, plan = asked[0]
     few = WalkPlan(plan.k, plan.betas, plan.flips, plan.keys[: max(2, 40 // plan.k)])
-    NumbaEngine().walk([(gram, few)])
-    seconds, _ = best_time(lambda: NumbaEngine().walk([(gram, few)]), 3)
+    NumbaEngine().walk([(form, few)])
+    seconds, _ = best_time(lambda: NumbaEngine().walk([(form, few)]), 3)
     return few.chains * int(plan.flips.sum()) / seconds
 
 

@@ -29,14 +29,14 @@ def tables():
 
 
 def omp(problem, k):
-    return np.flatnonzero(orthogonal_mp(problem.gram.columns.T, problem.gram.target, n_nonzero_coefs=k))
+    return np.flatnonzero(orthogonal_mp(problem.form.columns.T, problem.form.target, n_nonzero_coefs=k))
 
 
 def lasso(problem, k):
     """The first k columns that are on the LASSO path together."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # duplicated columns
-        _, _, path = lars_path(problem.gram.columns.T, problem.gram.target, method="lasso", max_iter=20 * k)
+        _, _, path = lars_path(problem.form.columns.T, problem.form.target, method="lasso", max_iter=20 * k)
     sizes = np.count_nonzero(path, axis=0)
     return np.flatnonzero(path[:, np.flatnonzero(sizes == k)[0]]) if (sizes == k).any() else np.array([], int)
 
@@ -52,14 +52,14 @@ def report():
     for _, X, y, sizes in tables():
         problem = SubsetProblem(X, y)
         for k in sizes:
-            optimum = problem.gram.energy(lowest_support(problem.gram.matrix, problem.gram.b, k))
+            optimum = problem.form.energy(lowest_support(problem.form.matrix, problem.form.b, k))
             cases += 1
             for name, method in methods.items():
                 began = time.perf_counter()
                 support = method(problem, k)
                 seconds[name] += time.perf_counter() - began
                 if support.size == k:
-                    found[name] += bool(reaches(problem.gram.energy(support), optimum, problem.gram.yy))
+                    found[name] += bool(reaches(problem.form.energy(support), optimum, problem.form.yy))
     print(f"\nExact optimum found, of {cases} problems (default settings, seed 0, one thread)")
     for name in methods:
         print(f"{name:>9}: {found[name]:3d}   {seconds[name]:.2f} s altogether", flush=True)

@@ -28,9 +28,9 @@ def asked(n_columns, k):
     """One planted problem whose first support is that of a quick search."""
     data = datasets.make_planted(N=n_columns, alpha=ROWS / n_columns, seed=0)
     problem = SubsetProblem(data.X, data.y)
-    _ = problem.gram.matrix
+    _ = problem.form.matrix
     first = best_subset(problem, k, effort="quick", seed=0, prove=False).best_energy
-    return Question(problem.gram, k, limit=2.0 * first)
+    return Question(problem.form, k, limit=2.0 * first)
 
 
 def one_core(n_columns, k):
@@ -41,10 +41,10 @@ def one_core(n_columns, k):
     enumerate_supports(asked(12, k))
     question = asked(n_columns, k)
     room = Rooms(question)
-    first = 0 if all_seconds(question.gram, k) < CPU_SECONDS else n_columns - 1
+    first = 0 if all_seconds(question.form, k) < CPU_SECONDS else n_columns - 1
     began = time.perf_counter()
     with room.piece() as here:
-        form = question.gram.matrix, *here, question.gram.yy, room.rounding
+        form = question.form.matrix, *here, question.form.yy, room.rounding
         enumerate_from(*form, first, n_columns, room.stop, NO_PREFIX)
     return (comb(n_columns, k) - comb(first, k)) / (time.perf_counter() - began)
 
@@ -55,9 +55,9 @@ def on_device(n_columns, k, most=DEVICE_SECONDS):
 
     question = asked(n_columns, k)
     room = Rooms(question)
-    Enumeration(question.gram, k, room.rounding, slice_ns=1000).step(room.tighten())  # compiled, and awake
+    Enumeration(question.form, k, room.rounding, slice_ns=1000).step(room.tighten())  # compiled, and awake
     began, passed = time.perf_counter(), 0
-    device = Enumeration(question.gram, k, room.rounding)
+    device = Enumeration(question.form, k, room.rounding)
     while device.share < 1.0 and time.perf_counter() - began < most:
         passed += len(device.step(room.tighten()).supports)
     return device.share, time.perf_counter() - began, passed

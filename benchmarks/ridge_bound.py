@@ -49,7 +49,7 @@ def report() -> None:
     for name, plain in problems():
         for shrinkage in SHRINKAGE:
             problem = plain.with_shrinkage(shrinkage)
-            gram = problem.gram
+            gram = problem.form
             for k in SIZES:
                 best = best_subset(problem, k, effort="quick", seed=0).best_support
                 upper = 2.0 * gram.energy(gram.positions(best)) * (1.0 + 1e-9)

@@ -28,8 +28,8 @@ def best_time(work, repeats=REPEATS):
 
 def prepare(n_columns, n_rows, seed=0):
     data = datasets.make_planted(N=n_columns, alpha=n_rows / n_columns, seed=seed)
-    gram = SubsetProblem(data.X, data.y, center=None).gram
-    return gram, gram.matrix
+    form = SubsetProblem(data.X, data.y, center=None).form
+    return form, form.matrix
 
 
 def aligned(array):
@@ -43,28 +43,28 @@ def aligned(array):
 
 def time_case(n_columns, n_rows, k, chains):
     """Seconds of ours, (a), (b) and (b) on aligned columns, as nanoseconds per flip, and where our time goes."""
-    gram, matrix = prepare(n_columns, n_rows)
+    form, matrix = prepare(n_columns, n_rows)
     schedule = Schedule.paper()
     betas, flips = np.asarray(schedule.betas), 5 * n_columns
     plan = WalkPlan(k, betas, schedule.flips(n_columns), chain_keys(0, k, None, range(chains)))
     engine = NumbaEngine()
-    starts = [ReferenceEngine().start(gram, k, key) for key in plan.keys]
+    starts = [ReferenceEngine().start(form, k, key) for key in plan.keys]
     inverses = [np.linalg.inv(matrix[np.ix_(s[:k], s[:k])]) for s in starts]
-    copy = aligned(gram.columns)
+    copy = aligned(form.columns)
 
-    def paper(betas=betas, flips=flips, columns=gram.columns):
+    def paper(betas=betas, flips=flips, columns=form.columns):
         orders, accepted = [s.copy() for s in starts], 0
         for key, order, inverse in zip(plan.keys, orders, inverses, strict=True):
-            accepted += paper_walk(columns, gram.b, inverse, order, k, betas, flips, *key)
+            accepted += paper_walk(columns, form.b, inverse, order, k, betas, flips, *key)
         return [sorted(order[:k]) for order in orders], accepted
 
     def compare():
-        (walked,), (supports, accepted) = engine.walk([(gram, plan)]), paper()
+        (walked,), (supports, accepted) = engine.walk([(form, plan)]), paper()
         assert supports == walked.support.tolist(), "baseline (b) walked other chains"
         assert accepted == walked.accepted.sum()
 
     compare()
-    works = {"ours": lambda: engine.walk([(gram, plan)]), "b": paper, "b aligned": lambda: paper(columns=copy)}
+    works = {"ours": lambda: engine.walk([(form, plan)]), "b": paper, "b aligned": lambda: paper(columns=copy)}
     shortest = dict.fromkeys(works, np.inf)
     for _ in range(REPEATS):  # in turn, so that a busy moment meets all
         for name, work in works.items():
@@ -72,19 +72,19 @@ def time_case(n_columns, n_rows, k, chains):
     total = int(plan.flips.sum()) * chains
     times = {name: seconds / total * 1e9 for name, seconds in shortest.items()}
     most = max(200, int(0.5 / (2e-5 + 1e-9 * n_rows * k * k)))
-    first = gram.columns, gram.target, starts[0], k, betas, flips, plan.keys[0], most
+    first = form.columns, form.target, starts[0], k, betas, flips, plan.keys[0], most
     times["a"] = best_time(lambda: numpy_walk(*first), 3)[0] / most * 1e9
-    return times, profile(engine, gram, plan)
+    return times, profile(engine, form, plan)
 
 
-def profile(engine, gram, plan):
+def profile(engine, form, plan):
     """Share of our time by regime, from schedules cut off at a growing step."""
-    rate = engine.walk([(gram, plan)])[0].accepted.mean(axis=0) / plan.flips
+    rate = engine.walk([(form, plan)])[0].accepted.mean(axis=0) / plan.flips
     edges = [0, int(np.argmax(rate < 0.3)), int(np.argmax(rate < 0.03)), plan.betas.size]
     spent = [0.0]
     for edge in edges[1:]:
         cut = WalkPlan(plan.k, plan.betas[:edge], plan.flips[:edge], plan.keys)
-        spent.append(best_time(lambda cut=cut: engine.walk([(gram, cut)]), 3)[0] if edge else 0.0)
+        spent.append(best_time(lambda cut=cut: engine.walk([(form, cut)]), 3)[0] if edge else 0.0)
     names = "acceptance > 30 %", "3 to 30 %", "below"
     parts = zip(names, np.diff(edges), np.diff(spent), strict=True)
     return ", ".join(f"{name}: {steps} steps {max(s, 0) / spent[-1]:.0%}" for name, steps, s in parts)

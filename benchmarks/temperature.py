@@ -77,12 +77,12 @@ def report_cost():
 
 
 def _cost_of(name, problem, k):
-    n, keys, engine = problem.gram.n_columns, chain_keys(0, k, None, np.arange(4)), get_engine("numba")
+    n, keys, engine = problem.form.n_columns, chain_keys(0, k, None, np.arange(4)), get_engine("numba")
     beta = float(sample(problem, k, sweeps=20).betas[0])
     temper(problem, k, [0.0, beta], sweeps=20)
     sweeps = max(100, int(4e6 / n))
     plan = WalkPlan(k, np.full(2, beta), np.array([n, sweeps * n]), keys)
-    walk, _ = timed(lambda: engine.walk([(problem.gram, plan)]))
+    walk, _ = timed(lambda: engine.walk([(problem.form, plan)]))
     draw, found = timed(lambda: sample(problem, k, beta, sweeps=sweeps, burn_in=1, n_jobs=1))
     ladder = temper(problem, k, sweeps=200, n_jobs=1).betas
     short = {"sweeps": sweeps // 8, "burn_in": 1, "chains": 2, "n_jobs": 1}

@@ -8,12 +8,12 @@ from pairflip.philox import chain_keys
 
 
 def time_case(n_columns, n_rows, k, chains):
-    gram, _ = prepare(n_columns, n_rows)
+    form, _ = prepare(n_columns, n_rows)
     schedule = Schedule.paper()
     plan = WalkPlan(k, schedule.absolute_betas(1.0), schedule.flips(n_columns), chain_keys(0, k, None, range(chains)))
     engine = NumbaEngine()
-    one, _ = best_time(lambda: engine.walk([(gram, plan)]))
-    two, _ = best_time(lambda: engine.walk([(gram, plan)], n_jobs=2))
+    one, _ = best_time(lambda: engine.walk([(form, plan)]))
+    two, _ = best_time(lambda: engine.walk([(form, plan)], n_jobs=2))
     return one, two
 
 

@@ -33,10 +33,10 @@ def search(X, y, budget):
         seconds[what], began = time.perf_counter() - began, time.perf_counter()
     problem = SubsetProblem(X, y, memory_budget=budget)
     lap("problem")
-    path, _ = engine.path(problem.gram, k)
+    path, _ = engine.path(problem.form, k)
     lap("path")
     with one_blas_thread():
-        chain = Searcher(problem.gram, k, lambda scans: None).chain(k, key, Descent(kicks), path[-1])
+        chain = Searcher(problem.form, k, lambda scans: None).chain(k, key, Descent(kicks), path[-1])
     lap("kicks")
     fit = problem.fit(problem.candidates[chain.supports[0]])
     lap("fit")

@@ -101,7 +101,7 @@ def do(action: str, problem: SubsetProblem, ridge: str | None = None) -> None:
         compare(problem, [1, K], 3, methods=["quick", "forward"], progress=False)
     else:
         plan = WalkPlan(K, np.ones(1), np.ones(1, np.int64), np.zeros((1, 2), np.uint32))
-        reason = refusal(problem.gram, plan.k, 1, 10**9)
+        reason = refusal(problem.form, plan.k, 1, 10**9)
         if reason is not None:
             raise ValueError(reason)
 

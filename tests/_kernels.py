@@ -27,7 +27,7 @@ def _of_several_and_ruled():
     problem = SubsetProblem(X, targets)
     best_subset(problem, 2)
     anneal(problem, 2, chains=2)
-    _survey(problem.gram)
+    _survey(problem.form)
     prove(problem, 2)
     prove(SubsetProblem(LONG, LONG[:, :2]), 12, budget=0.1)
     best_subset(SubsetProblem(X, Y, min_distance=2), 2)
@@ -37,7 +37,7 @@ def _with_signs():
     problem = SubsetProblem(X, Y, positive=True)
     best_subset(problem, 2)
     anneal(problem, 2, chains=2)
-    _survey(problem.gram)
+    _survey(problem.form)
 
 
 def _in_groups():
@@ -57,7 +57,7 @@ def _plain():
 def _annealed():
     anneal(SubsetProblem(X, Y), 2, chains=2)
     temper(SubsetProblem(X, Y), 2, [0.0, 1.0], sweeps=20)
-    _survey(SubsetProblem(X, Y).gram)
+    _survey(SubsetProblem(X, Y).form)
 
 
 def _probable():

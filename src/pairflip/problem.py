@@ -176,7 +176,7 @@ class SubsetProblem:
         )
         if self.limits.any:
             self.loss = limited(self.loss, self.limits)
-        self.gram: Form = self.loss.prepare(self)
+        self.form: Form = self.loss.prepare(self)
 
     @cached_property
     def names(self) -> list[str]:
@@ -213,18 +213,18 @@ class SubsetProblem:
     @cached_property
     def most_columns(self) -> int:
         """The most columns (or groups) that can be chosen: all, or as many of them as rules let stand together."""
-        n = self.gram.n_columns
-        return largest(self.gram.rules) if self.limits.ruled else n
+        n = self.form.n_columns
+        return largest(self.form.rules) if self.limits.ruled else n
 
     @property
     def has_proofs(self) -> bool:
         """Whether there are proofs: for squared error without signs."""
-        return self.gram.quadratic
+        return self.form.quadratic
 
     @property
     def can_anneal(self) -> bool:
         """Whether there is simulated annealing: for squared error without signs, where single columns are chosen."""
-        return self.gram.quadratic and not self.gram.grouped
+        return self.form.quadratic and not self.form.grouped
 
     @property
     def energy_words(self) -> str:
@@ -291,7 +291,7 @@ class SubsetProblem:
             raise ValueError(f"the problem has a relative ridge of {self.shrinkage:g} already; expected one without.")
         shrunken = copy(self)
         shrunken.shrinkage = ridge
-        shrunken.gram = shrunken.loss.prepare(shrunken)
+        shrunken.form = shrunken.loss.prepare(shrunken)
         return shrunken
 
     def target_options(self) -> dict[str, Any]:
@@ -332,7 +332,7 @@ class SubsetProblem:
                 f"the support lacks the column {self.names[int(missing[0])]!r} of the group "
                 f"{self.units.name(unit, self.names)!r}; expected all columns of each group (problem.columns_of)."
             )
-        return self.gram.positions(units)
+        return self.form.positions(units)
 
     def fit(self, support: ArrayLike) -> Fit:
         """Coefficients and energy of one support, computed from the columns of X (by QR, or by Newton's method)."""
@@ -341,7 +341,7 @@ class SubsetProblem:
 
     def energy(self, support: ArrayLike) -> float:
         r""":math:`E(S)`, recomputed from X; infinite for a singular support."""
-        return self.gram.energy(self.slots(support))
+        return self.form.energy(self.slots(support))
 
     def coef(self, support: ArrayLike) -> Floats:
         """Coefficients of the columns of the sorted `support`, in the units of the table."""

@@ -378,10 +378,10 @@ def test_without_a_terminal_nothing_is_written(X, y, capfd, progress):
 
 def test_the_problem_is_left_as_it_was(X, y):
     problem = SubsetProblem(X, y)
-    G, b = problem.gram.matrix.copy(), problem.gram.b.copy()
+    G, b = problem.form.matrix.copy(), problem.form.b.copy()
     anneal(problem, K, QUICK, chains=4, n_jobs=2)
-    np.testing.assert_array_equal(problem.gram.matrix, G)
-    np.testing.assert_array_equal(problem.gram.b, b)
+    np.testing.assert_array_equal(problem.form.matrix, G)
+    np.testing.assert_array_equal(problem.form.b, b)
 
 
 def test_finds_planted_columns_among_many():

@@ -29,8 +29,8 @@ def test_random_combinations_find_the_best_of_all_supports(seed):
     while any(refused(loss, (option,), "fit") for option in options) or not allowed(loss, options):
         options = options[:-1]
     problem = problem_of(loss, *options, seed=seed)
-    gram = problem.gram
-    lowest = min(gram.energy(np.array(support)) for support in combinations(range(gram.n_columns), K))
+    form = problem.form
+    lowest = min(form.energy(np.array(support)) for support in combinations(range(form.n_columns), K))
     found = best_subset(problem, K, seed=seed, prove=False)
     assert found.best_energy == pytest.approx(lowest, rel=1e-7)
     if not refused(loss, options, "prove"):

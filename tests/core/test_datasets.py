@@ -67,7 +67,7 @@ def test_spectra_are_smooth_and_predict_the_concentration():
     assert data.y == pytest.approx(data.concentrations[:, 0], abs=0.05)
     problem = SubsetProblem(data.X, data.y, names=data.names)
     few = problem.energy(np.linspace(5, 395, 10).astype(int))
-    assert few < 0.02 * problem.gram.yy / 2
+    assert few < 0.02 * problem.form.yy / 2
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def moved(G, form, table, moves):
 def test_the_table_after_many_moves_is_that_of_its_support(targets):
     rng = np.random.default_rng(targets)
     X = rng.normal(size=(30, 12))
-    gram = SubsetProblem(X, X[:, :targets] + rng.normal(size=(30, targets)), ridge=0.7, always=[3]).gram
+    gram = SubsetProblem(X, X[:, :targets] + rng.normal(size=(30, targets)), ridge=0.7, always=[3]).form
     G, B, table = gram.matrix, gram.B, new_table(6, 11, targets)
     k, low = moved(G, form_of(gram), table, np.array([0, 4, 7, -2, 2, 9, -1, 5, 1, -4, 10]))
     support = table.columns[SUPPORT, :k]
@@ -127,7 +127,7 @@ def test_any_combination_is_searched_to_the_lowest_of_all_supports(first):
             problem, k = any_problem(seed)
         except ValueError:  # nothing varies, or a target is explained by what is always in the model
             continue
-        gram = problem.gram
+        gram = problem.form
         k = min(k, gram.n_columns - 1)
         if k < 1:
             continue
@@ -144,7 +144,7 @@ def test_any_combination_is_searched_to_the_lowest_of_all_supports(first):
 
 
 def test_a_search_does_not_depend_on_what_its_memory_was_used_for_before():
-    gram = SubsetProblem(*spectra(np.random.default_rng(2), 40, 60, 1e-3)).gram
+    gram = SubsetProblem(*spectra(np.random.default_rng(2), 40, 60, 1e-3)).form
     used, new = Searcher(gram, 8, lambda _: None), Searcher(gram, 8, lambda _: None)
     used.path(8, 4)
     used.chain(3, np.array([5, 6], np.uint32), Descent(20), None)
@@ -156,7 +156,7 @@ def test_a_search_does_not_depend_on_what_its_memory_was_used_for_before():
 
 def test_k_equal_to_the_number_of_columns_leaves_nothing_to_choose():
     rng = np.random.default_rng(0)
-    gram = SubsetProblem(rng.normal(size=(12, 5)), rng.normal(size=12)).gram
+    gram = SubsetProblem(rng.normal(size=(12, 5)), rng.normal(size=12)).form
     walked = walk_one(ENGINE, gram, descent_plan(5, 0, 4))
     np.testing.assert_array_equal(walked.support, [range(5)] * 2)
     np.testing.assert_array_equal([support.size for support in ENGINE.path(gram, 5, passes=3)[0]], range(1, 6))
@@ -170,16 +170,16 @@ def small_problem(seed):
     weights = np.where(rng.random(20) < 0.1, 0.0, rng.exponential(size=20))
     kind = seed % 6
     if kind == 0:
-        return SubsetProblem(X, y).gram, k
+        return SubsetProblem(X, y).form, k
     if kind == 1:
         X[:, N - 2 :] = X[:, :2] * [2.0, -1.0]
-        return SubsetProblem(X, y).gram, k
+        return SubsetProblem(X, y).form, k
     if kind == 2:
-        return SubsetProblem(X, y, ridge=float(rng.exponential())).gram, k
+        return SubsetProblem(X, y, ridge=float(rng.exponential())).form, k
     if kind == 3:
-        return SubsetProblem(X, y, sample_weight=weights).gram, k
+        return SubsetProblem(X, y, sample_weight=weights).form, k
     if kind == 4:
-        return SubsetProblem(X, y, always=[0, 4]).gram, min(k, N - 2)
+        return SubsetProblem(X, y, always=[0, 4]).form, min(k, N - 2)
     return SubsetProblem(X, y, memory_budget=0 if seed % 4 else 2**28).held_out([3, 8, 11]), k
 
 
@@ -203,7 +203,7 @@ def test_a_descent_ends_where_no_flip_lowers_the_energy(kind, memory):
         "spectra": lambda: spectra(rng, 40, 60, 1e-3),
         "fingerprints": lambda: fingerprints(rng, 40, 60, 25),
     }[kind]()
-    gram = SubsetProblem(X, y, memory_budget=memory).gram
+    gram = SubsetProblem(X, y, memory_budget=memory).form
     walked = walk_one(ENGINE, gram, descent_plan(5, 1, 0, chains=6))
     for support in [*walked.support, *ENGINE.path(gram, 5)[0]]:
         order = np.concatenate([support, np.setdiff1d(np.arange(60), support)])
@@ -213,7 +213,7 @@ def test_a_descent_ends_where_no_flip_lowers_the_energy(kind, memory):
 @pytest.mark.parametrize("memory", [2**28, 0])
 def test_chains_are_the_same_for_any_number_of_threads(memory):
     rng = np.random.default_rng(1)
-    gram = SubsetProblem(*autoregressive(rng, 30, 80, 0.999), memory_budget=memory).gram
+    gram = SubsetProblem(*autoregressive(rng, 30, 80, 0.999), memory_budget=memory).form
     plan = descent_plan(5, 2, 20, chains=9)
     alone = walk_one(ENGINE, gram, plan)
     for n_jobs in (2, 3):
@@ -229,11 +229,11 @@ def test_a_cache_of_few_rows_changes_nothing(monkeypatch):
     rng = np.random.default_rng(7)
     X, y = autoregressive(rng, 30, 50, 0.9)
     plan = descent_plan(5, 2, 20)
-    expected = walk_one(ENGINE, SubsetProblem(X, y).gram, plan)
+    expected = walk_one(ENGINE, SubsetProblem(X, y).form, plan)
     monkeypatch.setattr("pairflip.engines.numba.searching.ROWS_BYTES", 0)
-    gram = SubsetProblem(X, y, memory_budget=0).gram
+    gram = SubsetProblem(X, y, memory_budget=0).form
     np.testing.assert_array_equal(walk_one(ENGINE, gram, plan).support, expected.support)
-    for ours, theirs in zip(ENGINE.path(gram, 8)[0], ENGINE.path(SubsetProblem(X, y).gram, 8)[0], strict=True):
+    for ours, theirs in zip(ENGINE.path(gram, 8)[0], ENGINE.path(SubsetProblem(X, y).form, 8)[0], strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -259,7 +259,7 @@ class Enough(Exception):
 def test_an_exception_from_tick_stops_all_threads(n_jobs, monkeypatch):
     monkeypatch.setattr("pairflip.engines.numba.searching._SLICE_NS", 1e5)  # so that tick is called often
     rng = np.random.default_rng(2)
-    gram = SubsetProblem(*autoregressive(rng, 60, 300, 0.9)).gram
+    gram = SubsetProblem(*autoregressive(rng, 60, 300, 0.9)).form
     before, heard = threading.active_count(), []
 
     def tick(scans):
@@ -278,7 +278,7 @@ def test_an_exception_from_tick_stops_all_threads(n_jobs, monkeypatch):
 
 def test_more_columns_than_are_independent_are_refused_in_one_sentence():
     rng = np.random.default_rng(3)
-    gram = SubsetProblem(np.repeat(rng.normal(size=(12, 3)), 3, axis=1), rng.normal(size=12)).gram
+    gram = SubsetProblem(np.repeat(rng.normal(size=(12, 3)), 3, axis=1), rng.normal(size=12)).form
     expected = (
         "k is 4, but only 3 of the candidate columns are linearly independent (to working precision); expected k <= 3."
     )
@@ -290,19 +290,19 @@ def test_more_columns_than_are_independent_are_refused_in_one_sentence():
 def test_a_path_ends_where_columns_run_out_and_may_take_all():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(20, 6)), rng.normal(size=20)
-    assert [s.tolist() for s in ENGINE.path(SubsetProblem(X, y).gram, 6)[0]][-1] == list(range(6))
-    assert len(ENGINE.path(SubsetProblem(X, y).gram, 5, passes=4)[0]) == 5
-    twice = SubsetProblem(np.hstack([X, X]), y).gram
+    assert [s.tolist() for s in ENGINE.path(SubsetProblem(X, y).form, 6)[0]][-1] == list(range(6))
+    assert len(ENGINE.path(SubsetProblem(X, y).form, 5, passes=4)[0]) == 5
+    twice = SubsetProblem(np.hstack([X, X]), y).form
     for passes in (1, 2, 5):
         path, _ = ENGINE.path(twice, 11, passes=passes)
         assert [support.size for support in path] == list(range(1, 7))
         assert {j % 6 for j in path[-1].tolist()} == set(range(6))
-    assert ENGINE.path(SubsetProblem(X, y).gram, 1, passes=3)[0][0].size == 1
+    assert ENGINE.path(SubsetProblem(X, y).form, 1, passes=3)[0][0].size == 1
 
 
 def test_energies_along_a_path_fall():
     rng = np.random.default_rng(8)
-    gram = SubsetProblem(*spectra(rng, 40, 60, 1e-3)).gram
+    gram = SubsetProblem(*spectra(rng, 40, 60, 1e-3)).form
     for passes in (1, 4):
         energies = [gram.energy(support) for support in ENGINE.path(gram, 20, passes=passes)[0]]
         assert (np.diff(energies) < 0).all()

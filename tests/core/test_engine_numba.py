@@ -41,18 +41,18 @@ class TestTable(EngineConformance):
 class WrongEnergies(NumbaEngine):
     """Every Delta E is too large by a thousandth."""
 
-    def flip_energies(self, gram, order, k):
-        return 1.001 * super().flip_energies(gram, order, k)
+    def flip_energies(self, form, order, k):
+        return 1.001 * super().flip_energies(form, order, k)
 
 
 class WrongTemperature(NumbaEngine):
     def walk(self, pairs, **options):
-        return super().walk([(gram, replace(plan, betas=1.01 * plan.betas)) for gram, plan in pairs], **options)
+        return super().walk([(form, replace(plan, betas=1.01 * plan.betas)) for form, plan in pairs], **options)
 
 
 class WrongAddress(NumbaEngine):
     def walk(self, pairs, **options):
-        return super().walk([(gram, replace(plan, keys=plan.keys[:, ::-1].copy())) for gram, plan in pairs], **options)
+        return super().walk([(form, replace(plan, keys=plan.keys[:, ::-1].copy())) for form, plan in pairs], **options)
 
 
 class WrongHalf(NumbaEngine):
@@ -86,9 +86,9 @@ def paper_plan(k, n_columns, chains=2, seed=0):
 @pytest.mark.parametrize(("k", "memory"), [(5, 2**28), (20, 2**28), (40, 2**28), (8, 0)])
 def test_both_ways_and_the_switch_walk_the_same_chain(k, memory):
     data = datasets.make_planted(N=120, seed=3)
-    gram = SubsetProblem(data.X, data.y, center=None, memory_budget=memory).gram
+    form = SubsetProblem(data.X, data.y, center=None, memory_budget=memory).form
     plan = paper_plan(k, 120)
-    auto, square, table = (walk_one(NumbaEngine(way), gram, plan) for way in ("auto", "square", "table"))
+    auto, square, table = (walk_one(NumbaEngine(way), form, plan) for way in ("auto", "square", "table"))
     for other in (square, table):
         np.testing.assert_array_equal(auto.accepted, other.accepted)
         np.testing.assert_array_equal(auto.support, other.support)
@@ -98,11 +98,11 @@ def test_both_ways_and_the_switch_walk_the_same_chain(k, memory):
 @pytest.mark.parametrize("way", ["auto", "square", "table"])
 def test_running_energy_after_a_million_flips_agrees_with_qr(way):
     data = datasets.make_correlated(M=100, N=200, k=5, correlation=0.9999, snr=5.0, seed=1)
-    gram = SubsetProblem(data.X, data.y).gram
-    betas = np.geomspace(1.0, 1e5, 50) / gram.yy
+    form = SubsetProblem(data.X, data.y).form
+    betas = np.geomspace(1.0, 1e5, 50) / form.yy
     plan = WalkPlan(6, betas, np.full(50, 20_000), chain_keys(0, 6, None, range(1)), record=True)
-    walked = walk_one(NumbaEngine(way), gram, plan)
-    exact = gram.energy(walked.support[0])
+    walked = walk_one(NumbaEngine(way), form, plan)
+    exact = form.energy(walked.support[0])
     assert walked.accepted.sum() > 10_000
     assert abs(walked.final_energy[0] / exact - 1) < 1e-8
     assert abs(walked.record_energy[0, -1] / exact - 1) < 1e-8
@@ -112,34 +112,34 @@ def test_running_energy_after_a_million_flips_agrees_with_qr(way):
 @pytest.mark.parametrize("noise", [1e-5, 1e-9])
 def test_nearly_dependent_columns_give_finite_energies_that_agree_with_qr(way, noise):
     data = datasets.make_spectra(M=60, N=300, components=6, noise=noise, seed=2)
-    for gram in (SubsetProblem(data.X, data.y).gram, SubsetProblem(np.repeat(data.X[:, ::20], 2, axis=1), data.y).gram):
-        plan = WalkPlan(4, np.geomspace(1.0, 1e6, 40) / gram.yy, np.full(40, 600), chain_keys(0, 4, None, range(4)))
-        walked = walk_one(NumbaEngine(way), gram, plan)
-        exact = np.array([gram.energy(support) for support in walked.support])
+    for form in (SubsetProblem(data.X, data.y).form, SubsetProblem(np.repeat(data.X[:, ::20], 2, axis=1), data.y).form):
+        plan = WalkPlan(4, np.geomspace(1.0, 1e6, 40) / form.yy, np.full(40, 600), chain_keys(0, 4, None, range(4)))
+        walked = walk_one(NumbaEngine(way), form, plan)
+        exact = np.array([form.energy(support) for support in walked.support])
         assert walked.refreshes.sum() > 0
         assert np.isfinite(walked.energy).all()
-        np.testing.assert_allclose(walked.final_energy, exact, atol=1e-6 * gram.yy)
+        np.testing.assert_allclose(walked.final_energy, exact, atol=1e-6 * form.yy)
 
 
 def test_supports_that_span_the_same_space_are_exchanged_freely_at_any_temperature():
     """Rounding must not decide between equal energies."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
-    gram = SubsetProblem(np.hstack([X, X]), X[:, 0] + 0.1 * rng.normal(size=30)).gram
-    plan = WalkPlan(1, np.array([1e14 / gram.yy]), np.array([4000]), chain_keys(0, 1, None, range(2)))
+    form = SubsetProblem(np.hstack([X, X]), X[:, 0] + 0.1 * rng.normal(size=30)).form
+    plan = WalkPlan(1, np.array([1e14 / form.yy]), np.array([4000]), chain_keys(0, 1, None, range(2)))
     for way in ("square", "table"):
-        walked = walk_one(NumbaEngine(way), gram, plan)
+        walked = walk_one(NumbaEngine(way), form, plan)
         assert np.isin(walked.support, [0, 3]).all()
         assert (walked.accepted > 500).all()
 
 
 def test_a_frozen_chain_stops_early_and_reports_every_step():
     data = datasets.make_planted(N=60, seed=0)
-    gram = SubsetProblem(data.X, data.y, center=None).gram
+    form = SubsetProblem(data.X, data.y, center=None).form
     betas = np.concatenate([np.geomspace(0.01, 1e4, 30), np.full(10, 1e9)])
     done = []
     plan = WalkPlan(4, betas, np.full(40, 300), chain_keys(0, 4, None, range(3)))
-    walked = walk_one(NumbaEngine(), gram, plan, tick=done.append)
+    walked = walk_one(NumbaEngine(), form, plan, tick=done.append)
     assert sum(done) == 3 * 40 * 300
     np.testing.assert_allclose(walked.energy[:, -1], walked.final_energy, rtol=1e-12)
     assert walked.accepted[:, -5:].sum() == 0

@@ -40,8 +40,8 @@ class MaxForMin(ReferenceEngine):
 
 
 class NoHalf(ReferenceEngine):
-    def energy(self, gram, support):
-        return 2.0 * super().energy(gram, support)
+    def energy(self, form, support):
+        return 2.0 * super().energy(form, support)
 
 
 class BetaTwice(ReferenceEngine):
@@ -50,9 +50,9 @@ class BetaTwice(ReferenceEngine):
 
 
 class SingularAllowed(ReferenceEngine):
-    def energy(self, gram, support):
-        design = np.vstack([gram.columns[support].T, np.diag(np.sqrt(gram.penalty[support]))])
-        target = np.concatenate([gram.target, np.zeros(len(support))])
+    def energy(self, form, support):
+        design = np.vstack([form.columns[support].T, np.diag(np.sqrt(form.penalty[support]))])
+        target = np.concatenate([form.target, np.zeros(len(support))])
         x = np.linalg.lstsq(design, target, rcond=SINGULAR)[0]
         return 0.5 * float(np.sum((target - design @ x) ** 2))
 
@@ -61,24 +61,24 @@ class OneWaySwap(ReferenceEngine):
     """The column that leaves is forgotten: the one that entered stays among those outside."""
 
     def walk(self, pairs, *, n_jobs=1, tick=None):
-        return [self._forgetful(gram, plan) for gram, plan in pairs]
+        return [self._forgetful(form, plan) for form, plan in pairs]
 
-    def _forgetful(self, gram, plan):
+    def _forgetful(self, form, plan):
         shape = plan.chains, plan.betas.size
         energy, accepted = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         support = np.zeros((plan.chains, plan.k), dtype=np.int64)
         best_support, final = support.copy(), np.zeros(plan.chains)
         for c, key in enumerate(plan.keys):
-            order = self.start(gram, plan.k, key)
+            order = self.start(form, plan.k, key)
             ones, zeros = order[: plan.k], order[plan.k :]
-            now = best = self.energy(gram, ones)
+            now = best = self.energy(form, ones)
             best_support[c] = np.sort(ones)
             steps = np.repeat(np.arange(shape[1]), plan.flips)
             draws = flip_draws(key, 0, steps.size, plan.k, zeros.size)
             for a, i, j, u in zip(steps, *draws, strict=True):
                 flipped = ones.copy()
                 flipped[i] = zeros[j]
-                then = self.energy(gram, flipped)
+                then = self.energy(form, flipped)
                 if u <= self.acceptance(plan.betas[a], then - now):
                     ones[i], now = zeros[j], then
                     accepted[c, a] += 1
@@ -130,9 +130,9 @@ def test_a_broken_engine_fails(broken, check):
 def test_the_misprint_balances():
     """Why `check_stationarity` also looks at the signs: pi P = pi holds for max in place of min."""
     case = suite.enumerated_cases()[0]
-    beta = 20.0 / case.gram.yy
-    pi = suite.boltzmann(suite.states(case.gram, case.k)[1], beta)
-    P = suite.transition_matrix(MaxForMin(), case.gram, case.k, beta)
+    beta = 20.0 / case.form.yy
+    pi = suite.boltzmann(suite.states(case.form, case.k)[1], beta)
+    P = suite.transition_matrix(MaxForMin(), case.form, case.k, beta)
     assert suite.stationarity_error(pi, P) < 1e-12
     assert suite.balance_error(pi, P) < 1e-12
     assert P.min() < 0
@@ -140,9 +140,9 @@ def test_the_misprint_balances():
 
 def test_annealing_finds_the_enumerated_optimum():
     case = suite.enumerated_cases()[0]
-    plan = suite.make_plan(case.gram, case.k, np.geomspace(0.1, 1e3, 20), 40, chains=3)
-    walk = suite.walk_one(ReferenceEngine(), case.gram, plan)
-    supports, energies = suite.states(case.gram, case.k)
+    plan = suite.make_plan(case.form, case.k, np.geomspace(0.1, 1e3, 20), 40, chains=3)
+    walk = suite.walk_one(ReferenceEngine(), case.form, plan)
+    supports, energies = suite.states(case.form, case.k)
     assert (walk.best_support == supports[np.argmin(energies)]).all()
     assert walk.energy[:, -1] == pytest.approx(energies.min(), rel=1e-2)
 

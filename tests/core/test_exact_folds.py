@@ -97,11 +97,11 @@ def test_a_fold_is_solved_by_every_support(options):
     X, y = planted()
     problem = SubsetProblem(X, y, sample_weight=np.linspace(0.1, 2, 30), **options)
     for rows in ([0], [3, 4, 11], list(range(10))):
-        gram = problem.held_out(rows)
+        form = problem.held_out(rows)
         for k in (1, 2, 3, 5):
-            energies = enumerate_energies(gram, k)
-            support, energy = best_support(gram, k)
-            assert support.tolist() == all_supports(gram.n_columns, k)[np.argmin(energies)].tolist()
+            energies = enumerate_energies(form, k)
+            support, energy = best_support(form, k)
+            assert support.tolist() == all_supports(form.n_columns, k)[np.argmin(energies)].tolist()
             assert energy == pytest.approx(energies.min(), rel=1e-9)
 
 

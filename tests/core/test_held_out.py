@@ -176,7 +176,7 @@ def test_the_form_of_training_rows_has_their_inner_products(rows: list[int], rid
 
 def test_forward_selection_of_many_targets_is_that_of_each() -> None:
     rng = np.random.default_rng(4)
-    gram = SubsetProblem(rng.normal(size=(9, 12)), rng.normal(size=9)).gram
+    gram = SubsetProblem(rng.normal(size=(9, 12)), rng.normal(size=9)).form
     targets = np.stack([rng.permutation(gram.target) for _ in range(5)])
     b, yy = gram.products(targets), np.einsum("tm,tm->t", targets, targets)
     together, apart = facts._paths(gram, b, yy, 6), facts._paths_by_rows(gram, b, yy, 6)
@@ -193,7 +193,7 @@ def test_few_rows_carry_the_energies_of_many(kind: str, targets: int) -> None:
     noise = 1e-5 if kind == "nearly explained" else 1.0
     Y = X[:, :targets] @ rng.normal(size=(targets, targets)) + noise * rng.normal(size=(500, targets))
     problem = SubsetProblem(X, Y, ridge=0.3, always=[11], sample_weight=rng.exponential(size=500))
-    for form in (problem.gram, problem.held_out(np.arange(0, 500, 7))):
+    for form in (problem.form, problem.held_out(np.arange(0, 500, 7))):
         columns, _ = form.few_rows
         assert columns.shape[1] <= 2 * (form.n_columns + targets)
         np.testing.assert_allclose(columns @ columns.T + np.diag(form.penalty), form.matrix, atol=1e-12)

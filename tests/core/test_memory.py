@@ -72,9 +72,9 @@ def mebibytes(what):  # not getrusage, whose peak is at first that of the proces
 
 def search(X, y, budget):
     problem = SubsetProblem(X, y, memory_budget=budget)
-    path, _ = NumbaEngine().path(problem.gram, 10)
+    path, _ = NumbaEngine().path(problem.form, 10)
     key = chain_keys(0, 10, None, range(1))[0]
-    chain = Searcher(problem.gram, 10, lambda scans: None).chain(10, key, Descent(2), path[-1])
+    chain = Searcher(problem.form, 10, lambda scans: None).chain(10, key, Descent(2), path[-1])
     return problem.fit(chain.support)
 
 rng = np.random.default_rng(0)

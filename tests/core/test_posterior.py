@@ -176,7 +176,7 @@ def test_the_compiled_walk_is_the_literal_one(way, variance):
     counted = prior + [np.log(comb(n, k)) for k in range(most + 1)]
     offset, a = (E0 / g, nu / 2) if variance is None else (0.0, g / (1 + g) / variance)
     output = new_output(1, moves, most, record=True)
-    walks = Walks(problem.gram, k, keys, way, sizes=np.append(counted, -np.inf), offset=offset)
+    walks = Walks(problem.form, k, keys, way, sizes=np.append(counted, -np.inf), offset=offset)
     walks.chains(np.full(moves, a), np.ones(moves, int), output, 0, 1, [], lambda _: None)
     order, records, energies = start_order(key, n).tolist(), output.record[0], output.record_energy[0]
 

@@ -152,8 +152,8 @@ def test_a_row_of_weight_zero_is_an_absent_row(X, y, weights, center):
     assert problem.energy(SUPPORT) == pytest.approx(absent.energy(SUPPORT))
     assert problem.coef(SUPPORT) == pytest.approx(absent.coef(SUPPORT))
     assert problem.fit(SUPPORT).intercept == pytest.approx(absent.fit(SUPPORT).intercept)
-    assert problem.gram.yy == pytest.approx(absent.gram.yy)
-    assert problem.gram.matrix == pytest.approx(absent.gram.matrix)
+    assert problem.form.yy == pytest.approx(absent.form.yy)
+    assert problem.form.matrix == pytest.approx(absent.form.matrix)
 
 
 def test_weight_two_is_a_repeated_row(X, y):
@@ -163,7 +163,7 @@ def test_weight_two_is_a_repeated_row(X, y):
     repeated = SubsetProblem(np.vstack([X, X[[3, 5]]]), np.append(y, y[[3, 5]]), ridge=0.5)
     assert problem.energy(SUPPORT) == pytest.approx(repeated.energy(SUPPORT))
     assert problem.coef(SUPPORT) == pytest.approx(repeated.coef(SUPPORT))
-    assert problem.gram.yy == pytest.approx(repeated.gram.yy)
+    assert problem.form.yy == pytest.approx(repeated.form.yy)
 
 
 HELD_OUT = {"one": [7], "several": [0, 7, 8, 19], "half": list(range(0, M, 2))}
@@ -188,10 +188,10 @@ def test_held_out_is_the_problem_on_the_other_rows(X, y, weights, center, always
     fold = problem.held_out(rows)
     fresh, expected = without(X, y, rows, center=center, always=always, weights=weights, ridge=ridge)
     assert enumerate_energies(fold, 3) == pytest.approx(expected, rel=1e-8)
-    assert fold.yy == pytest.approx(fresh.gram.yy)
+    assert fold.yy == pytest.approx(fresh.form.yy)
     # Columns have unit norm on the rows of the fold, as if it were a table of its own.
-    assert fold.b == pytest.approx(fresh.gram.b, abs=1e-10 * np.sqrt(fresh.gram.yy))
-    assert fold.matrix == pytest.approx(fresh.gram.matrix, abs=1e-10)
+    assert fold.b == pytest.approx(fresh.form.b, abs=1e-10 * np.sqrt(fresh.form.yy))
+    assert fold.matrix == pytest.approx(fresh.form.matrix, abs=1e-10)
     assert np.array_equal(np.diag(fold.matrix), np.ones(fold.n_columns))
 
 
@@ -216,9 +216,9 @@ def test_a_column_that_varies_in_the_held_out_row_only_is_no_candidate_of_the_fo
     X[:, 3] = 2.0
     X[5, 3] = 3.0
     problem = SubsetProblem(X, y)
-    assert 3 in problem.gram.candidates
+    assert 3 in problem.form.candidates
     fold = problem.held_out([5])
-    assert fold.candidates.tolist() == [j for j in problem.gram.candidates if j != 3]
+    assert fold.candidates.tolist() == [j for j in problem.form.candidates if j != 3]
     assert np.isfinite(fold.energy(np.array([1, 2])))
 
 
@@ -250,7 +250,7 @@ def test_constant_columns_are_no_candidates(X, y):
     X[:, 2], X[:, 5] = 1e8 / 3, 0.0
     problem = SubsetProblem(X, y)
     assert problem.candidates.tolist() == [0, 1, 3, 4, 6, 7]
-    assert problem.gram.n_columns == 6
+    assert problem.form.n_columns == 6
     assert problem.fit([3, 7]).support.tolist() == [3, 7]
     with pytest.raises(ValueError, match=r"column index 2 \(counting from 0\) of the support is constant"):
         problem.energy([1, 2])
@@ -303,7 +303,7 @@ def test_the_unit_of_y_scales_everything(X, y, scale):
     problem = SubsetProblem(X, scale * y)
     assert problem.energy(SUPPORT) / scale**2 == pytest.approx(expected.energy(SUPPORT))
     assert problem.coef(SUPPORT) / scale == pytest.approx(expected.coef(SUPPORT))
-    assert problem.gram.yy / scale**2 == pytest.approx(expected.gram.yy)
+    assert problem.form.yy / scale**2 == pytest.approx(expected.form.yy)
 
 
 def test_a_large_offset_costs_no_digits_that_are_there(X, y):
@@ -315,7 +315,7 @@ def test_a_large_offset_costs_no_digits_that_are_there(X, y):
 
 
 def test_energy_from_inner_products(X, y):
-    gram = SubsetProblem(X, y, ridge=0.3, always=[3]).gram
+    gram = SubsetProblem(X, y, ridge=0.3, always=[3]).form
     for support in all_supports(gram.n_columns, 3):
         G, b = gram.matrix[np.ix_(support, support)], gram.b[support]
         assert gram.energy(support) == pytest.approx(0.5 * (gram.yy - b @ np.linalg.solve(G, b)))
@@ -324,9 +324,9 @@ def test_energy_from_inner_products(X, y):
 
 
 def test_memory_budget_decides_whether_the_matrix_is_formed(X, y):
-    assert SubsetProblem(X, y, memory_budget=8 * N * N).gram.dense
+    assert SubsetProblem(X, y, memory_budget=8 * N * N).form.dense
     problem = SubsetProblem(X, y, memory_budget=8 * N * N - 1)
-    assert not problem.gram.dense
+    assert not problem.form.dense
     assert not problem.held_out([0]).dense
 
 
@@ -382,8 +382,8 @@ def test_folds_of_many_rows_need_no_matrix_of_their_size():
     assert tracemalloc.get_traced_memory()[1] < 30e6
     tracemalloc.stop()
     alone = SubsetProblem(X[rest], y[rest], always=[5], sample_weight=problem.sample_weight[rest])
-    np.testing.assert_allclose(fold.matrix, alone.gram.matrix, atol=1e-11)
-    np.testing.assert_allclose(fold.b, alone.gram.b, rtol=1e-10)
+    np.testing.assert_allclose(fold.matrix, alone.form.matrix, atol=1e-11)
+    np.testing.assert_allclose(fold.b, alone.form.b, rtol=1e-10)
     fit = alone.fit([0, 3])
     told = fit.intercept + X[:, [0, 3]] @ fit.coef + X[:, [5]] @ fit.always_coef
     np.testing.assert_allclose(residuals[:6000], (y - told)[:6000], rtol=1e-9, atol=1e-11)

@@ -75,7 +75,7 @@ def random_problems(count, seed):
         X, Y, options = random_table(rng)
         try:
             problem = SubsetProblem(X, Y, **options)
-            k = check_size(problem, int(rng.integers(1, max(problem.gram.n_columns, 2))))
+            k = check_size(problem, int(rng.integers(1, max(problem.form.n_columns, 2))))
         except ValueError:  # nothing varies, or rules leave nothing
             continue
         made += 1
@@ -84,17 +84,17 @@ def random_problems(count, seed):
 
 def assert_true(proof, problem, k, n_best, within=()):
     """What a proof says, against every support judged by QR."""
-    energies = enumerate_energies(problem.gram, k)
+    energies = enumerate_energies(problem.form, k)
     regular = np.sort(energies[np.isfinite(energies)])
-    yy = problem.gram.yy
+    yy = problem.form.yy
     assert proof.optimal
     assert proof.lower_bound == proof.energy == proof.energies[0]
     np.testing.assert_allclose(proof.energies, regular[:n_best], rtol=2e-9, atol=1e-18 * yy)
-    found = problem.gram.positions(proof.supports)
-    np.testing.assert_allclose([problem.gram.energy(s) for s in found], proof.energies, rtol=1e-12, atol=1e-20 * yy)
+    found = problem.form.positions(proof.supports)
+    np.testing.assert_allclose([problem.form.energy(s) for s in found], proof.energies, rtol=1e-12, atol=1e-20 * yy)
     assert len({tuple(s) for s in found.tolist()}) == len(found)
-    best = all_supports(problem.gram.n_columns, k)[energies <= regular[0] * (1 + 1e-9) + 1e-20 * yy]
-    assert proof.support.tolist() == problem.gram.candidates[best[0]].tolist()  # the first of equals
+    best = all_supports(problem.form.n_columns, k)[energies <= regular[0] * (1 + 1e-9) + 1e-20 * yy]
+    assert proof.support.tolist() == problem.form.candidates[best[0]].tolist()  # the first of equals
     for level, count in zip(within, proof.counts.tolist(), strict=True):
         bound = regular[0] * (1 + level)
         assert np.sum(regular <= bound * (1 - 1e-8)) <= count <= np.sum(regular <= bound * (1 + 1e-8) + 1e-18 * yy)
@@ -109,7 +109,7 @@ def check_many(count, seed, monkeypatch):
         try:
             proof = prove(problem, k, n_best=n_best, within=within)
         except ValueError:
-            assert not np.isfinite(enumerate_energies(problem.gram, k)).any()
+            assert not np.isfinite(enumerate_energies(problem.form, k)).any()
             continue
         assert_true(proof, problem, k, n_best, within)
         several, limits = problem.y.ndim > 1, problem.limits
@@ -216,7 +216,7 @@ def test_time_that_is_up_leaves_an_honest_bound():
     assert 0 < proof.lower_bound < proof.energy
     assert 0 < proof.gap < 1
     assert proof.counts.size == 0
-    everything = problem.gram.energy(np.arange(70))
+    everything = problem.form.energy(np.arange(70))
     assert proof.lower_bound >= everything * (1 - 1e-9)
 
 
@@ -226,7 +226,7 @@ def test_bounds_of_what_was_not_finished_hold(monkeypatch):
     X = rng.normal(size=(40, 16))
     problem = SubsetProblem(X, X[:, :6] @ np.ones(6) + 3 * rng.normal(size=40))
     monkeypatch.setattr(branching, "_FIRST_BRANCHES", 1)
-    true = enumerate_energies(problem.gram, 6).min()
+    true = enumerate_energies(problem.form, 6).min()
     done_after = [0]
 
     def some(asked, pieces, do, stop, shares=None, tell=True):
@@ -238,11 +238,11 @@ def test_bounds_of_what_was_not_finished_hold(monkeypatch):
 
     monkeypatch.setattr(exhaustive, "run_pieces", some)
     monkeypatch.setattr(branching, "run_pieces", some)
-    first = problem.gram.positions(best_subset(problem, 6).best_support)
+    first = problem.form.positions(best_subset(problem, 6).best_support)
     for method in (branching.branch_supports, exhaustive.enumerate_supports):
         bounds = []
         for done_after[0] in (0, 1, 5, 10, 30, 60):
-            asked = exhaustive.Question(problem.gram, 6, limit=2 * problem.gram.energy(first), threads=2)
+            asked = exhaustive.Question(problem.form, 6, limit=2 * problem.form.energy(first), threads=2)
             found = method(asked)
             bounds.append(found.bound)
             assert min([found.bound, *found.doubled[:1]]) <= 2 * true * (1 + 1e-12)
@@ -282,7 +282,7 @@ def test_independent_columns_that_a_search_does_not_find_are_found():
         try:
             assert_true(prove(problem, k), problem, k, 1)
         except RankTooSmall:
-            assert not np.isfinite(enumerate_energies(problem.gram, k)).any()
+            assert not np.isfinite(enumerate_energies(problem.form, k)).any()
 
 
 def test_equals_are_named_in_order_and_counted():
@@ -429,6 +429,6 @@ def test_a_spent_budget_leaves_a_bound_for_several_targets():
     problem = SubsetProblem(rng.normal(size=(90, 70)), rng.normal(size=(90, 2)))
     proof = prove(problem, 12, budget=0.05)
     assert not proof.optimal
-    assert problem.gram.energy(np.arange(70)) * (1 - 1e-9) <= proof.lower_bound < proof.energy
+    assert problem.form.energy(np.arange(70)) * (1 - 1e-9) <= proof.lower_bound < proof.energy
     wide = SubsetProblem(rng.normal(size=(20, 60)), rng.normal(size=(20, 2)))
     assert prove(wide, 8, budget=0.05).lower_bound == 0

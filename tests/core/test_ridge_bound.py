@@ -43,7 +43,7 @@ def random_problem(seed, N=None):
 
 def untrue(seed, larger=1.0):
     """What the bound of a random problem says wrongly; `larger` multiplies the diagonal, which makes it wrong."""
-    gram, rng = random_problem(seed).gram, np.random.default_rng([seed, 1])
+    gram, rng = random_problem(seed).form, np.random.default_rng([seed, 1])
     n = gram.n_columns
     k = int(rng.integers(1, n))
     shuffled = rng.permutation(n)
@@ -79,7 +79,7 @@ def test_a_diagonal_that_is_too_large_is_noticed(larger):
 
 def test_diagonal_leaves_a_positive_semidefinite_matrix():
     for seed in range(40):
-        gram = random_problem(seed).gram
+        gram = random_problem(seed).form
         form = ridge_form(gram.columns, gram.target, gram.penalty)
         left = gram.matrix - form.V @ form.V.T - np.diag(form.d)
         assert np.linalg.eigvalsh(left)[0] > -1e-14
@@ -103,7 +103,7 @@ def only_ridge(monkeypatch):
 
 def sorted_supports(problem, k):
     """All supports with their energies, the lowest first; equal ones in lexicographic order."""
-    energies, supports = enumerate_energies(problem, k), problem.candidates[all_supports(problem.gram.n_columns, k)]
+    energies, supports = enumerate_energies(problem, k), problem.candidates[all_supports(problem.form.n_columns, k)]
     order = np.argsort(energies, kind="stable")
     steps = np.concatenate([[0], np.cumsum(np.diff(energies[order]) > 1e-9 * energies[order][1:])])
     order = order[np.lexsort((order, steps))]
@@ -157,7 +157,7 @@ def test_a_thousand_columns_are_proved_in_seconds(k):
 def test_time_that_is_up_leaves_the_lowest_open_bound():
     problem = planted(M=60, N=300)
     limit = 2.0 * prove(problem, 8, budget=60).energy
-    tree = RidgeTree(Question(problem.gram, 8, 1, limit))
+    tree = RidgeTree(Question(problem.form, 8, 1, limit))
     bounds = []
     while not tree.walk(most=tree.nodes + 1):
         bounds.append(tree.gathered().bound)
@@ -166,7 +166,7 @@ def test_time_that_is_up_leaves_the_lowest_open_bound():
     assert np.all(np.diff(bounds) >= 0)
     assert 0.5 * limit < bounds[0] < bounds[-1] <= limit * (1 + 1e-8)
     assert tree.gathered().complete
-    late = RidgeTree(Question(problem.gram, 8, 1, limit))
+    late = RidgeTree(Question(problem.form, 8, 1, limit))
     assert not late.walk(until=time.perf_counter() - 1.0)
     assert late.gathered().bound == 0.0
 
@@ -191,7 +191,7 @@ def test_ctrl_c_gives_the_bound_so_far(monkeypatch):
 def test_a_fold_and_a_wide_table_are_proved_too(only_ridge):
     X, y, _ = random_table(0, N=9)
     problem = SubsetProblem(X, y, memory_budget=8).with_shrinkage(0.3)
-    assert not problem.gram.dense
+    assert not problem.form.dense
     supports, _ = sorted_supports(problem, 3)
     proof = prove(problem, 3)
     np.testing.assert_array_equal(proof.support, supports[0])
@@ -204,9 +204,9 @@ def test_a_fold_and_a_wide_table_are_proved_too(only_ridge):
 
 def test_without_enough_ridge_it_is_not_asked():
     X, y, _ = random_table(0)
-    assert not can_bound(SubsetProblem(X, y).gram)
-    assert not can_bound(SubsetProblem(X, y).with_shrinkage(1e-9).gram)
-    assert can_bound(SubsetProblem(X, y).with_shrinkage(1e-3).gram)
+    assert not can_bound(SubsetProblem(X, y).form)
+    assert not can_bound(SubsetProblem(X, y).with_shrinkage(1e-9).form)
+    assert can_bound(SubsetProblem(X, y).with_shrinkage(1e-3).form)
 
 
 def test_an_enumeration_that_is_not_finished_keeps_the_bound_of_the_tree(monkeypatch):
@@ -215,8 +215,8 @@ def test_an_enumeration_that_is_not_finished_keeps_the_bound_of_the_tree(monkeyp
     monkeypatch.setattr(proving, "enumeration_cost", lambda gram, k: 0.01)
     problem = planted(M=60, N=300)
     proof = prove(problem, 8, budget=0.2)
-    tree = RidgeTree(Question(problem.gram, 8, 1, 2.0 * proof.energy))
+    tree = RidgeTree(Question(problem.form, 8, 1, 2.0 * proof.energy))
     tree.walk(np.inf)
     assert (proof.optimal, proof.method) == (False, "enumeration")
     assert proof.lower_bound == pytest.approx(0.5 * tree.bound, rel=1e-6)
-    assert proof.lower_bound > 1.5 * 0.5 * whole_bound(problem.gram)
+    assert proof.lower_bound > 1.5 * 0.5 * whole_bound(problem.form)

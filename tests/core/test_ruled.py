@@ -41,7 +41,7 @@ def test_on_a_hundred_problems(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_engine_that_ignores_the_rules_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "form_of", lambda gram: form_of(gram)._replace(ruled=False))
+    monkeypatch.setattr(searching, "form_of", lambda form: form_of(form)._replace(ruled=False))
     with pytest.raises((AssertionError, ValueError)):
         check_lowest(kind, range(8), effort="quick", prove=False)
 
@@ -68,11 +68,11 @@ def test_threads_change_nothing_and_chains_differ(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_refused_flips_keep_the_law_of_the_temperature(kind: str) -> None:
     case = table(4, kind, 8)
-    gram = problem_of(case).gram
-    supports, energies = states(gram, 3)
+    form = problem_of(case).form
+    supports, energies = states(form, 3)
     assert 1 < len(supports) <= len(admissible(case, 3))
     for beta in (0.0, 0.05, 1.0):
-        P = transition_matrix(ReferenceEngine(), gram, 3, beta)
+        P = transition_matrix(ReferenceEngine(), form, 3, beta)
         pi = boltzmann(energies, beta)
         assert stationarity_error(pi, P) < 1e-12
         assert balance_error(pi, P) < 1e-12
@@ -82,10 +82,10 @@ def test_refused_flips_keep_the_law_of_the_temperature(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_random_start_keeps_the_rules(kind: str) -> None:
     problem = problem_of(table(6, kind))
-    gram, k = problem.gram, problem.most_columns - (problem.most_columns == problem.candidates.size)
+    form, k = problem.form, problem.most_columns - (problem.most_columns == problem.candidates.size)
     for chain in range(10):
         key = np.array([chain, 5], dtype=np.uint32)
-        assert np.isfinite(gram.energy(np.sort(ReferenceEngine().start(gram, k, key)[:k])))
+        assert np.isfinite(form.energy(np.sort(ReferenceEngine().start(form, k, key)[:k])))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -178,7 +178,7 @@ def test_a_table_without_a_matrix_is_refused() -> None:
 
 def test_the_form_is_the_ordinary_one_with_rules() -> None:
     case = table(2, "bands")
-    ruled, plain = problem_of(case).gram, problem_of(case, min_distance=None).gram
+    ruled, plain = problem_of(case).form, problem_of(case, min_distance=None).form
     assert (ruled.rules.any, plain.rules.any) == (True, False)
     np.testing.assert_array_equal(ruled.targets, plain.targets)
     np.testing.assert_array_equal(ruled.B, plain.B)

@@ -89,10 +89,10 @@ def test_a_wrong_exchange_would_be_seen():
     problem, k = table(5, n=8), 2
     engine, keys = ReferenceEngine(), chain_keys(1, k, None, np.arange(2))
     betas = np.array([0.0, 1.5])
-    walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
+    walkers = LiteralWalkers(engine, problem.form, k, keys, 8)
     plan = LadderPlan(k, betas, 1200, 8, keys[None])
     right = run_ladder(plan, 0, walkers.walk)
-    walkers = LiteralWalkers(engine, problem.gram, k, keys, 8)
+    walkers = LiteralWalkers(engine, problem.form, k, keys, 8)
     # Energies with the wrong sign: the hot and the cold trade places when they should not.
     wrong = run_ladder(plan, 0, lambda r, b: (lambda s, e, n: (s, -np.array(e), n))(*walkers.walk(r, b)))
     _, energy = exact(problem, k, betas[1])
@@ -131,7 +131,7 @@ def test_energies_come_from_the_columns_however_alike_these_are():
         problem = SubsetProblem(data.X, data.y, ridge=ridge)
         for found in (sample(problem, 3, sweeps=40, chains=2), temper(problem, 3, [0.0, 50.0], sweeps=40)):
             drawn = found.supports.reshape(-1, 3)
-            exact = [problem.gram.energy(support.astype(np.int64)) for support in drawn]
+            exact = [problem.form.energy(support.astype(np.int64)) for support in drawn]
             np.testing.assert_allclose(found.energies.ravel(), exact, rtol=1e-10)
 
 

@@ -118,10 +118,10 @@ def test_ctrl_c_carries_what_was_found():
 
 
 def test_the_cost_model_grows_with_all_that_costs():
-    gram = SubsetProblem(*planted()).gram
+    form = SubsetProblem(*planted()).form
     X, y = planted()
-    several = SubsetProblem(X, np.stack([y, X[:, 0] - y], axis=1)).gram
-    assert kick_nanoseconds(gram, 2) < kick_nanoseconds(gram, 8) < kick_nanoseconds(several, 8)
+    several = SubsetProblem(X, np.stack([y, X[:, 0] - y], axis=1)).form
+    assert kick_nanoseconds(form, 2) < kick_nanoseconds(form, 8) < kick_nanoseconds(several, 8)
     assert as_effort(EFFORTS["quick"]) is EFFORTS["quick"]
 
 

@@ -35,18 +35,18 @@ def test_a_chain_keeps_the_better_of_its_two_supports_also_where_both_fit_almost
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 6))
     y = X[:, 0] + 0.5 * noise * X[:, 1] + noise * rng.normal(size=30)
-    gram = SubsetProblem(X, y).gram
-    supports, energies = settle(gram, walked([0, 2], [0, 1]))
+    form = SubsetProblem(X, y).form
+    supports, energies = settle(form, walked([0, 2], [0, 1]))
     assert supports.tolist() == [[0, 1]]
-    assert energies[0] == gram.energy(np.array([0, 1]))
+    assert energies[0] == form.energy(np.array([0, 1]))
 
 
 def test_equal_supports_leave_a_chain_where_it_ended():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 6))
     X[:, 3] = -2.0 * X[:, 0]
-    gram = SubsetProblem(X, X[:, 0] + rng.normal(size=30)).gram
-    assert settle(gram, walked([1, 3], [0, 1]))[0].tolist() == [[1, 3]]
+    form = SubsetProblem(X, X[:, 0] + rng.normal(size=30)).form
+    assert settle(form, walked([1, 3], [0, 1]))[0].tolist() == [[1, 3]]
 
 
 def test_agreement_of_a_trace_follows_the_rule():

@@ -158,7 +158,7 @@ def test_names_and_scales() -> None:
     frame = pd.DataFrame(case["Y"], columns=[f"t{i}" for i in range(case["Y"].shape[1])])
     problem = SubsetProblem(case["X"], frame)
     assert problem.target_names == list(frame.columns)
-    assert problem.gram.yy == pytest.approx(case["Y"].size)  # unit variance: each target adds its rows
+    assert problem.form.yy == pytest.approx(case["Y"].size)  # unit variance: each target adds its rows
     tenfold = SubsetProblem(case["X"], frame * 10.0)
     assert tenfold.energy([0, 2]) == pytest.approx(problem.energy([0, 2]))
     unscaled = SubsetProblem(case["X"], frame * 10.0, scale_targets=False)
@@ -205,7 +205,7 @@ def test_several_targets_rules_and_a_relative_ridge_together(more: dict[str, Any
     Y = X[:, [0, 1]] + X[:, [3]] + 0.3 * rng.normal(size=(30, 2))
     problem = SubsetProblem(X, Y, sample_weight=weights, always=[7], **more).with_shrinkage(0.2)
     every = {S: problem.energy(S) for S in combinations(problem.candidates.tolist(), 3)}
-    allowed = [S for S in every if problem.gram.rules.allow(np.array(S))]
+    allowed = [S for S in every if problem.form.rules.allow(np.array(S))]
     assert 0 < len(allowed) < len(every)
     for S in allowed:
         root = np.sqrt(weights)[:, None]
@@ -221,7 +221,7 @@ def test_several_targets_rules_and_a_relative_ridge_together(more: dict[str, Any
     assert trace.proof is not None
     assert "of these 7 that keep the limits fit better" in proof_sentence(trace.proof)
     curve = select_size(problem, [1, 2, 3], cv=4, effort="quick", progress=False)
-    assert all(problem.gram.rules.allow(problem.gram.positions(S)) for own in curve.fold_supports for S in own)
+    assert all(problem.form.rules.allow(problem.form.positions(S)) for own in curve.fold_supports for S in own)
 
 
 def test_a_ridge_is_chosen_for_several_targets_and_under_rules() -> None:

@@ -52,7 +52,7 @@ def form_of(
     if copies:
         X[:, 1], X[:, n - 1] = -2.0 * X[:, 0], X[:, 2] + X[:, 3]
     Y = X[:, rng.choice(n, 3, replace=False)] @ rng.normal(size=(3, q)) + 0.7 * rng.normal(size=(m, q))
-    form = SubsetProblem(X, Y, ridge=ridge).gram
+    form = SubsetProblem(X, Y, ridge=ridge).form
     form.rules = rules_of(rules, n)
     return form
 
@@ -163,7 +163,7 @@ def test_annealing_is_what_a_schedule_a_number_of_chains_or_the_method_asks_for(
 
 def test_temperatures_come_from_all_targets() -> None:
     problem = SubsetProblem(*table())
-    form: Any = problem.gram
+    form: Any = problem.form
     energies = forward_energies(form, 3)
     assert energies[0] == 0.5 * form.yy
     chosen: list[int] = []

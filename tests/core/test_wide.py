@@ -8,9 +8,9 @@ from pairflip import Schedule, SubsetProblem, select_size
 from pairflip.engines.base import Descent
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.searching import Searcher
-from pairflip.gram import Gram, HeldOutGram
 from pairflip.losses import squares
 from pairflip.losses.wide import WideGram
+from pairflip.moments import Form, TrainingForm
 from pairflip.philox import chain_keys
 
 M, N, K = 60, 3000, 5
@@ -41,9 +41,9 @@ def pair(X, y, **options):
     """The wide problem, and the ordinary one that knows the whole matrix."""
     wide = SubsetProblem(X, y, memory_budget=0, **options)
     whole = SubsetProblem(np.asarray(X, dtype=float), y, memory_budget=2**30, **options)
-    assert isinstance(wide.gram, WideGram)
-    assert type(whole.gram) is Gram
-    assert whole.gram.dense
+    assert isinstance(wide.form, WideGram)
+    assert type(whole.form) is Form
+    assert whole.form.dense
     return wide, whole
 
 
@@ -67,10 +67,10 @@ def check_forms(wide, whole, rng, rows=8):
 def check_searches(wide, whole, kicks=6):
     """Paths and chains end in the same supports."""
     engine, key = NumbaEngine(), chain_keys(3, K, None, range(1))[0]
-    paths = [engine.path(gram, K, passes=2)[0] for gram in (wide, whole)]
+    paths = [engine.path(form, K, passes=2)[0] for form in (wide, whole)]
     for ours, theirs in zip(*paths, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    chains = [Searcher(gram, K, lambda _: None).chain(K, key, Descent(kicks, 3), None) for gram in (wide, whole)]
+    chains = [Searcher(form, K, lambda _: None).chain(K, key, Descent(kicks, 3), None) for form in (wide, whole)]
     np.testing.assert_array_equal(chains[0].support, chains[1].support)
     assert chains[0].energy == pytest.approx(chains[1].energy, abs=1e-9 * whole.yy)
 
@@ -81,8 +81,8 @@ def test_the_form_and_what_is_found(name, dtype):
     X, y = table(dtype)
     wide, whole = pair(X, y, **OPTIONS[name])
     assert wide.X is X
-    check_forms(wide.gram, whole.gram, np.random.default_rng(1))
-    check_searches(wide.gram, whole.gram)
+    check_forms(wide.form, whole.form, np.random.default_rng(1))
+    check_searches(wide.form, whole.form)
     support = np.array([5, 600, 1200])
     ours, theirs = wide.fit(support), whole.fit(support)
     assert ours.energy == pytest.approx(theirs.energy, rel=1e-10)
@@ -101,7 +101,7 @@ def test_folds(name, room, monkeypatch):
     expected = whole.held_out(rows)
     monkeypatch.setattr(squares, "HELD_OUT_BYTES", room)
     fold = wide.held_out(rows)
-    assert isinstance(fold, HeldOutGram if room else WideGram)
+    assert isinstance(fold, TrainingForm if room else WideGram)
     check_forms(fold, expected, np.random.default_rng(2))
     check_searches(fold, expected)
 
@@ -124,8 +124,8 @@ def test_orders_and_files(order, dtype, tmp_path):
     assert mapped.flags.f_contiguous == (order == "F")
     wide, whole = pair(mapped, y)
     assert np.shares_memory(wide.X, mapped)
-    check_forms(wide.gram, whole.gram, np.random.default_rng(4))
-    check_searches(wide.gram, whole.gram, kicks=2)
+    check_forms(wide.form, whole.form, np.random.default_rng(4))
+    check_searches(wide.form, whole.form, kicks=2)
     assert wide.hash == whole.hash
 
 
@@ -134,12 +134,12 @@ def test_every_second_column_of_a_larger_table():
     large = np.zeros((M, 2 * N))
     large[:, ::2] = X
     wide, whole = pair(large[:, ::2], y)
-    check_forms(wide.gram, whole.gram, np.random.default_rng(4))
+    check_forms(wide.form, whole.form, np.random.default_rng(4))
 
 
 def test_products_columns_rows_and_rank():
     X, y = table()
-    wide, whole = (problem.gram for problem in pair(X, y, always=[3]))
+    wide, whole = (problem.form for problem in pair(X, y, always=[3]))
     vectors = whole.columns[[4, 70, 2000]]
     np.testing.assert_allclose(wide.products(vectors), whole.products(vectors), atol=1e-12)
     np.testing.assert_allclose(wide.on_rows(np.array([0, 5])), whole.on_rows(np.array([0, 5])), atol=1e-12)
@@ -152,16 +152,16 @@ def test_magnitudes_beyond_squares():
     X[:, 100:140] *= 1e200
     X[:, 1100:1140] *= 1e-200
     wide, whole = pair(X, y)
-    check_forms(wide.gram, whole.gram, np.random.default_rng(5), rows=4)
-    np.testing.assert_allclose(wide.gram.row(120), whole.gram.row(120), atol=1e-12)
+    check_forms(wide.form, whole.form, np.random.default_rng(5), rows=4)
+    np.testing.assert_allclose(wide.form.row(120), whole.form.row(120), atol=1e-12)
 
 
 def test_mostly_constant_columns_make_an_ordinary_problem():
     X, y = table()
     X[:, 10:] = 1.0
     problem = SubsetProblem(X, y, memory_budget=8 * 100)
-    assert type(problem.gram) is Gram
-    assert problem.gram.dense
+    assert type(problem.form) is Form
+    assert problem.form.dense
     assert problem.candidates.tolist() == list(range(10))
     assert problem.held_out([3]).n_columns == 10
 
@@ -171,17 +171,17 @@ def test_nearly_dependent_columns():
     rng = np.random.default_rng(6)
     X[:, 1000:1020] = X[:, 5:6] * (1 + 1e-5 * rng.normal(size=(M, 20)))
     wide, whole = pair(X, y)
-    check_searches(wide.gram, whole.gram)
-    assert "columns" not in wide.gram.__dict__
+    check_searches(wide.form, whole.form)
+    assert "columns" not in wide.form.__dict__
 
 
 def test_small_blocks(monkeypatch):
     monkeypatch.setattr("pairflip.blocks.BYTES", 8 * M * 100)
     X, y = table()
     wide, whole = pair(X, y, always=[150])
-    assert len(wide.gram._blocks) == 30
-    check_forms(wide.gram, whole.gram, np.random.default_rng(7))
-    check_searches(wide.gram, whole.gram)
+    assert len(wide.form._blocks) == 30
+    check_forms(wide.form, whole.form, np.random.default_rng(7))
+    check_searches(wide.form, whole.form)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -197,7 +197,7 @@ def test_whole_numbers_are_converted():
     X = rng.integers(0, 3, size=(M, N))
     wide, whole = pair(X, X[:, 4] + rng.normal(size=M))
     assert wide.X.dtype == np.float64
-    check_forms(wide.gram, whole.gram, np.random.default_rng(9), rows=3)
+    check_forms(wide.form, whole.form, np.random.default_rng(9), rows=3)
 
 
 def test_held_out_errors_are_those_of_the_ordinary_problem():

@@ -32,7 +32,7 @@ def test_every_size_has_a_class_that_fits_a_multiprocessor():
 @pytest.mark.parametrize("budget", [10**9, 50_000, 1])
 def test_groups_hold_every_walk_once_and_keep_to_the_budget_where_they_can(budget):
     pairs = make_walks(sizes=(3, 4, 5, 9, 20), chains=20)
-    groups = list(cut(kinds_of(pairs), [gram.n_columns for gram, _ in pairs], budget))
+    groups = list(cut(kinds_of(pairs), [form.n_columns for form, _ in pairs], budget))
     assert sorted(at for group in groups for _, own in group for at in own) == list(range(len(pairs)))
     assert len(groups) == {10**9: 3, 50_000: 4, 1: 20}[budget]
     for group in groups:
@@ -46,7 +46,7 @@ def test_folds_of_one_row_share_the_matrix_and_others_have_their_own():
     data = datasets.make_planted(N=30, seed=0)
     problem = SubsetProblem(data.X, data.y)
     one, several = problem.held_out([3]), problem.held_out([3, 4])
-    assert problem.gram.root is one.root is problem.gram
+    assert problem.form.root is one.root is problem.form
     assert several.root is several
 
 
@@ -57,23 +57,23 @@ def test_queue_takes_long_tasks_first_and_each_once():
 
 
 def test_what_the_device_cannot_hold_is_refused_with_a_reason():
-    (gram, _), *_ = make_walks()
-    assert refusal(gram, 5, 2**31 - 1, 10**9) is None
-    assert f"up to {LARGEST}" in refusal(gram, LARGEST + 1, 100, 10**9)
-    assert "GiB free" in refusal(gram, 5, 100, 1000)
-    assert "2147483648 flips" in refusal(gram, 5, 2**31, 10**9)
+    (form, _), *_ = make_walks()
+    assert refusal(form, 5, 2**31 - 1, 10**9) is None
+    assert f"up to {LARGEST}" in refusal(form, LARGEST + 1, 100, 10**9)
+    assert "GiB free" in refusal(form, 5, 100, 1000)
+    assert "2147483648 flips" in refusal(form, 5, 2**31, 10**9)
     data = datasets.make_planted(N=20, seed=0)
-    several = SubsetProblem(data.X, np.column_stack([data.y, data.noise])).gram
+    several = SubsetProblem(data.X, np.column_stack([data.y, data.noise])).form
     assert "squared error of one target" in refusal(several, 5, 100, 10**9)
 
 
 def test_a_batch_is_worth_the_device_when_it_is_long_and_wide():
     walks = make_walks()
     assert not worthwhile(walks)
-    gram, plan = walks[0]
+    form, plan = walks[0]
     many = WalkPlan(20, plan.betas, np.full(7, 50_000), chain_keys(0, 20, None, range(2000)))
-    assert worthwhile([(gram, many)])
-    assert not worthwhile([(gram, WalkPlan(20, plan.betas, np.full(7, 10**8), many.keys[:1]))])
+    assert worthwhile([(form, many)])
+    assert not worthwhile([(form, WalkPlan(20, plan.betas, np.full(7, 10**8), many.keys[:1]))])
 
 
 @pytest.mark.skipif(why_unavailable() is None, reason="there is a device here")

@@ -32,25 +32,25 @@ def test_chains_visit_supports_as_boltzmann_says_and_keep_the_protocol(device, c
 def test_the_mean_energy_is_that_of_all_supports_weighted_as_boltzmann_says(device, name, beta):
     """Within four standard errors, about a hundredth of the spread; supports of duplicated columns have no weight."""
     case = next(case for case in enumerated_cases() if case.name == name)
-    plan = make_plan(case.gram, case.k, [beta, beta], [100, 2000], chains=40, seed=1)
-    walked = walk_one(CudaEngine(), case.gram, plan)
-    energies = states(case.gram, case.k)[1]
-    expected, means = boltzmann(energies, beta / case.gram.yy) @ energies, walked.energy[:, 1]
+    plan = make_plan(case.form, case.k, [beta, beta], [100, 2000], chains=40, seed=1)
+    walked = walk_one(CudaEngine(), case.form, plan)
+    energies = states(case.form, case.k)[1]
+    expected, means = boltzmann(energies, beta / case.form.yy) @ energies, walked.energy[:, 1]
     assert abs(means.mean() - expected) < 4.0 * means.std(ddof=1) / np.sqrt(means.size)
     assert means.std(ddof=1) / np.sqrt(means.size) < 0.03 * energies.std()
 
 
 def check_energies(problem, k, betas, flips, off=1e-10):
     """Final energies are those of the supports, computed from X; chains move, cool down and keep their best."""
-    for gram in (problem.gram, problem.held_out([3]), problem.held_out([0, 5])):
-        plan = make_plan(gram, k, betas, flips, chains=5)
-        walked = walk_one(CudaEngine(), gram, plan)
-        exact = np.array([gram.energy(support) for support in walked.support])
-        np.testing.assert_allclose(walked.final_energy, exact, rtol=1e-9, atol=off * gram.yy)
+    for form in (problem.form, problem.held_out([3]), problem.held_out([0, 5])):
+        plan = make_plan(form, k, betas, flips, chains=5)
+        walked = walk_one(CudaEngine(), form, plan)
+        exact = np.array([form.energy(support) for support in walked.support])
+        np.testing.assert_allclose(walked.final_energy, exact, rtol=1e-9, atol=off * form.yy)
         assert walked.accepted[:, 0].min() > 0
         assert walked.energy[:, -1].mean() < 0.99 * walked.energy[:, 0].mean()
-        best = [gram.energy(support) for support in walked.best_support]
-        assert (best <= exact + (off + 2e-9) * gram.yy).all()
+        best = [form.energy(support) for support in walked.best_support]
+        assert (best <= exact + (off + 2e-9) * form.yy).all()
     return walked
 
 
@@ -68,8 +68,8 @@ def test_nearly_dependent_columns_are_walked_and_singular_supports_are_not(devic
     X = np.hstack([X, X + 1e-4 * rng.normal(size=X.shape), X[:, :2] + 5e-6 * rng.normal(size=(20, 2)), 3.0 * X[:, :2]])
     problem = SubsetProblem(X, rng.normal(size=20))
     assert check_energies(problem, 5, [0.0, 30.0, 1e3], 80, off=1e-7).refreshes.min() > 0
-    hot = walk_one(CudaEngine(), problem.gram, make_plan(problem.gram, 5, [0.0], [60], chains=40))
-    left = [1.0 / np.linalg.inv(problem.gram.matrix[np.ix_(s, s)]).diagonal().max() for s in hot.support]
+    hot = walk_one(CudaEngine(), problem.form, make_plan(problem.form, 5, [0.0], [60], chains=40))
+    left = [1.0 / np.linalg.inv(problem.form.matrix[np.ix_(s, s)]).diagonal().max() for s in hot.support]
     assert 1e-9 < min(left) < 2e-8
 
 
@@ -77,7 +77,7 @@ def some_walks():
     """Nine chains on one problem."""
     data = datasets.make_planted(N=40, alpha=1.5, seed=1)
     plan = WalkPlan(3, np.array([2.0, 50.0]), np.array([900, 900]), chain_keys(1, 3, None, range(9)))
-    return [(SubsetProblem(data.X, data.y).gram, plan)]
+    return [(SubsetProblem(data.X, data.y).form, plan)]
 
 
 @pytest.mark.parametrize("less", [{"slice_ns": 10**6}, {"memory": 1}])

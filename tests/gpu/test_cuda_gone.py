@@ -125,7 +125,7 @@ def test_a_proof_for_which_the_cpu_has_no_time_keeps_the_bound_of_the_device(dev
     proof = prove(problem, 4, engine="cuda")
     assert (proof.optimal, proof.energy, proof.note) == (False, pytest.approx(best), f"{SAID}; not enough time")
     assert 0.0 < proof.lower_bound < best
-    assert proof.lower_bound == pytest.approx(problem.gram.energy(np.arange(16)))  # with all columns together
+    assert proof.lower_bound == pytest.approx(problem.form.energy(np.arange(16)))  # with all columns together
     _show(proof, 60.0, as_json=False)
     assert f"Note: {SAID}; not enough time." in capsys.readouterr().out
 

@@ -51,19 +51,19 @@ def problems():
         yield f"correlated {seed}", SubsetProblem(data.X, data.y)
 
 
-def energies(gram, walked):
+def energies(form, walked):
     """Of the better support of each chain, by QR; final energies are those of their supports, to 1e-7 y'y."""
-    exact = np.array([gram.energy(support) for support in walked.support])
-    np.testing.assert_allclose(walked.final_energy, exact, rtol=1e-9, atol=1e-7 * gram.yy)
-    return np.minimum(exact, [gram.energy(support) for support in walked.best_support])
+    exact = np.array([form.energy(support) for support in walked.support])
+    np.testing.assert_allclose(walked.final_energy, exact, rtol=1e-9, atol=1e-7 * form.yy)
+    return np.minimum(exact, [form.energy(support) for support in walked.best_support])
 
 
 def test_chains_end_as_low_as_those_of_the_numba_engine(capsys):
     """Few chains part where rounding decides: means agree to a tenth of a standard error, and the lowest are equal."""
     worst = missed = 0.0
     for number, (_, problem) in enumerate(problems()):
-        k, gram = (2, 5, 9, 16, 24)[number % 5], (problem.gram, problem.held_out([3]), problem.held_out([0, 1, 5]))
-        for each in gram:
+        k, form = (2, 5, 9, 16, 24)[number % 5], (problem.form, problem.held_out([3]), problem.held_out([0, 1, 5]))
+        for each in form:
             plan = paper_plan(k, each.n_columns, 84)
             here, there = (
                 energies(each, walk_one(engine, each, plan, n_jobs=os.cpu_count() or 1))
@@ -82,9 +82,9 @@ def test_every_size_class_up_to_the_largest():
     data = datasets.make_planted(N=400, seed=0)
     problem = SubsetProblem(data.X, data.y)
     for k in (8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 100, LARGEST):
-        gram, plan = problem.held_out([3]), paper_plan(k, 60, 4, 3, thin=8)
-        walked = walk_one(CudaEngine(), gram, plan)
-        energies(gram, walked)
+        form, plan = problem.held_out([3]), paper_plan(k, 60, 4, 3, thin=8)
+        walked = walk_one(CudaEngine(), form, plan)
+        energies(form, walked)
         assert walked.accepted.sum(axis=1).min() > 0
 
 
@@ -113,27 +113,27 @@ def test_many_columns_keep_their_order_in_global_memory():
     X = rng.normal(size=(60, 13_000))
     problem = SubsetProblem(X, X[:, :4].sum(axis=1) + rng.normal(size=60))
     plan = WalkPlan(4, np.array([0.1, 1.0, 10.0]), np.full(3, 2000), chain_keys(0, 4, None, range(3)))
-    walked = walk_one(CudaEngine(), problem.gram, plan)
-    energies(problem.gram, walked)
+    walked = walk_one(CudaEngine(), problem.form, plan)
+    energies(problem.form, walked)
     assert walked.accepted[:, 0].min() > 0
 
 
 def test_too_large_a_size_is_refused_with_the_way_out():
     data = datasets.make_planted(N=400, seed=0)
-    gram = SubsetProblem(data.X, data.y).gram
+    form = SubsetProblem(data.X, data.y).form
     with pytest.raises(ValueError, match=f'up to {LARGEST} columns. Use engine="numba"'):
-        walk_one(CudaEngine(), gram, paper_plan(LARGEST + 1, 400, 1))
+        walk_one(CudaEngine(), form, paper_plan(LARGEST + 1, 400, 1))
 
 
 def test_ctrl_c_ends_a_long_batch_within_two_seconds():
     data = datasets.make_planted(N=400, seed=0)
     problem = SubsetProblem(data.X, data.y, center=None)
     plan = WalkPlan(60, np.full(100, 1e-3), np.full(100, 100_000), chain_keys(0, 60, None, range(4000)))
-    walk_one(CudaEngine(), problem.gram, paper_plan(60, 400, 1, thin=50))
+    walk_one(CudaEngine(), problem.form, paper_plan(60, 400, 1, thin=50))
     threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     began = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        walk_one(CudaEngine(), problem.gram, plan)
+        walk_one(CudaEngine(), problem.form, plan)
     assert time.perf_counter() - began < 3.0
 
 
@@ -149,13 +149,13 @@ def test_real_tables_are_annealed_as_well_as_on_the_cpu(shared_data, table, caps
     for k in (1, 3, 8, 17, 33):
         if k >= 0.6 * min(len(y), problem.candidates.size):
             continue
-        gram = problem.held_out([3])
-        betas, flips = np.geomspace(1e-2, 1e7, 40) / gram.yy, np.full(40, min(2 * gram.n_columns, 10_000))
+        form = problem.held_out([3])
+        betas, flips = np.geomspace(1e-2, 1e7, 40) / form.yy, np.full(40, min(2 * form.n_columns, 10_000))
         plan = WalkPlan(k, betas, flips, chain_keys(1, k, 3, range(32)))
-        there = walk_one(CudaEngine(), gram, plan)
-        low = min(gram.energy(support) for support in (*there.support, *there.best_support))
-        here = walk_one(NumbaEngine(), gram, plan, n_jobs=os.cpu_count() or 1)
-        told.append(low / min(gram.energy(support) for support in (*here.support, *here.best_support)))
+        there = walk_one(CudaEngine(), form, plan)
+        low = min(form.energy(support) for support in (*there.support, *there.best_support))
+        here = walk_one(NumbaEngine(), form, plan, n_jobs=os.cpu_count() or 1)
+        told.append(low / min(form.energy(support) for support in (*here.support, *here.best_support)))
     with capsys.disabled():
         print(f"\n{table}: lowest energies in units of the CPU's: {np.round(told, 4).tolist()}")
     assert np.isfinite(told).all()

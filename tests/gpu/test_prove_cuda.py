@@ -50,8 +50,8 @@ def test_the_kernel_has_the_constants_of_the_compiled_engine():
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_what_a_device_hands_over_is_looked_at_as_by_an_enumeration(depth):
     problem = SubsetProblem(*planted(14))
-    expected = enumerate_supports(Question(problem.gram, 5, 6, levels=np.array([0.8]) * problem.gram.yy))
-    asked = Question(problem.gram, 5, 6, levels=np.array([0.8]) * problem.gram.yy)
+    expected = enumerate_supports(Question(problem.form, 5, 6, levels=np.array([0.8]) * problem.form.yy))
+    asked = Question(problem.form, 5, 6, levels=np.array([0.8]) * problem.form.yy)
     room = Rooms(asked)
     every = {m: np.array(list(combinations(range(13, -1, -1), m))) for m in (2, 3, 5)}
     none = {m: np.zeros((0, m), np.int64) for m in (2, 3, 5)}
@@ -65,7 +65,7 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence():
     problem = SubsetProblem(*planted(8))
     with pytest.raises(ValueError, match=r'^engine="cuda" cannot be used here: '):
         prove(problem, 3, engine="cuda")
-    assert enumerate_on_device(Question(problem.gram, 3)) is None
+    assert enumerate_on_device(Question(problem.form, 3)) is None
 
 
 def test_an_engine_that_does_not_prove_is_refused():
@@ -95,33 +95,33 @@ def assert_same(given, expected, wanted):
     np.testing.assert_allclose([low[s] for s in common], [energies[s] for s in common], rtol=1e-7, atol=1e-18)
 
 
-def asked_twice(gram, k, wanted=1, limit=np.inf, levels=()):
+def asked_twice(form, k, wanted=1, limit=np.inf, levels=()):
     """What the device and the CPU answer."""
     levels = np.asarray(levels, dtype=np.float64)
-    given = enumerate_on_device(Question(gram, k, wanted, limit, levels))
-    return given, enumerate_supports(Question(gram, k, wanted, limit, levels)), wanted
+    given = enumerate_on_device(Question(form, k, wanted, limit, levels))
+    return given, enumerate_supports(Question(form, k, wanted, limit, levels)), wanted
 
 
-CASES = [case for case in random_cases() + delicate_cases() if 3 <= case.k <= 9 and case.gram.dense]
+CASES = [case for case in random_cases() + delicate_cases() if 3 <= case.k <= 9 and case.form.dense]
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_small_problems_of_every_kind(case):
-    given, expected, wanted = asked_twice(case.gram, case.k, wanted=5)
+    given, expected, wanted = asked_twice(case.form, case.k, wanted=5)
     assert_same(given, expected, wanted)
     lowest = expected.doubled[0]
-    levels = lowest * np.array([1.0 + 1e-9, 1.01, 1.5]) + 1e-20 * case.gram.yy
-    assert_same(*asked_twice(case.gram, case.k, 2, limit=expected.doubled[1], levels=levels))
+    levels = lowest * np.array([1.0 + 1e-9, 1.01, 1.5]) + 1e-20 * case.form.yy
+    assert_same(*asked_twice(case.form, case.k, 2, limit=expected.doubled[1], levels=levels))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("n_columns", "k"), [(5, 3), (31, 3), (33, 4), (60, 4), (60, 5), (45, 6), (200, 3), (170, 4)])
 def test_planted_problems_of_many_sizes(n_columns, k):
-    gram = SubsetProblem(*planted(n_columns)).gram
-    first = enumerate_supports(Question(gram, k))
+    form = SubsetProblem(*planted(n_columns)).form
+    first = enumerate_supports(Question(form, k))
     levels = first.doubled[0] * np.array([1.0 + 1e-9, 1.1])
-    assert_same(*asked_twice(gram, k, 3, limit=1.2 * first.doubled[0], levels=levels))
+    assert_same(*asked_twice(form, k, 3, limit=1.2 * first.doubled[0], levels=levels))
 
 
 @pytest.mark.gpu
@@ -130,14 +130,14 @@ def test_planted_problems_of_many_sizes(n_columns, k):
 def test_nothing_is_lost_when_more_passes_than_can_be_handed_over(n_columns, k, capacity, monkeypatch):
     small = partial(enumeration.Enumeration, capacity=capacity)
     monkeypatch.setattr(enumeration, "Enumeration", small)
-    gram = SubsetProblem(*planted(n_columns)).gram
-    assert_same(*asked_twice(gram, k, 50, levels=[0.7 * gram.yy]))
+    form = SubsetProblem(*planted(n_columns)).form
+    assert_same(*asked_twice(form, k, 50, levels=[0.7 * form.yy]))
 
 
 @pytest.mark.gpu
 def test_slices_of_no_time_at_all_give_the_same(monkeypatch):
     monkeypatch.setattr(enumeration, "Enumeration", partial(enumeration.Enumeration, slice_ns=20_000))
-    assert_same(*asked_twice(SubsetProblem(*planted(60)).gram, 5, 4))
+    assert_same(*asked_twice(SubsetProblem(*planted(60)).form, 5, 4))
 
 
 @pytest.mark.gpu
@@ -145,28 +145,28 @@ def test_numbers_in_global_memory_give_the_same(monkeypatch):
     shape = enumeration.shape_of(90, 4)
     far = enumeration.Shape(4, shape.spans, shape.threads, True, shape.padded, 1, 92)
     monkeypatch.setattr(enumeration, "shape_of", lambda n, k: far)
-    assert_same(*asked_twice(SubsetProblem(*planted(90)).gram, 4, 4))
+    assert_same(*asked_twice(SubsetProblem(*planted(90)).form, 4, 4))
 
 
 @pytest.mark.gpu
 def test_more_columns_than_shared_memory_holds():
-    gram = SubsetProblem(*planted(1900, 50)).gram
-    limit = enumerate_supports(Question(gram, 2)).doubled[0]
-    assert_same(*asked_twice(gram, 3, 3, limit=limit))
+    form = SubsetProblem(*planted(1900, 50)).form
+    limit = enumerate_supports(Question(form, 2)).doubled[0]
+    assert_same(*asked_twice(form, 3, 3, limit=limit))
 
 
 @pytest.mark.gpu
 def test_a_budget_ends_the_work_with_a_bound():
     problem = SubsetProblem(*planted(400, 450))
     limit = 2.0 * best_subset(problem, 6, effort="quick", seed=0, prove=False).best_energy
-    enumerate_on_device(Question(SubsetProblem(*planted(12)).gram, 6))  # compiled
+    enumerate_on_device(Question(SubsetProblem(*planted(12)).form, 6))  # compiled
     began = time.perf_counter()
-    asked = Question(problem.gram, 6, limit=limit, until=began + 1.5)
+    asked = Question(problem.form, 6, limit=limit, until=began + 1.5)
     found = enumerate_on_device(asked)
     assert time.perf_counter() - began < 6.0
     assert not found.complete
     assert 0 < found.looked < comb(400, 6)
-    assert 0.0 < found.bound < problem.gram.yy
+    assert 0.0 < found.bound < problem.form.yy
 
 
 @pytest.mark.gpu
@@ -174,7 +174,7 @@ def test_a_proof_says_that_it_was_made_on_the_gpu():
     problem = SubsetProblem(*planted(60))
     heard = []
     given, expected = prove(problem, 5, engine="cuda"), prove(problem, 5, engine="numba")
-    enumerate_on_device(Question(problem.gram, 5, tick=heard.append))
+    enumerate_on_device(Question(problem.form, 5, tick=heard.append))
     assert given.method == "enumeration on the GPU"
     assert given.optimal
     assert given.energy == expected.energy

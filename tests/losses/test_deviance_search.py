@@ -122,7 +122,7 @@ def test_the_optimum_of_real_tables(shared_data):
             for k, most in MOST.items():
                 columns = np.unique(np.linspace(0, X.shape[1] - 1, most).astype(int))
                 problem = SubsetProblem(X[:, columns], y > np.quantile(y, share), loss="logistic")
-                lowest = min(problem.gram.energy(np.array(s)) for s in combinations(range(problem.candidates.size), k))
+                lowest = min(problem.form.energy(np.array(s)) for s in combinations(range(problem.candidates.size), k))
                 trace = best_subset(problem, k)
                 assert trace.seconds < 10
                 found.append(trace.best_energy <= lowest * (1 + 1e-9) + 1e-12)

@@ -20,12 +20,12 @@ def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
     for seed in range(first, first + 25):
         case = group_case(seed)
         problem = case.problem()
-        units, yy = problem.gram.n_columns, problem.gram.yy
+        units, yy = problem.form.n_columns, problem.form.yy
         k = min(1 + seed % 4, units - 1)
-        every = {own: problem.gram.energy(np.array(own)) for own in combinations(range(units), k)}
+        every = {own: problem.form.energy(np.array(own)) for own in combinations(range(units), k)}
         for own, energy in list(every.items())[:12]:
             if np.isfinite(energy):
-                columns = problem.columns_of(problem.gram.candidates[list(own)])
+                columns = problem.columns_of(problem.form.candidates[list(own)])
                 assert energy == pytest.approx(case.literal(columns), abs=1e-12 * yy)
         trace = best_subset(problem, k, effort="quick" if seed % 5 else "normal", seed=seed)
         assert trace.best_energy == pytest.approx(min(every.values()), abs=1e-9 * yy), seed
@@ -37,7 +37,7 @@ def test_groups_with_targets_rules_and_ridge_are_searched_as_by_enumeration(firs
     for seed in range(first, first + 20):
         case = combined_case(seed)
         problem = case.problem()
-        form = problem.gram
+        form = problem.form
         names = [problem.units.name(unit, problem.names) for unit in form.candidates.tolist()]  # type: ignore[union-attr]
         k = min(1 + seed % 4, form.n_columns - 1)
         every = {}
@@ -65,9 +65,9 @@ def test_a_unit_is_out_of_reach_only_if_it_depends_on_the_others() -> None:
     X, y, _, groups = people()
     X[:, 5] = X[:, 0] - X[:, 1]  # depends on the pair
     problem = SubsetProblem(X, y, groups=groups)
-    assert problem.gram.candidates.tolist() == [0, 2, 5, 6, 7, 8]
-    assert problem.gram.energy(np.array([0, 2])) == np.inf
-    assert np.isfinite(problem.gram.energy(np.array([0, 5])))
+    assert problem.form.candidates.tolist() == [0, 2, 5, 6, 7, 8]
+    assert problem.form.energy(np.array([0, 2])) == np.inf
+    assert np.isfinite(problem.form.energy(np.array([0, 5])))
     with pytest.raises(ValueError, match="columns of these groups are linearly dependent"):
         problem.fit([0, 1, 5])
 
@@ -127,7 +127,7 @@ def test_wide_groups_leave_room_for_narrow_ones() -> None:
     X = rng.normal(size=(20, 27))
     y = X[:, :15].sum(axis=1)  # the wide group explains everything, but leaves no room for three others
     problem = SubsetProblem(X, y, groups={"wide": range(15), **{f"g{i}": range(i, i + 3) for i in range(15, 27, 3)}})
-    assert problem.gram.n_columns == 5
+    assert problem.form.n_columns == 5
     trace = best_subset(problem, 4)
     assert trace.best_support.tolist() == list(range(15, 27))
     few = SubsetProblem(
@@ -158,13 +158,13 @@ def test_what_cannot_be_is_said() -> None:
         select_size(problem, [2], method="anneal")
     plan = WalkPlan(2, np.ones(1), np.ones(1, np.int64), np.zeros((1, 2), np.uint32))
     with pytest.raises(Refused, match="Groups of columns are not annealed"):
-        get_engine("numba").walk([(problem.gram, plan)])
+        get_engine("numba").walk([(problem.form, plan)])
     with pytest.raises(ValueError, match="hierarchy says that 'race' needs itself"):
         SubsetProblem(X, y, names=names, groups=groups, hierarchy={"race=a": ["x0"], "x1": ["race=b"]})
     with pytest.raises(ValueError, match="k is 4, but with min_distance at most 3 groups can be chosen together"):
         best_subset(SubsetProblem(X, y, groups=groups, min_distance=1.5), 4)
     X[:, 8:12] = 1.0
-    assert SubsetProblem(X, y, groups=groups).gram.candidates.tolist() == [0, 2, 5, 6, 7]
+    assert SubsetProblem(X, y, groups=groups).form.candidates.tolist() == [0, 2, 5, 6, 7]
 
 
 @pytest.mark.parametrize(("name", "wide", "k"), [("tecator", 5, 2), ("tecator", 5, 3), ("hitters", 2, 4)])
@@ -175,5 +175,5 @@ def test_windows_of_real_tables(shared_data: Path, name: str, wide: int, k: int)
     target = next(column for column in table if column.startswith("target"))
     groups = {f"w{j}": range(j, min(j + wide, X.shape[1])) for j in range(0, X.shape[1], wide)}
     problem = SubsetProblem(X, table[target], groups=groups)
-    lowest = min(problem.gram.energy(np.array(own)) for own in combinations(range(problem.gram.n_columns), k))
+    lowest = min(problem.form.energy(np.array(own)) for own in combinations(range(problem.form.n_columns), k))
     assert best_subset(problem, k, effort="quick").best_energy == pytest.approx(lowest, rel=1e-9)

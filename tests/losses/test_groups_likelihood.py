@@ -23,7 +23,7 @@ def test_what_is_found_is_the_lowest_of_all_sets_of_groups(loss: str, first: int
     """Energies are those of the columns in a problem that knows of no groups; rules hold column by column."""
     for seed in range(first, first + 10):
         case = likelihood_case(loss, seed)
-        problem, form = case.problem(), case.problem().gram
+        problem, form = case.problem(), case.problem().form
         free = {name: case.given.get(name) for name in ("center", "always", "sample_weight", "offset", "loss")}
         given = {name: value for name, value in free.items() if value is not None or name == "center"}
         plain = SubsetProblem(case.X, case.y, **given).with_shrinkage(case.shrinkage)
@@ -60,7 +60,7 @@ def test_groups_of_one_column_are_columns() -> None:
 def test_dummies_are_searched_with_hardly_any_ridge() -> None:
     X, y, _, groups = people(100)
     problem = SubsetProblem(X, y > 0.5, loss="logistic", ridge=1e-13, groups=groups)
-    lowest = min(problem.gram.energy(np.array(own)) for own in combinations(range(6), 2))
+    lowest = min(problem.form.energy(np.array(own)) for own in combinations(range(6), 2))
     assert best_subset(problem, 2).best_energy == pytest.approx(lowest, rel=1e-9)
     assert best_subset(problem, 2).best_support.tolist() == [0, 1, 8, 9, 10, 11]
 

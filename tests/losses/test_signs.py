@@ -115,7 +115,7 @@ def test_rules_and_a_relative_ridge_are_kept_together_with_signs(rules: dict[str
         y = X @ rng.normal(size=8) + rng.normal(size=30)
         signs = {f"x{j}": 1 - 2 * (j % 2) for j in range(7)}
         problem = SubsetProblem(X, y, positive=signs, **rules).with_shrinkage(relative)
-        k, form = 2 + seed % 2, problem.gram
+        k, form = 2 + seed % 2, problem.form
         allowed = [S for S in combinations(range(8), k) if form.rules.allow(np.array(S))]
         assert 0 < len(allowed) < len(list(combinations(range(8), k)))
         trace = best_subset(problem, k)
@@ -153,7 +153,7 @@ def test_nothing_positive_is_an_honest_answer() -> None:
     problem = SubsetProblem(X, -X @ np.ones(5), center=None, positive=True)
     trace = best_subset(problem, 2)
     assert trace.best_coef.tolist() == [0.0, 0.0]
-    assert trace.best_energy == pytest.approx(0.5 * problem.gram.yy)
+    assert trace.best_energy == pytest.approx(0.5 * problem.form.yy)
     assert "have the coefficient zero, at the bound of the sign: 0 columns fit as well" in trace.note
 
 

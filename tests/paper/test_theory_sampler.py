@@ -29,7 +29,7 @@ def measure(data, k, beta, seed, sweeps, chains):
     flips = np.full(len(steps), sweeps[0] * N)
     flips[-2:] = sweeps[1] * N
     keys = chain_keys(seed, k, None, np.arange(chains))
-    (walked,) = get_engine("numba").walk([(problem.gram, WalkPlan(k, np.array(steps), flips, keys))])
+    (walked,) = get_engine("numba").walk([(problem.form, WalkPlan(k, np.array(steps), flips, keys))])
     errors = []
     for support in walked.support:  # one draw a chain: the chains are independent
         chosen = problem.candidates[support]

@@ -266,13 +266,13 @@ def test_a_row_that_carries_most_of_the_error_is_named(cv, tmp_path):
 def test_shuffled_targets_of_a_signal():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(50, 30))
-    assert shuffled_targets(SubsetProblem(X, X[:, 3] + 0.5 * rng.normal(size=50)).gram, 3) == 1 / (SHUFFLES + 1)
+    assert shuffled_targets(SubsetProblem(X, X[:, 3] + 0.5 * rng.normal(size=50)).form, 3) == 1 / (SHUFFLES + 1)
 
 
 @pytest.mark.parametrize("shape", [(20, 40), (40, 5)])
 def test_shuffled_targets_of_noise_are_uniform(shape):
     """Exact by exchangeability; 150 tables: the fraction below 0.1 and 0.5 within three standard errors."""
-    p = np.array([shuffled_targets(noise(*shape, seed=s).gram, 3) for s in range(150)])
+    p = np.array([shuffled_targets(noise(*shape, seed=s).form, 3) for s in range(150)])
     for level in (0.1, 0.5):
         assert abs(np.mean(p <= level) - level) < 3 * np.sqrt(level * (1 - level) / 150)
 
@@ -280,9 +280,9 @@ def test_shuffled_targets_of_noise_are_uniform(shape):
 def test_shuffled_targets_do_not_depend_on_units_or_on_the_way_of_working():
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(30, 12)), rng.normal(size=30)
-    p = shuffled_targets(SubsetProblem(X, y).gram, 3)
-    assert shuffled_targets(SubsetProblem(X * 1e6, 1e-4 * y + 7).gram, 3) == p
-    assert shuffled_targets(SubsetProblem(X, y, memory_budget=0).gram, 3) == p
+    p = shuffled_targets(SubsetProblem(X, y).form, 3)
+    assert shuffled_targets(SubsetProblem(X * 1e6, 1e-4 * y + 7).form, 3) == p
+    assert shuffled_targets(SubsetProblem(X, y, memory_budget=0).form, 3) == p
 
 
 def test_files_of_version_0_1_are_answered(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from _curves import make_curve, plain_names, unannealed
 from _errors import sentence_of
 from _older_curve import without_size_0
+from conftest import ROOT
 from pairflip import SubsetProblem, anneal, figures
 from pairflip.report.registry import figures_of
 
@@ -68,7 +69,7 @@ def test_a_curve_and_a_trace_plot_themselves():
         "import matplotlib; matplotlib.use('Agg')\nfrom _curves import make_curve\nax = make_curve().plot()\n"
         "import matplotlib.pyplot as plt\nprint(ax.get_ylabel(), plt.get_fignums() == [ax.figure.number])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=__file__.rsplit("/", 1)[0])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "tests")
     assert done.stdout.split() == ["cv_error", "True"], done.stderr
     from matplotlib.figure import Figure
 
@@ -153,5 +154,5 @@ def test_drawing_leaves_no_pyplot_and_no_settings_behind():
         "import pairflip.figures as f, tempfile\nf.save_figures(make_curve(), tempfile.mkdtemp())\n"
         "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams.copy() == before)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=__file__.rsplit("/", 1)[0])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "tests")
     assert done.stdout.split() == ["False", "True"], done.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from _curves import make_curve, plain_names
 from _older_curve import without_size_0
+from conftest import ROOT
 from pairflip import SubsetProblem, anneal
 from pairflip.report.answer import answer_of
 
@@ -125,5 +126,5 @@ def test_records_load_drawing_only_when_asked():
         "if name in sys.modules])\n"
         "from _curves import make_curve\nmake_curve()._repr_html_()\nprint('matplotlib.pyplot' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=__file__.rsplit("/", 1)[0])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "tests")
     assert done.stdout.split("\n")[:2] == ["[]", "False"], done.stderr

@@ -189,7 +189,7 @@ def test_held_out_rows_are_predicted_by_least_squares_on_the_others(seed: int) -
     problem = case.problem()
     folds = as_folds("loo" if seed % 2 else 4, problem, None)
     judge = problem.loss.held_out(problem, folds)
-    units = problem.gram.candidates[: 1 + seed % 3]
+    units = problem.form.candidates[: 1 + seed % 3]
     residuals, energies = judge.judged(np.tile(units, (len(folds), 1, 1)))
     columns = problem.columns_of(units)
     fits = judge.fits(np.tile(columns, (len(folds), 1)))
@@ -200,7 +200,7 @@ def test_held_out_rows_are_predicted_by_least_squares_on_the_others(seed: int) -
         expected = (problem.targets - fit.predict(problem.X))[folds.rows[f]]
         np.testing.assert_allclose(told, expected, rtol=1e-9, atol=1e-9 * np.abs(problem.y).max())
         if np.isfinite(energies[f, 0]):
-            assert energies[f, 0] == pytest.approx(fit.energy, rel=1e-9, abs=1e-10 * problem.gram.yy)
+            assert energies[f, 0] == pytest.approx(fit.energy, rel=1e-9, abs=1e-10 * problem.form.yy)
         coefs = np.reshape(fits.coefs[f], (columns.size, -1))
         forced = np.reshape(fits.always_coefs[f], (problem.always.size, len(fit.scale)))
         again = problem.X[:, columns] @ coefs + problem.X[:, problem.always] @ forced

@@ -24,7 +24,7 @@ class Batches:
         self.largest = largest
         self.batches = []
 
-    def refuses(self, gram, plan):
+    def refuses(self, form, plan):
         return None if plan.k <= self.largest else f"k is {plan.k}, more than this device takes."
 
     def walk(self, pairs, *, n_jobs=1, tick=None):
@@ -36,8 +36,8 @@ class Batches:
                 tick(int(pair[1].flips.sum()) * pair[1].chains)
         return found
 
-    def path(self, gram, largest, *, passes=1, tick=None):
-        return get_engine("numba").path(gram, largest, passes=passes, tick=tick)
+    def path(self, form, largest, *, passes=1, tick=None):
+        return get_engine("numba").path(form, largest, passes=passes, tick=tick)
 
 
 @pytest.fixture(scope="module")

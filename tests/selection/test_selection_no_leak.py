@@ -5,8 +5,8 @@ import pytest
 from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit
 
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.gram import HeldOutGram
 from pairflip.losses.held_out import HeldOutErrors
+from pairflip.moments import TrainingForm
 from pairflip.selection.folds import as_folds
 
 M, N = 24, 14
@@ -164,9 +164,9 @@ def test_folds_share_nothing():
 def test_subtraction_is_used_where_it_is_accurate():
     X, y = table()
     problem = SubsetProblem(X, y)
-    assert isinstance(problem.held_out([4]), HeldOutGram)
+    assert isinstance(problem.held_out([4]), TrainingForm)
     X[4] = 1e5
-    assert not isinstance(SubsetProblem(X, y).held_out([4]), HeldOutGram)
+    assert not isinstance(SubsetProblem(X, y).held_out([4]), TrainingForm)
 
 
 def test_fold_problem_is_that_of_its_rows():
@@ -175,7 +175,7 @@ def test_fold_problem_is_that_of_its_rows():
     weights = np.linspace(0.5, 2.0, M)
     for held in ([4], [0, 7, 20]):
         rest = np.delete(np.arange(M), held)
-        alone = SubsetProblem(X[rest], y[rest], always=[2], sample_weight=weights[rest], ridge=0.1).gram
+        alone = SubsetProblem(X[rest], y[rest], always=[2], sample_weight=weights[rest], ridge=0.1).form
         problem = SubsetProblem(X, y, always=[2], sample_weight=weights, ridge=0.1)
         for fold in (problem.held_out(held), problem.held_out(held, anew=True)):
             np.testing.assert_allclose(fold.matrix, alone.matrix, atol=1e-13)

@@ -104,7 +104,7 @@ def test_rows_of_the_targets_are_shuffled_together(curve: SizeCurve) -> None:
     assert order != list(range(40))
     np.testing.assert_allclose(other.y, Y[order], rtol=1e-9)
     assert other.target_names == ["a", "b", "c"]
-    np.testing.assert_array_equal(other.gram.target_scale, 1.0)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(other.form.target_scale, 1.0)  # type: ignore[attr-defined]
     forced = shuffled(SubsetProblem(X, Y, always=[3]), 0, 1)
     design = np.column_stack([np.ones(40), X[:, 3]])
     fitted = design @ np.linalg.lstsq(design, Y, rcond=None)[0]

@@ -200,4 +200,4 @@ def test_the_three_targets_of_a_table_of_spectra(shared_data: Path) -> None:
     outside = np.setdiff1d(np.arange(100), trace.best_support)
     flips = [np.append(np.delete(trace.best_support, i), j) for i in range(4) for j in outside]
     assert trace.best_energy <= min(problem.energy(flip) for flip in flips) * (1 + 1e-9)
-    assert np.all(problem.gram.explained(problem.slots(trace.best_support)) > 0.85)
+    assert np.all(problem.form.explained(problem.slots(trace.best_support)) > 0.85)

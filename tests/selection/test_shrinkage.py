@@ -91,8 +91,8 @@ def test_folds_are_fitted_with_the_norms_of_their_training_rows(options, cv):
         expected = problem.y[out] - predicted(problem, x, support, out)
         np.testing.assert_allclose(residuals[0, place : place + out.size], expected, rtol=1e-7, atol=1e-8)
         assert energies[f, 0] == pytest.approx(energy, rel=1e-9)
-        gram = shrunken.held_out(folds.left_out[f])
-        assert gram.energy(gram.positions(support)) == pytest.approx(energy, rel=1e-7)
+        form = shrunken.held_out(folds.left_out[f])
+        assert form.energy(form.positions(support)) == pytest.approx(energy, rel=1e-7)
         np.testing.assert_allclose(fits.coefs[f], x[-3:], rtol=1e-6)
         place += out.size
 
@@ -101,20 +101,20 @@ def test_folds_are_fitted_with_the_norms_of_their_training_rows(options, cv):
 @pytest.mark.parametrize("options", ["plain", "all"])
 def test_the_quadratic_form_is_that_of_unit_columns_with_ridge(options, held):
     shrunken = SubsetProblem(*table(), **OPTIONS[options]).with_shrinkage(0.25)
-    gram = shrunken.gram if held is None else shrunken.held_out(held)
-    G = gram.columns @ gram.columns.T + np.diag(gram.penalty)
-    np.testing.assert_allclose(gram.matrix, G, atol=1e-9)
+    form = shrunken.form if held is None else shrunken.held_out(held)
+    G = form.columns @ form.columns.T + np.diag(form.penalty)
+    np.testing.assert_allclose(form.matrix, G, atol=1e-9)
     np.testing.assert_allclose(np.diag(G), 1.0, rtol=1e-9)
-    np.testing.assert_allclose(gram.b, gram.columns @ gram.target, atol=1e-9 * np.sqrt(gram.yy))
-    rows = [np.empty(gram.n_columns) for _ in range(2)]
-    gram.write_rows([5, 2], rows)
+    np.testing.assert_allclose(form.b, form.columns @ form.target, atol=1e-9 * np.sqrt(form.yy))
+    rows = [np.empty(form.n_columns) for _ in range(2)]
+    form.write_rows([5, 2], rows)
     np.testing.assert_allclose(rows, G[[5, 2]], atol=1e-9)
-    np.testing.assert_allclose(gram.row(5), G[5], atol=1e-9)
-    np.testing.assert_allclose(gram.products(gram.target[None]), gram.b[None], atol=1e-9 * np.sqrt(gram.yy))
-    np.testing.assert_allclose(gram.on_rows(np.array([1])), gram.columns[:, [1]].T)
+    np.testing.assert_allclose(form.row(5), G[5], atol=1e-9)
+    np.testing.assert_allclose(form.products(form.target[None]), form.b[None], atol=1e-9 * np.sqrt(form.yy))
+    np.testing.assert_allclose(form.on_rows(np.array([1])), form.columns[:, [1]].T)
     S = np.array([0, 3, 5])
-    energy = 0.5 * (gram.yy - gram.b[S] @ np.linalg.solve(G[np.ix_(S, S)], gram.b[S]))
-    assert gram.energy(S) == pytest.approx(energy, rel=1e-8)
+    energy = 0.5 * (form.yy - form.b[S] @ np.linalg.solve(G[np.ix_(S, S)], form.b[S]))
+    assert form.energy(S) == pytest.approx(energy, rel=1e-8)
 
 
 def test_a_search_finds_the_best_support_of_the_shrunken_problem():

@@ -111,7 +111,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         "intercept": np.asarray(best.intercept).tolist(),
         "energy": best.energy,
         **_of_targets(problem, trace),
-        "r_squared" if quadratic else "explained_deviance": 1.0 - 2.0 * best.energy / problem.gram.yy,
+        "r_squared" if quadratic else "explained_deviance": 1.0 - 2.0 * best.energy / problem.form.yy,
         **({} if quadratic else {"loss": problem.loss.name}),
         **({"classes": classes} if classes else {}),
         "chains": int(trace.supports.shape[0]),
@@ -129,7 +129,7 @@ def _of_targets(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     """R^2 of each of several targets."""
     if not problem.target_names:
         return {}
-    form: Any = problem.gram
+    form: Any = problem.form
     shares = form.explained(problem.slots(trace.best_support)).tolist()
     pairs = zip(problem.target_names, shares, strict=True)
     return {"targets": [{"target": name, "r_squared": share} for name, share in pairs]}

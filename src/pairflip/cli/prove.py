@@ -66,7 +66,7 @@ def prove(
             refuse_input(out, table.data, "the table")
         loaded = load(table)
         problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
-        alone = k == problem.gram.n_columns  # a table's only set needs no search
+        alone = k == problem.form.n_columns  # a table's only set needs no search
         check_engine(run.engine)
         first = None if alone else first_support(problem, k, run.seed, seconds)
         if not results.quiet:
@@ -121,8 +121,8 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
     from pairflip.search.exhaustive import all_seconds
     from pairflip.text import plural
 
-    n, workers = problem.gram.n_columns, local_threads(threads)
-    seconds = all_seconds(problem.gram, k) / workers
+    n, workers = problem.form.n_columns, local_threads(threads)
+    seconds = all_seconds(problem.form, k) / workers
     if seconds < _LONG_S:
         return
     every = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "

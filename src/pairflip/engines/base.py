@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.moments import Form
 from pairflip.text import one_line
 
 Tick = Callable[[int], None]
@@ -136,26 +136,26 @@ class WalkResult:
     nanoseconds: float = 0.0
 
 
-def undefined(gram: Gram, plan: WalkPlan) -> str | None:
+def undefined(form: Form, plan: WalkPlan) -> str | None:
     """Why no engine can walk this pair; None when it makes sense."""
-    if not gram.quadratic and plan.betas.size:
+    if not form.quadratic and plan.betas.size:
         return "Annealing is for squared error without signs; expected the default search (method='descend')."
-    if gram.grouped and plan.betas.size:
+    if form.grouped and plan.betas.size:
         return "Groups of columns are not annealed; there is the default search (method='descend')."
     if plan.starts is not None and plan.betas.size:
         return "Chains that anneal start from random supports."
     return None
 
 
-def flip_nanoseconds(gram: Gram, k: int) -> float:
+def flip_nanoseconds(form: Form, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
-    n_rows, targets = 0 if gram.dense else gram.n_rows, int(getattr(gram, "target_scale", np.zeros(1)).size)
+    n_rows, targets = 0 if form.dense else form.n_rows, int(getattr(form, "target_scale", np.zeros(1)).size)
     return 20.0 + 1.5 * k + k * (k + targets - 1) / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
 Steps = tuple[list[NDArray[np.int64]], Floats]
 """Supports of sizes 1, 2, ..., as candidate positions, and their energies."""
-Pair = tuple[Gram, WalkPlan]
+Pair = tuple[Form, WalkPlan]
 """A problem and the chains to walk on it."""
 
 
@@ -179,7 +179,7 @@ class Engine(Protocol):
     prefers_many: bool
     searches: bool
 
-    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+    def refuses(self, form: Form, plan: WalkPlan) -> str | None:
         """Why the engine cannot walk this pair, in one sentence; None when it can.
 
         The answer depends on `plan.k` and `plan.flips`, not on the betas or the keys, so that it can be asked for

@@ -18,7 +18,7 @@ def engine_for(engine: str | Engine, pairs: Sequence[Pair]) -> Engine:
 
         if worthwhile(pairs) and why_unavailable() is None:
             device = get_engine("cuda")
-            if all(device.refuses(gram, plan) is None for gram, plan in pairs):
+            if all(device.refuses(form, plan) is None for form, plan in pairs):
                 return device
     return get_engine(engine)
 

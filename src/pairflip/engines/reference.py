@@ -19,8 +19,8 @@ from pairflip.engines.base import BETTER, TIE, Pair, Tick, WalkPlan, WalkResult,
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
 from pairflip.engines.first_support import first_order
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.philox import flip_draws
 
 _BLOCK = 256
@@ -33,15 +33,15 @@ class ReferenceEngine:
     prefers_many = False
     searches = False
 
-    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+    def refuses(self, form: Form, plan: WalkPlan) -> str | None:
         """Descents; otherwise nothing but what is not defined: every problem has a QR."""
         if plan.descent is not None:
             return "The reference engine walks annealing chains only."
-        return undefined(gram, plan)
+        return undefined(form, plan)
 
-    def energy(self, gram: Gram, support: NDArray[np.int64]) -> float:
+    def energy(self, form: Form, support: NDArray[np.int64]) -> float:
         r""":math:`E(S) = \frac12 \min_x \|y - X_S x\|^2`, infinite when S is singular."""
-        return gram.energy(support)
+        return form.energy(support)
 
     def acceptance(self, beta: float, delta: float) -> float:
         r""":math:`\min(1, e^{-\beta \Delta E})`."""
@@ -49,41 +49,41 @@ class ReferenceEngine:
             return 1.0
         return float(np.exp(-beta * delta)) if np.isfinite(delta) else 0.0  # 0 * inf is not a number
 
-    def change(self, gram: Gram, now: float, then: float) -> float:
+    def change(self, form: Form, now: float, then: float) -> float:
         """Delta E, zero when the two energies are equal but for rounding."""
         delta = then - now
-        return 0.0 if abs(delta) <= TIE * gram.yy else delta
+        return 0.0 if abs(delta) <= TIE * form.yy else delta
 
-    def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
+    def flip_energies(self, form: Form, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
         ones, zeros = order[:k], order[k:]
-        now = self.energy(gram, ones)
+        now = self.energy(form, ones)
         delta = np.empty((k, zeros.size))
         for i in range(k):
             for j, column in enumerate(zeros):
                 flipped = ones.copy()
                 flipped[i] = column
-                delta[i, j] = self.change(gram, now, self.energy(gram, flipped))
+                delta[i, j] = self.change(form, now, self.energy(form, flipped))
         return delta
 
-    def start(self, gram: Gram, k: int, key: NDArray[np.uint32]) -> NDArray[np.int64]:
+    def start(self, form: Form, k: int, key: NDArray[np.uint32]) -> NDArray[np.int64]:
         """First order of the columns: ONES are the first k that stay independent, in random order."""
-        return first_order(gram, k, key, partial(self.energy, gram))
+        return first_order(form, k, key, partial(self.energy, form))
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the chains of every pair one after the other; `n_jobs` has no meaning here."""
         with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
-            return [self._anneal_pair(gram, plan, tick) for gram, plan in pairs]
+            return [self._anneal_pair(form, plan, tick) for form, plan in pairs]
 
-    def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
+    def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, one after the other; `n_jobs` has no meaning here."""
         with one_blas_thread():
             return [
-                run_ladder(plan, ladder, LiteralWalkers(self, gram, plan.k, own, plan.flips).walk)
+                run_ladder(plan, ladder, LiteralWalkers(self, form, plan.k, own, plan.flips).walk)
                 for ladder, own in enumerate(plan.keys)
             ]
 
-    def _anneal_pair(self, gram: Gram, plan: WalkPlan, tick: Tick | None) -> WalkResult:
+    def _anneal_pair(self, form: Form, plan: WalkPlan, tick: Tick | None) -> WalkResult:
         steps = plan.betas.size
         energy = np.zeros((plan.chains, steps))
         accepted = np.zeros((plan.chains, steps), dtype=np.int64)
@@ -93,9 +93,9 @@ class ReferenceEngine:
         support = np.zeros((plan.chains, plan.k), dtype=np.int64)
         best_support = np.zeros_like(support)
         for c, key in enumerate(plan.keys if steps else ()):
-            order = self.start(gram, plan.k, key)
+            order = self.start(form, plan.k, key)
             ones, zeros = order[: plan.k], order[plan.k :]
-            now = best = self.energy(gram, ones)
+            now = best = self.energy(form, ones)
             best_support[c] = np.sort(ones)
             t = 0
             for a, (beta, flips) in enumerate(zip(plan.betas, plan.flips, strict=True)):
@@ -105,12 +105,12 @@ class ReferenceEngine:
                     for i, j, u in zip(*draws, strict=True):
                         flipped = ones.copy()
                         flipped[i] = zeros[j]
-                        then = self.energy(gram, flipped)
-                        if u <= self.acceptance(beta, self.change(gram, now, then)):
+                        then = self.energy(form, flipped)
+                        if u <= self.acceptance(beta, self.change(form, now, then)):
                             ones[i], zeros[j] = zeros[j], ones[i]
                             now = then
                             accepted[c, a] += 1
-                            if now < best - BETTER * gram.yy:
+                            if now < best - BETTER * form.yy:
                                 best, best_support[c] = now, np.sort(ones)
                         energy[c, a] += now / flips
                     if tick is not None:
@@ -128,7 +128,7 @@ class LiteralWalkers:
 
     Parameters
     ----------
-    engine, gram, k
+    engine, form, k
         Who decides, the problem, and the number of columns.
     keys : (R, 2)
         One for each walker.
@@ -136,9 +136,9 @@ class LiteralWalkers:
         In each round.
     """
 
-    def __init__(self, engine: ReferenceEngine, gram: Gram, k: int, keys: NDArray[np.uint32], flips: int) -> None:
-        self._engine, self._gram, self._k, self._keys, self._flips = engine, gram, k, keys, flips
-        self._orders = [engine.start(gram, k, key) for key in keys]
+    def __init__(self, engine: ReferenceEngine, form: Form, k: int, keys: NDArray[np.uint32], flips: int) -> None:
+        self._engine, self._form, self._k, self._keys, self._flips = engine, form, k, keys, flips
+        self._orders = [engine.start(form, k, key) for key in keys]
 
     def walk(self, round_: int, betas: Floats) -> tuple[Any, Any, Any]:
         """The flips of all walkers in one round: supports, energies, and how many were accepted."""
@@ -148,15 +148,15 @@ class LiteralWalkers:
 
     def walk_one(self, walker: int, round_: int, beta: float) -> tuple[NDArray[np.int64], float, int]:
         """The flips of one round: support, energy, and accepted flips after it."""
-        gram, k, order = self._gram, self._k, self._orders[walker]
+        form, k, order = self._form, self._k, self._orders[walker]
         ones, zeros = order[:k], order[k:]
-        now, accepted = self._engine.energy(gram, ones), 0
+        now, accepted = self._engine.energy(form, ones), 0
         draws = flip_draws(self._keys[walker], round_ * self._flips, self._flips, k, zeros.size)
         for i, j, u in zip(*draws, strict=True):
             flipped = ones.copy()
             flipped[i] = zeros[j]
-            then = self._engine.energy(gram, flipped)
-            if u <= self._engine.acceptance(beta, self._engine.change(gram, now, then)):
+            then = self._engine.energy(form, flipped)
+            if u <= self._engine.acceptance(beta, self._engine.change(form, now, then)):
                 ones[i], zeros[j] = zeros[j], ones[i]
                 now, accepted = then, accepted + 1
         return np.sort(ones), now, accepted

@@ -200,7 +200,7 @@ class SubsetRegressor(LinearSubset):
         problem = self._problem(X, y, sample_weight, least_rows=2)
         size = self._size(problem, self.n_nonzero_coefs)
         self.trace_: Trace | None = None
-        if size == problem.gram.n_columns:
+        if size == problem.form.n_columns:
             support = problem.candidates
         else:
             self.trace_ = best_subset(

@@ -75,7 +75,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
 
     def _size(self, problem: SubsetProblem, k: Any) -> int:
         """The number of columns, checked against the number of those that vary."""
-        n, what = problem.gram.n_columns, problem.gram.what
+        n, what = problem.form.n_columns, problem.form.what
         if k is None:
             rows = problem.rows_present - problem.forced.shape[1]
             return int(max(1, min(problem.n_columns // 10, n, rows)))
@@ -85,7 +85,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         if not 1 <= size <= n:
             raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} {what} that vary; expected 1 to {n}.")
         if size == n and not np.isfinite(problem.energy(problem.candidates)):
-            raise RankTooSmall(n, problem.gram.rank(), problem.gram.what)
+            raise RankTooSmall(n, problem.form.rank(), problem.form.what)
         return size
 
 

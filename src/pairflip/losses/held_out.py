@@ -74,7 +74,7 @@ class HeldOutErrors:
     """
 
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
-        loss, gram = problem.loss, problem.gram
+        loss, gram = problem.loss, problem.form
         assert isinstance(loss, SquaredError)
         self._problem, self._folds, self._several = problem, folds, loss.several
         base = self._base = gram.base if isinstance(gram, TrainingForm) else gram

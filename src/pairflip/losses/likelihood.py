@@ -174,7 +174,7 @@ class Likelihood:
 
     def remark(self, problem: SubsetProblem, support: Ints) -> str:
         """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
-        form: Any = problem.gram
+        form: Any = problem.form
         if not self.separates(form.y, form.solve(problem.slots(support)).eta):
             return ""
         return (
@@ -240,7 +240,7 @@ class Likelihood:
 
     def fit(self, problem: SubsetProblem, support: Ints) -> Fit:
         """Coefficients and energy by Newton's method on the columns of X."""
-        form: Any = problem.gram
+        form: Any = problem.form
         found = form.solve(problem.slots(support))
         return Fit(support, found.coef, found.intercept, found.always_coef, found.energy)
 
@@ -256,7 +256,7 @@ class Likelihood:
 
     def standard_errors(self, problem: SubsetProblem, support: Ints) -> Floats:
         """Of the constant, the forced and the chosen coefficients, from the inverse of the Hessian."""
-        form: Any = problem.gram
+        form: Any = problem.form
         return np.asarray(form.solve(problem.slots(support)).errors)
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:

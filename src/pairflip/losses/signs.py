@@ -171,7 +171,7 @@ class SignedError(SquaredError):
                 "candidate columns only: leave it out of positive, or out of always."
             )
         if problem.shrinkage:
-            problem.gram = _form_of(problem).form
+            problem.form = _form_of(problem).form
         form = super().prepare(problem)
         if not form.dense:
             needed = 8 * form.n_columns**2
@@ -235,7 +235,7 @@ class SignedError(SquaredError):
 
 
 def _form_of(problem: SubsetProblem) -> SignedForm:
-    form = problem.gram
+    form = problem.form
     assert isinstance(form, SignedForm)
     return form
 
@@ -243,5 +243,5 @@ def _form_of(problem: SubsetProblem) -> SignedForm:
 def _without_signs(problem: SubsetProblem) -> SubsetProblem:
     """The same problem as one of ordinary least squares: what is fitted on columns that are known to carry."""
     ordinary = copy(problem)
-    ordinary.loss, ordinary.gram, ordinary.limits = SquaredError(), _form_of(problem).form, Limits()
+    ordinary.loss, ordinary.form, ordinary.limits = SquaredError(), _form_of(problem).form, Limits()
     return ordinary

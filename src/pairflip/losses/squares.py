@@ -109,7 +109,7 @@ class SquaredError:
         """Project the forced columns out of all rows and scale what remains to unit norm."""
         if problem.shrinkage:  # a copy of a problem without: the ridge is added to its form
             problem.scale = problem.scale * np.sqrt(1.0 + problem.shrinkage)
-            return self._in_units(problem, self._shrunken(problem, problem.gram.working))
+            return self._in_units(problem, self._shrunken(problem, problem.form.working))
         n = problem.n_columns
         if problem.limits.whole_groups and (problem.wide or 8 * n**2 > problem.memory_budget):
             raise ValueError(
@@ -154,14 +154,14 @@ class SquaredError:
         Where the held-out rows hold most of a column or of a target, or alone make a column vary, subtraction would
         leave rounding errors. Which columns of a group depend on each other is decided on the remaining rows alone.
         """
-        whole = problem.gram.base if isinstance(problem.gram, TrainingForm) else problem.gram
+        whole = problem.form.base if isinstance(problem.form, TrainingForm) else problem.form
         anew = anew or problem.units is not None
-        if not anew and (problem.gram.dense or 8 * rows.size * whole.n_columns <= HELD_OUT_BYTES or not problem.wide):
+        if not anew and (problem.form.dense or 8 * rows.size * whole.n_columns <= HELD_OUT_BYTES or not problem.wide):
             left = self._total(np.delete(problem.sample_weight, rows))
             forced = problem.forced, problem.forced_basis
             fold = TrainingForm(whole, *forced, rows, ridge=problem.shrinkage, weight=left)
             if fold.trust >= TRUSTED:
-                fold.dense = problem.gram.dense
+                fold.dense = problem.form.dense
                 return fold
         rest = np.delete(np.arange(problem.n_rows), rows)
         form = self._form(problem, project_rows(problem, rest), problem.sample_weight[rest])
@@ -199,7 +199,7 @@ class SquaredError:
 
     def fit(self, problem: SubsetProblem, support: Rows) -> Fit:
         """Coefficients and energy by QR on the columns of X: (k, q) and (q,) for several targets."""
-        at, form = problem.slots(support), problem.gram
+        at, form = problem.slots(support), problem.form
         places = form.places(at)
         found = qr_several(form.columns_of(places).T, form.targets, form.penalty[places])
         if found is None:
@@ -224,7 +224,7 @@ class SquaredError:
         same with ridge terms; coefficients are linear in them. What is always in the model is fitted to what they
         leave. (Those of single columns are made by `selection.coefficients`.)
         """
-        form: Any = problem.gram
+        form: Any = problem.form
         at, unknown = problem.slots(support), np.full(1 + problem.always.size + support.size, np.nan)
         root, constant = np.sqrt(problem.sample_weight), problem.center is not None
         forced = np.hstack([np.ones((problem.n_rows, int(constant))), problem.X[:, problem.always]]) * root[:, None]
@@ -282,8 +282,7 @@ def project_rows(problem: SubsetProblem, rows: Rows | None, columns: Rows | None
 def constants(
     problem: SubsetProblem, rows: Rows | None, support: Rows, coef: Floats, inside: Projected | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """Coefficients of the forced columns (a, q), intercepts (q,) and these for centred columns, given the chosen ones.
-    """
+    """Coefficients of the forced columns (a, q), intercepts (q,), and intercepts for centred columns."""
     a, X, y, weights = problem.always.size, problem.X[:, support], problem.targets, problem.sample_weight
     if rows is not None:
         X, y, weights = X[rows], y[rows], weights[rows]

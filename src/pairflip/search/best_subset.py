@@ -10,8 +10,8 @@ import numpy as np
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.choice import engine_for, or_rescue
-from pairflip.gram import Gram
 from pairflip.jobs import local_threads
+from pairflip.moments import Form
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
@@ -105,7 +105,7 @@ def best_subset(
     spend = as_effort(effort)
     if not problem.can_anneal:
         method = as_descent(problem, method, schedule, chains)
-    if not problem.gram.plain:
+    if not problem.form.plain:
         engine = check_engine(problem, engine)
     if method is None:
         plain = schedule == "auto" and chains is None
@@ -115,31 +115,31 @@ def best_subset(
             raise ValueError(f"method is {method!r} and chains is given; expected method='anneal', or effort instead.")
         certain = prove and polish
         return _search(problem, k, method, spend, plan_schedule, seed, engine, n_jobs, progress, polish, certain, began)
-    gram = problem.gram
-    flips = plan_schedule.flips(gram.n_columns)
-    chains = count_chains(chains, gram, k, int(flips.sum()))
-    scale = greedy_scale(gram, k) if plan_schedule.unit == "greedy" else 1.0
+    form = problem.form
+    flips = plan_schedule.flips(form.n_columns)
+    chains = count_chains(chains, form, k, int(flips.sum()))
+    scale = greedy_scale(form, k) if plan_schedule.unit == "greedy" else 1.0
     plan = WalkPlan(
         k=k,
         betas=plan_schedule.absolute_betas(scale),
         flips=flips,
         keys=chain_keys(seed, k, None, np.arange(chains)),
     )
-    walker = engine_for(engine, [(gram, plan)])
-    reason = walker.refuses(gram, plan)
+    walker = engine_for(engine, [(form, plan)])
+    reason = walker.refuses(form, plan)
     if reason is not None:
         raise Refused(reason)
     with progress_bar(f"annealing k = {k}", int(plan.flips.sum()) * chains, progress) as tick:
         threads = local_threads(n_jobs)
-        (walked,), failed = or_rescue(walker, lambda who: who.walk([(gram, plan)], n_jobs=threads, tick=tick))
-    supports, energies = settle(gram, walked)
-    found = supports[first_best(energies, gram.yy)]
-    notes = ([] if failed is None else [failed]) + ([] if problem.gram.dense else [BY_COLUMNS])
-    if polish and not problem.gram.plain:
-        found = refine(gram, found)
+        (walked,), failed = or_rescue(walker, lambda who: who.walk([(form, plan)], n_jobs=threads, tick=tick))
+    supports, energies = settle(form, walked)
+    found = supports[first_best(energies, form.yy)]
+    notes = ([] if failed is None else [failed]) + ([] if problem.form.dense else [BY_COLUMNS])
+    if polish and not problem.form.plain:
+        found = refine(form, found)
     elif polish:
-        found = descended(gram, found)
-    proof, chosen = None, problem.columns_of(gram.candidates[found])
+        found = descended(form, found)
+    proof, chosen = None, problem.columns_of(form.candidates[found])
     if prove and polish and problem.has_proofs:
         proof, chosen = _certain(problem, k, chosen, None, notes)
     best = problem.fit(chosen)
@@ -154,7 +154,7 @@ def best_subset(
         flips=plan.flips,
         energy=walked.energy,
         acceptance=walked.accepted / plan.flips,
-        supports=gram.candidates[supports],
+        supports=form.candidates[supports],
         energies=energies,
         best_support=best.support,
         best_energy=best.energy,
@@ -163,7 +163,7 @@ def best_subset(
         refreshes=walked.refreshes,
         seconds=time.perf_counter() - began,
         note="; ".join(notes),
-        yy=float(gram.yy),
+        yy=float(form.yy),
         proof=proof,
         groups=groups_of(problem),
     )
@@ -222,7 +222,7 @@ def _certain(
     from pairflip.search.certain import proof_of, proof_seconds
 
     proof = proof_of(problem, k, support, proof_seconds(effort))
-    if proof is None or not is_lower(proof.energy, problem.energy(support), problem.gram.yy):
+    if proof is None or not is_lower(proof.energy, problem.energy(support), problem.form.yy):
         return proof, support
     notes.append("the proof found a better support than any chain")
     return proof, problem.columns_of(proof.support)
@@ -242,15 +242,15 @@ def _search(
 ) -> Trace:  # fmt: skip
     """A trace by the portfolio of methods."""
     walker, remarks = get_engine(engine), list[str]()
-    gram, so_far = problem.gram, list[Searched]()
+    form, so_far = problem.form, list[Searched]()
     if not walker.searches:
         walker, remarks = get_engine("numba"), [ON_THE_CPU]
 
     def traced(found: Searched, note: str = "", proof: Proof | None = None) -> Trace:
-        best, notes = found.best, remarks + ([] if gram.dense else [BY_COLUMNS])
+        best, notes = found.best, remarks + ([] if form.dense else [BY_COLUMNS])
         if polish and problem.loss.squared and not note and proof is None:
-            best = refine(gram, best)
-        chosen = problem.columns_of(gram.candidates[best])
+            best = refine(form, best)
+        chosen = problem.columns_of(form.candidates[best])
         if certain and problem.has_proofs and not note and proof is None:
             proof, chosen = _certain(problem, k, chosen, effort, notes)
         fit = problem.fit(chosen)
@@ -260,10 +260,10 @@ def _search(
         return Trace(
             k=k, schedule=schedule, seed=seed, engine=walker.name, names=problem.names,
             betas=np.zeros(0), flips=np.zeros(0, dtype=np.int64), energy=np.zeros((chains, 0)),
-            acceptance=np.zeros((chains, 0)), supports=gram.candidates[found.supports], energies=found.energies,
+            acceptance=np.zeros((chains, 0)), supports=form.candidates[found.supports], energies=found.energies,
             best_support=fit.support, best_energy=fit.energy, best_coef=fit.coef, best_intercept=fit.intercept,
             refreshes=np.zeros(chains, dtype=np.int64), seconds=time.perf_counter() - began,
-            note="; ".join([*notes, note] if note else notes), yy=float(gram.yy), method=method, effort=effort.name,
+            note="; ".join([*notes, note] if note else notes), yy=float(form.yy), method=method, effort=effort.name,
             proof=proof, groups=groups_of(problem),
         )  # fmt: skip
 
@@ -273,8 +273,8 @@ def _search(
 
         proof = solved(problem, k, effort)
         if proof is not None:  # every support was looked at: there is nothing left to search
-            at = np.sort(gram.positions(proof.support))
-            return traced(Searched(at[None], np.array([proof.energy]), (1, 1), gram.yy), proof=proof)
+            at = np.sort(form.positions(proof.support))
+            return traced(Searched(at[None], np.array([proof.energy]), (1, 1), form.yy), proof=proof)
     try:
         with progress_bar(f"searching k = {k}", None, progress) as bar:
 
@@ -284,7 +284,7 @@ def _search(
                     bar.say(f"k = {k}: {found.energies.size} chains, lowest energy {found.energies.min():.6g}")
 
             found = portfolio(
-                gram, k, method=method, effort=effort, schedule=schedule, seed=seed, engine=walker,
+                form, k, method=method, effort=effort, schedule=schedule, seed=seed, engine=walker,
                 n_jobs=threads, tick=bar, heard=heard,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -294,19 +294,19 @@ def _search(
     return traced(found)
 
 
-def count_chains(chains: int | None, gram: Gram, k: int, flips: int) -> int:
+def count_chains(chains: int | None, form: Form, k: int, flips: int) -> int:
     """The number of chains asked for, or as many as take about a second on one core by a cost model."""
     if chains is None:
-        affordable = 1e9 / (flips * flip_nanoseconds(gram, k))
-        return int(np.clip(affordable, 16, min(512, max(32, 2 * gram.n_columns))))
+        affordable = 1e9 / (flips * flip_nanoseconds(form, k))
+        return int(np.clip(affordable, 16, min(512, max(32, 2 * form.n_columns))))
     return check_chains(chains)
 
 
 def model_seconds(problem: SubsetProblem, k: int, schedule: Schedule, chains: int | None, n_jobs: int | None) -> float:
     """Time of `anneal` by the cost model: half the flips of a schedule are hot, and hot ones cost the most."""
-    flips = int(schedule.flips(problem.gram.n_columns).sum())
-    walks = -(-count_chains(chains, problem.gram, k, flips) // local_threads(n_jobs))
-    return 1e-9 * walks * flips * flip_nanoseconds(problem.gram, k) / 2.0
+    flips = int(schedule.flips(problem.form.n_columns).sum())
+    walks = -(-count_chains(chains, problem.form, k, flips) // local_threads(n_jobs))
+    return 1e-9 * walks * flips * flip_nanoseconds(problem.form, k) / 2.0
 
 
 def check_chains(chains: Any) -> int:

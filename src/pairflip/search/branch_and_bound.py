@@ -14,8 +14,8 @@ import numpy as np
 from pairflip.engines.base import EPSILON, EQUAL, INFLATION
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.search.exhaustive import Columns, Lowest, Question, Rooms, run_pieces
 
 _PARTS = 64  # open nodes that are handed out
@@ -44,7 +44,7 @@ def branch_seconds(n: int, branches: float) -> float:
     return branches * 1e-9 * (1000.0 + 1.2 * n * n)
 
 
-def can_branch(form: Gram) -> bool:
+def can_branch(form: Form) -> bool:
     """Whether there are bounds at all: more rows than columns, or a ridge; and columns few enough for the memory."""
     n = form.n_columns
     bounded = n < form.target.size or bool(form.penalty.any())
@@ -57,7 +57,7 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
 
     `root`: where to begin, if some columns are known to be in or out; its bound is not used.
     """
-    form, k = asked.gram, asked.k
+    form, k = asked.form, asked.k
     if not can_branch(form) or k < 2:
         return None
     from pairflip.engines.numba.branching import FREE, TAKEN, branch

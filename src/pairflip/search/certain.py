@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import reaches
-from pairflip.gram import Gram
+from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.search.branch_and_bound import branch_seconds, can_branch
 from pairflip.search.effort import Effort
@@ -44,18 +44,18 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
     """
     from pairflip.search.prove import as_proof, search_all
 
-    gram, began = problem.gram, time.perf_counter()
-    n = gram.n_columns
-    if k >= n or (enumeration_cost(gram, k) > seconds and not can_branch(gram)):
+    form, began = problem.form, time.perf_counter()
+    n = form.n_columns
+    if k >= n or (enumeration_cost(form, k) > seconds and not can_branch(form)):
         return None
     first = np.sort(problem.slots(support))
     # Not on a device: the same table must give the same answer where there is none.
-    asked = Question(gram, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0), engine="numba")
+    asked = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0), engine="numba")
     found, method = search_all(asked, first, np.zeros(0), seconds)
     if not found.complete:
         return None
     equal = np.flatnonzero(np.all(found.supports == first, axis=1))
-    if equal.size and reaches(found.doubled[equal[0]], found.doubled[0], gram.yy):
+    if equal.size and reaches(found.doubled[equal[0]], found.doubled[0], form.yy):
         order = np.concatenate([equal, np.setdiff1d(np.arange(len(found.supports)), equal)])
         found = replace(found, supports=found.supports[order], doubled=found.doubled[order])
     return as_proof(problem, k, found, method, RUNNERS_UP, np.zeros(0), time.perf_counter() - began)
@@ -63,32 +63,32 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
 
 def solved(problem: SubsetProblem, k: int, effort: Effort) -> Proof | None:
     """A proof by looking at every support, if that takes no longer than proving the answer of a search may."""
-    gram, seconds = problem.gram, proof_seconds(effort)
+    form, seconds = problem.form, proof_seconds(effort)
     first = np.arange(k)
-    if k >= gram.n_columns or enumeration_cost(gram, k) > seconds or not np.isfinite(gram.energy(first)):
+    if k >= form.n_columns or enumeration_cost(form, k) > seconds or not np.isfinite(form.energy(first)):
         return None
-    return proof_of(problem, k, problem.columns_of(gram.candidates[first]), seconds)
+    return proof_of(problem, k, problem.columns_of(form.candidates[first]), seconds)
 
 
-def is_solved(gram: Gram, k: int, effort: str, nanoseconds: float) -> bool:
+def is_solved(form: Form, k: int, effort: str, nanoseconds: float) -> bool:
     """Whether a fold is solved instead of searched: every support takes no longer than the search, or than 5 ms."""
-    return k < gram.n_columns and 1e9 * enumeration_cost(gram, k) <= max(
+    return k < form.n_columns and 1e9 * enumeration_cost(form, k) <= max(
         nanoseconds, _AT_LEAST_NS.get(effort, _ANYWAY_NS)
     )
 
 
-def best_support(gram: Gram, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
+def best_support(form: Form, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
     """Positions of the best k columns and their energy, by looking at every support; None if all are singular."""
-    found = enumerate_supports(Question(gram, k, limit=2.0 * limit * (1.0 + 1e-9)))
+    found = enumerate_supports(Question(form, k, limit=2.0 * limit * (1.0 + 1e-9)))
     if not found.doubled.size:
         return None
-    equal = found.supports[reaches(found.doubled, found.doubled[0], gram.yy)]
+    equal = found.supports[reaches(found.doubled, found.doubled[0], form.yy)]
     return equal[np.lexsort(equal.T[::-1])[0]], 0.5 * float(found.doubled[0])
 
 
-def enumeration_cost(gram: Gram, k: int) -> float:
+def enumeration_cost(form: Form, k: int) -> float:
     """Seconds that an enumeration takes on one core; rows of a matrix that is not formed must be computed, too."""
-    n, rows = gram.n_columns, gram.n_rows
-    if k > 2 and not gram.dense:
+    n, rows = form.n_columns, form.n_rows
+    if k > 2 and not form.dense:
         return float("inf")
-    return all_seconds(gram, k) + (0.0 if gram.dense or k == 1 else 1e-10 * n * n * rows)
+    return all_seconds(form, k) + (0.0 if form.dense or k == 1 else 1e-10 * n * n * rows)

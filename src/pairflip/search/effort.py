@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pairflip.engines.base import Descent
-from pairflip.gram import Gram
+from pairflip.moments import Form
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -129,7 +129,7 @@ def as_effort(effort: Any) -> Effort:
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
 
 
-def kick_nanoseconds(gram: Gram, k: int) -> float:
+def kick_nanoseconds(gram: Form, k: int) -> float:
     """Cost model: what one kick and the descent after it take on one core."""
     if not gram.quadratic:
         form: Any = gram

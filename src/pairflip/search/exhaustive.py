@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pairflip.engines.base import EQUAL, NOTHING, Tick
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 
 _BLOCK = 256  # rows of G that are formed at a time where the matrix is too large
 _LITTLE = 1e-3
@@ -51,7 +51,7 @@ class Question:
 
     Parameters
     ----------
-    gram
+    form
         The problem; its objective is the energy.
     k
         Size of a support, at least 1 and below the number of columns.
@@ -75,7 +75,7 @@ class Question:
         What a device raised that failed in the middle, if one did.
     """
 
-    gram: Gram
+    form: Form
     k: int
     wanted: int = 1
     limit: float = np.inf
@@ -134,7 +134,7 @@ class Columns(NamedTuple):
         return columns, targets
 
 
-def columns_of(form: Gram) -> Columns:
+def columns_of(form: Form) -> Columns:
     """The columns of a form on few rows that carry all inner products."""
     from pairflip.engines.numba.orthogonal import Exact
 
@@ -143,7 +143,7 @@ def columns_of(form: Gram) -> Columns:
     return Columns(Exact(np.vstack([vectors, targets.T]), root, form.start, form.rules, form.rules.any), form.B)
 
 
-def all_seconds(form: Gram, k: int) -> float:
+def all_seconds(form: Form, k: int) -> float:
     """Time to look at every support of k units on one core, by a cost model: supports, rows and nodes."""
     n, q = form.n_columns, len(form.B)
     width = form.start[-1] / n
@@ -157,7 +157,7 @@ def all_seconds(form: Gram, k: int) -> float:
 
 def enumerate_supports(asked: Question) -> Lowest:
     """All supports, from the largest first unit down."""
-    form, k = asked.gram, asked.k
+    form, k = asked.form, asked.k
     n = form.n_columns
     if k == 1:
         return _single(asked)
@@ -186,7 +186,7 @@ def enumerate_supports(asked: Question) -> Lowest:
     return room.gathered(looked, all(done), whole_bound(form, last) if last else 0.0)
 
 
-def whole_bound(form: Gram, count: int | None = None) -> float:
+def whole_bound(form: Form, count: int | None = None) -> float:
     """2E with the first `count` units together (None: all), below which no support of them can come."""
     columns = columns_of(form)
     exact, n = columns.exact, columns.exact.start[form.n_columns if count is None else count]
@@ -213,13 +213,13 @@ class Rooms:
         from pairflip.engines.numba.enumeration import ROUNDING
 
         self.asked, self.stop, self._own, self._found = asked, np.zeros(1, np.int64), local(), list[tuple[Any, ...]]()
-        self.columns = columns_of(asked.gram)
+        self.columns = columns_of(asked.form)
         self.exact = self.columns.exact
         if self.exact.root.size:
             room = np.zeros((len(self.exact.vectors), asked.k))
             self.exact = self.exact._replace(vectors=np.hstack([self.exact.vectors, room]))
         # What was subtracted for a fold left its rounding in what remains.
-        self.rounding = ROUNDING / asked.gram.trust
+        self.rounding = ROUNDING / asked.form.trust
 
     @contextmanager
     def piece(self) -> Iterator[tuple[Any, ...]]:
@@ -255,7 +255,7 @@ class Rooms:
         asked, doubled = self.asked, np.concatenate([np.zeros(0), *(found[1] for found in self._found)])
         if doubled.size >= asked.wanted:
             asked.limit = min(asked.limit, float(np.partition(doubled, asked.wanted - 1)[asked.wanted - 1]))
-        reach = asked.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * asked.gram.yy  # as in `lowest.limit_of`
+        reach = asked.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * asked.form.yy  # as in `lowest.limit_of`
         low = [doubled <= reach for _, doubled, _, _ in self._found]
         self._found = [(a[at], b[at], c, d) for at, (a, b, c, d) in zip(low, self._found, strict=True)]
         return float(max((reach, *asked.levels[-1:])))
@@ -268,7 +268,7 @@ class Rooms:
 
 def _single(asked: Question) -> Lowest:
     """Supports of one unit: its columns are orthonormal, so that they explain the squares of B."""
-    form, rules, B, start = asked.gram, asked.gram.rules, asked.gram.B, asked.gram.start
+    form, rules, B, start = asked.form, asked.form.rules, asked.form.B, asked.form.start
     doubled = form.yy - np.add.reduceat(np.sum(B**2, axis=0), start[:-1])
     for u in np.flatnonzero(doubled < _LITTLE * form.yy).tolist():  # the difference leaves little but rounding
         doubled[u] = 2.0 * form.energy(np.array([u]))
@@ -279,7 +279,7 @@ def _single(asked: Question) -> Lowest:
     return Lowest(kept[:, None], doubled[kept], counts, looked=doubled.size)
 
 
-def _rows(gram: Gram, first: int, last: int) -> Floats:
+def _rows(gram: Form, first: int, last: int) -> Floats:
     """Some rows of G, without forming the others where the matrix is too large."""
     if gram.dense:
         return gram.matrix[first:last]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
+from pairflip.moments import Form
 
 
-def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
+def forward_energies(form: Form, k: int, b: Floats | None = None, yy: float | None = None) -> list[float]:
     r"""Energies that forward selection leaves with 0, 1, ..., k columns (fewer if no more are independent).
 
     Each step takes the column j with the largest :math:`r_j^2 / s_j` (what it shares with the residual over what of it
@@ -20,24 +20,24 @@ def forward_energies(gram: Gram, k: int, b: Floats | None = None, yy: float | No
     column whose coefficient would have the wrong sign when it enters does not enter.
     """
     if b is None:
-        b = gram.B
-    r, s = np.array(b, ndmin=2), gram.diagonal.copy()
+        b = form.B
+    r, s = np.array(b, ndmin=2), form.diagonal.copy()
     usable = s > SINGULAR
     Q = np.empty((0, s.size))
-    energies = [0.5 * (gram.yy if yy is None else yy)]
+    energies = [0.5 * (form.yy if yy is None else yy)]
     for _ in range(k):
         usable &= s > SINGULAR
         if not usable.any():
             break
         gain = np.where(usable, np.einsum("qn,qn->n", r, r) / np.where(usable, s, 1.0), -1.0)
-        if gram.signs is not None:
-            gain[gram.signs * r[0] < 0] *= 0.0
+        if form.signs is not None:
+            gain[form.signs * r[0] < 0] *= 0.0
         j = int(np.argmax(gain))
         if gain[j] <= 0.0:
             energies.append(energies[-1])
             continue
         root = np.sqrt(s[j])
-        q = (gram.row(j) - Q[:, j] @ Q) / root
+        q = (form.row(j) - Q[:, j] @ Q) / root
         Q = np.vstack([Q, q])
         usable[j] = False
         r -= np.outer(r[:, j] / root, q)
@@ -57,6 +57,6 @@ def scale_of(energies: list[float]) -> float:
     return float(f"{scale:.6g}") or 1.0
 
 
-def greedy_scale(gram: Gram, k: int) -> float:
+def greedy_scale(form: Form, k: int) -> float:
     """Energy that forward selection leaves at size k, never zero."""
-    return scale_of(forward_energies(gram, k))
+    return scale_of(forward_energies(form, k))

@@ -10,8 +10,7 @@ from pairflip.search.effort import Method, as_method
 
 
 def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
-    """The method: descents, unless annealing is asked for and there is one (for squared error without groups or signs).
-    """
+    """The method: descents, unless annealing is asked for (squared error without groups or signs)."""
     asked = {
         "method": method == "anneal",
         "schedule": schedule != "auto",

@@ -19,7 +19,7 @@ def can_enumerate(asked: Question) -> bool:
     """Whether there is a device that can do it."""
     from pairflip.engines.cuda.enumeration import refusal
 
-    return refusal(asked.gram, asked.k) is None
+    return refusal(asked.form, asked.k) is None
 
 
 def device_seconds(n: int, k: int) -> float:
@@ -39,7 +39,7 @@ def enumerate_on_device(asked: Question) -> Lowest | None:
     from pairflip.engines.cuda.device import failures
     from pairflip.engines.cuda.enumeration import Enumeration
 
-    gram, k, n = asked.gram, asked.k, asked.gram.n_columns
+    gram, k, n = asked.form, asked.k, asked.form.n_columns
     with one_blas_thread():
         room, left, told = Rooms(asked), n, 0
     try:
@@ -63,7 +63,7 @@ def _looked_at(asked: Question, room: Rooms, passed: Any) -> bool:
     from pairflip.engines.numba.enumeration import enumerate_from
     from pairflip.engines.numba.lowest import judge_supports
 
-    gram = asked.gram
+    gram = asked.form
     work: list[Any] = [(judge_supports, part) for part in _parts(passed.supports, _JUDGED)]
     work += [(enumerate_from, prefixes) for prefixes in _parts(passed.parents, _ENUMERATED)]
     work += [(enumerate_from, prefixes) for prefixes in _parts(passed.nodes, _ENUMERATED)]

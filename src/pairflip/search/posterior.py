@@ -90,7 +90,7 @@ def posterior(
     began = time.perf_counter()
     _check_problem(problem)
     assumed = read_prior(problem, g, prior, sizes, variance)
-    n, largest = problem.gram.n_columns, assumed.largest
+    n, largest = problem.form.n_columns, assumed.largest
     count = sum(comb(n, k) for k in range(largest + 1))
     if method not in ("auto", "enumerate", "sample"):
         raise ValueError(f"method is {method!r}; expected 'auto', 'enumerate' or 'sample'.")
@@ -117,12 +117,12 @@ def _check_problem(problem: SubsetProblem) -> None:
     """Refuse what these probabilities are not defined for."""
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    what, form = None, problem.gram
+    what, form = None, problem.form
     if not form.quadratic or len(form.B) > 1 or form.rules.any:
         what = "classes, counts, several targets, signs or rules about columns"
     elif problem.ridge or problem.shrinkage:
         what = "a ridge"
-    elif not problem.gram.dense:
+    elif not problem.form.dense:
         what = "a table so wide that its matrix of inner products exceeds the memory budget"
     if what is not None:
         raise ValueError(f"the problem has {what}; expected squared error of one target, and the g-prior alone.")
@@ -137,7 +137,7 @@ class _Models:
     def __init__(self, problem: SubsetProblem, prior: ModelPrior) -> None:
         from pairflip.engines.numba.models import INFLATED, ModelWeight
 
-        self.problem, self.prior, form = problem, prior, problem.gram
+        self.problem, self.prior, form = problem, prior, problem.form
         self.start: Ints = getattr(form, "start", np.arange(form.n_columns + 1))
         self.widths = np.diff(self.start)
         self.n, self.matrix, self.b, self.yy = form.n_columns, form.matrix, form.b, form.yy
@@ -188,7 +188,7 @@ class _Models:
 
     def coefficients(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the coefficient of each candidate column, in the units of the table."""
-        form: Any = self.problem.gram
+        form: Any = self.problem.form
         scale = self.problem.scale
         mean, sd = np.zeros(self.problem.candidates.size), np.zeros(self.problem.candidates.size)
         for u in range(self.n):
@@ -202,7 +202,7 @@ class _Models:
 
     def columns_of(self, units: Ints) -> Ints:
         """Columns of the table of some units, sorted."""
-        return self.problem.columns_of(self.problem.gram.candidates[units])
+        return self.problem.columns_of(self.problem.form.candidates[units])
 
 
 @one_blas_thread()
@@ -256,7 +256,7 @@ def _by_walks(
     """Some models, as often as they are probable."""
     models = _Models(problem, prior)
     n, largest, sweeps, chains = models.n, prior.largest, settings["sweeps"], len(numbers)
-    one_walk = _unit_walk if problem.gram.grouped else _column_walk
+    one_walk = _unit_walk if problem.form.grouped else _column_walk
 
     def walk(which: Sequence[int]) -> list[Chain]:
         with ThreadPoolExecutor(threads) as pool:
@@ -283,7 +283,7 @@ def _by_walks(
             name: float(a / max(b, 1)) for name, (a, b) in zip(("add", "drop", "flip"), moves.tolist(), strict=True)
         },
         sizes=inside.astype(np.int64), energies=energies,
-        draws=np.where(records >= 0, problem.gram.candidates[np.maximum(records, 0)], -1),
+        draws=np.where(records >= 0, problem.form.candidates[np.maximum(records, 0)], -1),
         seconds=time.perf_counter() - began, note=note,
     )  # fmt: skip
 
@@ -305,7 +305,7 @@ def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain
     flips = np.array([before * n] * (before > 0) + [n] * sweeps, np.int64)
     output = new_output(1, flips.size, prior.largest, record=True)
     while True:
-        walks = Walks(models.problem.gram, first, keys, **weights)
+        walks = Walks(models.problem.form, first, keys, **weights)
         try:
             walks.chains(np.full(flips.size, w.a), flips, output, 0, 1, [], lambda _: None)
             break

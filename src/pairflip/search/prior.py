@@ -90,7 +90,7 @@ class ModelPrior:
 
 def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] | None, variance: Any) -> ModelPrior:
     """What a user asked for, checked."""
-    n = problem.gram.n_columns
+    n = problem.form.n_columns
     forced = problem.forced_basis.shape[1] + (problem.center == "global")
     rows = float(problem.sample_weight.sum())
     freedom = rows - forced

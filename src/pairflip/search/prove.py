@@ -16,9 +16,9 @@ from pairflip.engines import get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note
-from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.best_subset import best_subset
@@ -92,17 +92,17 @@ def prove(
         raise ValueError(
             f"{problem.energy_words}; expected squared error without signs: there are no proofs for other energies."
         )
-    k = problem.gram.n_columns if _is_all(problem, k) else check_size(problem, k)
+    k = problem.form.n_columns if _is_all(problem, k) else check_size(problem, k)
     budget, n_best, distances = check_budget(budget), _check_best(n_best), _check_within(within)
     check_engine(engine)
     began = time.perf_counter()
-    if k == problem.gram.n_columns:
+    if k == problem.form.n_columns:
         return _all_columns(problem, k, began)
     if incumbent is None:
         first = problem.slots(first_support(problem, k, seed, budget))
     else:
         first = problem.slots(incumbent)
-        if first.size != k or not np.isfinite(problem.gram.energy(np.sort(first))):
+        if first.size != k or not np.isfinite(problem.form.energy(np.sort(first))):
             raise ValueError(
                 f"incumbent has {first.size} columns{'' if first.size != k else ' that are linearly dependent'}; "
                 f"expected {k} independent ones."
@@ -110,17 +110,17 @@ def prove(
     began = time.perf_counter()
     with progress_bar(f"proving k = {k}", 1000, progress) as bar:
         asked = Question(
-            problem.gram, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
+            problem.form, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
         )
         try:
             found, method = search_all(asked, np.sort(first), distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
             asked.interrupted = True
-            energy = np.array([2.0 * problem.gram.energy(np.sort(first))])
+            energy = np.array([2.0 * problem.form.energy(np.sort(first))])
             found = replace(nothing(asked), supports=np.sort(first)[None], doubled=energy)
-            method = "branch and bound" if can_branch(problem.gram) else "enumeration"
+            method = "branch and bound" if can_branch(problem.form) else "enumeration"
     if method == "none":
-        found = replace(found, bound=whole_bound(problem.gram))
+        found = replace(found, bound=whole_bound(problem.form))
     note = "interrupted" if asked.interrupted else ""
     if found.overflow and not note:
         note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
@@ -139,10 +139,10 @@ def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float =
     try:
         return best_subset(problem, k, effort="quick", seed=seed, prove=False).best_support
     except ValueError:
-        found = best_support(problem.gram, k) if enumeration_cost(problem.gram, k) <= budget else None
+        found = best_support(problem.form, k) if enumeration_cost(problem.form, k) <= budget else None
         if found is None:
             raise
-    return problem.columns_of(problem.gram.candidates[found[0]])
+    return problem.columns_of(problem.form.candidates[found[0]])
 
 
 @one_blas_thread()  # more would round differently, and wait for each other
@@ -151,7 +151,7 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
 
     The bounds of the question are filled in here: `within` are distances up to which supports are counted.
     """
-    gram = asked.gram
+    gram = asked.form
     energy = gram.energy(first)
     asked.limit = _first_limit(gram, first, energy, asked.wanted)
     while True:
@@ -166,7 +166,7 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
 
 
 def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
-    gram, k, n = asked.gram, asked.k, asked.gram.n_columns
+    gram, k, n = asked.form, asked.k, asked.form.n_columns
     threads = max(1.0, _THREADED * asked.threads)
     seconds = enumeration_cost(gram, k) / threads
     on_device = _device_pays(asked, seconds)
@@ -212,11 +212,11 @@ def _device_pays(asked: Question, seconds: float) -> bool:
     """Whether to enumerate on a device what would take so many seconds here."""
     if asked.engine == "numba" or (asked.engine == "auto" and seconds < WORTH_SECONDS) or asked.failed is not None:
         return False
-    faster = asked.engine == "cuda" or device_seconds(asked.gram.n_columns, asked.k) < seconds
-    return faster and can_enumerate(asked) and asked.gram.plain
+    faster = asked.engine == "cuda" or device_seconds(asked.form.n_columns, asked.k) < seconds
+    return faster and can_enumerate(asked) and asked.form.plain
 
 
-def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: int) -> float:
+def _first_limit(gram: Form, first: NDArray[np.int64], energy: float, wanted: int) -> float:
     """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it."""
     outside = np.setdiff1d(np.arange(gram.n_columns), first)
     start, B = gram.start, gram.B
@@ -242,7 +242,7 @@ def _first_limit(gram: Gram, first: NDArray[np.int64], energy: float, wanted: in
     return float("inf")
 
 
-def _judged(gram: Gram, found: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
+def _judged(gram: Form, found: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
     """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
     found = _without_too_many_equals(found, wanted, gram.yy)
     supports = distinct_supports(np.vstack([found.supports, first[None]])).supports
@@ -285,7 +285,7 @@ def as_proof(
     note: str = "",
 ) -> Proof:
     """The record of what was found; arguments are those of `Proof`."""
-    supports = problem.gram.candidates[found.supports[:n_best]]
+    supports = problem.form.candidates[found.supports[:n_best]]
     energies = 0.5 * found.doubled[:n_best]
     if not found.complete and method != "none" and not note:
         note = "not enough time"
@@ -302,28 +302,28 @@ def as_proof(
         lower_bound=float(energies[0]) if found.complete else min(0.5 * found.bound, float(energies[0])),
         within=within if found.complete else np.zeros(0),
         counts=found.counts if found.complete else np.zeros(0, np.int64),
-        subsets=comb(problem.gram.n_columns, k),
+        subsets=comb(problem.form.n_columns, k),
         looked=found.looked,
         method=method,
         seconds=seconds,
         note=note,
         names=problem.names if problem.units is None else problem.units.labels(problem.names),
-        yy=float(problem.gram.yy),
+        yy=float(problem.form.yy),
         counted="column" if problem.units is None else "group",
     )
 
 
 def _is_all(problem: SubsetProblem, k: Any) -> bool:
-    return isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k == problem.gram.n_columns
+    return isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k == problem.form.n_columns
 
 
 def _all_columns(problem: SubsetProblem, k: int, began: float) -> Proof:
     """There is only one support."""
     everything = np.arange(k)
-    energy = problem.gram.energy(everything)
+    energy = problem.form.energy(everything)
     if not np.isfinite(energy):
         raise ValueError(
-            f"k is {k}, but only {problem.gram.rank()} of the candidate columns are linearly independent; "
+            f"k is {k}, but only {problem.form.rank()} of the candidate columns are linearly independent; "
             "expected at most so many."
         )
     found = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import EPSILON
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.search.exhaustive import LEAST
 
 STEPS = 40
@@ -88,7 +88,7 @@ class RidgeBound:
     stiffness: Floats
 
 
-def can_bound(gram: Gram) -> bool:
+def can_bound(gram: Form) -> bool:
     """Whether there is one target, no rules, enough of a ridge term for every column, and memory for the columns."""
     held = gram.dense or 8 * gram.n_columns * gram.n_rows <= _MEMORY
     return gram.plain and held and gram.yy > 0.0 and bool(np.all(gram.penalty >= LEAST))

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import EQUAL, NOTHING
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.search.branch_and_bound import Node, branch_seconds, branch_supports
 from pairflip.search.exhaustive import Lowest, Question, gather
 from pairflip.search.ridge_bound import ridge_bound, ridge_form
@@ -61,7 +61,7 @@ class RidgeTree:
     """
 
     def __init__(self, asked: Question) -> None:
-        gram, self.asked = asked.gram, asked
+        gram, self.asked = asked.form, asked
         self.columns = np.arange(gram.n_columns)
         self.nodes = self.looked = self._numbered = self._told = 0
         self._limit, self._lowest = asked.limit, np.full(asked.wanted, np.inf)
@@ -75,7 +75,7 @@ class RidgeTree:
     @property
     def reach(self) -> float:
         """2E up to which supports matter, by the rule of `limit_of`."""
-        limit = self._limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.asked.gram.yy
+        limit = self._limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.asked.form.yy
         return max(limit, float(self.asked.levels[-1])) if self.asked.levels.size else limit
 
     @property
@@ -111,7 +111,7 @@ class RidgeTree:
             triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
             columns, target = triangle[:, :-1].T, np.ascontiguousarray(triangle[:, -1])  # one kernel for both
         self._table, self._target = np.ascontiguousarray(columns), target
-        self._penalty = self.asked.gram.penalty[keep]
+        self._penalty = self.asked.form.penalty[keep]
         self.columns = keep
         self._form = ridge_form(self._table, target, self._penalty)
 
@@ -164,7 +164,7 @@ class RidgeTree:
             return False
         seconds = _PATIENCE * bound_seconds(free.size, self._form.V.shape[1])
         most = min(seconds / branch_seconds(which.size, 1.0), _MOST)
-        form = Gram(self._table[which], self._target, self._penalty[which], which, dense=True)
+        form = Form(self._table[which], self._target, self._penalty[which], which, dense=True)
         question = Question(form, k, asked.wanted, self._limit, asked.levels)
         root = Node(np.searchsorted(which, fixed).tolist(), np.searchsorted(which, free).tolist(), 0.0)
         found = branch_supports(question, most, root)

@@ -15,9 +15,9 @@ from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult
-from pairflip.gram import Gram
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.forward import greedy_scale
@@ -43,7 +43,7 @@ class HasLadders(Protocol):
 
     name: str
 
-    def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
+    def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """What `exchange.run_ladder` would find for each ladder."""
         ...
 
@@ -93,7 +93,7 @@ def sample(
     numbers = chain_numbers(chains, first_chain)
     before = sweeps // 5 if burn_in is None else burn_in
     check_counts(least=0, burn_in=before)
-    gram, walker, n = problem.gram, _engine(problem, engine), problem.gram.n_columns
+    form, walker, n = problem.form, _engine(problem, engine), problem.form.n_columns
     cold = noise_beta(problem, k) if isinstance(beta, str) and beta == "noise" else beta
     betas = _read_betas([cold])
     draws = max(1, sweeps // thin)
@@ -105,7 +105,7 @@ def sample(
         return WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
 
     def walk(which: Sequence[int]) -> list[Chain]:
-        (walked,) = walker.walk([(gram, plan(which))], n_jobs=threads)
+        (walked,) = walker.walk([(form, plan(which))], n_jobs=threads)
         assert walked.record is not None
         assert walked.record_energy is not None
         accepted = walked.accepted[:, 1:].sum(axis=1, keepdims=True).astype(np.int64)
@@ -114,7 +114,7 @@ def sample(
             for supports, energies, moves in zip(walked.record, walked.record_energy, accepted, strict=True)
         ]
 
-    reason = walker.refuses(gram, plan(numbers))
+    reason = walker.refuses(form, plan(numbers))
     if reason is not None:
         raise Refused(reason)
     settings = chain_settings(
@@ -167,11 +167,11 @@ def temper(
     began, k = time.perf_counter(), check_size(problem, k)
     check_counts(sweeps=sweeps)
     numbers = chain_numbers(chains, first_chain)
-    gram, walker = problem.gram, _engine(problem, engine)
+    form, walker = problem.form, _engine(problem, engine)
     if not isinstance(walker, HasLadders):
         raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
-    n, seed = gram.n_columns, check_seed(seed)
-    every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(gram, k)))) if thin is None else thin
+    n, seed = form.n_columns, check_seed(seed)
+    every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(form, k)))) if thin is None else thin
     every = min(every, max(1, sweeps // 200)) if thin is None else every
     before = sweeps // 5 if burn_in is None else burn_in
     check_counts(least=0, burn_in=before)
@@ -179,14 +179,14 @@ def temper(
     threads = local_threads(n_jobs)
     if isinstance(betas, str) and betas == "auto":
         end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
-        ladder = auto_ladder(walker, gram, k, _read_betas([end])[0], seed)
+        ladder = auto_ladder(walker, form, k, _read_betas([end])[0], seed)
     else:
         ladder = _read_betas(betas)
     skipped, draws = -(-before // every), max(1, sweeps // every)
     rounds = skipped + draws
 
     def walk(which: Sequence[int]) -> list[Chain]:
-        found = _ladders(walker, gram, k, ladder, rounds, every * n, which, seed, threads)
+        found = _ladders(walker, form, k, ladder, rounds, every * n, which, seed, threads)
         return [
             {
                 "supports": each.supports[:, skipped:],
@@ -215,9 +215,9 @@ def _samples(
     nothing, supports = np.zeros(0, np.int64), np.stack([each["supports"] for each in found])
     return Samples(
         betas=np.array(settings["betas"]),
-        energies=_exact_energies(problem.gram, supports),
+        energies=_exact_energies(problem.form, supports),
         supports=supports,
-        candidates=problem.gram.candidates,
+        candidates=problem.form.candidates,
         accepted=np.stack([each["accepted"] for each in found]),
         flips=flips,
         traded=np.stack([each.get("traded", nothing) for each in found]),
@@ -233,20 +233,20 @@ def _samples(
 
 
 @one_blas_thread()
-def _exact_energies(gram: Gram, supports: NDArray[np.int32]) -> Floats:
+def _exact_energies(form: Form, supports: NDArray[np.int32]) -> Floats:
     """Energies of drawn supports (..., k) from the columns: chains know theirs but for the rounding of all flips."""
-    k, q = supports.shape[-1], len(gram.B)
+    k, q = supports.shape[-1], len(form.B)
     flat, _, which, _ = distinct_supports(supports.reshape(-1, k).astype(np.int64))
-    columns, targets = gram.few_rows if gram.dense else (None, gram.targets)
+    columns, targets = form.few_rows if form.dense else (None, form.targets)
     rows, energies = len(targets), np.zeros(len(flat))
     step = max(1, _QR_NUMBERS // ((rows + k) * (k + q)))
     for first in range(0, len(flat), step):  # what QR of [X_S, Y], rows of the ridge below, leaves of the targets
         part = flat[first : first + step]
         stack = np.zeros((len(part), rows + k, k + q))
         stack[:, :rows, k:] = targets
-        chosen = gram.columns_of(part.ravel()) if columns is None else columns[part.ravel()]
+        chosen = form.columns_of(part.ravel()) if columns is None else columns[part.ravel()]
         stack[:, :rows, :k] = chosen.reshape(len(part), k, rows).transpose(0, 2, 1)
-        stack[:, rows + np.arange(k), np.arange(k)] = np.sqrt(gram.penalty[part])
+        stack[:, rows + np.arange(k), np.arange(k)] = np.sqrt(form.penalty[part])
         left = np.asarray(np.linalg.qr(stack, mode="r"))[:, k:, k:]
         energies[first : first + step] = 0.5 * np.einsum("tab,tab->t", left, left)
     return np.asarray(energies[which].reshape(supports.shape[:-1]))
@@ -255,17 +255,17 @@ def _exact_energies(gram: Gram, supports: NDArray[np.int32]) -> Floats:
 def noise_beta(problem: SubsetProblem, k: int) -> float:
     """The inverse of the variance of the residuals that forward selection leaves at size k."""
     rows = max(problem.rows_present - problem.forced.shape[1] - k, 1)
-    return float(rows / (2.0 * greedy_scale(problem.gram, k)))
+    return float(rows / (2.0 * greedy_scale(problem.form, k)))
 
 
 @one_blas_thread()
 def _ladders(
-    walker: HasLadders, gram: Gram, k: int, betas: Floats, rounds: int, flips: int, numbers: Sequence[int],
+    walker: HasLadders, form: Form, k: int, betas: Floats, rounds: int, flips: int, numbers: Sequence[int],
     seed: int, threads: int,
 ) -> list[LadderResult]:  # fmt: skip
     """Independent ladders of these numbers, in threads."""
     keys = np.stack([_keys(seed, k, number, betas.size) for number in numbers])
-    return walker.ladders(gram, LadderPlan(k, betas, rounds, flips, keys), threads)
+    return walker.ladders(form, LadderPlan(k, betas, rounds, flips, keys), threads)
 
 
 def _keys(seed: int, k: int, ladder: int, places: int) -> NDArray[np.uint32]:
@@ -273,14 +273,14 @@ def _keys(seed: int, k: int, ladder: int, places: int) -> NDArray[np.uint32]:
     return chain_keys(seed, k, None, ladder * _MOST_PLACES + np.arange(places))
 
 
-def auto_ladder(walker: HasLadders, gram: Gram, k: int, coldest: float, seed: int) -> Floats:
+def auto_ladder(walker: HasLadders, form: Form, k: int, coldest: float, seed: int) -> Floats:
     r"""Inverse temperatures from 0 to the coldest, equally spaced in :math:`\int \sigma_E(\beta)\, d\beta`.
 
     Neighbours trade places about as often everywhere then. The standard deviation of the energy comes from a short run
     on a geometric ladder.
     """
     pilot = np.concatenate([[0.0], np.geomspace(coldest * 1e-4, coldest, 24)])
-    (found,) = _ladders(walker, gram, k, pilot, _PILOT_ROUNDS, gram.n_columns, [MOST_CHAINS], seed, 1)
+    (found,) = _ladders(walker, form, k, pilot, _PILOT_ROUNDS, form.n_columns, [MOST_CHAINS], seed, 1)
     spread = found.energies[:, _PILOT_ROUNDS // 3 :].std(axis=1)
     length = np.concatenate([[0.0], np.cumsum(0.5 * (spread[1:] + spread[:-1]) * np.diff(pilot))])
     places = int(np.clip(np.ceil(length[-1] / APART) + 1, 2, _MOST_PLACES))
@@ -292,7 +292,7 @@ def auto_ladder(walker: HasLadders, gram: Gram, k: int, coldest: float, seed: in
 
 def _engine(problem: SubsetProblem, engine: str | Engine) -> Engine:
     """The engine, for problems that it can sample."""
-    if not problem.gram.plain:
+    if not problem.form.plain:
         raise ValueError(
             f"the problem has the loss {problem.loss.name!r} or limits on columns; expected squared error of one "
             "target: there is no sampling for others."

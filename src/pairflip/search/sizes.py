@@ -14,7 +14,7 @@ from pairflip.text import plural
 
 def check_size(problem: SubsetProblem, k: Any) -> int:
     """Size k as an int with 1 <= k < number of candidate columns."""
-    n = problem.gram.n_columns
+    n = problem.form.n_columns
     if problem.units is not None:
         return check_groups(problem, k)
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
@@ -39,7 +39,7 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
 def no_more_than(problem: SubsetProblem) -> str:
     """How many columns, or groups, the rules let stand together."""
     most, asked = problem.most_columns, [name for name in problem.limits.asked if name != "groups"]
-    counted = plural(most, problem.gram.what.removesuffix("s"))
+    counted = plural(most, problem.form.what.removesuffix("s"))
     if len(asked) > 1:
         return f"with {' and '.join(asked)} no more than {counted} were found that keep all of them"
     return f"with {asked[0]} at most {counted} can be chosen together"
@@ -52,7 +52,7 @@ def groups_of(problem: SubsetProblem) -> Mapping[str, NDArray[np.int64]] | None:
 
 def check_groups(problem: SubsetProblem, k: Any) -> int:
     """Size k as an int, where sizes count groups."""
-    n = problem.gram.n_columns
+    n = problem.form.n_columns
     allowed = f"expected a whole number of groups, at least 1 and below {n}."
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
         raise TypeError(f"k is {k!r}; {allowed}")

@@ -17,7 +17,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     """Sizes that the table allows, sorted, each once."""
     n = problem.most_columns
     room = fewest_rows - problem.forced.shape[1]
-    if problem.gram.grouped:
+    if problem.form.grouped:
         return _check_groups(problem, sizes, room)
     if sizes is None:
         return tuple(range(1, max(1, min(DEFAULT_LARGEST, n, room - 1)) + 1))
@@ -46,7 +46,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
 
 def _check_groups(problem: SubsetProblem, sizes: Any, room: int) -> tuple[int, ...]:
     """The same where sizes count groups: the narrowest of them need that many rows."""
-    n, most, columns = problem.gram.n_columns, problem.most_columns, np.cumsum(np.sort(problem.gram.widths))
+    n, most, columns = problem.form.n_columns, problem.most_columns, np.cumsum(np.sort(problem.form.widths))
     ridged = problem.ridge > 0 and problem.loss.squared
     fitting = min(most, n if ridged else int(np.count_nonzero(columns <= room)))
     if sizes is None:

@@ -84,14 +84,14 @@ def assemble(
         energies,
         sizes.astype(float),
         n_rows=problem.rows_present,
-        n_candidates=problem.gram.n_columns,
+        n_candidates=problem.form.n_columns,
         n_forced=len(problem.always) + (problem.center is not None),
-        yy=problem.gram.yy,
+        yy=problem.form.yy,
         likelihood=not squared,
         n_targets=n_targets if squared else max(1, q - 1),  # those of one class follow from the others
         coefficients=_coefficients(problem, fits),
     )
-    facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.gram.working, max(work.sizes))}
+    facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.form.working, max(work.sizes))}
     separated = (
         []
         if squared
@@ -144,7 +144,7 @@ def assemble(
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
         standard_errors=standard_errors(problem, fits) if q == 1 else None,
-        exact=np.array([True] + [size == problem.gram.n_columns or work.solves(size) for size in work.sizes]),
+        exact=np.array([True] + [size == problem.form.n_columns or work.solves(size) for size in work.sizes]),
         proved=proved,
         classes=None if problem.classes is None else class_errors(
             observed, predictions, weights, [label_text(label) for label in problem.classes.tolist()],
@@ -205,16 +205,16 @@ def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
     problem = work.problem
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
     # `own`: how many chains agree is asked of these alone, not of what the folds found.
-    own, polish = energies, work.selection.polish and size < problem.gram.n_columns
+    own, polish = energies, work.selection.polish and size < problem.form.n_columns
     if polish:
         other = _best_of_folds(work, found, size)
         supports, energies = np.vstack([supports, other]), np.append(energies, _energy(problem, other))
-    chosen = supports[first_best(energies, problem.gram.yy)]
+    chosen = supports[first_best(energies, problem.form.yy)]
     if polish and work.selection.anneals and problem.has_proofs:
-        gram = problem.gram
-        chosen = gram.candidates[descended(gram, gram.positions(chosen))]
+        form = problem.form
+        chosen = form.candidates[descended(form, form.positions(chosen))]
     fit = problem.fit(problem.columns_of(chosen))
-    return fit, float(np.mean(reaches(own, fit.energy, problem.gram.yy)))
+    return fit, float(np.mean(reaches(own, fit.energy, problem.form.yy)))
 
 
 def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list[tuple[Fit, float]]) -> Proved | None:
@@ -222,7 +222,7 @@ def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list
 
     Sizes in ascending order: where one could not be ruled out branch by branch, larger ones take longer still.
     """
-    chosen, problem, n = work.selection, work.problem, work.problem.gram.n_columns
+    chosen, problem, n = work.selection, work.problem, work.problem.form.n_columns
     sought = chosen.prove and chosen.polish and problem.has_proofs
     seconds = proof_seconds(None if chosen.anneals else chosen.effort) if sought else 0.0
     proofs: list[Proof | None] = [None]  # size 0
@@ -231,7 +231,7 @@ def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list
         fit, agreement = future.result()
         proof = None if hopeless or size >= n else proof_of(problem, size, fit.support, seconds)
         hopeless = hopeless or (proof is None and 2 * size < n)
-        if proof is not None and is_lower(proof.energy, fit.energy, problem.gram.yy):
+        if proof is not None and is_lower(proof.energy, fit.energy, problem.form.yy):
             fit, agreement = problem.fit(problem.columns_of(proof.support)), 0.0  # no chain had found it
         fitted.append((fit, agreement))
         proofs.append(proof)
@@ -254,7 +254,7 @@ def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
 
 def _energy(problem: SubsetProblem, support: Supports) -> float:
     """E of a support that a search found."""
-    return problem.gram.energy(problem.gram.positions(support))
+    return problem.form.energy(problem.form.positions(support))
 
 
 def _in_columns(problem: SubsetProblem, supports: Supports) -> Supports:
@@ -264,9 +264,9 @@ def _in_columns(problem: SubsetProblem, supports: Supports) -> Supports:
 
 def _coefficients(problem: SubsetProblem, fits: Sequence[Fit]) -> Floats | None:
     """Chosen coefficients that the rows determine (S,), where they are not as many as the size says."""
-    if not problem.gram.grouped:
+    if not problem.form.grouped:
         return None
-    return np.array([problem.gram.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
+    return np.array([problem.form.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
 
 
 def anneal_curves(work: Work, found: Found) -> AnnealCurves:
@@ -276,7 +276,7 @@ def anneal_curves(work: Work, found: Found) -> AnnealCurves:
         return AnnealCurves(betas=np.empty((1 + len(work.sizes), 0)), energy=none, acceptance=none)
     kept = {a: s for a, s in found.steps.items() if a[1] == ALL_ROWS}
     chains = max((chain + 1 for _, _, chain in kept), default=0)
-    steps_of = temperatures(work, work.problem.gram, work.sizes)
+    steps_of = temperatures(work, work.problem.form, work.sizes)
     betas = np.full((1 + len(work.sizes), len(work.schedule)), np.nan)  # nothing was annealed at size 0
     betas[1:] = [steps_of[size] for size in work.sizes]
     both = np.full((2, len(betas), chains, len(work.schedule)), np.nan)
@@ -287,14 +287,14 @@ def anneal_curves(work: Work, found: Found) -> AnnealCurves:
 
 def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _STAND_INS) -> StandIns:
     """The candidates most correlated with each of some columns, once what is always in the model is removed."""
-    gram = problem.gram.working if problem.gram.grouped else problem.gram
-    norms = np.sqrt(np.maximum(1.0 - gram.penalty, 1e-300))  # the ridge term is part of the unit norm
-    count = min(count, gram.n_columns - 1)
+    form = problem.form.working if problem.form.grouped else problem.form
+    norms = np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))  # the ridge term is part of the unit norm
+    count = min(count, form.n_columns - 1)
     others = np.full((columns.size, count), -1, dtype=np.int64)
     correlation = np.zeros((columns.size, count))
     for u, at in enumerate(np.searchsorted(problem.candidates, columns)):
         # Not from a matrix that may or may not have been formed: it rounds differently.
-        shared = gram.row(int(at)) if problem.wide else gram.columns @ gram.columns[at]
+        shared = form.row(int(at)) if problem.wide else form.columns @ form.columns[at]
         shared = shared / (norms * norms[at])
         size = np.abs(shared)
         size[at] = -1.0

@@ -115,7 +115,7 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0] = 1.0
     columns = columns / norms
-    gram = columns.T @ columns
+    form = columns.T @ columns
     forced = problem.always.size
     chosen = columns[:, forced:]
     penalty = np.zeros(which.size)
@@ -125,14 +125,14 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     if problem.shrinkage:  # in units of what forced columns leave of a chosen one
         rest = chosen - columns[:, :forced] @ (np.linalg.pinv(columns[:, :forced]) @ chosen)
         penalty[forced:] += problem.shrinkage * np.einsum("mj,mj->j", rest, rest)
-    inverse = np.linalg.pinv(gram + np.diag(penalty), hermitian=True)
-    fitted = float(np.sum(inverse * gram)) + constant
+    inverse = np.linalg.pinv(form + np.diag(penalty), hermitian=True)
+    fitted = float(np.sum(inverse * form)) + constant
     if y.size - fitted <= 1e-9:
         return unknown
     coef = np.concatenate([fit.always_coef, fit.coef])
     scale = float(np.max(np.abs(y))) or 1.0
     residual = (y - fit.intercept) / scale - Z @ (coef * unit / scale)
     noise = scale**2 * float(w @ residual**2) / (y.size - fitted)
-    spread: NDArray[np.float64] = (inverse @ gram @ inverse) / np.outer(norms, norms)
+    spread: NDArray[np.float64] = (inverse @ form @ inverse) / np.outer(norms, norms)
     of_constant = np.sqrt(noise * (1.0 / w.sum() + float(means @ spread @ means))) if constant else NAN
     return np.append(of_constant, np.sqrt(np.maximum(noise * np.diag(spread), 0.0)) / unit)

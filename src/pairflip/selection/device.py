@@ -15,10 +15,10 @@ from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note, failures_of
-from pairflip.gram import Gram
 from pairflip.jobs import threads_beside_a_device
+from pairflip.moments import Form
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work, batches
-from pairflip.selection.walks import Halted, Outcome, gram_of, keys_of, no_steps, outcome, plans, run_batch
+from pairflip.selection.walks import Halted, Outcome, keys_of, no_steps, outcome, plans, run_batch, training_form
 
 _CPU_NS = 2e8  # what a thread takes at a time of what the device cannot hold
 _FIRST_NS = 3e11  # of one CPU core: a device waits for the first batch to be prepared
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
     job: int
     task: Task
-    gram: Gram
+    form: Form
     plan: WalkPlan
 
 
@@ -62,9 +62,9 @@ def launches(jobs: Sequence[Job]) -> Iterator[list[tuple[int, Tasks]]]:
 
 def refusals(engine: Any, work: Work) -> dict[int, str]:
     """Why a device cannot hold chains of a size, for each size of which that is so."""
-    gram = work.problem.gram
+    form = work.problem.form
     no_chains = np.zeros(0), work.flips, np.zeros((0, 2), np.uint32)
-    reasons = {size: engine.refuses(gram, WalkPlan(size, *no_chains)) for size in work.sizes if size < gram.n_columns}
+    reasons = {size: engine.refuses(form, WalkPlan(size, *no_chains)) for size in work.sizes if size < form.n_columns}
     return {size: str(reason) for size, reason in reasons.items() if reason is not None}
 
 
@@ -77,16 +77,16 @@ def prepare(
         work, every, first = jobs[job][0], list(tasks), 0
         keys = keys_of(work, every)
         for fold, own in groupby(every, key=lambda task: task.fold):
-            gram, there = gram_of(work, fold), list(own)
+            form, there = training_form(work, fold), list(own)
             last = first + len(there)
-            for task, plan in zip(there, plans(work, there, gram, keys[first:last]), strict=True):
-                if task.size in refused[job] or task.size >= gram.n_columns:
+            for task, plan in zip(there, plans(work, there, form, keys[first:last]), strict=True):
+                if task.size in refused[job] or task.size >= form.n_columns:
                     on_cpu[job].append(task)
                 else:
-                    cells.append(Cell(job, task, gram, plan))
+                    cells.append(Cell(job, task, form, plan))
             first = last
-    if cells and cells[0].gram.dense:
-        _ = jobs[cells[0].job][0].problem.gram.matrix  # formed here, where no device waits for it
+    if cells and cells[0].form.dense:
+        _ = jobs[cells[0].job][0].problem.form.matrix  # formed here, where no device waits for it
     return cells, on_cpu
 
 
@@ -94,12 +94,12 @@ def prepare(
 def judge(work: Work, cells: Sequence[Cell], walked: Sequence[WalkResult]) -> list[Outcome]:
     """What was found in cells of one size: the better of each chain's last and best support, by QR on the columns."""
     if cells[0].task.fold == ALL_ROWS:
-        return [outcome(work, cell.task, cell.gram, each) for cell, each in zip(cells, walked, strict=True)]
+        return [outcome(work, cell.task, cell.form, each) for cell, each in zip(cells, walked, strict=True)]
     chains = [cell.plan.chains for cell in cells]
     fold = np.repeat([cell.task.fold for cell in cells], chains)
-    yy = np.repeat([cell.gram.yy for cell in cells], chains)
+    yy = np.repeat([cell.form.yy for cell in cells], chains)
     last, best = (
-        np.vstack([cell.gram.candidates[getattr(each, name)] for cell, each in zip(cells, walked, strict=True)])
+        np.vstack([cell.form.candidates[getattr(each, name)] for cell, each in zip(cells, walked, strict=True)])
         for name in ("support", "best_support")
     )
     errors: Any = work.errors  # of squared error: a device walks on nothing else
@@ -209,7 +209,7 @@ class Device:
         """Where the chains of each cell went; nothing where the device fails."""
         if self._lost is None and cells:
             try:
-                found: list[WalkResult] = self._engine.walk([(cell.gram, cell.plan) for cell in cells], tick=tick)
+                found: list[WalkResult] = self._engine.walk([(cell.form, cell.plan) for cell in cells], tick=tick)
                 return found
             except failures_of(self._engine) as error:
                 self._lost = failure_note(error)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.likelihood import Likelihood
+from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.search.forward import forward_energies
 from pairflip.selection.folds import Folds
@@ -193,7 +193,7 @@ _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cach
 
 
 @one_blas_thread()
-def shuffled_targets(gram: Gram, largest: int, seed: int = 0) -> float:
+def shuffled_targets(gram: Form, largest: int, seed: int = 0) -> float:
     """Fraction of targets (this one and up to `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
     How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
@@ -234,7 +234,7 @@ class _Averages(NamedTuple):
     diagonal: Floats
 
 
-def _averages(gram: Gram) -> _Averages | None:
+def _averages(gram: Form) -> _Averages | None:
     """Each column averaged with those it is correlated with by more than `_ALIKE`; None where there are none."""
     products = gram.matrix - np.diag(gram.penalty) if gram.dense else gram.columns @ gram.columns.T
     norms = np.diag(products)
@@ -254,7 +254,7 @@ def shuffles_of(rows: int) -> int:
     return int(np.clip(_SHUFFLED // rows, FEWEST_SHUFFLES, SHUFFLES))
 
 
-def _shuffled_rows(form: Gram, steps: int, seed: int) -> float:
+def _shuffled_rows(form: Form, steps: int, seed: int) -> float:
     """The same for several targets, which are shuffled together."""
     rng = np.random.default_rng(seed)
     orders = [np.arange(form.n_rows), *(rng.permutation(form.n_rows) for _ in range(shuffles_of(form.n_rows)))]
@@ -262,19 +262,19 @@ def _shuffled_rows(form: Gram, steps: int, seed: int) -> float:
     return _rank(np.array([_left(form, B, form.yy, steps) for B in products]))
 
 
-def _paths_by_rows(gram: Gram, b: Floats, yy: Floats, steps: int) -> Floats:
+def _paths_by_rows(gram: Form, b: Floats, yy: Floats, steps: int) -> Floats:
     """The same as `_paths`, one target after the other: where G cannot be formed, or coefficients have signs."""
     return np.array([_left(gram, products, float(yy[t]), steps) for t, products in enumerate(b)])
 
 
-def _left(gram: Gram, b: Floats, yy: float, steps: int) -> Floats:
+def _left(gram: Form, b: Floats, yy: float, steps: int) -> Floats:
     """Energies (steps,) that forward selection leaves, relative to the start; where no column is left, they stay."""
     energies = forward_energies(gram, steps, b, yy)
     energies += energies[-1:] * (steps + 1 - len(energies))
     return np.asarray(energies[1:]) / max(energies[0], 1e-300)
 
 
-def _paths(gram: Gram | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
+def _paths(gram: Form | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
     """Energies (T, steps) that forward selection leaves of T targets, relative to the start, as `forward_energies`."""
     r, s, every = b.copy(), np.tile(gram.diagonal, (len(b), 1)), np.arange(len(b))
     usable = s > SINGULAR

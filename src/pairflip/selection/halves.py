@@ -137,4 +137,4 @@ def best_of_all_rows(work: Work, found: Found) -> NDArray[np.int64]:
     """Columns (size,) of the best search on all rows, of a grid with final fits."""
     (size,) = work.sizes
     supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
-    return np.sort(supports[first_best(energies, work.problem.gram.yy)])
+    return np.sort(supports[first_best(energies, work.problem.form.yy)])

@@ -73,9 +73,9 @@ def run_all(work: Work, tasks: Sequence[Task], n_jobs: int | None) -> Iterator[l
     """Outcomes of all tasks, batch by batch as they are finished, in any order."""
     if not tasks:
         return
-    if work.problem.gram.dense and work.problem.loss.squared:
+    if work.problem.form.dense and work.problem.loss.squared:
         with one_blas_thread():
-            _ = work.problem.gram.matrix  # formed once, before threads or other machines ask for it
+            _ = work.problem.form.matrix  # formed once, before threads or other machines ask for it
     try:
         yield from _hand_out(work, tasks, n_jobs)
     except BaseException:

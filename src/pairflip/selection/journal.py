@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
 from pairflip.manifest import JournalError, check_same, claim, clear_errors, read_manifest, refuse_files
+from pairflip.moments import Form
 from pairflip.sealed import JournalWarning, SealedLines, run_key
 from pairflip.selection.journal_lines import Address, ChainRecord, chains_of, from_line, to_line
 from pairflip.selection.tasks import Task, Work
-from pairflip.selection.walks import Outcome, gram_of
+from pairflip.selection.walks import Outcome, training_form
 
 __all__ = ["Found", "Journal", "JournalError", "JournalWarning", "merge_journals", "run_key"]
 
@@ -109,7 +109,7 @@ class Journal(SealedLines):
             elif _asked(chain.address, work):
                 by_fold[chain.address[1]].append(chain)
         for fold, chains in by_fold.items():
-            right = _judged(gram_of(work, fold), chains)
+            right = _judged(training_form(work, fold), chains)
             self.dropped += len(chains) - len(right)
             for chain in right:
                 found.put(chain)
@@ -169,21 +169,21 @@ def _asked(address: Address, work: Work) -> bool:
 
 
 @one_blas_thread()
-def _judged(gram: Gram, chains: list[ChainRecord]) -> list[ChainRecord]:
+def _judged(form: Form, chains: list[ChainRecord]) -> list[ChainRecord]:
     """The chains of one fold whose energy is that of their support there, by QR; each support is judged once."""
     known: dict[tuple[int, ...], float] = {}
 
     def energy(support: tuple[int, ...]) -> float:
         if support not in known:
             columns = np.array(support, dtype=np.int64)
-            at = np.minimum(gram.positions(columns), gram.n_columns - 1)
+            at = np.minimum(form.positions(columns), form.n_columns - 1)
             there = (
-                gram.n_columns > 0
-                and np.array_equal(gram.candidates[at], columns)
+                form.n_columns > 0
+                and np.array_equal(form.candidates[at], columns)
                 and np.unique(columns).size == columns.size
             )
-            known[support] = gram.energy(at) if there else np.nan  # else: not columns to choose from in this fold
+            known[support] = form.energy(at) if there else np.nan  # else: not columns to choose from in this fold
         return known[support]
 
-    room = _ROUNDING * gram.yy
+    room = _ROUNDING * form.yy
     return [chain for chain in chains if abs(energy(tuple(chain.support)) - chain.energy) <= room]

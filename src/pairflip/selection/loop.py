@@ -35,7 +35,7 @@ class RunningJob:
     def notes(self, hands: Hands) -> list[str]:
         """What a reader of the result should know about how it was computed."""
         notes = list(self.work.notes)
-        if not self.work.problem.gram.dense and self.work.problem.loss.quadratic:
+        if not self.work.problem.form.dense and self.work.problem.loss.quadratic:
             notes.append(BY_COLUMNS)
         return notes + hands.notes(self.work) + ([] if self.book is None else self.book.notes)
 

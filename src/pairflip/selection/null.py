@@ -41,7 +41,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
     """The same table with a shuffled target."""
     present = np.flatnonzero(problem.sample_weight > 0)
     (key,) = address_keys(seed, 0, _SHUFFLES, [number])
-    form, root = problem.gram.working, np.sqrt(problem.sample_weight[present])
+    form, root = problem.form.working, np.sqrt(problem.sample_weight[present])
     left = form.targets[present] * form.target_scale / root[:, None]
     y = problem.targets.copy()
     y[present] += left[start_order(key, present.size)] - left  # several targets stay together
@@ -57,8 +57,8 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
         **problem.target_options(),
         **problem.limits.arguments(),
     )
-    if other.gram.n_columns > FORMED:
-        other.gram.dense = False
+    if other.form.n_columns > FORMED:
+        other.form.dense = False
     return other.with_shrinkage(problem.shrinkage)
 
 

@@ -70,7 +70,7 @@ def outer_error(
         predictions.append(told)
         sizes.append(size)
         supports.append(support)
-        scales.append(np.broadcast_to(getattr(part.gram, "target_scale", 1.0), told.shape))
+        scales.append(np.broadcast_to(getattr(part.form, "target_scale", 1.0), told.shape))
     told, scale = np.concatenate(predictions), np.concatenate(scales)
     mean = told_by_the_mean(problem, folds.row)
     mean = np.concatenate(without) if mean is None else mean

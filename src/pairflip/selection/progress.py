@@ -101,7 +101,7 @@ class ErrorSoFar:
         while self._ready and time.perf_counter() < until:
             size, fold = self._ready.pop()
             supports, energies = found.cell(size, fold, work.chains)
-            best = supports[first_best(energies, work.problem.gram.yy)]
+            best = supports[first_best(energies, work.problem.form.yy)]
             judge = work.problem.loss.held_out(work.problem, work.folds.only(fold))
             residual = judge.residuals(best[None, None, :])[0]
             at = work.sizes.index(size)

@@ -224,7 +224,7 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
     room = rows - problem.forced.shape[1] - 1
     what = "column" if problem.units is None else "group"
     most = problem.most_columns
-    needed = problem.gram.least_columns(max(sizes, default=0))
+    needed = problem.form.least_columns(max(sizes, default=0))
     if min(sizes, default=0) < 1 or max(sizes) > most:
         bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)
         raise ValueError(f"size is {bad}; expected a number of {what}s from 1 to {most}.")
@@ -255,7 +255,7 @@ def summarize(
         sizes=np.array(sizes, dtype=np.int64),
         pairs=len(halves) // 2,
         rows=fewest_rows(problem, halves),
-        n_candidates=problem.gram.n_columns,
+        n_candidates=problem.form.n_columns,
         how=halves.how,
         chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
         columns=columns,

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.engines import Engine, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram
 from pairflip.losses.base import HeldOutJudge
+from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.search.best_subset import ON_THE_CPU, count_chains
 from pairflip.search.certain import is_solved
@@ -140,7 +140,7 @@ class Work:
     @cached_property
     def flips(self) -> NDArray[np.int64]:
         """Attempted flips (steps,) of a chain on all rows."""
-        return self.schedule.flips(self.problem.gram.n_columns)
+        return self.schedule.flips(self.problem.form.n_columns)
 
     @cached_property
     def errors(self) -> HeldOutJudge:
@@ -149,15 +149,15 @@ class Work:
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
-        gram = self.problem.gram
-        return int(self.problem.X.nbytes + gram.nbytes + (8 * gram.n_columns**2 if gram.dense else 0))
+        form = self.problem.form
+        return int(self.problem.X.nbytes + form.nbytes + (8 * form.n_columns**2 if form.dense else 0))
 
     def solves(self, size: int) -> bool:
         """Whether folds of this size are solved by looking at every support, by the size of the table alone."""
         chosen = self.selection
         if chosen.anneals or not chosen.prove or not self.problem.has_proofs:
             return False
-        return is_solved(self.problem.gram, size, chosen.effort, self.nanoseconds(size, self.chains))
+        return is_solved(self.problem.form, size, chosen.effort, self.nanoseconds(size, self.chains))
 
     def chains_of(self, size: int, fold: int) -> int:
         """How many chains walk a size in a fold."""
@@ -173,12 +173,12 @@ class Work:
         """Estimated time of a task on one core, by the cost model."""
         if not self.selection.anneals:
             effort = self.fold_effort
-            plain = self.problem.gram.plain
+            plain = self.problem.form.plain
             descent = effort.descent(size, from_path=True) if plain else effort.costly_descent(size)
             kicks = 3 + descent.kicks
-            return chains * (kicks * kick_nanoseconds(self.problem.gram, size) + 2e4)
+            return chains * (kicks * kick_nanoseconds(self.problem.form, size) + 2e4)
         # Half: the model is that of hot flips, and cold ones cost less. 0.1 ms to start a chain and judge its end.
-        return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.gram, size) / 2.0 + 1e5)
+        return chains * (int(self.flips.sum()) * flip_nanoseconds(self.problem.form, size) / 2.0 + 1e5)
 
 
 Job = tuple[Work, Sequence[Task]]
@@ -271,7 +271,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if not problem.can_anneal:
         selection = by_descents(problem, selection)
-    if not problem.gram.plain:
+    if not problem.form.plain:
         engine = check_engine(problem, engine)
     notes: tuple[str, ...] = ()
     if not (selection.anneals or get_engine(engine).searches):
@@ -279,8 +279,8 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     folds = as_folds(selection.cv, problem, groups, selection.seed)
     check_learnable(problem, folds)
     wanted = check_sizes(problem, selection.sizes, problem.rows_present - max(f.size for f in folds.left_out))
-    gram = problem.gram
-    flips = int(selection.plan.flips(gram.n_columns).sum())
+    form = problem.form
+    flips = int(selection.plan.flips(form.n_columns).sum())
     if not selection.anneals:
         inside, final = FOLD_EFFORTS[selection.effort].chains, FINAL_EFFORTS[selection.effort].chains
         return Work(problem, selection, folds, wanted, inside, (final,) * len(wanted), engine, notes)
@@ -289,18 +289,18 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         selection=selection,
         folds=folds,
         sizes=wanted,
-        chains=fold_chains(gram, wanted[-1], flips) if selection.chains is None else selection.chains,
-        final_chains=tuple(count_chains(selection.chains, gram, k, flips) for k in wanted),
+        chains=fold_chains(form, wanted[-1], flips) if selection.chains is None else selection.chains,
+        final_chains=tuple(count_chains(selection.chains, form, k, flips) for k in wanted),
         engine=engine,
     )
 
 
-def fold_chains(gram: Gram, k: int, flips: int) -> int:
+def fold_chains(form: Form, k: int, flips: int) -> int:
     """Chains in a fold by default: what takes about 0.05 s by a cost model, but at least 8 and at most 16.
 
     With fewer, some folds miss their best columns, and the held-out error comes out too high.
     """
-    return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(gram, k)), 8, 16))
+    return int(np.clip(_CELL_NS / (flips * flip_nanoseconds(form, k)), 8, 16))
 
 
 _EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer")

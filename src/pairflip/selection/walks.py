@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pairflip.engines import RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.engines.base import Descent
 from pairflip.engines.blas import one_blas_thread
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.philox import address_keys
 from pairflip.search.certain import best_support
 from pairflip.search.effort import FINAL_EFFORTS, Effort, kick_nanoseconds
@@ -67,31 +67,31 @@ def run_batch(work: Work, tasks: Sequence[Task], engine: str | None = None) -> l
 
     outcomes = []
     for fold, own in groupby(tasks, key=lambda task: task.fold):
-        gram, together = gram_of(work, fold), list(own)
+        form, together = training_form(work, fold), list(own)
         if not work.selection.anneals:
-            outcomes += searched(work, together, gram, walker, go_on)
+            outcomes += searched(work, together, form, walker, go_on)
             continue
-        for task, chains in zip(together, plans(work, together, gram), strict=True):
-            if task.size == gram.n_columns:
-                outcomes.append(outcome(work, task, gram, None))
+        for task, chains in zip(together, plans(work, together, form), strict=True):
+            if task.size == form.n_columns:
+                outcomes.append(outcome(work, task, form, None))
                 continue
             try:
-                (walked,) = walker.walk([(gram, chains)], tick=go_on)
+                (walked,) = walker.walk([(form, chains)], tick=go_on)
             except RankTooSmall as error:
                 raise _too_large(work, task, error.rank) from None
-            outcomes.append(outcome(work, task, gram, walked))
+            outcomes.append(outcome(work, task, form, walked))
     return outcomes
 
 
-def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Any, tick: Tick) -> list[Outcome]:
+def searched(work: Work, tasks: Sequence[Task], form: Form, walker: Any, tick: Tick) -> list[Outcome]:
     """Outcomes of tasks of one fold by path, descents and kicks: chain 0 of a size starts from the path."""
     effort, largest = effort_of(work, tasks[0].fold), max(work.sizes)
-    solved = {task.size: _solved(work, task, gram) for task in tasks if is_enumerated(work, task, gram)}
+    solved = {task.size: _solved(work, task, form) for task in tasks if is_enumerated(work, task, form)}
     path: list[NDArray[np.int64]] = []
     low = np.zeros(0)
     searched_by = [task for task in tasks if task.size not in solved]
-    if any(task.first == 0 or task.size >= gram.n_columns for task in searched_by):
-        path, low = walker.path(gram, largest, passes=effort.passes, tick=tick)
+    if any(task.first == 0 or task.size >= form.n_columns for task in searched_by):
+        path, low = walker.path(form, largest, passes=effort.passes, tick=tick)
     found, pairs, places = [], [], []
     keys = keys_of(work, tasks) if effort.kicks or effort.chains > 1 else []
     steps = no_steps(work)
@@ -101,34 +101,34 @@ def searched(work: Work, tasks: Sequence[Task], gram: Gram, walker: Any, tick: T
             best, energy = solved[k]
             found.append(Outcome(task, np.tile(best, (chains, 1)), np.full(chains, energy), steps))
             continue
-        if (from_path or k >= gram.n_columns) and len(path) < k:
+        if (from_path or k >= form.n_columns) and len(path) < k:
             raise _too_large(work, task, len(path))
-        if k == gram.n_columns:
+        if k == form.n_columns:
             everything = np.tile(np.arange(k), (chains, 1))
-            found.append(Outcome(task, gram.candidates[everything], np.full(chains, low[k - 1]), steps))
+            found.append(Outcome(task, form.candidates[everything], np.full(chains, low[k - 1]), steps))
             continue
         if from_path and chains == 1 and not effort.kicks:
-            found.append(Outcome(task, gram.candidates[path[k - 1]][None], low[k - 1 : k], steps))
+            found.append(Outcome(task, form.candidates[path[k - 1]][None], low[k - 1 : k], steps))
             continue
         supports, energies = np.empty((chains, k), dtype=np.int64), np.empty(chains)
         if from_path:
-            supports[0], energies[0] = gram.candidates[path[k - 1]], low[k - 1]
+            supports[0], energies[0] = form.candidates[path[k - 1]], low[k - 1]
         found.append(Outcome(task, supports, energies, steps))
         for which, first in ((slice(int(from_path), chains), False), (slice(0, int(from_path)), True)):
             if which.stop > which.start and (effort.kicks or not first):
                 starts = np.stack(path[k - 1 : k]) if first else None
-                descent = affordable(effort.descent(k, from_path=first), gram, k)
-                if not gram.quadratic or (gram.grouped and task.fold != ALL_ROWS):
+                descent = affordable(effort.descent(k, from_path=first), form, k)
+                if not form.quadratic or (form.grouped and task.fold != ALL_ROWS):
                     descent = effort.costly_descent(k)
                 plan = WalkPlan(k, *NO_FLIPS, keys[at][which], starts, descent)
-                pairs.append((gram, plan))
+                pairs.append((form, plan))
                 places.append((at, which))
     try:
         walks = walker.walk(pairs, tick=tick) if pairs else []
     except RankTooSmall as error:
         raise _too_large(work, next(task for task in tasks if task.size == error.k), error.rank) from None
     for (at, which), walked in zip(places, walks, strict=True):
-        found[at].supports[which], found[at].energies[which] = gram.candidates[walked.support], walked.final_energy
+        found[at].supports[which], found[at].energies[which] = form.candidates[walked.support], walked.final_energy
     return found
 
 
@@ -137,24 +137,24 @@ def effort_of(work: Work, fold: int) -> Effort:
     return FINAL_EFFORTS[work.selection.effort] if fold == ALL_ROWS else work.fold_effort
 
 
-def is_enumerated(work: Work, task: Task, gram: Gram) -> bool:
+def is_enumerated(work: Work, task: Task, form: Form) -> bool:
     """Whether this cell is solved by looking at every support."""
-    if task.fold == ALL_ROWS or task.size >= gram.n_columns or not (gram.dense or task.size == 1):
+    if task.fold == ALL_ROWS or task.size >= form.n_columns or not (form.dense or task.size == 1):
         return False
     return work.solves(task.size)
 
 
-def _solved(work: Work, task: Task, gram: Gram) -> tuple[NDArray[np.int64], float]:
+def _solved(work: Work, task: Task, form: Form) -> tuple[NDArray[np.int64], float]:
     """The best columns of a size in a fold, and their energy."""
-    found = best_support(gram, task.size)
+    found = best_support(form, task.size)
     if found is None:
-        raise _too_large(work, task, gram.rank())
-    return gram.candidates[found[0]], found[1]
+        raise _too_large(work, task, form.rank())
+    return form.candidates[found[0]], found[1]
 
 
-def affordable(descent: Descent, gram: Gram, k: int) -> Descent:
+def affordable(descent: Descent, form: Form, k: int) -> Descent:
     """The same with fewer kicks on tables so wide that each takes long."""
-    return replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(gram, k))))
+    return replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(form, k))))
 
 
 def keys_of(work: Work, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
@@ -167,55 +167,55 @@ def keys_of(work: Work, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
     return np.split(address_keys(work.selection.seed, sizes, folds, chains), np.cumsum(counts)[:-1])
 
 
-def gram_of(work: Work, fold: int) -> Gram:
+def training_form(work: Work, fold: int) -> Form:
     """The problem of one fold."""
     if fold == ALL_ROWS:
-        return work.problem.gram
+        return work.problem.form
     left_out = work.folds.left_out[fold]
-    gram = work.problem.held_out(left_out, anew=work.sparing and 3 * left_out.size > work.problem.rows_present)
-    if work.sparing and gram.n_columns > FORMED:
-        gram.dense = False  # the few rows of the matrix that are looked at come from the columns
-    return gram
+    form = work.problem.held_out(left_out, anew=work.sparing and 3 * left_out.size > work.problem.rows_present)
+    if work.sparing and form.n_columns > FORMED:
+        form.dense = False  # the few rows of the matrix that are looked at come from the columns
+    return form
 
 
-def temperatures(work: Work, gram: Gram, sizes: Iterable[int]) -> dict[int, Floats]:
+def temperatures(work: Work, form: Form, sizes: Iterable[int]) -> dict[int, Floats]:
     """The betas (steps,) of each size on this problem; their unit comes from these rows and no others."""
     schedule, wanted = work.schedule, set(sizes)
     if schedule.unit != "greedy":
         return dict.fromkeys(wanted, schedule.absolute_betas(1.0))
-    greedy = forward_energies(gram, max(wanted))
+    greedy = forward_energies(form, max(wanted))
     return {size: schedule.absolute_betas(scale_of(greedy[: size + 1])) for size in wanted}
 
 
 def plans(
-    work: Work, tasks: Sequence[Task], gram: Gram, keys: Sequence[NDArray[np.uint32]] | None = None
+    work: Work, tasks: Sequence[Task], form: Form, keys: Sequence[NDArray[np.uint32]] | None = None
 ) -> list[WalkPlan]:
     """The chains of each task of one fold, with their addresses (seed, size, fold, chain)."""
-    if any(task.size > gram.n_columns for task in tasks):
+    if any(task.size > form.n_columns for task in tasks):
         largest = max(tasks, key=lambda task: task.size)
-        raise _too_large(work, largest, gram.n_columns)
-    betas = temperatures(work, gram, [task.size for task in tasks])
-    flips, keys = work.schedule.flips(gram.n_columns), keys_of(work, tasks) if keys is None else keys
+        raise _too_large(work, largest, form.n_columns)
+    betas = temperatures(work, form, [task.size for task in tasks])
+    flips, keys = work.schedule.flips(form.n_columns), keys_of(work, tasks) if keys is None else keys
     return [WalkPlan(t.size, betas[t.size], flips, own) for t, own in zip(tasks, keys, strict=True)]
 
 
-def outcome(work: Work, task: Task, gram: Gram, walked: WalkResult | None) -> Outcome:
+def outcome(work: Work, task: Task, form: Form, walked: WalkResult | None) -> Outcome:
     """What was found, judged by QR; without a walk, the support of all columns."""
     nothing = no_steps(work)
     if walked is None:
-        everything = np.arange(gram.n_columns)
-        energy = gram.energy(everything)
+        everything = np.arange(form.n_columns)
+        energy = form.energy(everything)
         if not np.isfinite(energy):
-            raise _too_large(work, task, gram.rank())
+            raise _too_large(work, task, form.rank())
         chains = task.last - task.first
         supports, energies = np.tile(everything, (chains, 1)), np.full(chains, energy)
-        return Outcome(task, gram.candidates[supports], energies, nothing)
-    supports, energies = settle(gram, walked)
+        return Outcome(task, form.candidates[supports], energies, nothing)
+    supports, energies = settle(form, walked)
     steps = nothing
     if task.fold == ALL_ROWS:
-        shown, flips = max(0, min(task.last, SHOWN_CHAINS) - task.first), work.schedule.flips(gram.n_columns)
+        shown, flips = max(0, min(task.last, SHOWN_CHAINS) - task.first), work.schedule.flips(form.n_columns)
         steps = np.stack([walked.energy[:shown], walked.accepted[:shown] / flips], axis=1)
-    return Outcome(task, gram.candidates[supports], energies, steps)
+    return Outcome(task, form.candidates[supports], energies, steps)
 
 
 def no_steps(work: Work) -> Floats:
@@ -224,7 +224,7 @@ def no_steps(work: Work) -> Floats:
 
 
 def _too_large(work: Work, task: Task, rank: int) -> TooFewColumns:
-    what = work.problem.gram.what
+    what = work.problem.form.what
     where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
     together = " that keep the rules together" if work.problem.limits.ruled else ""
     return TooFewColumns(

@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 
-Recipe = Callable[[np.random.Generator], tuple[Gram, int]]
+Recipe = Callable[[np.random.Generator], tuple[Form, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class Case:
     """A problem as engines see it, and the size of its supports."""
 
     name: str
-    gram: Gram
+    form: Form
     k: int
 
 
@@ -34,66 +34,66 @@ def _table(rng: np.random.Generator, M: int, N: int, correlation: float = 0.0) -
     return X, y
 
 
-def _plain(rng: np.random.Generator) -> tuple[Gram, int]:
+def _plain(rng: np.random.Generator) -> tuple[Form, int]:
     N = int(rng.integers(6, 25))
-    return SubsetProblem(*_table(rng, 18, N)).gram, int(rng.integers(2, min(N, 8)))
+    return SubsetProblem(*_table(rng, 18, N)).form, int(rng.integers(2, min(N, 8)))
 
 
-def _no_intercept(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 15, 14), center=None).gram, 5
+def _no_intercept(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 15, 14), center=None).form, 5
 
 
-def _global_center(rng: np.random.Generator) -> tuple[Gram, int]:
+def _global_center(rng: np.random.Generator) -> tuple[Form, int]:
     X, y = _table(rng, 15, 14)
     return SubsetProblem(X + 3.0, y - 2.0, center="global").held_out([4]), 4
 
 
-def _correlated(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 25, 20, 0.9)).gram, int(rng.integers(3, 9))
+def _correlated(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 25, 20, 0.9)).form, int(rng.integers(3, 9))
 
 
-def _collinear(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 25, 18, 0.9999)).gram, int(rng.integers(2, 7))
+def _collinear(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 25, 18, 0.9999)).form, int(rng.integers(2, 7))
 
 
-def _weighted(rng: np.random.Generator) -> tuple[Gram, int]:
+def _weighted(rng: np.random.Generator) -> tuple[Form, int]:
     weights = rng.exponential(size=20)
     weights[[3, 11]] = 0.0
-    return SubsetProblem(*_table(rng, 20, 15), sample_weight=weights).gram, 4
+    return SubsetProblem(*_table(rng, 20, 15), sample_weight=weights).form, 4
 
 
-def _ridge(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 16, 15, 0.5), ridge=float(rng.exponential())).gram, 6
+def _ridge(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 16, 15, 0.5), ridge=float(rng.exponential())).form, 6
 
 
-def _ridge_wide(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 8, 20), ridge=0.3).gram, 11
+def _ridge_wide(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 8, 20), ridge=0.3).form, 11
 
 
-def _single(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 12, 20)).gram, 1
+def _single(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 12, 20)).form, 1
 
 
-def _all_but_one(rng: np.random.Generator) -> tuple[Gram, int]:
+def _all_but_one(rng: np.random.Generator) -> tuple[Form, int]:
     N = int(rng.integers(2, 12))
-    return SubsetProblem(*_table(rng, 20, N)).gram, N - 1
+    return SubsetProblem(*_table(rng, 20, N)).form, N - 1
 
 
-def _wide(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 10, 25)).gram, int(rng.integers(2, 9))
+def _wide(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 10, 25)).form, int(rng.integers(2, 9))
 
 
-def _duplicated(rng: np.random.Generator) -> tuple[Gram, int]:
+def _duplicated(rng: np.random.Generator) -> tuple[Form, int]:
     X, y = _table(rng, 18, 10)
-    return SubsetProblem(np.hstack([X, X[:, [0, 3]], -2.0 * X[:, [3]]]), y).gram, int(rng.integers(2, 8))
+    return SubsetProblem(np.hstack([X, X[:, [0, 3]], -2.0 * X[:, [3]]]), y).form, int(rng.integers(2, 8))
 
 
-def _dependent(rng: np.random.Generator) -> tuple[Gram, int]:
+def _dependent(rng: np.random.Generator) -> tuple[Form, int]:
     X, y = _table(rng, 18, 8)
-    return SubsetProblem(np.hstack([X, X[:, :4] @ rng.normal(size=(4, 3))]), y).gram, 5
+    return SubsetProblem(np.hstack([X, X[:, :4] @ rng.normal(size=(4, 3))]), y).form, 5
 
 
-def _constant(rng: np.random.Generator) -> tuple[Gram, int]:
+def _constant(rng: np.random.Generator) -> tuple[Form, int]:
     X, y = _table(rng, 14, 12)
     X[:, 2], X[:, 7] = 5.0, 0.0
     X[:, 9] = 0.0
@@ -101,21 +101,21 @@ def _constant(rng: np.random.Generator) -> tuple[Gram, int]:
     return SubsetProblem(X, y).held_out([6]), 4
 
 
-def _one_row_out(rng: np.random.Generator) -> tuple[Gram, int]:
+def _one_row_out(rng: np.random.Generator) -> tuple[Form, int]:
     return SubsetProblem(*_table(rng, 16, 14)).held_out([int(rng.integers(16))]), 4
 
 
-def _rows_out(rng: np.random.Generator) -> tuple[Gram, int]:
+def _rows_out(rng: np.random.Generator) -> tuple[Form, int]:
     X, y = _table(rng, 20, 14, 0.5)
     weights = rng.exponential(size=20)
     return SubsetProblem(X, y, always=[2, 5], sample_weight=weights).held_out([0, 7, 8, 19]), 4
 
 
-def _from_columns(rng: np.random.Generator) -> tuple[Gram, int]:
-    return SubsetProblem(*_table(rng, 12, 20, 0.5), ridge=0.1, memory_budget=0).gram, int(rng.integers(2, 8))
+def _from_columns(rng: np.random.Generator) -> tuple[Form, int]:
+    return SubsetProblem(*_table(rng, 12, 20, 0.5), ridge=0.1, memory_budget=0).form, int(rng.integers(2, 8))
 
 
-def _rows_out_from_columns(rng: np.random.Generator) -> tuple[Gram, int]:
+def _rows_out_from_columns(rng: np.random.Generator) -> tuple[Form, int]:
     return SubsetProblem(*_table(rng, 16, 18), memory_budget=0).held_out([3, 5]), 5
 
 
@@ -161,21 +161,21 @@ def _sums(rng: np.random.Generator) -> tuple[Floats, Floats]:
 
 
 _DELICATE: dict[str, Recipe] = {
-    "spectra": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3)).gram, 8),
-    "spectra, less noise": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 2e-4)).gram, 9),
+    "spectra": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3)).form, 8),
+    "spectra, less noise": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 2e-4)).form, 9),
     "spectra, weights, forced column": lambda rng: (
-        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), sample_weight=rng.exponential(size=30), always=[3]).gram,
+        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), sample_weight=rng.exponential(size=30), always=[3]).form,
         7,
     ),
-    "spectra, little ridge": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3), ridge=1e-6).gram, 8),
+    "spectra, little ridge": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3), ridge=1e-6).form, 8),
     "spectra, two rows out": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3)).held_out([2, 9]), 8),
     "spectra from the columns": lambda rng: (
-        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), memory_budget=0).gram,
+        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), memory_budget=0).form,
         8,
     ),
-    "spectra, many rows": lambda rng: (SubsetProblem(*_spectra(rng, 90, 16, 1e-3)).gram, 8),
-    "twins": lambda rng: (SubsetProblem(*_twins(rng)).gram, 6),
-    "sums": lambda rng: (SubsetProblem(*_sums(rng)).gram, 6),
+    "spectra, many rows": lambda rng: (SubsetProblem(*_spectra(rng, 90, 16, 1e-3)).form, 8),
+    "twins": lambda rng: (SubsetProblem(*_twins(rng)).form, 6),
+    "sums": lambda rng: (SubsetProblem(*_sums(rng)).form, 6),
 }
 
 
@@ -215,15 +215,15 @@ def enumerated_cases() -> tuple[Case, ...]:
     correlated = _table(rng, 12, 8, 0.8)
     twice = np.hstack([X[:, :4], X[:, [0, 2]]])
     return (
-        Case("centred", SubsetProblem(X, y).gram, 3),
-        Case("no intercept", SubsetProblem(X, y, center=None).gram, 2),
-        Case("correlated", SubsetProblem(*correlated).gram, 4),
-        Case("weighted, forced column", SubsetProblem(X, y, sample_weight=weights, always=[6]).gram, 3),
-        Case("ridge", SubsetProblem(X[:, :6], y, ridge=2.0).gram, 4),
-        Case("duplicated columns", SubsetProblem(twice, y).gram, 3),
-        Case("N > M", SubsetProblem(wide, target, center=None).gram, 4),
+        Case("centred", SubsetProblem(X, y).form, 3),
+        Case("no intercept", SubsetProblem(X, y, center=None).form, 2),
+        Case("correlated", SubsetProblem(*correlated).form, 4),
+        Case("weighted, forced column", SubsetProblem(X, y, sample_weight=weights, always=[6]).form, 3),
+        Case("ridge", SubsetProblem(X[:, :6], y, ridge=2.0).form, 4),
+        Case("duplicated columns", SubsetProblem(twice, y).form, 3),
+        Case("N > M", SubsetProblem(wide, target, center=None).form, 4),
         Case("one row out", SubsetProblem(X, y).held_out([3]), 2),
         Case("three rows out, forced column", SubsetProblem(X, y, always=[0]).held_out([1, 2, 9]), 3),
-        Case("from the columns", SubsetProblem(X, y, memory_budget=0).gram, 5),
-        Case("k = 1", SubsetProblem(X, y).gram, 1),
+        Case("from the columns", SubsetProblem(X, y, memory_budget=0).form, 5),
+        Case("k = 1", SubsetProblem(X, y).form, 1),
     )

@@ -22,10 +22,10 @@ def check_protocol(engine: Engine) -> None:
     require(isinstance(engine.prefers_many, bool), f"prefers_many is {engine.prefers_many!r}; expected True or False")
     for case in random_cases(1):
         plan = long_plan(case)
-        reason = engine.refuses(case.gram, plan)
+        reason = engine.refuses(case.form, plan)
         require(reason is None, f"{case.name}: a small problem is refused: {reason}")
         no_chains = WalkPlan(plan.k, np.zeros(0), plan.flips, plan.keys[:0])
-        require(engine.refuses(case.gram, no_chains) is None, f"{case.name}: refused without chains, not with them")
+        require(engine.refuses(case.form, no_chains) is None, f"{case.name}: refused without chains, not with them")
 
 
 def check_many(engine: Engine) -> None:
@@ -33,15 +33,15 @@ def check_many(engine: Engine) -> None:
     require(engine.walk([]) == [], "walking no pairs gives something")
     cases = random_cases(1)
     pairs = [
-        (case.gram, make_plan(case.gram, case.k, [1.0, 50.0], [90, 60], 1 + n % 3)) for n, case in enumerate(cases)
+        (case.form, make_plan(case.form, case.k, [1.0, 50.0], [90, 60], 1 + n % 3)) for n, case in enumerate(cases)
     ]
     heard: list[int] = []
     together = engine.walk(pairs, tick=heard.append)
     planned = sum(plan.chains * int(plan.flips.sum()) for _, plan in pairs)
     require(sum(heard) == planned, f"tick heard of {sum(heard)} flips; expected {planned}")
     require(len(together) == len(pairs), f"{len(together)} results of {len(pairs)} pairs")
-    for case, (gram, plan), given in zip(cases, pairs, together, strict=True):
-        same_walk(given, walk_one(engine, gram, plan), gram, f"{case.name}, among others")
+    for case, (form, plan), given in zip(cases, pairs, together, strict=True):
+        same_walk(given, walk_one(engine, form, plan), form, f"{case.name}, among others")
 
 
 def check_decisions(engine: Engine, cases: Sequence[Case] | None = None) -> None:
@@ -60,12 +60,12 @@ def check_rank(engine: Engine) -> None:
     """Asking for more columns than are independent raises RankTooSmall, which says how many there are."""
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(12, 4)), rng.normal(size=12)
-    doubled = SubsetProblem(np.hstack([X, 2.0 * X]), y).gram
-    wide = SubsetProblem(rng.normal(size=(6, 10)), rng.normal(size=6)).gram
-    for gram, rank in ((doubled, 4), (wide, 5)):
-        walk_one(engine, gram, make_plan(gram, rank, [1.0], [20]))
+    doubled = SubsetProblem(np.hstack([X, 2.0 * X]), y).form
+    wide = SubsetProblem(rng.normal(size=(6, 10)), rng.normal(size=6)).form
+    for form, rank in ((doubled, 4), (wide, 5)):
+        walk_one(engine, form, make_plan(form, rank, [1.0], [20]))
         try:
-            walk_one(engine, gram, make_plan(gram, rank + 1, [1.0], [20]))
+            walk_one(engine, form, make_plan(form, rank + 1, [1.0], [20]))
         except RankTooSmall as error:
             require(f"k <= {rank}" in str(error), f"expected k <= {rank} in the message: {error}")
         else:
@@ -75,13 +75,13 @@ def check_rank(engine: Engine) -> None:
 def check_workers(engine: Engine) -> None:
     """Any number of workers gives the same chains, and so does walking them one by one."""
     for case in random_cases()[::11]:
-        plan = make_plan(case.gram, case.k, [1.0, 50.0], [150, 150], chains=5)
-        together = walk_one(engine, case.gram, plan, n_jobs=1)
-        same_walk(walk_one(engine, case.gram, plan, n_jobs=2), together, case.gram, f"{case.name}, n_jobs=2")
+        plan = make_plan(case.form, case.k, [1.0, 50.0], [150, 150], chains=5)
+        together = walk_one(engine, case.form, plan, n_jobs=1)
+        same_walk(walk_one(engine, case.form, plan, n_jobs=2), together, case.form, f"{case.name}, n_jobs=2")
         for c in range(plan.chains):
             own = WalkPlan(plan.k, plan.betas, plan.flips, plan.keys[c : c + 1])
             same_walk(
-                walk_one(engine, case.gram, own), _one_chain(together, c), case.gram, f"{case.name}, chain {c} alone"
+                walk_one(engine, case.form, own), _one_chain(together, c), case.form, f"{case.name}, chain {c} alone"
             )
 
 
@@ -100,9 +100,9 @@ def _one_chain(result: WalkResult, c: int) -> WalkResult:
 def check_tick(engine: Engine) -> None:
     """`tick` hears of every planned flip once, also of those a frozen chain need not try."""
     case = random_cases()[0]
-    plan = make_plan(case.gram, case.k, [0.0, 1.0, 1e6], [100, 300, 1500], chains=3)
+    plan = make_plan(case.form, case.k, [0.0, 1.0, 1e6], [100, 300, 1500], chains=3)
     for n_jobs in (1, 2):
         heard: list[int] = []
-        walk_one(engine, case.gram, plan, n_jobs=n_jobs, tick=heard.append)
+        walk_one(engine, case.form, plan, n_jobs=n_jobs, tick=heard.append)
         total, planned = sum(heard), plan.chains * int(plan.flips.sum())
         require(total == planned, f"n_jobs={n_jobs}: tick heard of {total} flips; expected {planned}")

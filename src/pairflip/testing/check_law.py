@@ -32,8 +32,8 @@ def check_acceptance(engine: Any) -> None:
 
 def _chain(engine: Engine, case: Case, beta: float) -> tuple[Floats, Floats]:
     """Boltzmann's distribution of the QR energies and the engine's transition matrix; beta in 1 / y'y."""
-    gram, scaled = case.gram, beta / case.gram.yy
-    return boltzmann(states(gram, case.k)[1], scaled), transition_matrix(engine, gram, case.k, scaled)
+    form, scaled = case.form, beta / case.form.yy
+    return boltzmann(states(form, case.k)[1], scaled), transition_matrix(engine, form, case.k, scaled)
 
 
 def check_stationarity(engine: Engine) -> None:
@@ -71,21 +71,21 @@ def check_flip_energies(engine: Any) -> None:
     """`flip_energies` are differences of QR energies (to 1e-9 y'y), infinite where a flip is singular."""
     for case in random_cases():
         order = _regular_order(case)
-        expected = ReferenceEngine().flip_energies(case.gram, order, case.k)
-        given = engine.flip_energies(case.gram, order.copy(), case.k)
+        expected = ReferenceEngine().flip_energies(case.form, order, case.k)
+        given = engine.flip_energies(case.form, order.copy(), case.k)
         require(given.shape == expected.shape, f"{case.name}: {given.shape}; expected {expected.shape}")
         refused = np.isinf(expected)
         require(
             bool(np.array_equal(np.isinf(given), refused)),
             f"{case.name}: {np.isinf(given).sum()} flips are refused; expected {refused.sum()}",
         )
-        error = float(np.max(np.abs(given[~refused] - expected[~refused]), initial=0.0)) / case.gram.yy
+        error = float(np.max(np.abs(given[~refused] - expected[~refused]), initial=0.0)) / case.form.yy
         require(error <= 1e-9, f"{case.name}: flip energies are off by {error} y'y; expected 1e-9")
 
 
 def _regular_order(case: Case) -> NDArray[np.int64]:
     """An order of the columns in which the first k are independent."""
-    return ReferenceEngine().start(case.gram, case.k, chain_keys(5, case.k, None, 0)[0])
+    return ReferenceEngine().start(case.form, case.k, chain_keys(5, case.k, None, 0)[0])
 
 
 def check_visits(engine: Engine, chains: int = 600, flips: int = 25) -> None:
@@ -100,14 +100,14 @@ def check_visits(engine: Engine, chains: int = 600, flips: int = 25) -> None:
     """
     for name, k, beta in (("centred", 3, 4.0), ("duplicated columns", 3, 4.0), ("one row out", 2, 8.0)):
         case = next(case for case in enumerated_cases() if case.name == name and case.k == k)
-        plan = make_plan(case.gram, k, [beta], [flips], chains=chains, seed=7)
-        ended = walk_one(engine, case.gram, plan).support
-        supports, energies = states(case.gram, k)
+        plan = make_plan(case.form, k, [beta], [flips], chains=chains, seed=7)
+        ended = walk_one(engine, case.form, plan).support
+        supports, energies = states(case.form, k)
         number = {tuple(support): a for a, support in enumerate(supports.tolist())}
         singular = [support for support in ended.tolist() if tuple(support) not in number]
         require(not singular, f"{name}: {len(singular)} chains ended at a singular support")
         visits = np.bincount([number[tuple(s)] for s in ended.tolist()], minlength=len(supports))
-        p = _chi_square_p(visits, chains * boltzmann(energies, beta / case.gram.yy))
+        p = _chi_square_p(visits, chains * boltzmann(energies, beta / case.form.yy))
         require(p > 1e-4, f"{name}: visits differ from the Boltzmann distribution, p = {p}")
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 
 MOST = 1_000_000
@@ -32,10 +32,10 @@ def all_supports(N: int, k: int) -> NDArray[np.int64]:
     return np.array(list(combinations(range(N), k)), dtype=np.int64).reshape(comb(N, k), k)
 
 
-def enumerate_energies(problem: SubsetProblem | Gram, k: int) -> Floats:
+def enumerate_energies(problem: SubsetProblem | Form, k: int) -> Floats:
     """E(S) by QR, infinite when singular, in the order of `all_supports` of the candidate columns."""
-    gram = problem.gram if isinstance(problem, SubsetProblem) else problem
-    return np.array([gram.energy(support) for support in all_supports(gram.n_columns, k)])
+    form = problem.form if isinstance(problem, SubsetProblem) else problem
+    return np.array([form.energy(support) for support in all_supports(form.n_columns, k)])
 
 
 def best_support(problem: SubsetProblem, k: int) -> tuple[NDArray[np.int64], float]:
@@ -53,34 +53,34 @@ def boltzmann(energies: Floats, beta: float) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def states(gram: Gram, k: int) -> tuple[NDArray[np.int64], Floats]:
+def states(form: Form, k: int) -> tuple[NDArray[np.int64], Floats]:
     """The non-singular supports (n, k) and their energies (n,) by QR."""
-    energies = enumerate_energies(gram, k)
+    energies = enumerate_energies(form, k)
     allowed = np.isfinite(energies)
-    return all_supports(gram.n_columns, k)[allowed], energies[allowed]
+    return all_supports(form.n_columns, k)[allowed], energies[allowed]
 
 
-def transition_matrix(engine: Any, gram: Gram, k: int, beta: float) -> Floats:
+def transition_matrix(engine: Any, form: Form, k: int, beta: float) -> Floats:
     """P (n, n) over `states`, from the engine's own `flip_energies` and `acceptance`.
 
     Parameters
     ----------
     engine : Engine
         Whose flips these are; one that has `flip_energies` and `acceptance`.
-    gram : Gram
+    form : Form
         The problem.
     k : int
         Number of columns in a support.
     beta : float
         Inverse temperature.
     """
-    supports, _ = states(gram, k)
+    supports, _ = states(form, k)
     number = {tuple(support): a for a, support in enumerate(supports.tolist())}
-    proposed = 1.0 / (k * (gram.n_columns - k))
+    proposed = 1.0 / (k * (form.n_columns - k))
     P = np.zeros((len(supports), len(supports)))
     for a, support in enumerate(supports):
-        outside = np.setdiff1d(np.arange(gram.n_columns), support)
-        delta = engine.flip_energies(gram, np.concatenate([support, outside]), k)
+        outside = np.setdiff1d(np.arange(form.n_columns), support)
+        delta = engine.flip_energies(form, np.concatenate([support, outside]), k)
         stay = 1.0
         for i in range(k):
             for j, column in enumerate(outside):

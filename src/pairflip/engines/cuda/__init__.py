@@ -28,7 +28,7 @@ from pairflip.engines.cuda.device import (
     why_unavailable,
 )
 from pairflip.engines.cuda.walks import run_group
-from pairflip.gram import Gram
+from pairflip.moments import Form
 
 __all__ = ["WORTH_CHAINS", "WORTH_SECONDS", "CudaEngine", "device_name", "free_bytes", "why_unavailable", "worthwhile"]
 
@@ -63,13 +63,13 @@ class CudaEngine:
         return failures()
 
     @gone_is_refused
-    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+    def refuses(self, form: Form, plan: WalkPlan) -> str | None:
         """Everything but annealing of the energy, and what its kernels or its free memory cannot hold."""
         if plan.descent is not None or plan.record:
             return "The GPU engine anneals; descents and sampling are left to the CPU."
-        return undefined(gram, plan) or refusal(gram, plan.k, int(plan.flips.max(initial=0)), free_bytes())
+        return undefined(form, plan) or refusal(form, plan.k, int(plan.flips.max(initial=0)), free_bytes())
 
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
+    def path(self, form: Form, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Refused: a path is one chain, and a device needs many."""
         raise Refused("Descents, kicks and paths are left to the CPU.")
 
@@ -82,7 +82,7 @@ class CudaEngine:
                 raise Refused(reason)
         # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
         budget = self._memory if self._memory is not None else free_bytes() * 4 // 5
-        n_columns = [gram.n_columns for gram, _ in pairs]
+        n_columns = [form.n_columns for form, _ in pairs]
         self.get_ready([(kind.k, n_columns[members[0]]) for kind, members in kinds.items()])
         results: list[Any] = [None] * len(pairs)
         matrices: dict[int, Any] = {}

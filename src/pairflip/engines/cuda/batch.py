@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.engines.base import Pair, WalkPlan, flip_nanoseconds
-from pairflip.gram import Gram
+from pairflip.moments import Form
 
 MOST_COLUMNS = 65535
 """Columns are numbered by 16 bits in the kernel."""
@@ -61,10 +61,10 @@ def order_bytes(n_columns: int) -> int:
     return 0 if n_columns > NEAR_COLUMNS else (2 * max(n_columns, LARGEST) + 15) // 16 * 16
 
 
-def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
+def refusal(form: Form, k: int, longest: int, free: int) -> str | None:
     """Why chains of k columns, with steps of up to `longest` flips, do not fit `free` bytes or the kernel, or None."""
-    n = gram.n_columns
-    if not gram.plain:
+    n = form.n_columns
+    if not form.plain:
         return "the GPU engine walks on the squared error of one target without limits on the columns only."
     if k > LARGEST:
         return f"k is {k}, and the GPU engine holds supports of up to {LARGEST} columns."
@@ -72,15 +72,15 @@ def refusal(gram: Gram, k: int, longest: int, free: int) -> str | None:
         return f"the table has {n} candidate columns, and the GPU engine numbers up to {MOST_COLUMNS}."
     if longest >= MOST_FLIPS:
         return f"a step has {longest} flips, and the GPU engine counts fewer than 2**31 in a step."
-    need = 8 * n * (n + (0 if gram.dense else gram.root.n_rows))  # without a matrix here it is formed there
+    need = 8 * n * (n + (0 if form.dense else form.root.n_rows))  # without a matrix here it is formed there
     if need > free // 2:  # half: chains need room for their results
         return f"its {n} x {n} matrix takes {need / 2**30:.1f} GiB, and the GPU has {free / 2**30:.1f} GiB free."
     return None
 
 
-def cost(gram: Gram, plan: WalkPlan) -> float:
+def cost(form: Form, plan: WalkPlan) -> float:
     """What one chain costs: nanoseconds on one core, which order tasks well enough."""
-    return flip_nanoseconds(gram, plan.k) * float(plan.flips.sum())
+    return flip_nanoseconds(form, plan.k) * float(plan.flips.sum())
 
 
 def worthwhile(walks: Sequence[Pair]) -> bool:
@@ -109,11 +109,11 @@ def kinds_of(pairs: Sequence[Pair]) -> dict[Kind, list[int]]:
     names: dict[int, int] = {}
     longest: dict[int, int] = {}
     kinds: dict[Kind, list[int]] = {}
-    for at, (gram, plan) in enumerate(pairs):
+    for at, (form, plan) in enumerate(pairs):
         most = longest.get(id(plan.flips))
         if most is None:
             most = longest[id(plan.flips)] = int(plan.flips.max(initial=0))
-        owner = names.setdefault(id(gram.root), len(names))
+        owner = names.setdefault(id(form.root), len(names))
         tiles, only = -size_class(min(plan.k, LARGEST)).tiles, plan.descent is None and not plan.record
         kind = Kind(tiles, owner, plan.k, len(plan.keys), plan.betas.size, most, only)
         kinds.setdefault(kind, []).append(at)

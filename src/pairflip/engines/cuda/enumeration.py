@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pairflip.distinct import distinct_supports
 from pairflip.engines.cuda.device import SLICE_NS, free_bytes, gone_is_refused, why_unavailable
-from pairflip.gram import Gram
+from pairflip.moments import Form
 
 Columns = NDArray[np.int64]
 
@@ -72,16 +72,16 @@ class Shape:
 
 
 @gone_is_refused
-def refusal(gram: Gram, k: int) -> str | None:
+def refusal(form: Form, k: int) -> str | None:
     """Why supports of k columns are not enumerated on a device; None if they can be."""
     reason = why_unavailable()
     if reason is not None:
         return reason
     if not SMALLEST <= k <= LARGEST:
         return f"supports of {SMALLEST} to {LARGEST} columns are enumerated on a device, not of {k}."
-    if not gram.dense or gram.n_columns > MOST_COLUMNS or comb(gram.n_columns, k - 3) * gram.n_columns >= 2**62:
-        return f"{gram.n_columns} columns are too many to be enumerated on a device."
-    if 8 * gram.n_columns**2 + 2**28 > free_bytes():
+    if not form.dense or form.n_columns > MOST_COLUMNS or comb(form.n_columns, k - 3) * form.n_columns >= 2**62:
+        return f"{form.n_columns} columns are too many to be enumerated on a device."
+    if 8 * form.n_columns**2 + 2**28 > free_bytes():
         return "the device has too little free memory."
     return None
 
@@ -136,7 +136,7 @@ class Enumeration:
 
     Parameters
     ----------
-    gram
+    form
         The problem.
     k
         Size of a support.
@@ -148,15 +148,15 @@ class Enumeration:
         How long one launch may last.
     """
 
-    def __init__(self, gram: Gram, k: int, error: float, capacity: int = CAPACITY, slice_ns: int = SLICE_NS) -> None:
+    def __init__(self, form: Form, k: int, error: float, capacity: int = CAPACITY, slice_ns: int = SLICE_NS) -> None:
         import cupy
 
-        n = gram.n_columns
+        n = form.n_columns
         self.n, self.k, self.shape = n, k, shape_of(n, k)
         self._table = binomials(n, k - 3)
         self._parents = comb(n, k - 3)
         self._items, self._position, self._again = self._parents * self.shape.stripes, 0, list[int]()
-        self._yy = float(gram.yy)
+        self._yy = float(form.yy)
         self._kernel = _kernel(k, self.shape.nodes, self.shape.spans, self.shape.threads, self.shape.far)
         bytes_of_block = 8 * self.shape.doubles(k)
         self._shared = 0 if self.shape.far else bytes_of_block
@@ -167,8 +167,8 @@ class Enumeration:
         # No more blocks than run at a time: they take items from a queue, and others would only wait.
         self._blocks = min(max(1, fit) * cupy.cuda.Device().attributes["MultiProcessorCount"], self._items)
         self._held = {
-            "G": cupy.asarray(np.ascontiguousarray(gram.matrix)),
-            "b": cupy.asarray(np.ascontiguousarray(gram.b)),
+            "G": cupy.asarray(np.ascontiguousarray(form.matrix)),
+            "b": cupy.asarray(np.ascontiguousarray(form.b)),
             "binomials": cupy.asarray(self._table),
             "next": cupy.zeros(1, np.uint64),
             "count": cupy.zeros(1, np.uint64),

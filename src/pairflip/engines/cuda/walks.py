@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pairflip.engines.base import Pair, RankTooSmall, Tick, WalkResult
 from pairflip.engines.cuda.batch import Group, Kind, cost, order_bytes, queue, size_class
 from pairflip.engines.cuda.device import request
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 
 # Eight-byte fields first and an even number of four-byte ones: no padding, so that both sides agree.
 WALK = np.dtype(
@@ -48,23 +48,23 @@ class _Told:
         return cupy.asarray(np.concatenate(self._parts))
 
 
-def _matrix(gram: Gram) -> Any:
+def _matrix(form: Form) -> Any:
     """G on the device, with ones on its diagonal; that of a problem which has no matrix here is formed there."""
     import cupy
 
-    there = cupy.asarray(np.ascontiguousarray(gram.matrix if gram.dense else gram.columns))
-    if not gram.dense:
+    there = cupy.asarray(np.ascontiguousarray(form.matrix if form.dense else form.columns))
+    if not form.dense:
         there = there @ there.T
-        there.reshape(-1)[:: gram.n_columns + 1] = 1.0
+        there.reshape(-1)[:: form.n_columns + 1] = 1.0
     return there
 
 
-def _vectors(gram: Gram) -> tuple[Floats, Floats, Floats | None]:
+def _vectors(form: Form) -> tuple[Floats, Floats, Floats | None]:
     """b, unit and, where a row is left out, left_out (N,) of a problem."""
-    if gram.root is gram:
-        return gram.b, gram.diagonal, None
-    single: Any = gram
-    return gram.b, single.unit, single.left_out[0]
+    if form.root is form:
+        return form.b, form.diagonal, None
+    single: Any = form
+    return form.b, single.unit, single.left_out[0]
 
 
 def _answers(kind: Kind, n: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
@@ -88,18 +88,18 @@ def run_group(
     owners = {kind.owner: pairs[members[0]][0].root for kind, members in group}
     for owner in [owner for owner in matrices if owner not in owners]:
         del matrices[owner]
-    matrices |= {owner: _matrix(gram) for owner, gram in owners.items() if owner not in matrices}
+    matrices |= {owner: _matrix(form) for owner, form in owners.items() if owner not in matrices}
     every = [pairs[at] for _, members in group for at in members]
     told, table, size, first, places = _Told(), np.zeros(len(every), WALK), 0, 0, []
-    problems, betas = {id(gram): gram for gram, _ in every}, {id(plan.betas): plan.betas for _, plan in every}
-    vectors = {owner: [told.add(each) for each in _vectors(gram)] for owner, gram in problems.items()}
-    own = np.array([vectors[id(gram)] for gram, _ in every], np.uint64)
+    problems, betas = {id(form): form for form, _ in every}, {id(plan.betas): plan.betas for _, plan in every}
+    vectors = {owner: [told.add(each) for each in _vectors(form)] for owner, form in problems.items()}
+    own = np.array([vectors[id(form)] for form, _ in every], np.uint64)
     table["b"], table["unit"], table["left_out"] = own.T
     hot = {owner: told.add(each) for owner, each in betas.items()}
     cold = {owner: told.add(np.minimum.accumulate(each[::-1])[::-1]) for owner, each in betas.items()}
     ends = {owner: told.add(np.cumsum(each)) for owner, each in {id(p.flips): p.flips for _, p in every}.items()}
     table["betas"], table["coldest"] = [hot[id(p.betas)] for _, p in every], [cold[id(p.betas)] for _, p in every]
-    table["ends"], table["yy"] = [ends[id(p.flips)] for _, p in every], [gram.yy for gram, _ in every]
+    table["ends"], table["yy"] = [ends[id(p.flips)] for _, p in every], [form.yy for form, _ in every]
     for kind, members in group:
         here, numbers = table[first : first + len(members)], np.arange(len(members), dtype=np.uint64)
         here["G"], here["N"] = matrices[kind.owner].data.ptr, owners[kind.owner].n_columns

@@ -27,8 +27,8 @@ from pairflip.engines.base import (
 )
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 
 Way = Literal["auto", "square", "table"]
 
@@ -43,9 +43,9 @@ class NumbaEngine:
     def __init__(self, way: Way = "auto") -> None:
         self.way = way
 
-    def refuses(self, gram: Gram, plan: WalkPlan) -> str | None:
+    def refuses(self, form: Form, plan: WalkPlan) -> str | None:
         """Nothing but what is not defined: all sizes and schedules have kernels; large tables are walked by columns."""
-        return undefined(gram, plan)
+        return undefined(form, plan)
 
     def acceptance(self, beta: float, delta: float) -> float:
         r"""Probability :math:`\min(1, e^{-\beta \Delta E})`, read off the compiled decision by bisection."""
@@ -57,42 +57,42 @@ class NumbaEngine:
             low, high = (middle, high) if decide(middle * 2.0**-53, beta * delta) else (low, middle - 1)
         return low * 2.0**-53
 
-    def flip_energies(self, gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
+    def flip_energies(self, form: Form, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
         from pairflip.engines.numba.chains import flip_energies
 
-        return flip_energies(gram, order, k)
+        return flip_energies(form, order, k)
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
         largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
-        for gram, plan in pairs:
-            if (reason := self.refuses(gram, plan)) is not None:
+        for form, plan in pairs:
+            if (reason := self.refuses(form, plan)) is not None:
                 raise Refused(reason)
-            if memory is None or memory.gram is not gram:
-                memory = _Memory(gram, largest)
-            results.append(self._walk_pair(gram, plan, n_jobs, tick, memory))
+            if memory is None or memory.form is not form:
+                memory = _Memory(form, largest)
+            results.append(self._walk_pair(form, plan, n_jobs, tick, memory))
         return results
 
-    def path(self, gram: Gram, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
+    def path(self, form: Form, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
         with one_blas_thread():
-            found: Steps = _searcher(gram, largest, _ignore if tick is None else tick).path(largest, passes)
+            found: Steps = _searcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
             return found
 
-    def forward(self, gram: Gram, k: int, *, tick: Tick | None = None) -> NDArray[np.int64] | None:
+    def forward(self, form: Form, k: int, *, tick: Tick | None = None) -> NDArray[np.int64] | None:
         """A first support of k columns where energies are not quadratic, cheaper than a path; None if there is none."""
         with one_blas_thread():
-            found: NDArray[np.int64] | None = _searcher(gram, k, _ignore if tick is None else tick).forward(k)
+            found: NDArray[np.int64] | None = _searcher(form, k, _ignore if tick is None else tick).forward(k)
             return found
 
-    def ladders(self, gram: Gram, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
+    def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
         from pairflip.engines.numba.annealing import walk
         from pairflip.engines.numba.chains import Walks
 
         announce_compilation(walk)
-        walks, found = Walks(gram, plan.k, plan.keys.reshape(-1, 2)), dict[int, LadderResult]()
+        walks, found = Walks(form, plan.k, plan.keys.reshape(-1, 2)), dict[int, LadderResult]()
 
         def work(first: int, last: int) -> None:
             for ladder in range(first, last):
@@ -101,9 +101,9 @@ class NumbaEngine:
         _in_threads(work, len(plan.keys), n_jobs, [])
         return [found[ladder] for ladder in range(len(plan.keys))]
 
-    def _walk_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
-        walked = self._anneal_pair(gram, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
-        if plan.descent is None and gram.quadratic:
+    def _walk_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
+        walked = self._anneal_pair(form, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
+        if plan.descent is None and form.quadratic:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
         reached, work = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains)
@@ -138,12 +138,12 @@ class NumbaEngine:
 
         _in_threads(work, plan.chains, n_jobs, stop)
 
-    def _anneal_pair(self, gram: Gram, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
+    def _anneal_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.annealing import walk
         from pairflip.engines.numba.chains import Walks, new_result
 
         announce_compilation(walk)
-        walks, stop = Walks(gram, plan.k, plan.keys, self.way), list[bool]()
+        walks, stop = Walks(form, plan.k, plan.keys, self.way), list[bool]()
         result, output = new_result(plan)
 
         def work(first: int, last: int) -> None:
@@ -160,27 +160,27 @@ def _ignore(_: int) -> None:
     """Nobody wants to hear of it."""
 
 
-def _searcher(gram: Gram, largest: int, go_on: Tick) -> Any:
+def _searcher(form: Form, largest: int, go_on: Tick) -> Any:
     """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies."""
     from pairflip.engines.numba.search import walk_path
     from pairflip.engines.numba.searching import Searcher
     from pairflip.engines.numba.units import remove
 
-    if gram.grouped or gram.quadratic:
-        announce_compilation(remove if gram.grouped else walk_path)
-    if gram.quadratic:
-        return Searcher(gram, largest, go_on)
+    if form.grouped or form.quadratic:
+        announce_compilation(remove if form.grouped else walk_path)
+    if form.quadratic:
+        return Searcher(form, largest, go_on)
     from pairflip.engines.numba.exact import ExactSearcher, best_moves
 
     announce_compilation(best_moves)
-    return ExactSearcher(gram, largest, go_on)
+    return ExactSearcher(form, largest, go_on)
 
 
 class _Memory:
     """Searchers on one problem, as many as run at a time, for supports up to `largest`."""
 
-    def __init__(self, gram: Gram, largest: int) -> None:
-        self.gram, self.largest = gram, largest
+    def __init__(self, form: Form, largest: int) -> None:
+        self.form, self.largest = form, largest
         self.idle: list[Any] = []
 
     def take(self, go_on: Tick) -> Any:
@@ -188,7 +188,7 @@ class _Memory:
         try:
             searcher = self.idle.pop()
         except IndexError:
-            return _searcher(self.gram, self.largest, go_on)
+            return _searcher(self.form, self.largest, go_on)
         searcher.go_on = go_on
         return searcher
 

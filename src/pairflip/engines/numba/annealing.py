@@ -43,7 +43,7 @@ from pairflip.engines.numba.table import (
     LEAVES,
     NOWHERE,
     SUPPORT,
-    Form,
+    KernelForm,
     S,
     Table,
     add,
@@ -77,7 +77,7 @@ class System(NamedTuple):
 
     G: Any
     columns: Any
-    form: Form
+    form: KernelForm
     first_need: Any
     orders: Any
 

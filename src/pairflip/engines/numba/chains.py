@@ -28,16 +28,16 @@ from pairflip.engines.numba.annealing import (
     walk,
 )
 from pairflip.engines.numba.table import form_of
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 
 Way = Literal["auto", "square", "table"]
 _WINDOW = 512
 _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 
 
-def table_nanoseconds(gram: Gram, k: int) -> float:
-    """Cost model: what an acceptance takes in the table, N columns at a time (a Gram row may have to be computed)."""
+def table_nanoseconds(gram: Form, k: int) -> float:
+    """Cost model: what an acceptance takes in the table, N columns at a time (a Form row may have to be computed)."""
     n_rows = 0 if gram.dense else gram.n_rows
     return gram.n_columns * (1.5 + 0.35 * k + n_rows / 4.0)
 
@@ -59,10 +59,10 @@ class Walks:
     """
 
     def __init__(
-        self, gram: Gram, k: int, keys: NDArray[np.uint32], way: Way = "auto", *,
+        self, gram: Form, k: int, keys: NDArray[np.uint32], way: Way = "auto", *,
         sizes: Floats | None = None, offset: float = 0.0, inflation: float = INFLATION,
     ) -> None:  # fmt: skip
-        self._gram, self._k, self._keys = gram, k, keys
+        self._form, self._k, self._keys = gram, k, keys
         self._room = k if sizes is None else sizes.size - 1
         form, none = form_of(gram), np.empty((0, 0))
         orders = np.zeros((len(keys) if form.ruled else 0, gram.n_columns), np.int32)
@@ -83,14 +83,14 @@ class Walks:
 
     def _begun(self, numbers: range, plan: Plan) -> tuple[System, Workspace, Chains, NDArray[Any]]:
         """Memory of some chains at their first supports, and where they stand."""
-        n, targets = self._gram.n_columns, len(self._system.form.B)
+        n, targets = self._form.n_columns, len(self._system.form.B)
         chains, clocks = new_chains(len(numbers), self._room, n, targets), np.zeros(len(numbers), CLOCK)
         for at, number in enumerate(numbers):
             clocks[at]["chain"], clocks[at]["k"] = number, self._k
             found = begin(self._system, chains, clocks, at, plan)
             if found < self._k:
-                raise RankTooSmall(self._k, found, self._gram.what)
-        return self._system, new_workspace(n, dense=self._gram.dense), chains, clocks
+                raise RankTooSmall(self._k, found, self._form.what)
+        return self._system, new_workspace(n, dense=self._form.dense), chains, clocks
 
     def chains(
         self, betas: Floats, flips: NDArray[np.int64], output: Output, first: int, last: int, stop: list[bool],
@@ -109,7 +109,7 @@ class Walks:
             if self._room > self._k:
                 continue
             # Free of what rounding added flip by flip, and of what bordering an inverse adds.
-            support, gram = chains.order[0, : self._k], self._gram
+            support, gram = chains.order[0, : self._k], self._form
             own = (
                 gram.matrix[np.ix_(support, support)] if gram.dense else gram.columns[support] @ gram.columns[support].T
             )
@@ -142,7 +142,7 @@ def new_result(plan: WalkPlan) -> tuple[WalkResult, Output]:
     return WalkResult(*output[:6], record=output.record, record_energy=output.record_energy), output
 
 
-def flip_energies(gram: Gram, order: NDArray[np.int64], k: int) -> Floats:
+def flip_energies(gram: Form, order: NDArray[np.int64], k: int) -> Floats:
     """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
     n, delta = gram.n_columns, np.full((k, gram.n_columns - k), np.inf)
     system = Walks(gram, k, np.zeros((0, 2), np.uint32))._system

@@ -108,11 +108,11 @@ close_all_units = entry(with_names(close_all, "close_all_units", **_of_units))
 class ExactSearcher(Searcher):
     """Memory for searches on one form, in one thread, with supports of up to `largest` units."""
 
-    gram: Any
+    form: Any
 
     def __init__(self, gram: Any, largest: int, go_on: GoOn) -> None:
         q, n = gram.q, int(gram.start[-1])
-        self.gram, self.go_on, self._chunk, self._allowed = gram, go_on, 1, np.ones(gram.n_columns, np.uint8)
+        self.form, self.go_on, self._chunk, self._allowed = gram, go_on, 1, np.ones(gram.n_columns, np.uint8)
         shape: Any = SimpleNamespace(
             B=np.zeros((q, n)), yy=gram.yy, rules=gram.rules, n_columns=gram.n_columns, start=gram.start
         )
@@ -149,12 +149,12 @@ class ExactSearcher(Searcher):
         few = Descent(descent.kicks, min(descent.pool, max(2, descent.kicks // 8)))
         found = super().chain(k, key, few, start)
         fit = self._by_slots(self._end_of(found.support))
-        work = (descent.kicks + 1) * self.gram.kick_nanoseconds(k)
+        work = (descent.kicks + 1) * self.form.kick_nanoseconds(k)
         return found._replace(support=np.sort(fit.supports[0]), energy=float(fit.energies[0]), nanoseconds=work)
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
         """Supports of sizes 1 to `largest` and their energies; with more than two passes looked at slot by slot."""
-        supports, energies = super().path(min(largest, self.gram.n_columns), max(1, passes // 2))
+        supports, energies = super().path(min(largest, self.form.n_columns), max(1, passes // 2))
         for m, support in enumerate(supports if passes > 2 else []):
             fit = self._by_slots(self._end_of(support))
             supports[m], energies[m] = np.sort(fit.supports[0]), fit.energies[0]
@@ -182,9 +182,9 @@ class ExactSearcher(Searcher):
 
     def _load(self, fit: Any) -> None:
         """The table of the quadratic problem at a fit."""
-        form, table, at = self._form, self._table, self.gram.quadratic_at(fit)
+        form, table, at = self._form, self._table, self.form.quadratic_at(fit)
         support, q = fit.supports[0], len(form.B)
-        places, closed, held = self.gram.places(support), table.columns[CLOSED], table.columns[HELD]
+        places, closed, held = self.form.places(support), table.columns[CLOSED], table.columns[HELD]
         k, p = support.size, places.size
         table.A[:q], table.A[q : q + p] = at.R, at.W
         table.Q[:q, :p], table.Q[q : q + p, :p] = -at.C, at.P
@@ -201,7 +201,7 @@ class ExactSearcher(Searcher):
     def _fitted(self, support: Support) -> Any:
         """The fit of a sorted support, from the model without columns, so that it is the same whoever asks first."""
         fit = self._fits.get(support.tobytes())
-        return self._noted(self._fits, support, self.gram.fit_many(support[None])) if fit is None else fit
+        return self._noted(self._fits, support, self.form.fit_many(support[None])) if fit is None else fit
 
     def _noted(self, known: dict[bytes, Any], support: Support, fit: Any) -> Any:
         """A fit that is remembered by the support from which it was found."""
@@ -219,7 +219,7 @@ class ExactSearcher(Searcher):
     def _lower(self, fits: Any, than: Any) -> Any:
         """The lowest of some fits if it is lower than one, otherwise None."""
         best, level = int(np.argmin(fits.energies)), float(than.energies[0])
-        lower = fits.energies[best] < level * (1.0 - LOWER) - ROUNDING * self.gram.yy
+        lower = fits.energies[best] < level * (1.0 - LOWER) - ROUNDING * self.form.yy
         return fits.one(best) if lower else None
 
     def _end_of(self, support: Support) -> Any:
@@ -230,7 +230,7 @@ class ExactSearcher(Searcher):
         k, end = support.size, self._ends.get(support.tobytes())
         if end is not None:
             return end
-        fit, trusted = self._fitted(support), not self.gram.bound
+        fit, trusted = self._fitted(support), not self.form.bound
         while np.isfinite(fit.energies[0]):
             self._load(fit)
             if trusted:
@@ -238,7 +238,7 @@ class ExactSearcher(Searcher):
                 other = np.sort(self._table.columns[SUPPORT, :reached])
                 if reached < k or np.array_equal(other, np.sort(fit.supports[0])):
                     break
-                lower = self._lower(self.gram.fit_many(other[None], fit, bound=fit.energies[0]), fit)
+                lower = self._lower(self.form.fit_many(other[None], fit, bound=fit.energies[0]), fit)
                 trusted = lower is not None
             else:
                 lower = self._best_of(fit, self._hopeful(k))
@@ -259,7 +259,7 @@ class ExactSearcher(Searcher):
         supports = np.repeat(fit.supports, len(moves), axis=0)
         for t, (slot, column) in enumerate(moves):
             supports[t, slot] = column
-        return self._lower(self.gram.fit_many(supports, fit, bound=fit.energies[0]), fit)
+        return self._lower(self.form.fit_many(supports, fit, bound=fit.energies[0]), fit)
 
     def _by_slots(self, fit: Any) -> Any:
         """A minimum from which neither the best exchanges nor the best columns for any emptied slot lead lower."""
@@ -275,7 +275,7 @@ class ExactSearcher(Searcher):
             if not slots:
                 break
             moves = self._hopeful(k)
-            emptied = self.gram.fit_many(np.array([np.delete(support, i) for i in slots]).reshape(len(slots), -1), fit)
+            emptied = self.form.fit_many(np.array([np.delete(support, i) for i in slots]).reshape(len(slots), -1), fit)
             for t, slot in enumerate(slots):
                 self._load(emptied.one(t))
                 best = self._ranked(k - 1, k - 1, k, self._allowed)
@@ -296,7 +296,7 @@ class ExactSearcher(Searcher):
 
     def _go_to(self, G: Any, form: Any, table: Any, k: int, target: Support, n: int) -> int:
         """The table at the fit of the first n columns of `target`, as many as can be taken."""
-        if form.ruled or self.gram.bound:  # columns may lack one that they need, or depend on each other
+        if form.ruled or self.form.bound:  # columns may lack one that they need, or depend on each other
             n = self._enter_all(G, form, table, 0, target, n)
             target = table.columns[SUPPORT]
         fit = self._fitted(np.sort(target[:n]))
@@ -307,7 +307,7 @@ class ExactSearcher(Searcher):
     def _descend(self, G: Any, form: Any, table: Any, k: int, allowed: Any) -> int:
         """The minimum to which the table leads, and then the exact energy."""
         # Among few supports, each descent begins at a fit of its own: one table may lead to the same minimum from all.
-        if not self.gram.bound and comb(self.gram.n_columns, k) > _KNOWN:
+        if not self.form.bound and comb(self.form.n_columns, k) > _KNOWN:
             k = self._table_descent(G, form, table, k, allowed)
         fit = self._end_of(np.sort(table.columns[SUPPORT, :k]))
         if not np.isfinite(fit.energies[0]):
@@ -332,5 +332,5 @@ class ExactSearcher(Searcher):
 
     def _best_set(self, G: Any, form: Any, table: Any, k: int, unit: Support) -> bool:
         """The best column behind those that it lacks, into `unit`; False if there is none."""
-        matrix = np.array([self[j] for j in range(int(self.gram.start[-1]))])
+        matrix = np.array([self[j] for j in range(int(self.form.start[-1]))])
         return bool(self._in_python()["best_set"](matrix, form, table, k, unit))

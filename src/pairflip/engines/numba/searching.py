@@ -12,9 +12,8 @@ from pairflip.engines.base import BETTER, EPSILON, Descent, RankTooSmall
 from pairflip.engines.numba import units
 from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rounds
 from pairflip.engines.numba.table import STATE, form_of, new_table
-from pairflip.gram import Gram
 from pairflip.least_squares import Floats
-from pairflip.moments import TrainingForm
+from pairflip.moments import Form, TrainingForm
 from pairflip.seating import seated
 
 Support = NDArray[np.int64]
@@ -30,16 +29,16 @@ _UNSURE = 1e-8  # of y'y: minima this close to the lowest are compared by QR
 class GramRows:
     """Rows of G by column: computed when they are asked for, and kept while there is room."""
 
-    def __init__(self, gram: Gram, least: int) -> None:
-        self._gram, self._rows = gram, dict[int, Floats]()
-        self._room = max(least + 1, ROWS_BYTES // (8 * gram.n_columns))
+    def __init__(self, form: Form, least: int) -> None:
+        self._form, self._rows = form, dict[int, Floats]()
+        self._room = max(least + 1, ROWS_BYTES // (8 * form.n_columns))
 
     def fetch(self, columns: Sequence[int]) -> None:
         """Compute rows that are not there, in one pass over the table."""
         missing = [j for j in dict.fromkeys(map(int, columns)) if j not in self._rows]
-        rows = [np.empty(self._gram.n_columns) for _ in missing]
+        rows = [np.empty(self._form.n_columns) for _ in missing]
         if missing:
-            self._gram.write_rows(missing, rows)
+            self._form.write_rows(missing, rows)
         for j, row in zip(missing, rows, strict=True):
             if len(self._rows) >= self._room:
                 del self._rows[next(iter(self._rows))]
@@ -64,33 +63,33 @@ class Chain(NamedTuple):
     nanoseconds: float
 
 
-def _shares_matrix(gram: Gram) -> TypeGuard[TrainingForm]:
+def _shares_matrix(form: Form) -> TypeGuard[TrainingForm]:
     """Whether a fold leaves out one row and its own matrix was not formed: that of all rows will do."""
-    return gram.root is not gram and "matrix" not in vars(gram) and gram.root.dense
+    return form.root is not form and "matrix" not in vars(form) and form.root.dense
 
 
 class Searcher:
     """Memory for searches on one problem, in one thread, with supports of up to `largest` units."""
 
-    def __init__(self, gram: Gram, largest: int, go_on: GoOn) -> None:
-        self.gram, self.go_on = gram, go_on
-        targets, n = gram.B.shape
-        self._allowed = np.ones(gram.n_columns, np.uint8)
+    def __init__(self, form: Form, largest: int, go_on: GoOn) -> None:
+        self.form, self.go_on = form, go_on
+        targets, n = form.B.shape
+        self._allowed = np.ones(form.n_columns, np.uint8)
         self._form: Any
         self._G: Any
-        if gram.grouped:
-            self._form, self._G = units.form_of(gram), gram.matrix
+        if form.grouped:
+            self._form, self._G = units.form_of(form), form.matrix
             self._table = units.new_table(self._form, largest)
             scope = units.in_units()
             self._walk_path, self._walk_rounds, self._chunk = scope["walk_path"], scope["walk_rounds"], 1
             return
-        self._form, self._table = form_of(gram), new_table(largest, n, targets)
-        if _shares_matrix(gram) and not self._form.needs.size:  # sets of products look at the matrix itself
-            self._G = gram.base.matrix
-            self._form = self._form._replace(left=np.vstack([gram.unit, gram.left_out]))
+        self._form, self._table = form_of(form), new_table(largest, n, targets)
+        if _shares_matrix(form) and not self._form.needs.size:  # sets of products look at the matrix itself
+            self._G = form.base.matrix
+            self._form = self._form._replace(left=np.vstack([form.unit, form.left_out]))
         else:
-            self._G = gram.matrix if gram.dense else GramRows(gram, largest)
-        scope = {} if gram.dense else in_python()
+            self._G = form.matrix if form.dense else GramRows(form, largest)
+        scope = {} if form.dense else in_python()
         self._walk_path = scope.get("walk_path", walk_path)
         self._walk_rounds = scope.get("walk_rounds", walk_rounds)
         # A descent makes some ten scans of all flips; so many may be made in one call.
@@ -119,7 +118,7 @@ class Searcher:
                 break
         found = [np.sort(supports[m, : m + 1]) for m in range(top)]
         if self._is_shaky:
-            energies[:top] = [self.gram.energy(support) for support in found]
+            energies[:top] = [self.form.energy(support) for support in found]
         return found, energies[:top]
 
     def _restart(self, k: int, supports: Support, energies: Floats) -> int:
@@ -137,11 +136,11 @@ class Searcher:
         Wide units may leave no room for others, so that narrow ones have to take their place.
         """
         if self._form.ruled:
-            n = self.gram.n_columns
-            found = seated(self.gram.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
-            if found is not None and np.isfinite(self.gram.energy(found)):
+            n = self.form.n_columns
+            found = seated(self.form.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
+            if found is not None and np.isfinite(self.form.energy(found)):
                 return found
-        return self.gram.narrow(k)
+        return self.form.narrow(k)
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""
@@ -155,16 +154,16 @@ class Searcher:
         if not pooled:
             made = self._made(k, np.zeros(0, np.int64)) if start is None else None
             if made is None:
-                raise RankTooSmall(k, self._most(k), self.gram.what + " and rules" * self._form.ruled)
+                raise RankTooSmall(k, self._most(k), self.form.what + " and rules" * self._form.ruled)
             return self.chain(k, key, descent, made)
         order = np.argsort(rounds.levels[:pooled], kind="stable")
         levels, pool = rounds.levels[order], np.sort(rounds.pool[order], axis=1)
         support, energy = pool[0], float(levels[0])
         if self._is_shaky:
-            few = pool[: min(_COMPARED, int(np.count_nonzero(levels <= energy + _UNSURE * self.gram.yy)))]
-            exact = [self.gram.energy(each) for each in few]
+            few = pool[: min(_COMPARED, int(np.count_nonzero(levels <= energy + _UNSURE * self.form.yy)))]
+            exact = [self.form.energy(each) for each in few]
             support, energy = few[int(np.argmin(exact))], min(exact)
-        reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.gram.yy)
+        reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.form.yy)
         work = float(self._table.values[STATE, 1]) * self._form.B.shape[1]
         return Chain(support, energy, int(reached), fresh, _ROW_NS * work + 2e3 * (descent.kicks + 1))
 
@@ -181,7 +180,7 @@ class Searcher:
     def _most(self, k: int) -> int:
         """The most units below k that can be chosen together."""
         if not self._form.ruled:
-            return self.gram.rank()
+            return self.form.rank()
         return next((size for size in range(k - 1, 0, -1) if self._made(size, np.zeros(0, np.int64)) is not None), 0)
 
     @property

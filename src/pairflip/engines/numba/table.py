@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines.numba.compile import apart
-from pairflip.gram import Gram
+from pairflip.moments import Form
 
 NOWHERE = -1
 ENTERS, LEAVES = np.int64(1), np.int64(-1)
@@ -40,7 +40,7 @@ that is, or lacks one that it needs); how many units of the support need it. The
 the units of the support, which is the same row where units are columns."""
 
 
-class Form(NamedTuple):
+class KernelForm(NamedTuple):
     """What moves need to know of a problem beside rows of G (few arrays, because they are slow to compile).
 
     `B` (q, N), `yy`. `left` (2, N), d and l: folds that leave out one row share the matrix H of all rows, and
@@ -67,14 +67,14 @@ class Table(NamedTuple):
     columns: Any  # (3, N), or (4, N) where units have several columns
 
 
-def plain_form(B: Any, yy: float) -> Form:
+def plain_form(B: Any, yy: float) -> KernelForm:
     """Columns and targets without rules."""
     n = B.shape[1]
     free = np.stack([np.full(n, float(NOWHERE)), np.arange(n, dtype=float)])
-    return Form(B, yy, np.stack([np.ones(n), np.zeros(n)]), free, 0.0, np.zeros((0, 2), np.int64), False)
+    return KernelForm(B, yy, np.stack([np.ones(n), np.zeros(n)]), free, 0.0, np.zeros((0, 2), np.int64), False)
 
 
-def form_of(gram: Gram) -> Form:
+def form_of(gram: Form) -> KernelForm:
     """A problem as the moves see it."""
     targets, rules, n = gram.B, gram.rules, gram.n_columns
     if not rules.any:
@@ -82,7 +82,7 @@ def form_of(gram: Gram) -> Form:
     left = np.stack([np.ones(targets.shape[1]), np.zeros(targets.shape[1])])
     owners = np.repeat(np.arange(n), np.diff(rules.need_start))
     marks = np.stack([rules.group.astype(float), rules.position])
-    return Form(targets, gram.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
+    return KernelForm(targets, gram.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
 
 
 def new_table(largest: int, n_columns: int, targets: int) -> Table:

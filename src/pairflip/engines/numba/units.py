@@ -28,12 +28,12 @@ from pairflip.engines.numba.table import (
     SLOTS,
     STATE,
     SUPPORT,
-    Form,
+    KernelForm,
     S,
     Table,
     block_gain,
 )
-from pairflip.gram import Gram
+from pairflip.moments import Form
 
 
 class UnitsForm(NamedTuple):
@@ -50,9 +50,9 @@ class UnitsForm(NamedTuple):
     clash: Any
 
 
-def form_of(gram: Gram) -> UnitsForm:
+def form_of(gram: Form) -> UnitsForm:
     """A problem of units as the moves see it; conflicts of all kinds are in `clash`."""
-    form: Form = table.form_of(gram)
+    form: KernelForm = table.form_of(gram)
     return UnitsForm(*form, gram.start, gram.rules.clash)
 
 
