@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_VERSION := 26.3
 
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 GPU := $(or $(GPU_PYTHON),$(BIN)/python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt --build-constraint constraints.txt
