@@ -12,7 +12,7 @@ import pairflip.search.prove as proving
 from pairflip import Proof, SubsetProblem, SubsetRegressor, anneal, best_subset, prove
 from pairflip.engines import RankTooSmall
 from pairflip.report.proof import proof_sentence
-from pairflip.search.sizes import check_size
+from pairflip.search.effort import check_size
 from pairflip.testing import all_supports, enumerate_energies
 
 
@@ -156,8 +156,13 @@ def test_a_bound_that_is_wrong_on_purpose_is_noticed(monkeypatch):
 
 def test_an_enumeration_that_explains_too_little_is_noticed(monkeypatch):
     """The targets are said to have products with the columns that are 1 % too small: what is best is ruled out."""
-    right = exhaustive.columns_of
-    monkeypatch.setattr(exhaustive, "columns_of", lambda form: (found := right(form))._replace(B=0.99 * found.B))
+    right = exhaustive.Workspaces.__init__
+
+    def wrong(work, asked):
+        right(work, asked)
+        work.B = 0.99 * work.B
+
+    monkeypatch.setattr(exhaustive.Workspaces, "__init__", wrong)
     monkeypatch.setattr(proving, "_AT_ONCE", 1e9)
     assert false_proofs(30, 4) > 5
 

@@ -7,7 +7,8 @@ import pytest
 
 from pairflip import SubsetProblem, anneal
 from pairflip.engines import WalkResult
-from pairflip.search.settle import first_best, is_lower, reaches, settle
+from pairflip.engines.base import is_lower, reaches
+from pairflip.search.portfolio import first_best, settle
 
 
 def test_rounding_does_not_decide_and_a_real_difference_does():

@@ -1,4 +1,4 @@
-"""Method and effort: one dial for those who do not want to know about chains and schedules.
+"""Size, method, engine and effort of a search: what may be asked for, and the numbers that an effort stands for.
 
 The effort is counted in work that a cost model foresees, not in measured time, so the same seed gives the same result
 on every machine; only an effort in seconds depends on the clock.
@@ -12,8 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairflip.engines.base import Descent
+from pairflip.engines import Engine
+from pairflip.engines.base import Descent, flip_nanoseconds
+from pairflip.jobs import local_threads
 from pairflip.moments import Form
+from pairflip.problem import SubsetProblem
+from pairflip.search.schedule import Schedule
+from pairflip.text import plural
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -127,6 +132,90 @@ def as_effort(effort: Any) -> Effort:
         passes = 4 if effort >= _MOMENT else 1  # a first answer before better ones
         return Effort(f"{float(effort):g} s", float(effort), passes, 4, 25, clock=True, anneals=True)
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
+
+
+def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
+    """The method: descents, unless annealing is asked for (squared error without groups or signs)."""
+    asked = {
+        "method": method == "anneal",
+        "schedule": schedule != "auto",
+        "chains": chains is not None,
+    }
+    given = problem.energy_words
+    for name in (name for name, is_given in asked.items() if is_given):
+        raise ValueError(
+            f"{name} asks for annealing, which there is for squared error without groups and signs, and {given}; "
+            "expected method='descend' (--method descend), which is the default here."
+        )
+    if method is None:
+        return "anneal" if asked["schedule"] or asked["chains"] else "descend"
+    named = as_method(method)
+    return "descend" if named == "auto" else named
+
+
+def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
+    """The engine: "numba", also where "auto" would be a device; for squared error also the reference engine."""
+    name = engine if isinstance(engine, str) else engine.name
+    if name == "reference" and problem.loss.squared:
+        return engine
+    if name not in ("auto", "numba"):
+        if problem.limits.any:
+            raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
+        if problem.target_names:
+            raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
+        raise ValueError(f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba'.")
+    return "numba" if isinstance(engine, str) else engine
+
+
+def check_size(problem: SubsetProblem, k: Any) -> int:
+    """Size k as an int with 1 <= k < number of candidate columns; of groups, where whole groups are chosen."""
+    n, noun = problem.form.n_columns, problem.form.what
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k is {k!r}; expected a whole number of {noun}, at least 1 and below {n}.")
+    if k < 1:
+        raise ValueError(f"k is {k}; expected at least 1 {noun.removesuffix('s')}.")
+    if k >= n:
+        candidates = f"X has {plural(n, 'candidate column')} that {'varies' if n == 1 else 'vary'}"
+        if problem.units is not None:
+            candidates = f"the columns that vary make up {plural(n, 'group')} (columns of no group count as one each)"
+        allowed = f"k below {n} (with all {noun} there is nothing to choose)"
+        if n == 1:
+            allowed = "at least 2, so that there is something to choose"
+        raise ValueError(f"k is {k}, but {candidates}; expected {allowed}.")
+    if k > problem.most_columns:
+        raise ValueError(f"k is {k}, but {no_more_than(problem)}; expected k up to {problem.most_columns}.")
+    return int(k)
+
+
+def no_more_than(problem: SubsetProblem) -> str:
+    """How many columns, or groups, the rules let stand together."""
+    most, asked = problem.most_columns, [name for name in problem.limits.asked if name != "groups"]
+    counted = plural(most, problem.form.what.removesuffix("s"))
+    if len(asked) > 1:
+        return f"with {' and '.join(asked)} no more than {counted} were found that keep all of them"
+    return f"with {asked[0]} at most {counted} can be chosen together"
+
+
+def check_chains(chains: Any) -> int:
+    """A number of chains as an int."""
+    if isinstance(chains, (bool, np.bool_)) or not isinstance(chains, (int, np.integer)) or chains < 1:
+        raise ValueError(f"chains is {chains!r}; expected a whole number of at least 1.")
+    return int(chains)
+
+
+def count_chains(chains: int | None, form: Form, k: int, flips: int) -> int:
+    """The number of chains asked for, or as many as take about a second on one core by a cost model."""
+    if chains is None:
+        affordable = 1e9 / (flips * flip_nanoseconds(form, k))
+        return int(np.clip(affordable, 16, min(512, max(32, 2 * form.n_columns))))
+    return check_chains(chains)
+
+
+def model_seconds(problem: SubsetProblem, k: int, schedule: Schedule, chains: int | None, n_jobs: int | None) -> float:
+    """Time of `anneal` by the cost model: half the flips of a schedule are hot, and hot ones cost the most."""
+    flips = int(schedule.flips(problem.form.n_columns).sum())
+    walks = -(-count_chains(chains, problem.form, k, flips) // local_threads(n_jobs))
+    return 1e-9 * walks * flips * flip_nanoseconds(problem.form, k) / 2.0
 
 
 def kick_nanoseconds(gram: Form, k: int) -> float:

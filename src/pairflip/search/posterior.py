@@ -1,33 +1,55 @@
-"""Probabilities of columns and models under a g-prior: all models one by one, or a walk among them."""
+r"""Probabilities of columns and models under Zellner's g-prior: all models one by one, or a walk among them.
+
+With k columns beside the forced ones, E the energy, :math:`E_0` that of no columns, and :math:`\nu` rows less forced
+columns (the constant among them), the posterior weight of a model is its prior times
+
+.. math:: (1 + g)^{-k/2} \left(E + E_0 / g\right)^{-\nu/2}
+          \quad\text{or}\quad (1 + g)^{-k/2} \exp\left(-\frac{g}{1+g} \frac{E}{v}\right)
+
+for an unknown variance of the noise (prior :math:`1/\sigma^2`) or a known one, v. Coefficients then have the mean
+:math:`\frac{g}{1+g} x` and the covariance :math:`\frac{g}{1+g} \sigma^2 G_{SS}^{-1}`, where :math:`\sigma^2` is v or
+:math:`2 (E_0 + g E) / ((1+g) (\nu - 2))` (Liang, Paulo, Molina, Clyde & Berger, JASA 103, 2008).
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from math import comb, log
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import betaln, gammaln
 
 from pairflip.distinct import distinct_supports
 from pairflip.engines.base import RankTooSmall
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
+from pairflip.inputs import as_table
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.philox import STREAM_MODELS, chain_keys, check_seed, philox4x32, start_order
 from pairflip.problem import SubsetProblem
-from pairflip.search.averaged import Posterior
-from pairflip.search.kept import chain_numbers, chain_settings, walk_kept
-from pairflip.search.prior import ModelPrior, read_prior
-from pairflip.search.sizes import check_counts
+from pairflip.search.datatree import MOST_INDICATORS, draws_tree
+from pairflip.search.sampling_journal import (
+    Chain,
+    Folder,
+    chain_numbers,
+    chain_settings,
+    check_counts,
+    walk_missing,
+)
+from pairflip.text import column_labels, percent, plural
 
 if TYPE_CHECKING:
-    from pairflip.search.kept import Chain, Folder
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
 
 ENUMERATED = 2**20
 """Up to so many models all of them are visited (a second or so)."""
@@ -35,8 +57,283 @@ _MOST_ENUMERATED = 2**30
 _TOP = 1000  # models that an enumeration keeps
 _BATCHES = 20  # of each chain, for the Monte Carlo error
 _EDGE = 0x6D6F646C  # in place of a size in the addresses of walks among models
+_MASS = 0.9999  # of the models, by which standard deviations of predictions are computed ...
+_MODELS = 5000  # ... and at most so many
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ModelPrior:
+    """What was assumed, in numbers.
+
+    Attributes
+    ----------
+    g : float
+        Of the g-prior.
+    name : str
+        Prior of the models, in words.
+    log_prior : (n + 1,)
+        Logarithm of the prior probability of each single model of a size; minus infinity where a size is not allowed.
+    variance : float or None
+        Of the noise; None: unknown.
+    freedom : float
+        Rows less forced columns, nu above; a row of weight 2 counts as two rows.
+    """
+
+    g: float
+    name: str
+    log_prior: Floats
+    variance: float | None
+    freedom: float
+
+    @property
+    def smallest(self) -> int:
+        """The smallest number of columns that is allowed."""
+        return int(np.flatnonzero(np.isfinite(self.log_prior))[0])
+
+    @property
+    def largest(self) -> int:
+        """The largest number of columns that is allowed."""
+        return int(np.flatnonzero(np.isfinite(self.log_prior))[-1])
+
+    @property
+    def shrink(self) -> float:
+        """What coefficients are multiplied by, g / (1 + g)."""
+        return self.g / (1.0 + self.g)
+
+    def size_probability(self) -> Floats:
+        """Probability (n + 1,) of each number of columns before the data are seen."""
+        n, k = self.log_prior.size - 1, np.arange(self.log_prior.size)
+        logs = self.log_prior + gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        weights = np.exp(logs - logs.max())
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def inclusion(self) -> float:
+        """Probability that a column is in the model before the data are seen: the mean fraction of columns."""
+        n = self.log_prior.size - 1
+        return float(self.size_probability() @ np.arange(n + 1) / max(n, 1))
+
+    def noise(self, empty: float) -> tuple[float, float]:
+        """The variance of the noise as a + b E of a model, when no columns leave the energy `empty`."""
+        if self.variance is not None:
+            return self.variance, 0.0
+        below = (1.0 + self.g) * (self.freedom - 2.0)
+        return 2.0 * empty / below, 2.0 * self.g / below
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Probabilities of columns and models, given the data and what was assumed.
+
+    Attributes
+    ----------
+    inclusion_probability, inclusion_se : (N,)
+        Probability that a column is in the model, and its Monte Carlo standard error (0 where all models were visited).
+        Columns that are always in have probability 1, those that do not vary 0.
+    size_probability : (n + 1,)
+        Probability of each number of columns, from 0.
+    models, model_probability : tuple of (k,), (m,)
+        Models as sorted column indices of X, the most probable first, and their probabilities. Where models were
+        visited at random, the fraction of the visits.
+    coef_mean, coef_sd : (N,)
+        Mean and standard deviation of the coefficients, in the units of the table; zero where a column is not in.
+    intercept, always_coef : float, (a,)
+        Means of the constant and of the coefficients of columns that are always in (these are in `coef_mean`, too).
+    prior : ModelPrior
+        What was assumed.
+    method : {"enumeration", "sampling"}
+        Whether all models were visited, or some at random.
+    visited : int
+        How many models were visited: all, or the moves of all chains.
+    acceptance : dict
+        Fractions of accepted moves that add, drop and flip columns; empty for an enumeration.
+    sizes, energies : (chain, draw)
+        Numbers of columns and energies along the chains; empty for an enumeration.
+    draws : (chain, draw, largest)
+        Columns of X that were in, -1 behind them; empty for an enumeration.
+    seconds, note : float, str
+        Time taken, and what a reader should know besides.
+    """
+
+    problem: SubsetProblem = field(repr=False)
+    inclusion_probability: Floats
+    inclusion_se: Floats
+    size_probability: Floats
+    models: tuple[Ints, ...]
+    model_probability: Floats
+    coef_mean: Floats
+    coef_sd: Floats
+    intercept: float
+    always_coef: Floats
+    prior: ModelPrior
+    method: str
+    visited: int
+    acceptance: dict[str, float]
+    sizes: Ints
+    energies: Floats
+    draws: Ints
+    seconds: float
+    note: str
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of X."""
+        return self.problem.names
+
+    @property
+    def highest_probability_model(self) -> Ints:
+        """The single most probable model (of those visited), without the columns that are always in."""
+        return self.models[0]
+
+    @property
+    def median_probability_model(self) -> Ints:
+        """Columns whose inclusion probability is at least one half, without those that are always in."""
+        often = np.flatnonzero(self.inclusion_probability >= 0.5)
+        return np.setdiff1d(often, self.problem.always)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict new rows, averaged over models.
+
+        Parameters
+        ----------
+        X : (R, N)
+            New rows, with the columns of the table.
+        return_std : bool
+            Whether to give the standard deviation of a new observation, too: noise, uncertain coefficients and
+            uncertain models together.
+
+        Returns
+        -------
+        mean, or (mean, std) : (R,)
+        """
+        rows = as_table(X, least_rows=1)[0]
+        if rows.shape[1] != self.problem.n_columns:
+            raise ValueError(
+                f"X has {plural(rows.shape[1], 'column')}; expected the {self.problem.n_columns} columns of the table."
+            )
+        mean = rows @ self.coef_mean + self.intercept
+        if not return_std:
+            return mean
+        weight, square, middle = 0.0, np.zeros(len(rows)), np.zeros(len(rows))
+        for share, model in zip(self.model_probability, self._fitted, strict=False):
+            told, spread = model.predict(rows)
+            weight += share
+            middle += share * told
+            square += share * (told**2 + spread)
+        middle /= weight
+        return mean, np.sqrt(np.maximum(square / weight - middle**2, 0.0))
+
+    @cached_property
+    def _fitted(self) -> list[_Model]:
+        """The models by which predictions are judged, the most probable first."""
+        enough = int(np.searchsorted(np.cumsum(self.model_probability), _MASS)) + 1
+        return [_Model(self.problem, self.prior, support) for support in self.models[: min(enough, _MODELS)]]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each column of X: probability, its error, mean and standard deviation of the coefficient."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "column": self.names,
+                "inclusion_probability": self.inclusion_probability,
+                "inclusion_se": self.inclusion_se,
+                "coef_mean": self.coef_mean,
+                "coef_sd": self.coef_sd,
+            }
+        )
+
+    def to_datatree(self) -> xr.DataTree:
+        """The draws as ArviZ reads them: group ``posterior`` with dims chain and draw.
+
+        It has the number of columns, the energy, and whether each of the columns that are in most often was in.
+        """
+        if not self.sizes.size:
+            raise ValueError("all models were visited, so there are no chains; expected method='sample'.")
+        often = np.argsort(-self.inclusion_probability, kind="stable")
+        often = often[~np.isin(often, self.problem.always)][:MOST_INDICATORS]
+        units = self.problem.units
+        inside = (self.draws[..., None] == (often if units is None else units.first[often])).any(axis=2)
+        series = {"size": self.sizes, "energy": self.energies}
+        about = {"g": self.prior.g, "prior": self.prior.name}
+        return draws_tree(series, inside, self.names, often.tolist(), range(len(self.sizes)), {}, about)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.report.notebook import plot_probabilities
+
+        return plot_probabilities(self, ax)
+
+    def _repr_html_(self) -> str:
+        """Inclusion probabilities, coefficients and what they are conditional on, for notebooks."""
+        from pairflip.report.notebook import posterior_html
+
+        return posterior_html(self)
+
+    def __str__(self) -> str:
+        order = np.argsort(-self.inclusion_probability, kind="stable")[:10]
+        labels = column_labels(self.names, order.tolist())
+        width = max(len(label) for label in labels)
+        lines = [self.assumptions, "", f"{'column':{width}}  in model  coefficient (sd)"]
+        for j, label in zip(order.tolist(), labels, strict=True):
+            chance = percent(float(self.inclusion_probability[j]))
+            lines.append(f"{label:{width}}  {chance:>8}  {self.coef_mean[j]:.4g} ({self.coef_sd[j]:.2g})")
+        best = ", ".join(column_labels(self.names, self.models[0].tolist())) or "no columns"
+        lines += ["", f"Most probable model ({percent(float(self.model_probability[0]))}): {best}."]
+        return "\n".join(lines)
+
+    @property
+    def assumptions(self) -> str:
+        """What the probabilities are conditional on, in one sentence."""
+        noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
+        seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
+        what = "columns" if self.problem.units is None else "groups of columns"
+        return (
+            f"Probabilities given that the target is linear in some of the {what} with normal noise {noise}, "
+            f"coefficients have Zellner's prior with g = {self.prior.g:g}, and models before the data: "
+            f"{self.prior.name} ({seen})."
+        )
+
+
+class _Model:
+    """One model: its mean and the variance of a new observation under the g-prior."""
+
+    def __init__(self, problem: SubsetProblem, prior: ModelPrior, support: Ints) -> None:
+        w = np.sqrt(problem.sample_weight)[:, None]
+        self._always, self._support = problem.always, support
+        self._constant = problem.center is not None
+        Z = self._forced(problem.X)
+        inverse = np.linalg.pinv(w * Z)
+        self._lift = inverse @ (w * problem.X[:, support])
+        own = (problem.X[:, support] - Z @ self._lift) * w
+        scale = np.linalg.norm(own, axis=0)
+        # Columns of a group may depend on each other: what they span is all that counts.
+        left, values, right = np.linalg.svd(own / scale, full_matrices=False)
+        rank = int(np.sum(values > 1e-9 * values.max(initial=0.0)))
+        q, back = left[:, :rank], right[:rank].T / values[:rank] / scale[:, None]
+        target = w[:, 0] * problem.y - (w * Z) @ (inverse @ (w[:, 0] * problem.y))
+        fitted = q.T @ target
+        energy = 0.5 * max(float(target @ target - fitted @ fitted), 0.0)
+        self._coef = prior.shrink * back @ fitted
+        self._z = inverse @ (w[:, 0] * (problem.y - problem.X[:, support] @ self._coef))
+        spread, slope = prior.noise(0.5 * float(target @ target))
+        self._noise, self._shrink = spread + slope * energy, prior.shrink
+        self._root = back
+        self._inner = inverse @ inverse.T
+
+    def _forced(self, X: Floats) -> Floats:
+        """The constant, if there is one, and the columns that are always in (R, f)."""
+        return np.column_stack([np.ones((len(X), int(self._constant))), X[:, self._always]])
+
+    def predict(self, X: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance (R,) of new observations."""
+        Z = self._forced(X)
+        mean = X[:, self._support] @ self._coef + Z @ self._z
+        away = (X[:, self._support] - Z @ self._lift) @ self._root
+        leverage = np.einsum("rf,fe,re->r", Z, self._inner, Z) + self._shrink * np.einsum("rk,rk->r", away, away)
+        return mean, self._noise * (1.0 + leverage)
 
 
 def posterior(
@@ -126,6 +423,73 @@ def _check_problem(problem: SubsetProblem) -> None:
         what = "a table so wide that its matrix of inner products exceeds the memory budget"
     if what is not None:
         raise ValueError(f"the problem has {what}; expected squared error of one target, and the g-prior alone.")
+
+
+def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] | None, variance: Any) -> ModelPrior:
+    """What a user asked for, checked."""
+    n = problem.form.n_columns
+    forced = problem.forced_basis.shape[1] + (problem.center == "global")
+    rows = float(problem.sample_weight.sum())
+    freedom = rows - forced
+    if freedom < 4:
+        raise ValueError(f"{rows:g} rows leave {freedom:g} beside the forced columns; expected at least 4 of them.")
+    log_prior, name = _of_models(prior, n)
+    allowed = _sizes(sizes, n, freedom)
+    log_prior = np.where(allowed, log_prior, -np.inf)
+    if variance is not None and not (_is_number(variance) and variance > 0):
+        raise ValueError(f"variance is {variance!r}; expected the variance of the noise, a number above 0, or None.")
+    return ModelPrior(_read_g(g, rows, int(problem.candidates.size)), name, log_prior, variance, freedom)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _read_g(g: Any, rows: float, n: int) -> float:
+    """A number as it is; "unit" is the number of rows, "bric" the larger of that and n squared."""
+    named = {"unit": float(rows), "bric": float(max(rows, n * n))}
+    if isinstance(g, str) and g in named:
+        return named[g]
+    if not (_is_number(g) and g > 0):
+        raise ValueError(f"g is {g!r}; expected a number above 0, 'unit' (the number of rows) or 'bric'.")
+    return float(g)
+
+
+def _of_models(prior: Any, n: int) -> tuple[Floats, str]:
+    """Logarithm of the prior probability of each single model by size, and its name."""
+    k = np.arange(n + 1)
+    if isinstance(prior, str) and prior == "uniform":
+        return np.full(n + 1, -n * np.log(2.0)), "all models alike"
+    if isinstance(prior, str) and prior == "beta-binomial":
+        choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        return np.asarray(-np.log(n + 1.0) - choose), "all sizes alike, and all models of a size"
+    if isinstance(prior, tuple) and len(prior) == 2 and all(_is_number(each) and each > 0 for each in prior):
+        a, b = prior
+        return np.asarray(betaln(k + a, n - k + b) - betaln(a, b)), f"beta-binomial with a = {a:g} and b = {b:g}"
+    if _is_number(prior) and 0 < prior < 1:
+        return np.asarray(k * np.log(prior) + (n - k) * np.log1p(-prior)), f"each column with probability {prior:g}"
+    raise ValueError(
+        f"prior is {prior!r}; expected 'uniform', 'beta-binomial', a pair (a, b) for the beta distribution, or the "
+        "prior probability of a column, between 0 and 1."
+    )
+
+
+def _sizes(sizes: Iterable[int] | None, n: int, freedom: float) -> Any:
+    """Which sizes (n + 1,) are allowed; by default those that leave at least two rows for the noise."""
+    most, allowed = max(0, min(n, int(freedom) - 2)), np.zeros(n + 1, dtype=bool)
+    if sizes is None:
+        allowed[: most + 1] = True
+        return allowed
+    wanted = [sizes] if isinstance(sizes, int) else list(sizes)
+    for size in wanted:
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size <= most:
+            raise ValueError(f"sizes has {size!r}; expected whole numbers of columns from 0 to {most}.")
+        allowed[size] = True
+    if not wanted:
+        raise ValueError("sizes is empty; expected at least one number of columns, or None for all of them.")
+    if np.any(np.diff(np.flatnonzero(allowed)) > 1):
+        raise ValueError("sizes has gaps; expected consecutive numbers of columns: the walk adds one column at a time.")
+    return allowed
 
 
 class _Models:
@@ -262,7 +626,7 @@ def _by_walks(
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(lambda chain: one_walk(models, settings, chain), which))
 
-    found, note = walk_kept(numbers, walk, settings, journal, threads)
+    found, note = walk_missing(numbers, walk, settings, journal, threads)
     records, energies, accepted = (
         np.stack([each[name] for each in found]) for name in ("records", "energies", "accepted")
     )

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.engines.base import reaches
 from pairflip.least_squares import Floats
-from pairflip.search.proof import Proof
 from pairflip.search.schedule import Schedule
-from pairflip.search.settle import reaches
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.axes import Axes
+
+    from pairflip.search.prove import Proof
 
 
 @dataclass(frozen=True)
