@@ -47,7 +47,7 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
         return None
     first = np.sort(problem.slots(support))
     # Not on a device: the same table must give the same answer where there is none.
-    asked = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0), engine="numba")
+    asked = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n), engine="numba")
     lowest, method = search_all(asked, first, np.zeros(0), seconds)
     if not lowest.complete:
         return None
@@ -55,7 +55,7 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
     if equal.size and reaches(lowest.doubled[equal[0]], lowest.doubled[0], form.yy):
         order = np.concatenate([equal, np.setdiff1d(np.arange(len(lowest.supports)), equal)])
         lowest = replace(lowest, supports=lowest.supports[order], doubled=lowest.doubled[order])
-    return as_proof(problem, k, lowest, method, RUNNERS_UP, np.zeros(0), time.perf_counter() - began)
+    return as_proof(problem, lowest, method, time.perf_counter() - began, RUNNERS_UP)
 
 
 def solved(problem: SubsetProblem, k: int, effort: Effort) -> Proof | None:

@@ -39,9 +39,9 @@ class _Factor(NamedTuple):
     doubled: float
 
 
-def branch_seconds(n: int, branches: float) -> float:
-    """Time of so many branches on one core, by a cost model."""
-    return branches * 1e-9 * (1000.0 + 1.2 * n * n)
+def branch_seconds(n: int) -> float:
+    """Time of one branch on one core, by a cost model."""
+    return 1e-9 * (1000.0 + 1.2 * n * n)
 
 
 def can_branch(form: Form) -> bool:

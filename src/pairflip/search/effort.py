@@ -33,37 +33,18 @@ LARGE = 30
 
 @dataclass(frozen=True)
 class Effort:
-    """How much a search may spend on one size of one problem.
+    """How much a search may spend on one size of one problem."""
 
-    Parameters
-    ----------
-    name
-        As the user says it.
-    seconds
-        On one core, by the cost model.
-    passes
-        Of the path: one goes up, further ones down and up in turn.
-    chains, kicks
-        The first wave of chains and the kicks of each.
-    clock
-        Whether `seconds` are measured rather than foreseen.
-    few
-        Kicks times columns that are affordable in any case.
-    anneals
-        Whether some chains of method ``"auto"`` anneal before they descend.
-    path_first
-        If not 0, supports of more than `LARGE` columns are searched around the path: so many kicks of the chain that
-        starts there, all from its lowest minimum, and one descent from each random start, which takes far longer.
-    """
-
-    name: str
-    seconds: float
-    passes: int
-    chains: int
-    kicks: int
-    clock: bool = False
-    few: int = 0
-    anneals: bool = False
+    name: str  # as the user says it
+    seconds: float  # on one core, by the cost model
+    passes: int  # of the path: one goes up, others down and up in turn
+    chains: int  # of the first wave
+    kicks: int  # of each of these
+    clock: bool = False  # whether `seconds` are measured rather than foreseen
+    few: int = 0  # kicks times columns that are affordable in any case
+    anneals: bool = False  # whether some chains of method "auto" anneal before they descend
+    # If not 0, supports of more than `LARGE` columns are searched around the path: so many kicks of the chain that
+    # starts there, all from its lowest minimum, and one descent from each random start, which takes far longer.
     path_first: int = 0
 
     def costly_descent(self, k: int) -> Descent:

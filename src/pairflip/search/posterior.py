@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from math import comb, log
 from typing import TYPE_CHECKING, Any, Literal
@@ -65,27 +64,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ModelPrior:
-    """What was assumed, in numbers.
+    """What was assumed, in numbers."""
 
-    Attributes
-    ----------
-    g : float
-        Of the g-prior.
-    name : str
-        Prior of the models, in words.
-    log_prior : (n + 1,)
-        Logarithm of the prior probability of each single model of a size; minus infinity where a size is not allowed.
-    variance : float or None
-        Of the noise; None: unknown.
-    freedom : float
-        Rows less forced columns, nu above; a row of weight 2 counts as two rows.
-    """
-
-    g: float
-    name: str
-    log_prior: Floats
-    variance: float | None
-    freedom: float
+    g: float  # of the g-prior
+    name: str  # prior of the models, in words
+    log_prior: Floats  # (n + 1,), of each single model of a size; minus infinity where a size is not allowed
+    variance: float | None  # of the noise; None: unknown
+    freedom: float  # rows less forced columns, nu above; a row of weight 2 counts as two rows
 
     @property
     def smallest(self) -> int:
@@ -217,19 +202,14 @@ class Posterior:
         if not return_std:
             return mean
         weight, square, middle = 0.0, np.zeros(len(rows)), np.zeros(len(rows))
-        for share, model in zip(self.model_probability, self._fitted, strict=False):
-            told, spread = model.predict(rows)
+        enough = int(np.searchsorted(np.cumsum(self.model_probability), _MASS)) + 1
+        for share, support in zip(self.model_probability, self.models[: min(enough, _MODELS)], strict=False):
+            told, spread = _predict(self.problem, self.prior, support, rows)
             weight += share
             middle += share * told
             square += share * (told**2 + spread)
         middle /= weight
         return mean, np.sqrt(np.maximum(square / weight - middle**2, 0.0))
-
-    @cached_property
-    def _fitted(self) -> list[_Model]:
-        """The models by which predictions are judged, the most probable first."""
-        enough = int(np.searchsorted(np.cumsum(self.model_probability), _MASS)) + 1
-        return [_Model(self.problem, self.prior, support) for support in self.models[: min(enough, _MODELS)]]
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each column of X: probability, its error, mean and standard deviation of the coefficient."""
@@ -297,43 +277,32 @@ class Posterior:
         )
 
 
-class _Model:
-    """One model: its mean and the variance of a new observation under the g-prior."""
+def _forced(problem: SubsetProblem, X: Floats) -> Floats:
+    """The constant, if there is one, and the columns that are always in (R, f)."""
+    return np.column_stack([np.ones((len(X), int(problem.center is not None))), X[:, problem.always]])
 
-    def __init__(self, problem: SubsetProblem, prior: ModelPrior, support: Ints) -> None:
-        w = np.sqrt(problem.sample_weight)[:, None]
-        self._always, self._support = problem.always, support
-        self._constant = problem.center is not None
-        Z = self._forced(problem.X)
-        inverse = np.linalg.pinv(w * Z)
-        self._lift = inverse @ (w * problem.X[:, support])
-        own = (problem.X[:, support] - Z @ self._lift) * w
-        scale = np.linalg.norm(own, axis=0)
-        # Columns of a group may depend on each other: what they span is all that counts.
-        left, values, right = np.linalg.svd(own / scale, full_matrices=False)
-        rank = int(np.sum(values > 1e-9 * values.max(initial=0.0)))
-        q, back = left[:, :rank], right[:rank].T / values[:rank] / scale[:, None]
-        target = w[:, 0] * problem.y - (w * Z) @ (inverse @ (w[:, 0] * problem.y))
-        fitted = q.T @ target
-        energy = 0.5 * max(float(target @ target - fitted @ fitted), 0.0)
-        self._coef = prior.shrink * back @ fitted
-        self._z = inverse @ (w[:, 0] * (problem.y - problem.X[:, support] @ self._coef))
-        spread, slope = prior.noise(0.5 * float(target @ target))
-        self._noise, self._shrink = spread + slope * energy, prior.shrink
-        self._root = back
-        self._inner = inverse @ inverse.T
 
-    def _forced(self, X: Floats) -> Floats:
-        """The constant, if there is one, and the columns that are always in (R, f)."""
-        return np.column_stack([np.ones((len(X), int(self._constant))), X[:, self._always]])
-
-    def predict(self, X: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance (R,) of new observations."""
-        Z = self._forced(X)
-        mean = X[:, self._support] @ self._coef + Z @ self._z
-        away = (X[:, self._support] - Z @ self._lift) @ self._root
-        leverage = np.einsum("rf,fe,re->r", Z, self._inner, Z) + self._shrink * np.einsum("rk,rk->r", away, away)
-        return mean, self._noise * (1.0 + leverage)
+def _predict(problem: SubsetProblem, prior: ModelPrior, support: Ints, X: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance (R,) of new observations under the g-prior and one model."""
+    w, Z, new = np.sqrt(problem.sample_weight)[:, None], _forced(problem, problem.X), _forced(problem, X)
+    inverse = np.linalg.pinv(w * Z)
+    lift = inverse @ (w * problem.X[:, support])
+    columns = (problem.X[:, support] - Z @ lift) * w
+    scale = np.linalg.norm(columns, axis=0)
+    # Columns of a group may depend on each other: what they span is all that counts.
+    basis, values, right = np.linalg.svd(columns / scale, full_matrices=False)
+    rank = int(np.sum(values > 1e-9 * values.max(initial=0.0)))
+    back = right[:rank].T / values[:rank] / scale[:, None]
+    target = w[:, 0] * problem.y - (w * Z) @ (inverse @ (w[:, 0] * problem.y))
+    fitted = basis[:, :rank].T @ target
+    coef = prior.shrink * back @ fitted
+    constant = inverse @ (w[:, 0] * (problem.y - problem.X[:, support] @ coef))
+    spread, slope = prior.noise(0.5 * float(target @ target))
+    noise = spread + slope * 0.5 * max(float(target @ target - fitted @ fitted), 0.0)
+    away = (X[:, support] - new @ lift) @ back
+    leverage = np.einsum("rf,fe,re->r", new, inverse @ inverse.T, new)
+    leverage += prior.shrink * np.einsum("rk,rk->r", away, away)
+    return X[:, support] @ coef + new @ constant, noise * (1.0 + leverage)
 
 
 def posterior(
@@ -502,7 +471,7 @@ class _Models:
         from pairflip.engines.numba.models import INFLATED, ModelWeight
 
         self.problem, self.prior, form = problem, prior, problem.form
-        self.start: Ints = getattr(form, "start", np.arange(form.n_columns + 1))
+        self.start: Ints = form.start
         self.widths = np.diff(self.start)
         self.n, self.matrix, self.b, self.yy = form.n_columns, form.matrix, form.b, form.yy
         spread, slope = prior.noise(0.5 * self.yy)
@@ -759,10 +728,8 @@ def _assembled(
         probability[columns], probability_se[columns] = inclusion[u], error[u]
     coef_mean[at], coef_sd[at] = told.coefficients(first, second)
     probability[problem.always] = 1.0
-    left = problem.y - problem.X[:, at] @ coef_mean[at]
-    Z = np.column_stack([np.ones((problem.n_rows, int(problem.center is not None))), problem.X[:, problem.always]])
-    w = np.sqrt(problem.sample_weight)
-    z = np.linalg.lstsq(w[:, None] * Z, w * left, rcond=None)[0]
+    residual, w = problem.y - problem.X[:, at] @ coef_mean[at], np.sqrt(problem.sample_weight)
+    z = np.asarray(np.linalg.lstsq(w[:, None] * _forced(problem, problem.X), w * residual, rcond=None)[0], np.float64)
     constant = float(z[0]) if problem.center is not None else 0.0
     always = z[int(problem.center is not None) :]
     coef_mean[problem.always] = always

@@ -251,18 +251,18 @@ def prove(
             problem.form, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
         )
         try:
-            found, method = search_all(asked, np.sort(first), distances, budget)
+            lowest, method = search_all(asked, np.sort(first), distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
             asked.interrupted = True
             energy = np.array([2.0 * problem.form.energy(np.sort(first))])
-            found = replace(gather(asked, [], complete=False), supports=np.sort(first)[None], doubled=energy)
+            lowest = replace(gather(asked, [], complete=False), supports=np.sort(first)[None], doubled=energy)
             method = "branch and bound" if can_branch(problem.form) else "enumeration"
     if method == "none":
-        found = replace(found, bound=whole_bound(problem.form))
+        lowest = replace(lowest, bound=whole_bound(problem.form))
     note = "interrupted" if asked.interrupted else ""
-    if found.overflow and not note:
-        note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
-    proof = as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
+    if lowest.overflow and not note:
+        note = f"more than {len(lowest.supports)} supports are equal to the last of the best ones"
+    proof = as_proof(problem, lowest, method, time.perf_counter() - began, n_best, distances, note)
     if asked.failed is None or asked.interrupted:
         return proof
     return replace(proof, note="; ".join(filter(None, [failure_note(asked.failed), proof.note])))
@@ -277,10 +277,10 @@ def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float =
     try:
         return best_subset(problem, k, effort="quick", seed=seed, prove=False).best_support
     except ValueError:
-        found = best_support(problem.form, k) if enumeration_cost(problem.form, k) <= budget else None
-        if found is None:
+        best = best_support(problem.form, k) if enumeration_cost(problem.form, k) <= budget else None
+        if best is None:
             raise
-    return problem.columns_of(problem.form.candidates[found[0]])
+    return problem.columns_of(problem.form.candidates[best[0]])
 
 
 @one_blas_thread()  # more would round differently, and wait for each other
@@ -289,24 +289,24 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
 
     The bounds of the question are filled in here: `within` are distances up to which supports are counted.
     """
-    gram = asked.form
-    energy = gram.energy(first)
-    asked.limit = _first_limit(gram, first, energy, asked.wanted)
+    form = asked.form
+    energy = form.energy(first)
+    asked.limit = _first_limit(form, first, energy, asked.wanted)
     while True:
-        asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * gram.yy
-        found, method = _by_best_method(asked, budget)
-        found = _judged(gram, found, first, asked.wanted)
-        better = float(0.5 * found.doubled[0]) < energy * (1.0 - 1e-9) if found.doubled.size else False
-        if not (better and within.size and found.complete):
-            return found, method
-        first = found.supports[0]
-        energy = 0.5 * float(found.doubled[0])  # counts were those of a worse support
+        asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * form.yy
+        lowest, method = _by_best_method(asked, budget)
+        lowest = _judged(form, lowest, first, asked.wanted)
+        better = float(0.5 * lowest.doubled[0]) < energy * (1.0 - 1e-9) if lowest.doubled.size else False
+        if not (better and within.size and lowest.complete):
+            return lowest, method
+        first = lowest.supports[0]
+        energy = 0.5 * float(lowest.doubled[0])  # counts were those of a worse support
 
 
 def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
-    gram, k, n = asked.form, asked.k, asked.form.n_columns
+    form, k, n = asked.form, asked.k, asked.form.n_columns
     threads = max(1.0, _THREADED * asked.threads)
-    seconds = enumeration_cost(gram, k) / threads
+    seconds = enumeration_cost(form, k) / threads
     expected = device_pays(asked, seconds) if asked.engine != "numba" else None
     on_device = expected is not None
     seconds = seconds if expected is None else expected
@@ -314,14 +314,14 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     if on_device and affordable and asked.engine == "cuda":
         worthwhile = False  # what was asked for comes first
     # What is done unasked goes by cost models alone, and this method by the clock.
-    ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(gram)
-    ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
-    if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
-        each = branch_seconds(n, 1.0)
+    ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(form)
+    ridge = ridge and bound_seconds(n, min(n, form.n_rows)) <= budget
+    if worthwhile and can_branch(form) and not (ridge and n > LARGEST):
+        each = branch_seconds(n)
         most = min(asked.most, _PATIENCE * threads * seconds / each if affordable else np.inf)
-        found = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
-        if found is not None:
-            return found, "branch and bound"
+        lowest = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
+        if lowest is not None:
+            return lowest, "branch and bound"
     tree = None
     if ridge:
         tree = RidgeTree(asked)
@@ -331,109 +331,107 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     if affordable:
         device = enumerate_on_device(asked) if on_device else None
         if device is not None and asked.failed is None:
-            found, method = device, ON_DEVICE
+            lowest, method = device, ON_DEVICE
         else:
-            found, method = enumerate_supports(asked), "enumeration"
-        if device is not None and asked.failed is not None and not found.complete:
-            found = _joined(found, device)
-        return (found if found.complete or tree is None else _joined(found, tree.gathered())), method
+            lowest, method = enumerate_supports(asked), "enumeration"
+        if device is not None and asked.failed is not None and not lowest.complete:
+            lowest = _joined(lowest, device)
+        return (lowest if lowest.complete or tree is None else _joined(lowest, tree.gathered())), method
     return gather(asked, [], complete=False), "none"
 
 
-def _joined(found: Lowest, other: Lowest) -> Lowest:
+def _joined(lowest: Lowest, other: Lowest) -> Lowest:
     """What two methods know that both did not come to an end."""
-    supports, doubled = np.vstack([found.supports, other.supports]), np.append(found.doubled, other.doubled)
-    return replace(found, supports=supports, doubled=doubled, bound=max(found.bound, other.bound))
+    supports, doubled = np.vstack([lowest.supports, other.supports]), np.append(lowest.doubled, other.doubled)
+    return replace(lowest, supports=supports, doubled=doubled, bound=max(lowest.bound, other.bound))
 
 
-def _first_limit(gram: Form, first: NDArray[np.int64], energy: float, wanted: int) -> float:
+def _first_limit(form: Form, first: NDArray[np.int64], energy: float, wanted: int) -> float:
     """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it."""
-    outside = np.setdiff1d(np.arange(gram.n_columns), first)
-    start, B = gram.start, gram.B
+    outside = np.setdiff1d(np.arange(form.n_columns), first)
     if wanted == 1:
         return 2.0 * energy
-    if not gram.dense or start[-1] > gram.n_columns or wanted - 1 > min(outside.size * first.size, 1000):
+    if not form.dense or form.start[-1] > form.n_columns or wanted - 1 > min(outside.size * first.size, 1000):
         return float("inf")
-    G = gram.matrix
+    G, B = form.matrix, form.B
     P = np.linalg.inv(G[np.ix_(first, first)])
     rows = G[np.ix_(first, outside)]
     x, W, p = B[:, first] @ P, P @ rows, np.diag(P)[:, None]
     r, s = B[:, outside] - x @ rows, 1.0 - np.einsum("mj,mj->j", rows, W) + W**2 / p
     gain = np.sum((r[:, None, :] + x[:, :, None] * (W / p)) ** 2, axis=0) / np.maximum(s, 1e-6)
     cost = np.sum(x**2, axis=0)[:, None] / p - np.where(s > 1e-6, gain, 0.0)
-    found = [energy]
+    energies = [energy]
     for place in np.argsort(cost, axis=None, kind="stable").tolist():
         slot, j = divmod(place, outside.size)
-        found.append(gram.energy(np.sort(np.append(np.delete(first, slot), outside[j]))))
-        if np.isfinite(found[-1]) and np.isfinite(found).sum() == wanted:
-            return 2.0 * max(e for e in found if np.isfinite(e))
-        if len(found) > 4 * wanted:
+        energies.append(form.energy(np.sort(np.append(np.delete(first, slot), outside[j]))))
+        if np.isfinite(energies[-1]) and np.isfinite(energies).sum() == wanted:
+            return 2.0 * max(e for e in energies if np.isfinite(e))
+        if len(energies) > 4 * wanted:
             break
     return float("inf")
 
 
-def _judged(gram: Form, found: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
+def _judged(form: Form, lowest: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
     """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
-    found = _without_too_many_equals(found, wanted, gram.yy)
-    supports = distinct_supports(np.vstack([found.supports, first[None]])).supports
-    energies = np.array([gram.energy(support) for support in supports])
+    if lowest.doubled.size > wanted + _EQUALS:
+        lowest = _without_too_many_equals(lowest, wanted, form.yy)
+    supports = distinct_supports(np.vstack([lowest.supports, first[None]])).supports
+    energies = np.array([form.energy(support) for support in supports])
     supports, energies = supports[np.isfinite(energies)], energies[np.isfinite(energies)]
     order = np.argsort(energies, kind="stable")
     supports, energies = supports[order], energies[order]
     at = 0
     while at < energies.size:  # rounding does not decide between equal ones
-        same = int(np.count_nonzero(reaches(energies[at:], energies[at], gram.yy)))
+        same = int(np.count_nonzero(reaches(energies[at:], energies[at], form.yy)))
         place = np.lexsort(supports[at : at + same].T[::-1])
         supports[at : at + same] = supports[at : at + same][place]
         energies[at : at + same] = energies[at : at + same][place]
         at += same
-    return replace(found, supports=supports, doubled=2.0 * energies)
+    return replace(lowest, supports=supports, doubled=2.0 * energies)
 
 
-def _without_too_many_equals(found: Lowest, wanted: int, yy: float) -> Lowest:
+def _without_too_many_equals(lowest: Lowest, wanted: int, yy: float) -> Lowest:
     """What may be among the `wanted` lowest; of very many equals of the last one, the first in order."""
-    if found.doubled.size <= wanted + _EQUALS:
-        return found
-    last = float(found.doubled[wanted - 1])
-    surely = np.flatnonzero(found.doubled < last * (1.0 - 2.0 * EQUAL) - 2.0 * NOTHING * yy)
+    last = float(lowest.doubled[wanted - 1])
+    surely = np.flatnonzero(lowest.doubled < last * (1.0 - 2.0 * EQUAL) - 2.0 * NOTHING * yy)
     last = last * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * yy
-    others = np.setdiff1d(np.flatnonzero(found.doubled <= last), surely)
-    others = others[np.lexsort(found.supports[others].T[::-1])]
+    others = np.setdiff1d(np.flatnonzero(lowest.doubled <= last), surely)
+    others = others[np.lexsort(lowest.supports[others].T[::-1])]
     chosen = np.concatenate([surely, others[: wanted + _EQUALS]])
     more = others.size > wanted + _EQUALS
-    return replace(found, supports=found.supports[chosen], doubled=found.doubled[chosen], overflow=more)
+    return replace(lowest, supports=lowest.supports[chosen], doubled=lowest.doubled[chosen], overflow=more)
 
 
 def as_proof(
     problem: SubsetProblem,
-    k: int,
-    found: Lowest,
+    lowest: Lowest,
     method: str,
-    n_best: int,
-    within: Floats,
     seconds: float,
+    n_best: int = 1,
+    within: Floats | None = None,
     note: str = "",
 ) -> Proof:
-    """The record of what was found; arguments are those of `Proof`."""
-    supports = problem.form.candidates[found.supports[:n_best]]
-    energies = 0.5 * found.doubled[:n_best]
-    if not found.complete and method != "none" and not note:
+    """The record of the lowest supports; other arguments are those of `Proof`."""
+    k = lowest.supports.shape[1]
+    supports = problem.form.candidates[lowest.supports[:n_best]]
+    energies = 0.5 * lowest.doubled[:n_best]
+    if not lowest.complete and method != "none" and not note:
         note = "not enough time"
-    if problem.limits.ruled and found.complete:
+    if problem.limits.ruled and lowest.complete:
         only = f"{LIMITED} ({', '.join(problem.limits.asked)}); others were not looked at"
         note = f"{only}; {note}" if note else only
     return Proof(
         k=k,
-        optimal=found.complete,
+        optimal=lowest.complete,
         support=supports[0],
         energy=float(energies[0]),
         supports=supports,
         energies=energies,
-        lower_bound=float(energies[0]) if found.complete else min(0.5 * found.bound, float(energies[0])),
-        within=within if found.complete else np.zeros(0),
-        counts=found.counts if found.complete else np.zeros(0, np.int64),
+        lower_bound=float(energies[0]) if lowest.complete else min(0.5 * lowest.bound, float(energies[0])),
+        within=np.zeros(0) if within is None or not lowest.complete else within,
+        counts=lowest.counts if lowest.complete else np.zeros(0, np.int64),
         subsets=comb(problem.form.n_columns, k),
-        looked=found.looked,
+        looked=lowest.looked,
         method=method,
         seconds=seconds,
         note=note,
@@ -452,8 +450,8 @@ def _all_columns(problem: SubsetProblem, k: int, began: float) -> Proof:
             f"k is {k}, but only {problem.form.rank()} of the candidate columns are linearly independent; "
             "expected at most so many."
         )
-    found = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
-    return as_proof(problem, k, found, "all columns", 1, np.zeros(0), time.perf_counter() - began)
+    lowest = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
+    return as_proof(problem, lowest, "all columns", time.perf_counter() - began)
 
 
 def check_engine(engine: Any) -> None:

@@ -380,7 +380,7 @@ class RidgeTree:
         if open_columns.size > max(LARGEST, k):
             return False
         seconds = _PATIENCE * bound_seconds(free.size, self._form.V.shape[1])
-        most = min(seconds / branch_seconds(open_columns.size, 1.0), _MOST)
+        most = min(seconds / branch_seconds(open_columns.size), _MOST)
         form = Form(self._table[open_columns], self._target, self._penalty[open_columns], open_columns, dense=True)
         question = Question(form, k, asked.wanted, self._limit, asked.levels)
         root = Node(np.searchsorted(open_columns, fixed).tolist(), np.searchsorted(open_columns, free).tolist(), 0.0)

@@ -369,8 +369,8 @@ def sample(
         problem, run="sample", k=k, betas=betas.tolist(), sweeps=int(draws * thin), burn_in=int(before), thin=int(thin),
         seed=seed, engine=walker.name,
     )  # fmt: skip
-    found, note = walk_missing(numbers, walk, settings, journal, threads)
-    return _samples(problem, settings, numbers, found, draws * thin * n, [note], began)
+    walked, note = walk_missing(numbers, walk, settings, journal, threads)
+    return _samples(problem, settings, numbers, walked, draws * thin * n, note, began)
 
 
 def temper(
@@ -389,14 +389,17 @@ def temper(
     journal: Folder | None = None,
     n_jobs: int | None = None,
 ) -> Samples:
-    r"""The same at a ladder of temperatures whose walkers trade places (replica exchange).
+    r"""Supports of k columns at a ladder of temperatures whose walkers trade places (replica exchange).
 
-    Cold walkers get away from where they are stuck by way of the hot ones.
+    At each one their probability is proportional to :math:`e^{-\beta E(S)}`. Cold walkers get away from where they are
+    stuck by way of the hot ones.
 
     Parameters
     ----------
-    problem, k
-        As in `sample`.
+    problem : SubsetProblem
+        Table and target.
+    k : int
+        Number of columns.
     betas : iterable of float or "auto"
         Inverse temperatures. ``"auto"``: from 0, where all supports are alike, to `coldest`, spaced by a short run so
         that neighbours trade places about as often everywhere.
@@ -405,12 +408,19 @@ def temper(
     thin : int, optional
         Sweeps between two exchanges, after each of which there is a draw; by default so many that exchanging costs
         little beside walking.
-    chains : int
-        Independent ladders.
-    seed, engine, first_chain, journal, n_jobs
-        As in `sample`; chains are ladders here.
+    chains, seed : int
+        Independent ladders, and what their random numbers depend on.
+    engine : {"auto", "numba", "reference"}
+        What walks the ladders.
     coldest : float or "noise"
-        The end of an automatic ladder, see `beta` of `sample`.
+        The end of an automatic ladder; ``"noise"``: the inverse of the variance of the residuals that forward selection
+        leaves, so that the weights are likelihoods.
+    first_chain : int
+        Number of the first ladder; `Samples.joined` puts those that were walked in several places together.
+    journal : path, optional
+        Folder in which finished ladders are kept. Run the same again to resume, or with more of them to go on.
+    n_jobs : int, optional
+        Threads; the result does not depend on them.
     """
     began, k = time.perf_counter(), check_size(problem, k)
     check_counts(sweeps=sweeps)
@@ -453,31 +463,31 @@ def temper(
         problem, run="temper", k=k, betas=ladder.tolist(), sweeps=int(draws * every), burn_in=int(skipped * every),
         thin=int(every), seed=seed, engine=walker.name,
     )  # fmt: skip
-    found, note = walk_missing(numbers, walk, settings, journal, threads)
-    return _samples(problem, settings, numbers, found, rounds * every * n, [note], began)
+    walked, note = walk_missing(numbers, walk, settings, journal, threads)
+    return _samples(problem, settings, numbers, walked, rounds * every * n, note, began)
 
 
 def _samples(
-    problem: SubsetProblem, settings: dict[str, Any], numbers: Sequence[int], found: Sequence[Chain], flips: int,
-    notes: Sequence[str], began: float,
+    problem: SubsetProblem, settings: dict[str, Any], numbers: Sequence[int], walked: Sequence[Chain], flips: int,
+    note: str, began: float,
 ) -> Samples:  # fmt: skip
     """The record of these chains; those of one temperature have no exchanges."""
-    nothing, supports = np.zeros(0, np.int64), np.stack([each["supports"] for each in found])
+    nothing, supports = np.zeros(0, np.int64), np.stack([each["supports"] for each in walked])
     return Samples(
         betas=np.array(settings["betas"]),
         energies=_exact_energies(problem.form, supports),
         supports=supports,
         candidates=problem.form.candidates,
-        accepted=np.stack([each["accepted"] for each in found]),
+        accepted=np.stack([each["accepted"] for each in walked]),
         flips=flips,
-        traded=np.stack([each.get("traded", nothing) for each in found]),
-        tried=found[0].get("tried", nothing),
-        round_trips=np.array([int(each["trips"][0]) if "trips" in each else 0 for each in found]),
+        traded=np.stack([each.get("traded", nothing) for each in walked]),
+        tried=walked[0].get("tried", nothing),
+        round_trips=np.array([int(each["trips"][0]) if "trips" in each else 0 for each in walked]),
         chain_numbers=np.array(numbers),
         names=problem.names,
         seconds=time.perf_counter() - began,
         settings=settings,
-        note="; ".join(dict.fromkeys(filter(None, notes))),
+        note=note,
         **{name: settings[name] for name in ("k", "sweeps", "burn_in", "thin", "engine", "seed")},
     )
 
