@@ -104,7 +104,8 @@ def test_a_killed_process_loses_the_chains_that_it_was_at(tmp_path):
         f"draw(table(n=30), k=5, sweeps=4000, chains=40, journal={str(tmp_path / 'run')!r})\n"
     )
     whole = draw(table(n=30), k=5, sweeps=4000, chains=40)
-    child = subprocess.Popen([sys.executable, "-c", code], cwd=TESTS)
+    paths = os.pathsep.join([str(TESTS), str(TESTS / "core"), os.environ.get("PYTHONPATH", "")])
+    child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
     while len(lines_of(tmp_path / "run")) < 3:
         assert child.poll() is None
         time.sleep(0.01)

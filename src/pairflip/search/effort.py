@@ -156,7 +156,7 @@ def check_size(problem: SubsetProblem, k: Any) -> int:
     if k < 1:
         raise ValueError(f"k is {k}; expected at least 1 {noun.removesuffix('s')}.")
     if k >= n:
-        candidates = f"X has {plural(n, 'candidate column')} that {'varies' if n == 1 else 'vary'}"
+        candidates = f"X has {n} candidate columns that vary" if n > 1 else "X has only 1 candidate column that varies"
         if problem.units is not None:
             candidates = f"the columns that vary make up {plural(n, 'group')} (columns of no group count as one each)"
         allowed = f"k below {n} (with all {noun} there is nothing to choose)"
