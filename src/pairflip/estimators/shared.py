@@ -112,17 +112,17 @@ class SubsetModel(SelectorMixin, BaseEstimator):
 
     def _size(self, problem: SubsetProblem, k: Any) -> int:
         """The number of columns, checked against the number of those that vary."""
-        n, what = problem.form.n_columns, problem.form.what
+        n, noun = problem.form.n_columns, problem.form.what
         if k is None:
             rows = problem.rows_present - problem.forced.shape[1]
             return int(max(1, min(problem.n_columns // 10, n, rows)))
         if isinstance(k, bool) or not isinstance(k, Integral):
-            raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of {what} from 1 to {n}.")
+            raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of {noun} from 1 to {n}.")
         size = int(k)
         if not 1 <= size <= n:
-            raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} {what} that vary; expected 1 to {n}.")
+            raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} {noun} that vary; expected 1 to {n}.")
         if size == n and not np.isfinite(problem.energy(problem.candidates)):
-            raise RankTooSmall(n, problem.form.rank(), problem.form.what)
+            raise RankTooSmall(n, problem.form.rank(), noun)
         return size
 
 

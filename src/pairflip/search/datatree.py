@@ -35,13 +35,13 @@ def draws_tree(
 
     dims = ("chain", "draw")
     where = {"chain": np.asarray(numbers), "draw": np.arange(inside.shape[1])}
-    kept = {name: value for name, value in about.items() if isinstance(value, (int, float, str))}
-    attrs = {"inference_library": "pairflip", "inference_library_version": __version__, **kept}
+    plain = {name: value for name, value in about.items() if isinstance(value, (int, float, str))}
+    attrs = {"inference_library": "pairflip", "inference_library_version": __version__, **plain}
     drawn = {name: (dims, values) for name, values in series.items()}
     # Numbers, not truth values: means of them are probabilities, and files of arrays have no truth values.
     indicators = {"included": ((*dims, "column"), inside.astype(np.int8))}
     labels = column_labels(names, columns)
     first = xr.Dataset({**drawn, **indicators}, coords={**where, "column": labels}, attrs=attrs)
-    coords = {**where, **{name: values for name, (own, values) in stats.items() if list(own) == [name]}}
+    coords = {**where, **{name: values for name, (dimensions, values) in stats.items() if list(dimensions) == [name]}}
     rest = {name: pair for name, pair in stats.items() if name not in coords}
     return xr.DataTree.from_dict({"posterior": first, "sample_stats": xr.Dataset(rest, coords=coords, attrs=attrs)})

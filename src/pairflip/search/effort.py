@@ -199,17 +199,17 @@ def model_seconds(problem: SubsetProblem, k: int, schedule: Schedule, chains: in
     return 1e-9 * walks * flips * flip_nanoseconds(problem.form, k) / 2.0
 
 
-def kick_nanoseconds(gram: Form, k: int) -> float:
+def kick_nanoseconds(form: Any, k: int) -> float:
     """Cost model: what one kick and the descent after it take on one core."""
-    if not gram.quadratic:
-        form: Any = gram
+    if not form.quadratic:
         return float(form.kick_nanoseconds(k))
-    targets, n = (int(size) for size in gram.B.shape)
-    width = n / gram.n_columns
+    targets, n = (int(size) for size in form.B.shape)
+    width = n / form.n_columns
     inside, rows = k * width, targets + width - 1.0
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
-    return 3e3 + n * inside * (7.0 + 0.25 * inside) * (0.7 + 0.3 * rows) + 2.0 * passes * n * min(gram.n_rows, n + 1)
+    descent = n * inside * (7.0 + 0.25 * inside) * (0.7 + 0.3 * rows)
+    return 3e3 + descent + float(2.0 * passes * n * min(form.n_rows, n + 1))
 
 
 def costly(effort: Effort, kick_ns: float) -> Effort:
@@ -245,13 +245,13 @@ def second_wave(effort: Effort, kick_ns: float, n_columns: int) -> Wave:
 
 
 def last_waves(effort: Effort, kick_ns: float, spent_ns: float, anneal_ns: float | None, hard: bool) -> Iterator[Wave]:
-    """What follows, until the effort is spent; who asks for no more has seen enough."""
-    left = 1e9 * effort.seconds - spent_ns
-    if anneal_ns is not None and 4.0 * anneal_ns <= left / 4.0:
-        left -= 4.0 * anneal_ns
+    """What follows, until the effort is spent; the caller asks for no more once chains agree."""
+    remaining = 1e9 * effort.seconds - spent_ns
+    if anneal_ns is not None and 4.0 * anneal_ns <= remaining / 4.0:
+        remaining -= 4.0 * anneal_ns
         yield Wave(4, effort.kicks, anneal=True)
     chains = 1 if hard else 2
-    kicks = int(left / (chains * kick_ns))
+    kicks = int(remaining / (chains * kick_ns))
     while effort.clock:  # in portions, so that the clock is looked at
         yield Wave(chains, max(effort.kicks, kicks // 8))
     if kicks >= effort.kicks // 2:

@@ -180,7 +180,7 @@ class Workspaces:
     def __init__(self, asked: Question) -> None:
         from pairflip.engines.numba.enumeration import ROUNDING
 
-        self.asked, self.stop, self._own, self.parts = asked, np.zeros(1, np.int64), local(), list[Lowest]()
+        self.asked, self.stop, self._memory, self.parts = asked, np.zeros(1, np.int64), local(), list[Lowest]()
         self.B, self.columns = asked.form.B, exact_columns(asked.form)
         self.exact = self.columns
         if self.exact.root.size:
@@ -196,12 +196,12 @@ class Workspaces:
         from pairflip.engines.numba.lowest import new_kept
         from pairflip.engines.numba.orthogonal import new_basis
 
-        own, k, exact = self._own, self.asked.k, self.exact
-        if not hasattr(own, "workspace"):
-            own.workspace = *new_basis(exact, k), new_levels(exact, k, self.B)
+        memory, k, exact = self._memory, self.asked.k, self.exact
+        if not hasattr(memory, "workspace"):
+            memory.workspace = *new_basis(exact, k), new_levels(exact, k, self.B)
         # Every piece of work begins with the same bounds, so that nothing depends on who did what before.
         lowest = new_kept(k, self.asked.wanted, self.asked.limit, self.asked.levels)
-        yield exact, *own.workspace, lowest
+        yield exact, *memory.workspace, lowest
         m, overflow = int(lowest.n[0]), bool(lowest.n[1])
         supports, doubled = np.sort(lowest.supports[:m], axis=1), lowest.doubled[:m].copy()
         self.parts.append(Lowest(supports, doubled, lowest.counts, overflow=overflow))
@@ -210,9 +210,9 @@ class Workspaces:
         """Memory of this thread for branches."""
         from pairflip.engines.numba.branching import new_branches
 
-        if not hasattr(self._own, "branches"):
-            self._own.branches = new_branches(self.asked.k, self.asked.form.n_columns, len(self.B))
-        return self._own.branches
+        if not hasattr(self._memory, "branches"):
+            self._memory.branches = new_branches(self.asked.k, self.asked.form.n_columns, len(self.B))
+        return self._memory.branches
 
     def tighten(self) -> float:
         """Lower the limit to what was found so far; 2E up to which a support may be worth keeping or is counted."""
@@ -261,15 +261,15 @@ def run_pieces(
         with ThreadPoolExecutor(asked.threads, thread_name_prefix="pairflip") as pool:
             try:
                 number.update((pool.submit(do, piece), at) for at, piece in enumerate(pieces))
-                open_work, so_far = set(number), 0
+                open_work, finished_work = set(number), 0
                 while open_work:
                     ended, open_work = wait(open_work, timeout=0.05, return_when=FIRST_COMPLETED)
                     for future in ended:
                         finished[number[future]] = not future.cancelled() and future.result()
-                        so_far += weights[number[future]]
-                    if tell and asked.tick is not None and int(so_far / thousandth) > told:
-                        asked.tick(int(so_far / thousandth) - told)
-                        told = int(so_far / thousandth)
+                        finished_work += weights[number[future]]
+                    if tell and asked.tick is not None and int(finished_work / thousandth) > told:
+                        asked.tick(int(finished_work / thousandth) - told)
+                        told = int(finished_work / thousandth)
                     if time.perf_counter() > asked.until and not stop[0]:
                         _give_up(stop, open_work)
             except BaseException as error:

@@ -269,9 +269,9 @@ class Posterior:
         """What the probabilities are conditional on, in one sentence."""
         noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
         seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
-        what = "columns" if self.problem.units is None else "groups of columns"
+        noun = "columns" if self.problem.units is None else "groups of columns"
         return (
-            f"Probabilities given that the target is linear in some of the {what} with normal noise {noise}, "
+            f"Probabilities given that the target is linear in some of the {noun} with normal noise {noise}, "
             f"coefficients have Zellner's prior with g = {self.prior.g:g}, and models before the data: "
             f"{self.prior.name} ({seen})."
         )
@@ -383,15 +383,15 @@ def _check_problem(problem: SubsetProblem) -> None:
     """Refuse what these probabilities are not defined for."""
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    what, form = None, problem.form
+    obstacle, form = None, problem.form
     if not form.quadratic or len(form.B) > 1 or form.rules.any:
-        what = "classes, counts, several targets, signs or rules about columns"
+        obstacle = "classes, counts, several targets, signs or rules about columns"
     elif problem.ridge or problem.shrinkage:
-        what = "a ridge"
+        obstacle = "a ridge"
     elif not problem.form.dense:
-        what = "a table so wide that its matrix of inner products exceeds the memory budget"
-    if what is not None:
-        raise ValueError(f"the problem has {what}; expected squared error of one target, and the g-prior alone.")
+        obstacle = "a table so wide that its matrix of inner products exceeds the memory budget"
+    if obstacle is not None:
+        raise ValueError(f"the problem has {obstacle}; expected squared error of one target, and the g-prior alone.")
 
 
 def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] | None, variance: Any) -> ModelPrior:
@@ -471,8 +471,7 @@ class _Models:
         from pairflip.engines.numba.models import INFLATED, ModelWeight
 
         self.problem, self.prior, form = problem, prior, problem.form
-        self.start: Ints = form.start
-        self.widths = np.diff(self.start)
+        self.start, self.widths = form.start, form.widths
         self.n, self.matrix, self.b, self.yy = form.n_columns, form.matrix, form.b, form.yy
         spread, slope = prior.noise(0.5 * self.yy)
         known = prior.variance is not None
@@ -483,13 +482,9 @@ class _Models:
         )  # fmt: skip
         self.inflated = INFLATED
 
-    def places(self, units: Ints) -> Ints:
-        """Where the columns of some units are, one unit after the other."""
-        return np.concatenate([np.arange(self.start[u], self.start[u + 1]) for u in units] or [np.zeros(0, np.int64)])
-
     def fit(self, units: Ints) -> tuple[float, Floats, Floats]:
         """Energy, coefficients of the columns, and their inverse Gram matrix, for some units."""
-        at = self.places(units)
+        at = self.problem.form.places(units)
         P: Floats = np.asarray(np.linalg.inv(self.matrix[np.ix_(at, at)]), dtype=np.float64)
         x = P @ self.b[at]
         return max(0.5 * (self.yy - float(x @ self.b[at])), 0.0), x, P
@@ -513,10 +508,10 @@ class _Models:
         for units, part in zip(supports, share, strict=True):
             energy, x, P = self.fit(units)
             products = w.shrink**2 * np.outer(x, x) + w.shrink * (w.spread + w.slope * energy) * P
-            first[self.places(units)] += part * w.shrink * x
+            first[self.problem.form.places(units)] += part * w.shrink * x
             for u, a in zip(units, np.cumsum(self.widths[units]) - self.widths[units], strict=True):
-                own, at = slice(self.start[u], self.start[u + 1]), slice(a, a + self.widths[u])
-                second[own, : self.widths[u]] += part * products[at, at]
+                columns, at = slice(self.start[u], self.start[u + 1]), slice(a, a + self.widths[u])
+                second[columns, : self.widths[u]] += part * products[at, at]
         return first, second
 
     def coefficients(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
@@ -525,11 +520,11 @@ class _Models:
         scale = self.problem.scale
         mean, sd = np.zeros(self.problem.candidates.size), np.zeros(self.problem.candidates.size)
         for u in range(self.n):
-            own, members, to = slice(self.start[u], self.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
+            columns, members, to = slice(self.start[u], self.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
             if form.grouped:
                 members, to = form.to_table(members, scale)
-            spread = second[own, : self.widths[u]] - np.outer(first[own], first[own])
-            mean[members] = to @ first[own]
+            spread = second[columns, : self.widths[u]] - np.outer(first[columns], first[columns])
+            mean[members] = to @ first[columns]
             sd[members] = np.sqrt(np.maximum(np.einsum("ia,ab,ib->i", to, spread, to), 0.0))
         return mean, sd
 
@@ -556,25 +551,25 @@ def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, beg
         return sums
 
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(visit, parts))
-    highest = max(float(sums.scalars[0]) for sums in found)
-    factor = np.exp([float(sums.scalars[0]) - highest for sums in found])
-    total = float(factor @ [sums.scalars[1] for sums in found])
-    logs = np.concatenate([sums.top for sums in found])
-    masks = np.concatenate([sums.masks for sums in found])
+        visited_parts = list(pool.map(visit, parts))
+    highest = max(float(sums.scalars[0]) for sums in visited_parts)
+    factor = np.exp([float(sums.scalars[0]) - highest for sums in visited_parts])
+    total = float(factor @ [sums.scalars[1] for sums in visited_parts])
+    logs = np.concatenate([sums.top for sums in visited_parts])
+    masks = np.concatenate([sums.masks for sums in visited_parts])
     best = np.argsort(-logs, kind="stable")[:_TOP]
     best = best[np.isfinite(logs[best])]
     bits = (masks[best, None] >> np.arange(n)) & 1
     first, second, inclusion, by_size = (
-        np.einsum("p,p...->...", factor, np.stack([getattr(sums, name) for sums in found])) / total
+        np.einsum("p,p...->...", factor, np.stack([getattr(sums, name) for sums in visited_parts])) / total
         for name in ("first", "second", "inclusion", "sizes")
     )
-    left_out = int(sum(sums.scalars[3] for sums in found))
+    left_out = int(sum(sums.scalars[3] for sums in visited_parts))
     return _assembled(
         models, inclusion, np.zeros(n), by_size, first, second,
         models=tuple(models.columns_of(np.flatnonzero(each)) for each in bits),
         model_probability=np.exp(logs[best] - highest) / total,
-        method="enumeration", visited=int(sum(sums.scalars[2] for sums in found)), acceptance={},
+        method="enumeration", visited=int(sum(sums.scalars[2] for sums in visited_parts)), acceptance={},
         sizes=np.zeros((0, 0), np.int64), energies=np.zeros((0, 0)), draws=np.zeros((0, 0, 0), np.int64),
         seconds=time.perf_counter() - began,
         note="models whose columns depend on each other are left out" if left_out else "",
@@ -591,13 +586,13 @@ def _by_walks(
     n, largest, sweeps, chains = models.n, prior.largest, settings["sweeps"], len(numbers)
     one_walk = _unit_walk if problem.form.grouped else _column_walk
 
-    def walk(which: Sequence[int]) -> list[Chain]:
+    def walk(numbers: Sequence[int]) -> list[Chain]:
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda chain: one_walk(models, settings, chain), which))
+            return list(pool.map(lambda chain: one_walk(models, settings, chain), numbers))
 
-    found, note = walk_missing(numbers, walk, settings, journal, threads)
+    walked, note = walk_missing(numbers, walk, settings, journal, threads)
     records, energies, accepted = (
-        np.stack([each[name] for each in found]) for name in ("records", "energies", "accepted")
+        np.stack([each[name] for each in walked]) for name in ("records", "energies", "accepted")
     )
     records.sort(axis=2)
     flat, _, _, counts = distinct_supports(records.reshape(chains * sweeps, largest))
@@ -670,7 +665,7 @@ def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
     for at, unit in enumerate(order):  # from some units that do not depend on each other
         if k < min(max(prior.smallest, chain), prior.largest) and np.isfinite(weigh(model | 1 << unit)[1]):
             order[k], order[at], model, k = unit, order[k], model | 1 << unit, k + 1
-    now = weigh(model)
+    weight, energy = weigh(model)
     records, energies = np.full((sweeps, prior.largest), -1, np.int32), np.zeros(sweeps)
     accepted, ways = np.zeros((3, 2), np.int64), np.log((n - np.arange(n)) / (np.arange(n) + 1.0)).tolist()
     for sweep in range(before + sweeps):
@@ -692,13 +687,13 @@ def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
                 then ^= 1 << order[slot]
             if kind != 2:
                 choices = ways[k] if kind == 0 else -ways[k - 1]
-            weight = weigh(then)
-            if log(((w2 >> 5 << 26 | w3 >> 6) + 1) * 2.0**-53) <= weight[0] - now[0] + choices:
+            proposed, proposed_energy = weigh(then)
+            if log(((w2 >> 5 << 26 | w3 >> 6) + 1) * 2.0**-53) <= proposed - weight + choices:
                 order[slot], order[other] = order[other], order[slot]
-                model, now, k = then, weight, k + (1, -1, 0)[kind]
+                model, weight, energy, k = then, proposed, proposed_energy, k + (1, -1, 0)[kind]
                 accepted[kind, 0] += 1
         if sweep >= before:
-            records[sweep - before, :k], energies[sweep - before] = order[:k], now[1]
+            records[sweep - before, :k], energies[sweep - before] = order[:k], energy
     return {"records": records, "energies": energies, "accepted": accepted}
 
 

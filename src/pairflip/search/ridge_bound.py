@@ -53,7 +53,7 @@ _PATIENCE = 4.0  # times the time of one bound: what the compiled search of a br
 _MOST = 20_000  # of its branches
 LARGEST = 128
 """Columns beyond which the compiled branch and bound does not come first."""
-_MANY = 0.9  # of the columns: if more are left, a new form is not worth its time
+_MANY = 0.9  # of the columns: if more remain, a new form is not worth its time
 _LITTLE = 1e-3  # weights below this are not kept
 
 
@@ -241,8 +241,8 @@ class _Relaxation:
         zero = np.zeros_like(z)
         dz, _, ds, dt = direction(zero, zero)
         ahead, behind = _reach(dz, z, -dz, above), _reach(ds, s, dt, t)
-        left = float((s + behind * ds) @ (z + ahead * dz)) + float((t + behind * dt) @ (above - ahead * dz))
-        centre = mu * min((left / (2.0 * z.size * mu)) ** 3, 1.0)
+        product = float((s + behind * ds) @ (z + ahead * dz)) + float((t + behind * dt) @ (above - ahead * dz))
+        centre = mu * min((product / (2.0 * z.size * mu)) ** 3, 1.0)
         dz, dnu, ds, dt = direction(centre - ds * dz, centre + dt * dz)
         ahead, behind = 0.99 * _reach(dz, z, -dz, above), 0.99 * _reach(ds, s, dt, t)
         return z + ahead * dz, nu + behind * dnu, s + behind * ds, t + behind * dt
@@ -282,7 +282,7 @@ class RidgeTree:
         self.columns = np.arange(form.n_columns)
         self.nodes = self.looked = self._numbered = self._told = 0
         self._limit, self._lowest = asked.limit, np.full(asked.wanted, np.inf)
-        self._found: list[Lowest] = []
+        self._parts: list[Lowest] = []
         with one_blas_thread():
             self._narrow(self.columns, form.columns if form.dense else form.columns_of(self.columns), form.target)
         weights = np.full(self.columns.size, asked.k / self.columns.size)
@@ -320,7 +320,7 @@ class RidgeTree:
 
     def gathered(self) -> Lowest:
         """What was found."""
-        return gather(self.asked, self._found, self.looked, self.finished, self.bound)
+        return gather(self.asked, self._parts, self.looked, self.finished, self.bound)
 
     def _narrow(self, keep: Positions, columns: Floats, target: Floats) -> None:
         """Go on with some columns only: the form of fewer columns than rows has a larger diagonal."""
@@ -384,14 +384,14 @@ class RidgeTree:
         form = Form(self._table[open_columns], self._target, self._penalty[open_columns], open_columns, dense=True)
         question = Question(form, k, asked.wanted, self._limit, asked.levels)
         root = Node(np.searchsorted(open_columns, fixed).tolist(), np.searchsorted(open_columns, free).tolist(), 0.0)
-        found = branch_supports(question, most, root)
-        if found is None:
+        lowest = branch_supports(question, most, root)
+        if lowest is None:
             return False
-        self.looked += found.looked
-        if found.supports.size or found.counts.any():
-            supports = self.columns[open_columns[found.supports]]
-            self._found.append(Lowest(supports, found.doubled, found.counts, overflow=found.overflow))
-            self._lowest = np.sort(np.concatenate([self._lowest, found.doubled]))[: asked.wanted]
+        self.looked += lowest.looked
+        if lowest.supports.size or lowest.counts.any():
+            supports = self.columns[open_columns[lowest.supports]]
+            self._parts.append(Lowest(supports, lowest.doubled, lowest.counts, overflow=lowest.overflow))
+            self._lowest = np.sort(np.concatenate([self._lowest, lowest.doubled]))[: asked.wanted]
             self._limit = min(self._limit, float(self._lowest[-1]))
         return True
 
@@ -400,7 +400,7 @@ class RidgeTree:
         tick, bound = self.asked.tick, min(self.bound, self.reach)
         self._first = min(self._first, bound)
         way = self.reach - self._first
-        so_far = int(1000 * (bound - self._first) / way) if way > 0 else 1000
-        if tick is not None and so_far > self._told:
-            tick(so_far - self._told)
-            self._told = so_far
+        thousandths = int(1000 * (bound - self._first) / way) if way > 0 else 1000
+        if tick is not None and thousandths > self._told:
+            tick(thousandths - self._told)
+            self._told = thousandths

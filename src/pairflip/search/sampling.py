@@ -157,10 +157,10 @@ class Samples:
         """Where a temperature is on the ladder, the coldest by default."""
         if beta is None:
             return self.betas.size - 1
-        found = int(np.argmin(np.abs(self.betas - beta)))
-        if not np.isclose(self.betas[found], beta, rtol=1e-6):
+        nearest = int(np.argmin(np.abs(self.betas - beta)))
+        if not np.isclose(self.betas[nearest], beta, rtol=1e-6):
             raise ValueError(f"beta is {beta:g}; expected one of {', '.join(f'{b:g}' for b in self.betas)}.")
-        return found
+        return nearest
 
     def inclusion(self, beta: float | None = None) -> tuple[Floats, Floats]:
         """Probability (N,) that a column of X is in the support, and its Monte Carlo error.
@@ -209,9 +209,9 @@ class Samples:
             return []
         first, second = np.triu_indices(self.k, 1)
         codes = drawn[:, first].astype(np.int64) * self.candidates.size + drawn[:, second]
-        found, counts = np.unique(codes, return_counts=True)
+        pairs, counts = np.unique(codes, return_counts=True)
         best = np.argsort(-counts, kind="stable")[:most]
-        a, b = np.divmod(found[best], self.candidates.size)
+        a, b = np.divmod(pairs[best], self.candidates.size)
         names = [self.names[j] for j in self.candidates[a]], [self.names[j] for j in self.candidates[b]]
         return list(zip(*names, (counts[best] / len(drawn)).tolist(), strict=True))
 
@@ -496,7 +496,7 @@ def _samples(
 def _exact_energies(form: Form, supports: NDArray[np.int32]) -> Floats:
     """Energies of drawn supports (..., k) from the columns: chains know theirs but for the rounding of all flips."""
     k, q = supports.shape[-1], len(form.B)
-    flat, _, which, _ = distinct_supports(supports.reshape(-1, k).astype(np.int64))
+    flat, _, number, _ = distinct_supports(supports.reshape(-1, k).astype(np.int64))
     columns, targets = form.few_rows if form.dense else (None, form.targets)
     rows, energies = len(targets), np.zeros(len(flat))
     step = max(1, _QR_NUMBERS // ((rows + k) * (k + q)))
@@ -507,9 +507,9 @@ def _exact_energies(form: Form, supports: NDArray[np.int32]) -> Floats:
         chosen = form.columns_of(part.ravel()) if columns is None else columns[part.ravel()]
         stack[:, :rows, :k] = chosen.reshape(len(part), k, rows).transpose(0, 2, 1)
         stack[:, rows + np.arange(k), np.arange(k)] = np.sqrt(form.penalty[part])
-        left = np.asarray(np.linalg.qr(stack, mode="r"))[:, k:, k:]
-        energies[first : first + step] = 0.5 * np.einsum("tab,tab->t", left, left)
-    return np.asarray(energies[which].reshape(supports.shape[:-1]))
+        rest = np.asarray(np.linalg.qr(stack, mode="r"))[:, k:, k:]
+        energies[first : first + step] = 0.5 * np.einsum("tab,tab->t", rest, rest)
+    return np.asarray(energies[number].reshape(supports.shape[:-1]))
 
 
 def noise_beta(problem: SubsetProblem, k: int) -> float:

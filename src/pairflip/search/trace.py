@@ -95,9 +95,9 @@ class Trace:
         return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
 
     def __repr__(self) -> str:
-        what = "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
+        how = "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
         return (
-            f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
+            f"Trace(k={self.k}, {how}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
             f"{self._searched}, {self._proved}"
             f"engine={self.engine!r}, {self.seconds:.2g} s{', ' + self.note if self.note else ''})"
         )
