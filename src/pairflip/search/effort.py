@@ -209,7 +209,7 @@ def kick_nanoseconds(form: Any, k: int) -> float:
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
     descent = n * inside * (7.0 + 0.25 * inside) * (0.7 + 0.3 * rows)
-    return 3e3 + descent + float(2.0 * passes * n * min(form.n_rows, n + 1))
+    return float(3e3 + descent + 2.0 * passes * n * min(form.n_rows, n + 1))
 
 
 def costly(effort: Effort, kick_ns: float) -> Effort:

@@ -437,7 +437,7 @@ def as_proof(
         note=note,
         names=problem.names if problem.units is None else problem.units.labels(problem.names),
         yy=float(problem.form.yy),
-        counted="column" if problem.units is None else "group",
+        counted=problem.form.what.removesuffix("s"),
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.engines.base import reaches
 from pairflip.least_squares import Floats
+from pairflip.search.datatree import as_tree
 from pairflip.search.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -141,17 +142,11 @@ class Trace:
 
     def to_datatree(self) -> xr.DataTree:
         """Labelled arrays in ArviZ's form: group ``sample_stats`` with dims (chain, draw), one draw a step."""
-        try:
-            import xarray as xr
-        except ImportError:
-            raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
-        stats = xr.Dataset(
-            {
-                "energy": (("chain", "draw"), self.energy),
-                "acceptance_rate": (("chain", "draw"), self.acceptance),
-                "beta": (("draw",), self.betas),
-            },
-            coords={"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)},
-            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name},
-        )
-        return xr.DataTree.from_dict({"sample_stats": stats})
+        stats = {
+            "energy": (("chain", "draw"), self.energy),
+            "acceptance_rate": (("chain", "draw"), self.acceptance),
+            "beta": (("draw",), self.betas),
+        }
+        coords = {"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)}
+        attrs = {"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name}
+        return as_tree({"sample_stats": {"data_vars": stats, "coords": coords, "attrs": attrs}})
