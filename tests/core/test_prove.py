@@ -177,7 +177,7 @@ def dense(N=70, M=100, q=1):
     """All columns matter alike: a large tree."""
     rng = np.random.default_rng(8)
     X = rng.normal(size=(M, N))
-    return SubsetProblem(X, (X @ np.ones(N))[:, None][:, [0] * q].squeeze() + 10 * rng.normal(size=(M, q)).squeeze())
+    return SubsetProblem(X, (X.sum(axis=1, keepdims=True) + 10 * rng.normal(size=(M, q))).squeeze())
 
 
 def sparse(rows, q=1):
