@@ -9,7 +9,7 @@ from sklearn.linear_model import lars_path, orthogonal_mp
 
 from benchmarks.exact import lowest_support
 from pairflip import SubsetProblem, anneal, best_subset, datasets
-from pairflip.search.settle import reaches
+from pairflip.engines.base import reaches
 
 
 def tables():

@@ -14,7 +14,7 @@ import numpy as np
 from pairflip import SubsetProblem, best_subset, datasets, prove
 from pairflip.engines.cuda import device_name, why_unavailable
 from pairflip.engines.numba.enumeration import enumerate_from
-from pairflip.search.exhaustive import NO_PREFIX, Question, Rooms, all_seconds, enumerate_supports
+from pairflip.search.exhaustive import NO_PREFIX, Question, Workspaces, all_seconds, enumerate_supports
 
 CPU_CASES = ((100, 5), (276, 4))  # N, k
 DEVICE_CASES = ((100, 5), (100, 6), (100, 7), (276, 4), (276, 5), (401, 4), (700, 4), (4088, 3))
@@ -40,7 +40,7 @@ def one_core(n_columns, k):
     """
     enumerate_supports(asked(12, k))
     question = asked(n_columns, k)
-    room = Rooms(question)
+    room = Workspaces(question)
     first = 0 if all_seconds(question.form, k) < CPU_SECONDS else n_columns - 1
     began = time.perf_counter()
     with room.piece() as here:
@@ -54,7 +54,7 @@ def on_device(n_columns, k, most=DEVICE_SECONDS):
     from pairflip.engines.cuda.enumeration import Enumeration
 
     question = asked(n_columns, k)
-    room = Rooms(question)
+    room = Workspaces(question)
     Enumeration(question.form, k, room.rounding, slice_ns=1000).step(room.tighten())  # compiled, and awake
     began, passed = time.perf_counter(), 0
     device = Enumeration(question.form, k, room.rounding)

@@ -16,9 +16,9 @@ _HOME = {
     "SubsetClassifierCV": "estimators",
     "BayesianSubsetRegressor": "estimators",
     "Comparison": "comparison",
-    "Posterior": "search.averaged",
-    "Proof": "search.proof",
-    "Samples": "search.samples",
+    "Posterior": "search.posterior",
+    "Proof": "search.prove",
+    "Samples": "search.sampling",
     "Schedule": "search.schedule",
     "Selection": "selection",
     "SizeCurve": "selection",
@@ -91,13 +91,10 @@ if TYPE_CHECKING:
     )
     from pairflip.problem import SubsetProblem
     from pairflip.report import write_report
-    from pairflip.search.averaged import Posterior
     from pairflip.search.best_subset import anneal, best_subset
-    from pairflip.search.posterior import posterior
-    from pairflip.search.proof import Proof
-    from pairflip.search.prove import prove
-    from pairflip.search.samples import Samples
-    from pairflip.search.sampling import sample, temper
+    from pairflip.search.posterior import Posterior, posterior
+    from pairflip.search.prove import Proof, prove
+    from pairflip.search.sampling import Samples, sample, temper
     from pairflip.search.schedule import Schedule
     from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size

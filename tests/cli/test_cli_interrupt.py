@@ -252,11 +252,13 @@ def test_fit_shows_the_best_so_far_and_says_that_it_was_interrupted(folder, monk
     portfolio = best_subset.portfolio
 
     def stopped(*arguments, **options):
-        portfolio(*arguments, **options)
+        yield from portfolio(*arguments, **options)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(best_subset, "portfolio", stopped)
-    monkeypatch.setattr("pairflip.search.certain.solved", lambda *_: None)  # so that there is something to search
+    monkeypatch.setattr(
+        "pairflip.search.automatic_proof.solved", lambda *_: None
+    )  # so that there is something to search
     done = invoke("fit", folder / "a table.csv", "-t", "y", "--k", "2", "--quiet")
     assert "interrupted; this is the best found so far." in done.stderr
     assert done.stdout.startswith("The best 2 columns for y: ")

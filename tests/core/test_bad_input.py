@@ -1,7 +1,4 @@
-"""Bad input gets one sentence, from the functions and from the estimator; odd but good input gets no NaN.
-
-What the table alone decides is in test_inputs.py as well, word for word; here every door is knocked at.
-"""
+"""Bad input gets one sentence, from the functions and from the estimator; odd but good input gets no NaN."""
 
 import dataclasses
 import pickle
@@ -9,10 +6,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 
 from _errors import sentence_of
-from pairflip import Schedule, SubsetProblem, SubsetRegressor
+from pairflip import Schedule, SubsetProblem, SubsetRegressor, posterior, prove, sample, temper
 from pairflip.engines import RankTooSmall
 from pairflip.search.best_subset import best_subset
 
@@ -46,55 +42,12 @@ def assert_says(message, *words):
     assert [word for word in words if word not in message] == [], message
 
 
-# ---- the table and the target
-
-DATA = {
-    "NaN in X": ({"X": changed(X, (2, 1), np.nan)}, "X contains NaN", "'x1'", "expected finite"),
-    "infinity in X": ({"X": changed(X, (0, 3), -np.inf)}, "infinity", "'x3'", "expected finite"),
-    "text in X": (
-        {"X": FRAME.astype(object).replace(FRAME.iloc[3, 1], "n/a")},
-        "text",
-        "'b'",
-        "expected numbers",
-    ),
+DATA = {  # what an estimator says in our words; test_inputs.py has what the table alone decides
+    "text": ({"X": FRAME.astype(object).replace(FRAME.iloc[3, 1], "n/a")}, "text", "'b'", "expected numbers"),
     "only text": ({"X": np.full((M, 2), "a")}, "text", "'x0', 'x1'", "expected numbers"),
-    "dates": (
-        {"X": FRAME.assign(a=pd.date_range("2020", periods=M))},
-        "X holds dates or durations in column ",
-        "'a'",
-        "expected",
-    ),
-    "NaN in y": ({"y": changed(y, 2, np.nan)}, "y contains NaN", "(1 value)", "expected finite"),
-    "infinity in y": ({"y": changed(y, [2, 4], np.inf)}, "y contains NaN or infinity", "2 values"),
-    "text in y": ({"y": ["a"] * M}, "y holds text", "expected one number per row"),
-    "one row": ({"X": X[:1], "y": y[:1]}, "X has 1 row", "expected at least two rows"),
-    "no columns": ({"X": X[:, :0]}, "X has no columns", "expected at least one"),
-    "one-dimensional X": ({"X": X[:, 0]}, "shape (20,)", "expected a table"),
-    "three-dimensional X": ({"X": X[None]}, "shape (1, 20, 8)", "expected a table"),
-    "sparse X": ({"X": csr_array(X)}, "sparse", "expected a dense table", "toarray()"),
-    "y too short": ({"y": y[:-1]}, "(19,)", "20 rows", "expected one target value per row"),
     "a constant target": ({"y": np.column_stack([y, 0 * y])}, "target 'y1' is constant", "leave it out"),
-}
-
-
-@pytest.mark.parametrize(("given", "words"), [(g, w) for g, *w in DATA.values()], ids=DATA)
-def test_bad_data(given, words):
-    assert_says(sentence((ValueError, TypeError), anneal_it, **given), *words)
-
-
-@pytest.mark.parametrize("given", [g for g, *_ in DATA.values()], ids=DATA)
-def test_bad_data_for_the_estimator(given):
-    """scikit-learn checks first and says it in its own words."""
-    with pytest.raises((ValueError, TypeError)):
-        fit_it(**({"X": X, "y": y, "k": K} | given))
-
-
-NOTHING_TO_DO = {
     "all columns constant": ({"X": np.full((M, N), 0.1)}, "none of the 8 columns of X varies", "expected"),
-    "all columns zero": ({"X": np.zeros((M, N))}, "none of the 8 columns of X varies", "expected"),
-    "y zero": ({"y": np.zeros(M)}, "y is constant", "nothing to predict", "target column"),
     "y constant": ({"y": np.full(M, 0.1)}, "y is constant", "nothing to predict", "target column"),
-    "weights zero": ({"sample_weight": np.zeros(M)}, "sample_weight", "at least two rows"),
     "one weight": ({"sample_weight": np.eye(M)[3]}, "sample_weight", "at least two rows"),
     "negative weight": ({"sample_weight": changed(np.ones(M), 3, -1)}, "sample_weight", "negative", ">= 0"),
     "NaN weight": ({"sample_weight": changed(np.ones(M), 3, np.nan)}, "sample_weight", "finite"),
@@ -102,10 +55,9 @@ NOTHING_TO_DO = {
 }
 
 
-@pytest.mark.parametrize("function", [anneal_it, fit_it])
-@pytest.mark.parametrize(("given", "words"), [(g, w) for g, *w in NOTHING_TO_DO.values()], ids=NOTHING_TO_DO)
-def test_tables_with_nothing_to_choose_or_to_predict(function, given, words):
-    assert_says(sentence(ValueError, function, **given), *words)
+@pytest.mark.parametrize(("given", "words"), [(g, w) for g, *w in DATA.values()], ids=DATA)
+def test_bad_data(given, words):
+    assert_says(sentence(ValueError, fit_it, **given), *words)
 
 
 # ---- the size
@@ -113,54 +65,33 @@ def test_tables_with_nothing_to_choose_or_to_predict(function, given, words):
 DOUBLED = np.hstack([X[:, :2], 3.0 * X[:, :2], 1.0 - X[:, :2]])
 
 
+CONSTANT = changed(X, (slice(None), [0, 5]), 1.0)
+SIZES = {
+    **{f"{k}": (ValueError, {"k": k}, f"NAME is {k}", "expected", "1") for k in (0, -1, -(10**9))},
+    **{f"{k!r}": (TypeError, {"k": k}, f"NAME is {k!r}", "a whole number", "8") for k in (1.5, 3.0, "3", True, [3])},
+    "more than there are": (ValueError, {"k": N + 1}, "NAME is 9", "8", "expected", "that vary"),
+    "more than vary": (ValueError, {"X": CONSTANT, "k": 7}, "NAME is 7", "6", "expected"),
+    "more than are independent": (RankTooSmall, {"X": DOUBLED, "k": 3}, "k is 3", "only 2", "expected k <= 2"),
+    "the reference engine": (RankTooSmall, {"X": DOUBLED, "k": 3, "engine": "reference"}, "only 2", "expected k <= 2"),
+    "more than rows leave free": (RankTooSmall, {"X": X[:5], "y": y[:5], "k": 5}, "k is 5", "only 4", "k <= 4"),
+    "fewer columns": (RankTooSmall, {"X": X[:5, :7], "y": y[:5], "k": 6}, "only 4"),
+}
+
+
 @pytest.mark.parametrize(("function", "name"), [(anneal_it, "k"), (fit_it, "n_nonzero_coefs")])
-class TestSize:
-    @pytest.mark.parametrize("k", [0, -1, -(10**9)])
-    def test_at_least_one_column(self, function, name, k):
-        assert_says(sentence(ValueError, function, k=k), f"{name} is {k}", "expected", "1")
-
-    def test_more_columns_than_there_are(self, function, name):
-        assert_says(sentence(ValueError, function, k=N + 1), f"{name} is 9", "8", "expected", "that vary")
-
-    def test_constant_columns_do_not_count(self, function, name):
-        constant = changed(X, (slice(None), [0, 5]), 1.0)
-        assert_says(sentence(ValueError, function, X=constant, k=7), f"{name} is 7", "6", "expected")
-
-    @pytest.mark.parametrize("k", [1.5, 3.0, "3", True, [3], np.nan])
-    def test_a_whole_number(self, function, name, k):
-        assert_says(sentence(TypeError, function, k=k), f"{name} is {k!r}", "expected a whole number", "8")
-
-    @pytest.mark.parametrize("engine", ["numba", "reference"])
-    def test_more_columns_than_are_independent(self, function, name, engine):
-        message = sentence(RankTooSmall, function, X=DOUBLED, k=3, engine=engine)
-        assert_says(message, "k is 3", "only 2", "expected k <= 2")
-
-    def test_more_columns_than_rows_leave_free(self, function, name):
-        """Five rows and an intercept: four columns at most."""
-        message = sentence(RankTooSmall, function, X=X[:5], y=y[:5], k=5)
-        assert_says(message, "k is 5", "only 4", "expected k <= 4")
-        assert_says(sentence(RankTooSmall, function, X=X[:5, :7], y=y[:5], k=6), "only 4")
+@pytest.mark.parametrize(("kind", "given", "words"), [(e, g, w) for e, g, *w in SIZES.values()], ids=SIZES)
+def test_bad_sizes(function, name, kind, given, words):
+    assert_says(sentence(kind, function, **given), *(word.replace("NAME", name) for word in words))
 
 
-def test_annealing_all_columns_has_nothing_to_choose():
-    message = sentence(ValueError, anneal_it, k=N)
-    assert_says(message, "k is 8", "expected k below 8", "nothing to choose")
-
-
-def test_the_estimator_takes_all_columns_unless_they_are_dependent():
-    assert fit_it(X, y, N).support_.tolist() == list(range(N))
-    assert_says(sentence(RankTooSmall, fit_it, X=DOUBLED, k=6), "k is 6", "expected k <= 2")
-
-
-def test_none_is_a_size_for_the_estimator_only():
+def test_all_columns_and_none_are_sizes_for_the_estimator_only():
+    assert_says(sentence(ValueError, anneal_it, k=N), "k is 8", "expected k below 8", "nothing to choose")
     assert_says(sentence(TypeError, anneal_it, k=None), "k is None", "expected a whole number")
+    assert fit_it(X, y, N).support_.tolist() == list(range(N))
     assert fit_it(X, y, None).support_.size == 1
-
-
-def test_numpy_whole_numbers_are_sizes():
+    assert_says(sentence(RankTooSmall, fit_it, X=DOUBLED, k=6), "k is 6", "expected k <= 2")
     for k in (np.int64(3), np.uint8(3)):
-        assert anneal_it(X, y, k).k == 3
-        assert fit_it(X, y, k).support_.size == 3
+        assert anneal_it(X, y, k).k == fit_it(X, y, k).support_.size == 3
 
 
 # ---- options
@@ -194,11 +125,9 @@ def test_bad_options(function, given, words):
 def test_a_seed_is_a_whole_number(seed):
     message = sentence(TypeError, anneal_it, seed=seed)
     assert_says(message, f"seed is {seed!r}", "expected a whole number from 0 to 2**64 - 1")
-
-
-@pytest.mark.parametrize("seed", [1.5, "a", [1, 2]])
-def test_a_random_state_is_what_scikit_learn_says(seed):
-    with pytest.raises(ValueError, match="cannot be used to seed"):
+    if seed is None or seed is True:
+        return
+    with pytest.raises(ValueError, match="cannot be used to seed"):  # as scikit-learn says
         fit_it(X, y, K, seed=seed)
 
 
@@ -207,6 +136,43 @@ def test_a_random_state_is_what_scikit_learn_says(seed):
 def test_what_is_no_engine(function, engine):
     message = sentence((ValueError, TypeError), function, engine=engine)
     assert_says(message, f"engine is {engine!r}", "expected one of", "'numba'", "'reference'")
+
+
+CLASSES, TWIN = SubsetProblem(X, y > 0, loss="logistic"), SubsetProblem(changed(X, (slice(None), 5), X[:, 0]), y)
+OTHERS = [
+    (prove, {"k": 0}, "expected at least 1"),
+    (prove, {"k": 9}, "expected k below"),
+    (prove, {"budget": 0}, "budget is 0; expected a number of seconds above 0"),
+    (prove, {"budget": "soon"}, "budget is 'soon'"),
+    (prove, {"n_best": 0}, "n_best is 0; expected a whole number from 1"),
+    (prove, {"within": [-0.1]}, "each >= 0"),
+    (prove, {"within": "abc"}, "expected distances"),
+    (prove, {"incumbent": [1]}, "incumbent has 1 columns; expected 2"),
+    (prove, {"incumbent": [0, 5], "problem": TWIN}, "linearly dependent"),
+    (prove, {"problem": CLASSES}, "no proofs for other energies"),
+    (sample, {"beta": -1.0}, "beta is -1"),
+    (sample, {"sweeps": 0}, "sweeps is 0"),
+    (sample, {"thin": 0}, "thin is 0"),
+    (sample, {"chains": 1.5}, "chains is 1.5"),
+    (sample, {"k": 10}, "k is 10"),
+    (sample, {"problem": CLASSES}, "no sampling"),
+    (temper, {"betas": [1.0, 0.5]}, "each above the one before"),
+    (posterior, {"g": 0}, "g is 0"),
+    (posterior, {"prior": "flat"}, "prior is 'flat'"),
+    (posterior, {"sizes": [1, 3]}, "gaps"),
+    (posterior, {"sizes": [99]}, "sizes has 99"),
+    (posterior, {"method": "guess"}, "method is"),
+    (posterior, {"variance": -1}, "variance is -1"),
+    (posterior, {"method": "sample", "sweeps": 3}, "sweeps is 3"),
+    (posterior, {"problem": CLASSES}, "expected squared error of one target"),
+    (posterior, {"problem": SubsetProblem(X, y, ridge=1.0)}, "expected squared error of one target"),
+]
+
+
+@pytest.mark.parametrize(("function", "given", "words"), OTHERS)
+def test_bad_input_of_proofs_samples_and_probabilities(function, given, words):
+    usual = {"problem": SubsetProblem(X, y)} | ({} if function is posterior else {"k": 2})
+    assert words in sentence_of(ValueError, lambda: function(**(usual | given)))
 
 
 def test_errors_survive_the_way_back_from_another_process():

@@ -8,7 +8,7 @@ import pytest
 
 from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressorCV, select_size
 from pairflip.report.done import facts
-from pairflip.search.certain import best_support
+from pairflip.search.exhaustive import best_support
 from pairflip.testing import all_supports, enumerate_energies
 
 

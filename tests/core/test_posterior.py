@@ -7,7 +7,6 @@ from math import comb
 import numpy as np
 import pytest
 from scipy.special import betaln
-from sklearn.utils.estimator_checks import check_estimator
 
 from _cli import assert_refused, invoke, planted, small_table
 from pairflip import BayesianSubsetRegressor, SubsetProblem, posterior
@@ -169,7 +168,7 @@ def test_moves_keep_the_distribution_and_would_not_without_counting_choices():
 def test_the_compiled_walk_is_the_literal_one(way, variance):
     X, y = table(1, n=7)
     problem = SubsetProblem(X, y)
-    g, n, most, moves, k = 15.0, 7, 4, 3000, 2
+    g, n, most, moves, k = 15.0, 7, 4, 1000, 2
     keys, nu, E0 = chain_keys(0, 99, None, [0]), len(y) - 1, problem.energy([])
     key, size = keys[0], np.arange(most + 1)
     prior = betaln(size + 1, n - size + 1) - size / 2 * np.log(1 + g)
@@ -348,41 +347,7 @@ def test_probabilities_are_frequencies_when_data_are_drawn_as_assumed():
         assert abs(told[here].mean() - true[here].mean()) < 3 * error
 
 
-BAD = {
-    "g": ({"g": 0}, "g is 0"),
-    "prior": ({"prior": "flat"}, "prior is 'flat'"),
-    "gaps": ({"sizes": [1, 3]}, "gaps"),
-    "size": ({"sizes": [99]}, "sizes has 99"),
-    "method": ({"method": "guess"}, "method is"),
-    "variance": ({"variance": -1}, "variance is -1"),
-    "sweeps": ({"method": "sample", "sweeps": 3}, "sweeps is 3"),
-}
-
-
-@pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_sentence(given, words):
-    with pytest.raises(ValueError, match=words):
-        posterior(SubsetProblem(*table(0)), **given)
-
-
-def test_what_there_are_no_such_probabilities_for():
-    X, y = table(0)
-    for problem in (SubsetProblem(X, y, ridge=1.0), SubsetProblem(X, (y > y.mean()).astype(int), loss="logistic")):
-        with pytest.raises(ValueError, match="expected squared error of one target"):
-            posterior(problem)
-
-
 # ---- the estimator
-
-
-def test_scikit_learn_checks_of_the_estimator():
-    for model in (
-        BayesianSubsetRegressor(random_state=0),
-        BayesianSubsetRegressor(method="sample", sweeps=50, random_state=0),
-    ):
-        results = check_estimator(model, on_fail=None, on_skip=None)
-        assert [(r["check_name"], r["exception"]) for r in results if r["status"] in ("failed", "xfail")] == []
-        assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
 
 
 def test_the_estimator_is_the_posterior():
@@ -406,15 +371,12 @@ def test_the_command_says_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small_table(tmp_path / "small.csv")
     command = ["posterior", "small.csv", "--target", "y"]
-    shown = invoke(*command, "--g", "20", "--prior", "uniform", "--out", "p.csv")
+    prior = ["--g", "20", "--prior", "uniform"]
+    shown = invoke(*command, *prior, "--out", "p.csv")
     assert shown.exit_code == 0, shown.stderr
     assert "g = 20" in shown.stdout
     assert "all models alike" in " ".join(shown.stdout.split())
-    told = json.loads(
-        invoke(
-            "posterior", "small.csv", "--target", "y", "--g", "20", "--prior", "uniform", "--json", "--out", "q.csv"
-        ).stdout
-    )
+    told = json.loads(invoke(*command, *prior, "--json", "--out", "q.csv").stdout)
     y, X = planted()
     found = posterior(SubsetProblem(X, y), 20.0, "uniform")
     first = told["columns"][0]
@@ -422,13 +384,5 @@ def test_the_command_says_the_same(tmp_path, monkeypatch):
     assert len((tmp_path / "p.csv").read_text().splitlines()) == X.shape[1] + 1
     fewer = json.loads(invoke(*command, "--sizes", "0-2", "--json", "--out", "r.csv").stdout)
     assert sum(fewer["size_probability"][:3]) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [(["--g", "0"], "g is 0"), (["--prior", "flat"], "prior is 'flat'"), (["--sizes", "1,3"], "gaps")],
-)
-def test_bad_options_are_one_sentence(tmp_path, monkeypatch, options, words):
-    monkeypatch.chdir(tmp_path)
-    small_table(tmp_path / "small.csv")
-    assert_refused(invoke("posterior", "small.csv", "--target", "y", *options), words)
+    for option, value, words in (("--g", "0", "g is 0"), ("--prior", "flat", "'flat'"), ("--sizes", "1,3", "gaps")):
+        assert_refused(invoke(*command, option, value), words)

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import pairflip.search.prove as proving
-import pairflip.search.ridge_tree as ridge_tree
+import pairflip.search.ridge_bound as bounding
 from pairflip import SubsetProblem, prove
 from pairflip.search.exhaustive import Question, whole_bound
-from pairflip.search.ridge_bound import can_bound, ridge_bound, ridge_form
-from pairflip.search.ridge_tree import RidgeTree
+from pairflip.search.ridge_bound import RidgeTree, can_bound, ridge_bound, ridge_form
 from pairflip.testing.exact import all_supports, enumerate_energies
 
 
@@ -98,7 +97,7 @@ def only_ridge(monkeypatch):
         return tree.gathered(), "ridge bound"
 
     monkeypatch.setattr(proving, "_by_best_method", method)
-    monkeypatch.setattr(ridge_tree, "LARGEST", 4)
+    monkeypatch.setattr(bounding, "LARGEST", 4)
 
 
 def sorted_supports(problem, k):
@@ -136,7 +135,7 @@ def test_proofs_agree_with_every_support_one_by_one(only_ridge, tables):
 
 
 def test_proofs_by_a_wrong_bound_do_not(only_ridge, monkeypatch):
-    monkeypatch.setattr(ridge_tree, "ridge_form", lambda *table: replace(form := ridge_form(*table), d=2.0 * form.d))
+    monkeypatch.setattr(bounding, "ridge_form", lambda *table: replace(form := ridge_form(*table), d=2.0 * form.d))
     assert disagreements(range(6)) > 0
 
 
@@ -180,7 +179,7 @@ def test_ctrl_c_gives_the_bound_so_far(monkeypatch):
             raise KeyboardInterrupt
         return ridge_bound(*given)
 
-    monkeypatch.setattr(ridge_tree, "ridge_bound", interrupted)
+    monkeypatch.setattr(bounding, "ridge_bound", interrupted)
     proof = prove(problem, 8, budget=60)
     assert not proof.optimal
     assert proof.note == "interrupted"

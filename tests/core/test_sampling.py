@@ -148,29 +148,6 @@ def test_words_of_a_sample():
     assert "Samples(k=2" in repr(found)
 
 
-BAD = {
-    "beta": ({"beta": -1.0}, "beta is -1"),
-    "sweeps": ({"sweeps": 0}, "sweeps is 0"),
-    "thin": ({"thin": 0}, "thin is 0"),
-    "chains": ({"chains": 1.5}, "chains is 1.5"),
-    "k": ({"k": 10}, "k is 10"),
-}
-
-
-@pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_sentence(given, words):
-    with pytest.raises(ValueError, match=words):
-        sample(table(0), **{"k": 2, **given})
-
-
-def test_bad_ladders_and_losses_are_one_sentence():
-    with pytest.raises(ValueError, match="each above the one before"):
-        temper(table(0), 2, [1.0, 0.5])
-    X = np.random.default_rng(0).normal(size=(30, 5))
-    with pytest.raises(ValueError, match="no sampling"):
-        sample(SubsetProblem(X, (X[:, 0] > 0).astype(int), loss="logistic"), 2)
-
-
 # ---- the command line
 
 

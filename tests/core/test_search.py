@@ -1,6 +1,6 @@
-"""Method and effort: what a portfolio finds, that it is the same everywhere, and what bad input gets."""
+"""The search finds the best support whatever the table, is the same everywhere, and says what it did."""
 
-import csv
+import dataclasses
 import itertools
 import os
 import signal
@@ -12,10 +12,15 @@ import pytest
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import Selection, SubsetProblem, SubsetRegressor, SubsetRegressorCV, anneal, best_subset, select_size
+from pairflip.engines import WalkResult
+from pairflip.engines.base import is_lower, reaches
 from pairflip.search.best_subset import Interrupted
 from pairflip.search.effort import EFFORTS, as_effort, kick_nanoseconds
-from pairflip.search.portfolio import Searched
+from pairflip.search.portfolio import first_best, settle
 from pairflip.selection import run_shard
+from pairflip.testing import best_support
+
+M, N, K = 30, 14, 3
 
 
 def planted(rows=40, columns=30, seed=0, correlation=0.5):
@@ -27,59 +32,194 @@ def planted(rows=40, columns=30, seed=0, correlation=0.5):
     return X, X[:, true] @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=rows)
 
 
-def enumerated(problem, k):
-    """The lowest energy of all supports."""
-    return min(problem.energy(list(s)) for s in itertools.combinations(range(problem.n_columns), k))
+def neighbours(seed=0):
+    """Columns that resemble their neighbours, and a target for which greedy choices are often wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(M, N))
+    X[:, 1:] += 0.8 * X[:, :-1]
+    return X, X @ (rng.normal(size=N) * (rng.random(N) < 0.5)) + rng.normal(size=M)
+
+
+X, y = neighbours()
+
+
+def assert_best(trace, problem, k):
+    support, energy = best_support(problem, k)
+    assert trace.best_support.tolist() == support.tolist()
+    assert trace.best_energy == pytest.approx(energy, rel=1e-10)
+    for field in dataclasses.fields(trace):
+        value = getattr(trace, field.name)
+        assert not isinstance(value, (float, np.ndarray)) or np.isfinite(value).all(), field.name
+
+
+# ---- the optimum
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_small_supports_are_the_best_of_all(k, effort):
+def test_the_best_of_all_supports(k, effort):
     for seed in range(4):
         problem = SubsetProblem(*planted(24, 14, seed, 0.9))
-        assert best_subset(problem, k, seed=seed, effort=effort, prove=False).best_energy == pytest.approx(
-            enumerated(problem, k)
-        )
+        assert_best(best_subset(problem, k, seed=seed, effort=effort, prove=False), problem, k)
 
 
-def test_a_search_is_the_same_with_any_number_of_threads():
+@pytest.mark.parametrize("k", [1, 3, 6, N - 1])
+def test_the_best_of_all_supports_where_greedy_choices_are_wrong(k):
+    for seed in range(12):
+        problem = SubsetProblem(*neighbours(seed))
+        assert_best(best_subset(problem, k, prove=False), problem, k)
+
+
+PLAIN = SubsetProblem(X + 0.5, y + 2.0)
+VARIANTS = {
+    "weights": {"sample_weight": np.random.default_rng(1).exponential(size=M)},
+    "rows of weight zero": {"sample_weight": np.arange(M) % 3 > 0},
+    "always": {"always": [2, 5]},
+    "ridge": {"ridge": 20.0},
+    "no intercept": {"center": None},
+    "centred once": {"center": "global"},
+    "all of it": {"sample_weight": np.linspace(0.1, 3.0, M), "always": [0], "ridge": 3.0, "center": "global"},
+}
+
+
+@pytest.mark.parametrize("budget", [2**28, 0], ids=["matrix", "columns"])
+@pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
+def test_the_best_support_of_every_kind_of_problem(options, budget):
+    problem = SubsetProblem(X + 0.5, y + 2.0, memory_budget=budget, **options)
+    trace = best_subset(problem, K, prove=False)
+    assert_best(trace, problem, K)
+    assert not set(trace.best_support.tolist()) & set(options.get("always", ()))
+    # The options make another problem, or this test would not notice one that is ignored.
+    same = trace.best_energy == pytest.approx(best_support(PLAIN, K)[1], rel=1e-6)
+    assert same == (options == {"center": "global"})  # centring once is the same as long as no row is left out
+
+
+@pytest.mark.parametrize("columns", [[3], [3, 7, 12]])
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_target_that_is_explained_exactly(columns, more):
+    target = X[:, columns] @ np.array([2.0, -1.0, 0.5])[: len(columns)] + 4.0
+    trace = best_subset(SubsetProblem(X, target), len(columns) + more, prove=False)
+    assert set(columns) <= set(trace.best_support.tolist())
+    assert trace.best_energy < 1e-24 * float(target @ target)
+    assert np.isfinite(trace.best_coef).all()
+
+
+ODD = {
+    "equal columns": np.hstack([X, X]),
+    "multiples": np.hstack([X, -3.0 * X]),
+    "constant columns": np.hstack([X, np.full((M, N), 1e8 / 3) * (np.arange(N) % 2)]),
+}
+
+
+@pytest.mark.parametrize("table", ODD.values(), ids=ODD)
+def test_duplicated_and_constant_columns_are_harmless(table):
+    plain = best_subset(SubsetProblem(X, y), K, prove=False)
+    trace = best_subset(SubsetProblem(table, y), K, prove=False)
+    assert trace.best_energy == pytest.approx(plain.best_energy, rel=1e-10)
+    assert sorted(trace.best_support % N) == plain.best_support.tolist()
+
+
+RNG = np.random.default_rng(7)
+CHANGED = {  # table, target, factor of the energy
+    "small unit of y": (X, 1e-8 * y, 1e-16),
+    "large unit of y": (X, 1e8 * y, 1e16),
+    "units of columns": (X * 10 ** RNG.uniform(-6, 6, size=N), y, 1.0),
+    "signs of columns": (X * RNG.choice([-1.0, 1.0], size=N), y, 1.0),
+    "zeros of columns": (X + 1e3 * RNG.normal(size=N), y - 1e3, 1.0),
+    "rows repeated": (np.tile(X, (3, 1)), np.tile(y, 3), 3.0),
+}
+
+
+@pytest.mark.parametrize(("table", "target", "factor"), CHANGED.values(), ids=CHANGED)
+def test_units_and_repetitions_change_nothing(table, target, factor):
+    for k, search in ((2, best_subset), (4, best_subset), (2, anneal)):
+        plain, changed = (search(SubsetProblem(*data), k) for data in ((X, y), (table, target)))
+        assert changed.best_support.tolist() == plain.best_support.tolist()
+        assert changed.best_energy == pytest.approx(factor * plain.best_energy, rel=1e-6)
+        # The same temperatures, so the same walks: not merely the same end.
+        np.testing.assert_array_equal(changed.supports, plain.supports)
+        assert changed.acceptance == pytest.approx(plain.acceptance, abs=0.02)
+
+
+def test_numbers_come_from_the_table():
+    """Also where running numbers are off: against numpy on the raw columns, with a column of ones and with weights."""
+    for weights in (np.ones(M), VARIANTS["weights"]["sample_weight"]):
+        table, root = X * 1e5 + 1e6, np.sqrt(weights)
+        trace = best_subset(SubsetProblem(table, y, sample_weight=weights), K, prove=False)
+        for support, energy in zip(trace.supports, trace.energies, strict=True):
+            design = root[:, None] * np.column_stack([X[:, support], np.ones(M)])
+            residual = root * y - design @ np.linalg.lstsq(design, root * y, rcond=None)[0]
+            assert energy == pytest.approx(0.5 * float(residual @ residual), rel=1e-8)
+        assert trace.best_energy == pytest.approx(trace.energies.min(), rel=1e-9)
+        fitted = table[:, trace.best_support] @ trace.best_coef + trace.best_intercept
+        assert 0.5 * np.sum(weights * (y - fitted) ** 2) == pytest.approx(trace.best_energy, rel=1e-8)
+
+
+# ---- how energies are compared
+
+
+def test_rounding_does_not_decide_and_a_real_difference_does():
+    energies = np.array([1.0 + 1e-10, 1.0, 1.0 + 1e-8])
+    assert reaches(energies, 1.0, 2.0).tolist() == [True, True, False]
+    assert first_best(energies, 2.0) == 0
+    assert first_best(np.stack([energies, energies[::-1]]), np.array([2.0, 2.0])).tolist() == [0, 1]
+    assert not is_lower(1.0 - 1e-10, 1.0, 2.0)
+    assert is_lower(1.0 - 1e-8, 1.0, 2.0)
+    # Supports that explain y exactly are equal whatever remains of them.
+    assert reaches(3e-31, 1e-33, 1.0)
+    assert is_lower(1e-14, 1e-12, 1.0)  # both tiny beside y, and a hundred times apart
+
+
+@pytest.mark.parametrize(
+    ("noise", "twins", "best"), [(1e-2, False, [0, 1]), (1e-6, False, [0, 1]), (1.0, True, [2, 3])]
+)
+def test_a_chain_keeps_the_better_of_its_two_supports(noise, twins, best):
+    """Also where both fit almost exactly; where they are equal, it stays where it ended."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 6))
+    target = X[:, 0] + 0.5 * noise * X[:, 1] + noise * rng.normal(size=30)
+    if twins:
+        X[:, 2], X[:, 3] = X[:, 1], -2.0 * X[:, 0]
+    form, none = SubsetProblem(X, target).form, np.zeros((1, 1))
+    ended, lowest = np.array([[2, 3] if twins else [0, 2]]), np.array([[0, 1]])
+    walked = WalkResult(none, none.astype(np.int64), ended, lowest, none[0], none[0].astype(np.int64))
+    supports, energies = settle(form, walked)
+    assert supports.tolist() == [best]
+    assert energies[0] == form.energy(np.array(best))
+
+
+# ---- the same everywhere, and what a trace says
+
+
+def test_threads_and_the_reference_engine_find_the_same():
     problem = SubsetProblem(*planted(60, 80))
     one, two = (best_subset(problem, 8, seed=3, n_jobs=jobs) for jobs in (1, 2))
-    assert one.best_support.tolist() == two.best_support.tolist()
     assert one.supports.tolist() == two.supports.tolist()
     assert one.energies.tolist() == two.energies.tolist()
-
-
-def test_the_reference_engine_finds_the_same():
-    problem = SubsetProblem(*planted(20, 9))
-    ours, literal = (
-        best_subset(problem, 3, effort="quick", engine=engine, prove=False) for engine in ("numba", "reference")
-    )
+    small = SubsetProblem(*planted(20, 9))
+    ours, literal = (best_subset(small, 3, effort="quick", engine=e, prove=False) for e in ("numba", "reference"))
     assert ours.supports.tolist() == literal.supports.tolist()
 
 
 def test_what_a_trace_says_of_its_search():
     trace = best_subset(SubsetProblem(*planted()), 3)
-    assert (trace.method, trace.effort) == ("auto", "normal")
+    assert (trace.method, trace.effort, trace.agreement) == ("auto", "normal", 1.0)
     assert "method='auto', effort='normal'" in repr(trace)
     assert trace.energy.shape == (trace.energies.size, 0)
-    assert trace.agreement == 1.0
     assert trace.to_pandas().empty
     assert "x3" in trace._repr_html_()
 
 
 def test_a_schedule_or_chains_ask_for_annealing():
     problem = SubsetProblem(*planted(20, 9))
-    assert anneal(problem, 2, chains=2).method == "anneal"
-    assert anneal(problem, 2, "paper", chains=1).betas.size == 100
-    assert Selection(chains=3).method == "anneal"
-    assert Selection(schedule="paper").method == "anneal"
+    assert best_subset(problem, 2, chains=2).method == "anneal"
+    assert best_subset(problem, 2, schedule="paper", chains=1).betas.size == 100
+    assert [Selection(chains=3).method, Selection(schedule="paper").method] == ["anneal", "anneal"]
     assert Selection().method == "auto"
 
 
-def test_seconds_are_kept():
-    problem = SubsetProblem(*planted(60, 200, correlation=0.95))
-    trace = best_subset(problem, 20, effort=0.5, prove=False)
+def test_seconds_are_an_effort():
+    trace = best_subset(SubsetProblem(*planted(60, 200, correlation=0.95)), 20, effort=0.5, prove=False)
     assert trace.effort == "0.5 s"
     assert trace.seconds < 5.0
 
@@ -92,9 +232,8 @@ def test_what_is_not_an_effort_is_refused(effort):
 
 def test_what_does_not_go_together_is_refused():
     problem = SubsetProblem(*planted(20, 9))
-    assert "expected one of 'auto', 'anneal', 'descend'" in sentence_of(
-        ValueError, lambda: best_subset(problem, 2, method="x")
-    )
+    said = sentence_of(ValueError, lambda: best_subset(problem, 2, method="x"))
+    assert "expected one of 'auto', 'anneal', 'descend'" in said
     said = sentence_of(ValueError, lambda: best_subset(problem, 2, method="descend", chains=3))
     assert said == "method is 'descend' and chains is given; expected method='anneal', or effort instead."
     assert "effort is 3" in sentence_of(ValueError, lambda: Selection(effort=3))
@@ -103,8 +242,7 @@ def test_what_does_not_go_together_is_refused():
 
 def test_ctrl_c_carries_what_was_found():
     """The first signal after a wave: the exception has a trace."""
-    X, y = planted(100, 400, correlation=0.97)
-    problem = SubsetProblem(X, y)
+    problem = SubsetProblem(*planted(100, 400, correlation=0.97))
     best_subset(problem, 30, prove=False)  # compiled
     timer = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
@@ -118,11 +256,13 @@ def test_ctrl_c_carries_what_was_found():
 
 
 def test_the_cost_model_grows_with_all_that_costs():
-    form = SubsetProblem(*planted()).form
     X, y = planted()
-    several = SubsetProblem(X, np.stack([y, X[:, 0] - y], axis=1)).form
-    assert kick_nanoseconds(form, 2) < kick_nanoseconds(form, 8) < kick_nanoseconds(several, 8)
+    one, several = SubsetProblem(X, y).form, SubsetProblem(X, np.stack([y, X[:, 0] - y], axis=1)).form
+    assert kick_nanoseconds(one, 2) < kick_nanoseconds(one, 8) < kick_nanoseconds(several, 8)
     assert as_effort(EFFORTS["quick"]) is EFFORTS["quick"]
+
+
+# ---- in a selection
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
@@ -131,11 +271,10 @@ def test_a_curve_is_the_same_however_it_is_worked_on(effort, tmp_path):
     settings = {"sizes": range(1, 5), "cv": 4, "seed": 2, "effort": effort}
     plain = select_size(problem, **settings)
     assert_same_curve(select_size(problem, **settings, n_jobs=2), plain)
-    assert_same_curve(select_size(problem, **settings, journal=tmp_path / "a"), plain)
-    assert_same_curve(select_size(problem, **settings, journal=tmp_path / "a"), plain)
     for part in (1, 2):
-        run_shard(problem, **settings, journal=tmp_path / "b", shard=(part, 2))
-    assert_same_curve(select_size(problem, **settings, journal=tmp_path / "b"), plain)
+        run_shard(problem, **settings, journal=tmp_path / "run", shard=(part, 2))
+    for _ in range(2):
+        assert_same_curve(select_size(problem, **settings, journal=tmp_path / "run"), plain)
 
 
 def test_a_journal_of_another_effort_is_refused(tmp_path):
@@ -151,8 +290,7 @@ def test_a_journal_of_another_effort_is_refused(tmp_path):
 def test_every_fold_is_the_best_of_its_training_rows(cv):
     """Nested enumeration: supports, training energies and held-out errors."""
     X, y = planted(16, 9, 3)
-    problem = SubsetProblem(X, y)
-    curve = select_size(problem, [1, 2, 3], cv)
+    curve = select_size(SubsetProblem(X, y), [1, 2, 3], cv)
     folds = [np.flatnonzero(curve.held_out_fold == f) for f in range(curve.n_folds)]
     for at, k in enumerate([1, 2, 3], start=1):
         squares, energies = [], []
@@ -169,30 +307,13 @@ def test_every_fold_is_the_best_of_its_training_rows(cv):
         assert curve.energy_per_row[at] == pytest.approx(np.mean(energies), rel=1e-8)
 
 
-def test_estimators_take_method_and_effort():
+def test_estimators_take_an_effort():
     X, y = planted()
-    assert SubsetRegressor(3, effort="quick", random_state=0).fit(X, y).support_.tolist() == [3, 10, 20]
+    model = SubsetRegressor(3, effort="quick", random_state=0).fit(X, y)
+    assert (model.trace_.effort, model.support_.tolist()) == ("quick", [3, 10, 20])
     model = SubsetRegressorCV(range(1, 5), cv=5, effort="quick", random_state=0).fit(X, y)
     assert model.curve_.settings["effort"] == "quick"
     assert set(model.support_) >= {3, 10}
-
-
-def test_shared_tables_exactly(shared_data):
-    """Every optimum that was found by exhaustive search, with the defaults."""
-    tables = {}
-    for row in csv.DictReader((shared_data / "reference_exact.csv").open()):
-        if row["rows"] != "all" or not int(row["K"]) < int(row["N"]) <= 500:
-            continue
-        place = row["file"], row["target"]
-        if place not in tables:
-            with (shared_data / row["file"]).open() as file:
-                head, *lines = list(csv.reader(file))
-            table = np.array(lines, float)
-            columns = [i for i, name in enumerate(head) if not name.startswith("target_")]
-            tables[place] = SubsetProblem(table[:, columns], table[:, head.index(row["target"])])
-        trace = best_subset(tables[place], int(row["K"]), seed=5, prove=False)
-        assert 2 * trace.best_energy <= float(row["rss"]) * (1 + 1e-6), (place, row["K"])
-    assert len(tables) > 8
 
 
 def test_a_run_of_all_columns_is_resumed_at_any_chain(tmp_path):
@@ -203,8 +324,3 @@ def test_a_run_of_all_columns_is_resumed_at_any_chain(tmp_path):
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(line for at, line in enumerate(lines) if at % 2 == 0))
     assert_same_curve(select_size(problem, **settings), whole)
-
-
-def test_of_equal_supports_the_first_counts():
-    found = Searched(np.array([[0], [1], [2]]), np.array([1.0 + 1e-12, 1.0, 2.0]), (2, 3), yy=10.0)
-    assert found.best.tolist() == [0]

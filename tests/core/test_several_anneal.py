@@ -16,7 +16,7 @@ from pairflip.engines.reference import ReferenceEngine
 from pairflip.limits import NOWHERE, Rules, no_rules
 from pairflip.moments import Form
 from pairflip.philox import chain_keys
-from pairflip.search.forward import forward_energies
+from pairflip.search.schedule import forward_energies
 from pairflip.testing import Case
 from pairflip.testing.exact import balance_error, boltzmann, states, stationarity_error, transition_matrix
 from pairflip.testing.walks import compare, make_plan, walk_one

@@ -1,4 +1,4 @@
-"""The classifiers: scikit-learn's checks, and the same columns as the functions find."""
+"""The classifiers: the same columns as the functions find, and probabilities."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,6 @@ import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from pairflip import SubsetClassifier, SubsetClassifierCV, SubsetProblem, best_subset
 
@@ -19,20 +18,6 @@ def data():
     X = rng.normal(size=(120, 10))
     y = np.where(rng.random(120) < 1 / (1 + np.exp(-2 * X[:, 1] + 2 * X[:, 6])), "yes", "no")
     return pd.DataFrame(X, columns=[f"gene {j}" for j in range(10)]), y
-
-
-@parametrize_with_checks([SubsetClassifier(1, random_state=0), SubsetClassifierCV(cv=3, random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-def test_scikit_learn_checks_of_the_default_estimators():
-    """Nothing fails, nothing is excused; only the array API, which is not claimed, is skipped."""
-    for model in (SubsetClassifier(random_state=0), SubsetClassifierCV(random_state=0)):
-        results = check_estimator(model, on_fail=None, on_skip=None)
-        assert [(r["check_name"], r["exception"]) for r in results if r["status"] in ("failed", "xfail")] == []
-        assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
 
 
 def test_the_best_columns_and_their_probabilities(data):

@@ -1,4 +1,4 @@
-"""The estimator keeps scikit-learn's promises and chooses at least as well as orthogonal matching pursuit."""
+"""The estimators keep scikit-learn's promises; the regressor is at least as good as orthogonal matching pursuit."""
 
 import pickle
 
@@ -15,11 +15,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from pairflip import Schedule, SubsetProblem, SubsetRegressor, datasets
+import pairflip
+from pairflip import (
+    BayesianSubsetRegressor,
+    Schedule,
+    SubsetClassifier,
+    SubsetClassifierCV,
+    SubsetProblem,
+    SubsetRegressor,
+    SubsetRegressorCV,
+    datasets,
+)
 from pairflip.testing import best_support
 
 M, N, K = 40, 12, 3
 NAMES = [f"column {j}" for j in range(N)]
+CHOSEN = ["column 1", "column 4", "column 9"]
+QUICK = {"schedule": Schedule.geometric(1.0, 10.0, steps=3, sweeps=1), "chains": 2}
 
 
 @pytest.fixture(scope="module")
@@ -35,59 +47,64 @@ def model():
     return SubsetRegressor(K, random_state=0)
 
 
-# ---- scikit-learn's own checks, all of them
-
-
-@parametrize_with_checks([SubsetRegressor(chains=8, random_state=0), SubsetRegressor(1, chains=8, random_state=0)])
+@pytest.mark.filterwarnings("ignore:(the columns separate|no column was kept):UserWarning")
+@parametrize_with_checks(
+    [
+        SubsetRegressor(chains=8, random_state=0),
+        SubsetRegressor(1, chains=8, random_state=0),
+        SubsetRegressorCV(sizes=[1], chains=2, cv=3, random_state=0),
+        SubsetClassifier(1, random_state=0),
+        SubsetClassifierCV(cv=3, ridge=1e-3, effort="quick", random_state=0),
+        BayesianSubsetRegressor(random_state=0),
+        BayesianSubsetRegressor(method="sample", sweeps=50, random_state=0),
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-def test_scikit_learn_checks_of_the_default_estimator():
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", [SubsetRegressor, SubsetRegressorCV, SubsetClassifier, SubsetClassifierCV])
+def test_scikit_learn_checks_of_the_defaults(kind):
     """Nothing fails, nothing is excused; only the array API, which is not claimed, is skipped."""
-    results = check_estimator(SubsetRegressor(random_state=0), on_fail=None, on_skip=None)
+    results = check_estimator(kind(random_state=0), on_fail=None, on_skip=None)
     assert len(results) > 50
     assert [(r["check_name"], r["exception"]) for r in results if r["status"] in ("failed", "xfail")] == []
     assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
 
 
+@pytest.mark.parametrize(("former", "name"), pairflip._FORMER.items())
+def test_names_of_0_2_warn(former, name):
+    with pytest.warns(FutureWarning, match=rf"^pairflip\.{former} is called pairflip\.{name} now\.$"):
+        assert getattr(pairflip, former) is getattr(pairflip, name)
+
+
 # ---- what fit finds
 
 
-def test_coefficients_are_those_of_least_squares_on_the_best_columns(data, model):
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coefficients_are_those_of_least_squares_on_the_best_columns(data, model, intercept):
     X, y = data
-    model.fit(X, y)
-    support, energy = best_support(SubsetProblem(X, y), K)
-    plain = LinearRegression().fit(X[:, support], y)
-    assert model.support_.tolist() == support.tolist() == [1, 4, 9]
+    model.set_params(fit_intercept=intercept).fit(X, y)
+    support, energy = best_support(SubsetProblem(X, y, center="fold" if intercept else None), K)
+    plain = LinearRegression(fit_intercept=intercept).fit(X[:, support], y)
+    assert model.support_.tolist() == np.flatnonzero(model.coef_).tolist() == support.tolist()
     assert model.coef_[support] == pytest.approx(plain.coef_)
-    assert np.flatnonzero(model.coef_).tolist() == support.tolist()
     assert model.intercept_ == pytest.approx(plain.intercept_)
     assert model.energy_ == pytest.approx(energy)
     assert model.predict(X) == pytest.approx(plain.predict(X[:, support]))
     assert model.score(X, y) == pytest.approx(plain.score(X[:, support], y))
     assert model.trace_.best_support.tolist() == support.tolist()
     assert model.n_features_in_ == N
+    assert not intercept or support.tolist() == [1, 4, 9]
 
 
-def test_without_an_intercept(data):
-    X, y = data
-    model = SubsetRegressor(K, fit_intercept=False, random_state=0).fit(X, y)
-    support, energy = best_support(SubsetProblem(X, y, center=None), K)
-    assert model.intercept_ == 0.0
-    assert model.support_.tolist() == support.tolist()
-    assert model.energy_ == pytest.approx(energy)
-    plain = LinearRegression(fit_intercept=False).fit(X[:, support], y)
-    assert model.predict(X) == pytest.approx(plain.predict(X[:, support]))
-
-
-@pytest.mark.parametrize("shape", [(40, 5), (40, 34), (15, 100), (4, 80), (12, 1)])
-def test_no_size_means_a_tenth_of_the_columns(shape):
+@pytest.mark.parametrize(("shape", "size"), [((40, 5), 1), ((40, 34), 3), ((15, 100), 10), ((4, 80), 3), ((12, 1), 1)])
+def test_no_size_means_a_tenth_of_the_columns(shape, size):
     rng = np.random.default_rng(1)
     model = SubsetRegressor(random_state=0).fit(rng.normal(size=shape), rng.normal(size=shape[0]))
-    expected = {5: 1, 34: 3, 100: 10, 80: 3, 1: 1}[shape[1]]  # 4 rows and an intercept: 3 columns at most
-    assert model.support_.size == np.count_nonzero(model.coef_) == expected
+    assert model.support_.size == np.count_nonzero(model.coef_) == size  # 4 rows and an intercept: 3 at most
 
 
 def test_all_columns_is_plain_least_squares(data):
@@ -97,34 +114,27 @@ def test_all_columns_is_plain_least_squares(data):
     assert model.coef_ == pytest.approx(plain.coef_)
     assert model.intercept_ == pytest.approx(plain.intercept_)
     assert model.get_support().all()
-
-
-def test_all_columns_that_vary(data):
-    X, y = data
-    constant = np.column_stack([X[:, :4], np.full(M, 3.0)])
-    model = SubsetRegressor(4).fit(constant, y)
-    assert model.support_.tolist() == [0, 1, 2, 3]
-    assert model.coef_[4] == 0.0
+    varying = SubsetRegressor(4).fit(np.column_stack([X[:, :4], np.full(M, 3.0)]), y)
+    assert varying.support_.tolist() == [0, 1, 2, 3]
+    assert varying.coef_[4] == 0.0
 
 
 TABLES = {
     "diabetes": lambda: load_diabetes(return_X_y=True),
-    "diabetes with products": lambda: (datasets.load_diabetes_products().X, datasets.load_diabetes_products().y),
+    "diabetes with products": datasets.load_diabetes_products,
     **{
-        f"correlated {c}": lambda c=c: (
-            (d := datasets.make_correlated(M=80, N=150, k=6, correlation=c, snr=3.0, seed=2)).X,
-            d.y,
-        )
+        f"correlated {c}": lambda c=c: datasets.make_correlated(M=80, N=150, k=6, correlation=c, snr=3.0, seed=2)
         for c in (0.0, 0.9, 0.999)
     },
-    "spectra": lambda: ((d := datasets.make_spectra(M=50, N=120, seed=3)).X, d.y),
-    "planted": lambda: ((d := datasets.make_planted(N=150, seed=5)).X, d.y),
+    "spectra": lambda: datasets.make_spectra(M=50, N=120, seed=3),
+    "planted": lambda: datasets.make_planted(N=150, seed=5),
 }
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_at_least_as_good_as_orthogonal_matching_pursuit(table):
-    X, y = table()
+    made = table()
+    X, y = made if isinstance(made, tuple) else (made.X, made.y)
     better = 0
     for k in [k for k in (1, 2, 4, 8, 12) if k < X.shape[1]]:
         residual = y - OrthogonalMatchingPursuit(n_nonzero_coefs=k).fit(X, y).predict(X)
@@ -132,9 +142,6 @@ def test_at_least_as_good_as_orthogonal_matching_pursuit(table):
         assert energy <= 0.5 * float(residual @ residual) * (1 + 1e-10)
         better += energy < 0.5 * float(residual @ residual) * (1 - 1e-6)
     assert better >= 1, "greedy is optimal for every size: this table compares nothing"
-
-
-# ---- rows and weights
 
 
 def test_weight_two_is_a_repeated_row(data, model):
@@ -148,57 +155,38 @@ def test_weight_two_is_a_repeated_row(data, model):
     assert weighted.intercept_ == pytest.approx(repeated.intercept_)
     assert weighted.energy_ == pytest.approx(repeated.energy_)
     assert weighted.intercept_ != pytest.approx(plain.intercept_, rel=1e-6)
+    equal = clone(model).fit(X, y, sample_weight=np.full(M, 7.0))
+    assert equal.coef_ == pytest.approx(plain.coef_)
+    assert equal.energy_ == pytest.approx(7.0 * plain.energy_)
 
 
 def test_weights_decide_which_columns_are_best():
     """Half of the rows follow one column, half the other: who has the weight has the say."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(60, 8))
-    y = np.where(np.arange(60) < 30, X[:, 2], X[:, 6])
-    for half, column in ((np.arange(60) < 30, 2), (np.arange(60) >= 30, 6)):
-        weights = np.where(half, 1.0, 1e-3)
+    half = np.arange(60) < 30
+    y = np.where(half, X[:, 2], X[:, 6])
+    for rows, column in ((half, 2), (~half, 6)):
+        weights = np.where(rows, 1.0, 1e-3)
         assert SubsetRegressor(1, random_state=0).fit(X, y, weights).support_.tolist() == [column]
 
 
-def test_equal_weights_change_nothing(data, model):
-    X, y = data
-    plain, weighted = clone(model).fit(X, y), clone(model).fit(X, y, sample_weight=np.full(M, 7.0))
-    assert weighted.coef_ == pytest.approx(plain.coef_)
-    assert weighted.energy_ == pytest.approx(7.0 * plain.energy_)
-
-
-# ---- seeds
-
-
 def test_random_state_in_every_form(data):
-    X, y = data
-    quick = {"schedule": Schedule.geometric(1.0, 10.0, steps=3, sweeps=1), "chains": 2}
-    energy = {
-        name: SubsetRegressor(K, random_state=make(), **quick).fit(X, y).trace_.energy.tolist()
-        for name, make in {
-            "int": lambda: 5,
-            "int again": lambda: np.int64(5),
-            "another": lambda: 6,
-            "state": lambda: np.random.RandomState(5),
-            "state again": lambda: np.random.RandomState(5),
-        }.items()
-    }
-    assert energy["int"] == energy["int again"] != energy["another"]
-    assert energy["state"] == energy["state again"]
-    some, other = (SubsetRegressor(K, **quick).fit(X, y).trace_.seed for _ in range(2))
+    five = 5, np.int64(5), np.random.RandomState(5), np.random.RandomState(5), 6
+    traces = [SubsetRegressor(K, random_state=state, **QUICK).fit(*data).trace_ for state in five]
+    energies = [trace.energy.tolist() for trace in traces]
+    assert energies[0] == energies[1] != energies[4]
+    assert energies[2] == energies[3]
+    some, other = (SubsetRegressor(K, **QUICK).fit(*data).trace_.seed for _ in range(2))
     assert some != other
 
 
-def test_options_reach_the_annealing(data):
-    X, y = data
-    model = SubsetRegressor(K, schedule="paper", chains=3, engine="numba", n_jobs=2, random_state=9).fit(X, y)
-    assert model.trace_.schedule == Schedule.paper()
-    assert model.trace_.energies.size == 3
-    assert model.trace_.seed == 9
-    schedule = Schedule.geometric(1.0, 10.0, steps=3, sweeps=1)
-    model = SubsetRegressor(K, schedule=schedule, chains=1, engine="reference").fit(X, y)
-    assert model.trace_.engine == "reference"
-    assert model.trace_.schedule == schedule
+@pytest.mark.parametrize("engine", ["numba", "reference"])
+@pytest.mark.parametrize("schedule", ["paper", QUICK["schedule"]])
+def test_options_reach_the_annealing(data, schedule, engine):
+    model = SubsetRegressor(K, schedule=schedule, chains=1, engine=engine, n_jobs=2, random_state=9).fit(*data)
+    assert model.trace_.schedule == (Schedule.paper() if schedule == "paper" else schedule)
+    assert (model.trace_.engine, model.trace_.energies.size, model.trace_.seed) == (engine, 1, 9)
 
 
 # ---- with the rest of scikit-learn
@@ -220,19 +208,16 @@ def test_before_fitting(data, model):
             ask()
 
 
-def test_in_a_pipeline_as_the_last_step(data, model):
+def test_in_a_pipeline(data, model):
     X, y = data
-    pipeline = make_pipeline(StandardScaler(), model).fit(X * np.geomspace(1e-3, 1e3, N), y)
-    assert pipeline[-1].support_.tolist() == [1, 4, 9]
-    assert pipeline.score(X * np.geomspace(1e-3, 1e3, N), y) > 0.9
-
-
-def test_in_a_pipeline_as_a_selector(data, model):
-    X, y = data
-    pipeline = make_pipeline(model, LinearRegression()).fit(X, y)
-    assert pipeline[-1].coef_ == pytest.approx(model.coef_[[1, 4, 9]])
-    assert pipeline[:-1].transform(X).shape == (M, K)
-    assert pipeline[:-1].get_feature_names_out(NAMES).tolist() == ["column 1", "column 4", "column 9"]
+    scaled = X * np.geomspace(1e-3, 1e3, N)
+    last = make_pipeline(StandardScaler(), clone(model)).fit(scaled, y)
+    assert last[-1].support_.tolist() == [1, 4, 9]
+    assert last.score(scaled, y) > 0.9
+    selector = make_pipeline(model, LinearRegression()).fit(X, y)
+    assert selector[-1].coef_ == pytest.approx(model.coef_[[1, 4, 9]])
+    assert selector[:-1].transform(X).shape == (M, K)
+    assert selector[:-1].get_feature_names_out(NAMES).tolist() == CHOSEN
 
 
 def test_grid_search_finds_the_planted_size(data):
@@ -245,16 +230,10 @@ def test_grid_search_finds_the_planted_size(data):
 
 def test_cross_validation_refits_in_every_fold(data, model):
     X, y = data
-    scores = cross_val_score(model, X, y, cv=4, error_score="raise")
-    assert scores.shape == (4,)
-    assert scores.min() > 0.8
+    assert cross_val_score(model, X, y, cv=4, error_score="raise").min() > 0.8
     held_out = cross_val_predict(model, X, y, cv=4)
-    first = clone(model).fit(X[10:], y[10:]).predict(X[:10])
-    assert held_out[:10] == pytest.approx(first)
+    assert held_out[:10] == pytest.approx(clone(model).fit(X[10:], y[10:]).predict(X[:10]))
     assert held_out[:10] != pytest.approx(clone(model).fit(X, y).predict(X[:10]), rel=1e-9)
-
-
-# ---- data frames
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
@@ -263,27 +242,13 @@ def test_names_come_from_the_data_frame(data, model, make):
     frame = make(dict(zip(NAMES, X.T, strict=True)))
     model.fit(frame, y)
     assert model.feature_names_in_.tolist() == NAMES
-    assert model.get_feature_names_out().tolist() == ["column 1", "column 4", "column 9"]
-    assert model.trace_.best_names == ["column 1", "column 4", "column 9"]
+    assert model.get_feature_names_out().tolist() == model.trace_.best_names == CHOSEN
     np.testing.assert_array_equal(model.predict(frame), clone(model).fit(X, y).predict(X))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(make(dict(zip(NAMES[::-1], X.T, strict=True))))
-
-
-def test_names_without_a_data_frame(data, model):
-    model.fit(*data)
-    assert model.get_feature_names_out().tolist() == ["x1", "x4", "x9"]
-    assert model.trace_.best_names == ["x1", "x4", "x9"]
-    assert not hasattr(model, "feature_names_in_")
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_set_output(data, model, library):
-    X, y = data
-    frame = pd.DataFrame(X, columns=NAMES)
-    chosen = model.set_output(transform=library).fit(frame, y).transform(frame)
-    assert type(chosen).__module__.split(".")[0] == library
-    assert list(chosen.columns) == ["column 1", "column 4", "column 9"]
+    chosen = model.set_output(transform=make.__module__.split(".")[0]).transform(frame)
+    assert type(chosen) is make
+    assert list(chosen.columns) == CHOSEN
     np.testing.assert_array_equal(chosen.to_numpy(), X[:, [1, 4, 9]])
 
 
@@ -292,16 +257,15 @@ def test_selecting_and_undoing_it(data, model):
     chosen = model.fit_transform(X, y)
     np.testing.assert_array_equal(chosen, X[:, [1, 4, 9]])
     assert model.get_support(indices=True).tolist() == model.support_.tolist()
+    assert model.get_feature_names_out().tolist() == model.trace_.best_names == ["x1", "x4", "x9"]
     back = model.inverse_transform(chosen)
     np.testing.assert_array_equal(back[:, [1, 4, 9]], chosen)
     assert np.count_nonzero(back) == chosen.size
 
 
-def test_fitting_again_forgets_the_first_time(data):
+def test_fitting_again_forgets_the_first_time(data, model):
     X, y = data
-    model = SubsetRegressor(K, random_state=0).fit(pd.DataFrame(X, columns=NAMES), y)
-    model.fit(X[:, :5], y)
+    model.fit(pd.DataFrame(X, columns=NAMES), y).fit(X[:, :5], y)
     assert model.coef_.shape == (5,)
     assert not hasattr(model, "feature_names_in_")
-    model.set_params(n_nonzero_coefs=5).fit(X[:, :5], y)
-    assert model.trace_ is None
+    assert model.set_params(n_nonzero_coefs=5).fit(X[:, :5], y).trace_ is None

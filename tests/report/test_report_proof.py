@@ -24,7 +24,7 @@ from pairflip.report.proof import (
     seconds_text,
     worse,
 )
-from pairflip.search.proof import Proof
+from pairflip.search.prove import Proof
 from pairflip.selection.records import Proved
 
 

@@ -46,8 +46,9 @@ def fit(
         from pairflip.interrupt import exit_code
         from pairflip.jobs import local_threads
         from pairflip.progress import expected_time
-        from pairflip.search.best_subset import Interrupted, as_schedule, best_subset, model_seconds
-        from pairflip.search.sizes import check_size
+        from pairflip.search.best_subset import Interrupted, best_subset
+        from pairflip.search.effort import check_size, model_seconds
+        from pairflip.search.schedule import as_schedule
         from pairflip.selection.facts import copy_words, target_copies
 
         if out is not None:

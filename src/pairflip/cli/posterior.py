@@ -22,7 +22,7 @@ from pairflip.interrupt import interrupted
 from pairflip.text import number, percent, short
 
 if TYPE_CHECKING:
-    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import Posterior
     from pairflip.tables import Table
 
 G = Annotated[

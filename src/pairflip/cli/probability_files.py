@@ -23,8 +23,8 @@ from pairflip.cli.result_folder import (
 from pairflip.cli.table_file import Cell, check_out, is_table_file, write_lines
 
 if TYPE_CHECKING:
-    from pairflip.search.averaged import Posterior
-    from pairflip.search.samples import Samples
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.sampling import Samples
     from pairflip.tables import Table
 
 Lines = tuple[Sequence[str], Sequence[Sequence[Cell]]]

@@ -19,7 +19,7 @@ from pairflip.cli.table_file import check_out, json_list, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
-    from pairflip.search.proof import Proof
+    from pairflip.search.prove import Proof
 
 _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _LONG_S = 2.0  # what takes longer is announced

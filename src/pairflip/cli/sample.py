@@ -21,7 +21,7 @@ from pairflip.interrupt import interrupted
 from pairflip.text import percent, plural, short
 
 if TYPE_CHECKING:
-    from pairflip.search.samples import Samples
+    from pairflip.search.sampling import Samples
     from pairflip.tables import Table
 
 Beta = Annotated[

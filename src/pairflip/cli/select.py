@@ -23,7 +23,7 @@ from pairflip.interrupt import interrupted
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
-    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import Posterior
     from pairflip.selection import Selection, SizeCurve
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pairflip.estimators.bayesian import BayesianSubsetRegressor
 from pairflip.estimators.classification import SubsetClassifier, SubsetClassifierCV
-from pairflip.estimators.regression import SubsetRegressor
-from pairflip.estimators.regression_cv import SubsetRegressorCV
+from pairflip.estimators.regression import SubsetRegressor, SubsetRegressorCV
 
 __all__ = [
     "BayesianSubsetRegressor",

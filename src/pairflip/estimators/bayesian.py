@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.estimators.shared import SubsetModel
 from pairflip.inputs import refuse_date_target
-from pairflip.problem import SubsetProblem
 from pairflip.search.posterior import posterior
 
 
@@ -104,21 +103,14 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         """
         refuse_date_target(y)
         X, y = self._checked(X, y, 2, y_numeric=True)
-        problem = SubsetProblem(
-            X,
-            y,
-            names=getattr(self, "feature_names_in_", None),
-            center="fold" if self.fit_intercept else None,
-            always=self.always,
-            sample_weight=sample_weight,
-        )
-        self.posterior_ = found = posterior(
+        problem = self._as_problem(X, y, sample_weight)
+        self.posterior_ = averaged = posterior(
             problem, self.g, self.prior, self.sizes, method=self.method, sweeps=self.sweeps, chains=self.chains,
             seed=self._seed(), n_jobs=self.n_jobs,
         )  # fmt: skip
-        self.coef_, self.intercept_, self.coef_sd_ = found.coef_mean, found.intercept, found.coef_sd
-        self.inclusion_probability_ = found.inclusion_probability
-        self.support_ = np.sort(np.concatenate([found.median_probability_model, problem.always]))
+        self.coef_, self.intercept_, self.coef_sd_ = averaged.coef_mean, averaged.intercept, averaged.coef_sd
+        self.inclusion_probability_ = averaged.inclusion_probability
+        self.support_ = np.sort(np.concatenate([averaged.median_probability_model, problem.always]))
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -22,8 +22,6 @@ from pairflip.inputs import as_weights
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE
 from pairflip.problem import SubsetProblem
-from pairflip.search.best_subset import best_subset
-from pairflip.search.trace import Trace
 
 
 class _SubsetClassifier(ClassifierMixin, SubsetModel):
@@ -37,13 +35,10 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         if self.class_weight is not None:
             each = compute_sample_weight(self.class_weight, y)
             sample_weight = each if sample_weight is None else as_weights(sample_weight, len(X)) * each
-        problem = SubsetProblem(
+        problem = self._as_problem(
             X,
             y,
-            names=getattr(self, "feature_names_in_", None),
-            center="fold" if self.fit_intercept else None,
-            always=self.always,
-            sample_weight=sample_weight,
+            sample_weight,
             ridge=self.ridge if isinstance(self.ridge, (Real, float)) else RIDGE,
             loss="multinomial" if np.unique(y).size > 2 else "logistic",
         )
@@ -53,11 +48,11 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it, with a warning where the classes are separated."""
-        coef, intercept = self._kept(problem, support)
+        coef, intercept = self._fit_support(problem, support)
         self.coef_, self.intercept_ = np.atleast_2d(coef.T), np.atleast_1d(intercept)
         remark = problem.loss.remark(problem, np.sort(np.asarray(support, dtype=np.int64)))
         if remark:
-            warnings.warn(f"{remark}.", UserWarning, stacklevel=3)
+            warnings.warn(f"{remark}.", UserWarning, stacklevel=4)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -69,8 +64,8 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         self._warn_outside(X, stacklevel=3)
-        found = X[:, self.support_] @ self.coef_[:, self.support_].T + self.intercept_
-        return np.asarray(found[:, 0] if len(self.coef_) == 1 else found)
+        predictors = X[:, self.support_] @ self.coef_[:, self.support_].T + self.intercept_
+        return np.asarray(predictors[:, 0] if len(self.coef_) == 1 else predictors)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n_samples, n_classes) of the classes, in the order of `classes_`."""
@@ -171,15 +166,7 @@ class SubsetClassifier(_SubsetClassifier):
         -------
         self
         """
-        problem = self._problem(X, y, sample_weight, least_rows=2)
-        size = self._size(problem, self.n_nonzero_coefs)
-        self.trace_: Trace | None = None
-        if size == problem.candidates.size:
-            return self._keep(problem, problem.candidates)
-        self.trace_ = best_subset(
-            problem, size, seed=self._seed(), engine=self.engine, n_jobs=self.n_jobs, effort=self.effort
-        )
-        return self._keep(problem, self.trace_.best_support)
+        return self._search(self._problem(X, y, sample_weight, least_rows=2), self.n_nonzero_coefs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

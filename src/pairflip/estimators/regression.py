@@ -1,23 +1,23 @@
-"""`SubsetRegressor`, a thin shell around `best_subset`, and what both regressors share."""
+"""Regressors: thin shells around `best_subset` and `select_size`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pairflip.engines import Engine
-from pairflip.estimators.shared import SubsetModel, as_column
+from pairflip.estimators.shared import SizeChooser, SubsetModel
 from pairflip.inputs import refuse_date_target
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
-from pairflip.search.best_subset import best_subset
 from pairflip.search.schedule import Schedule
-from pairflip.search.trace import Trace
 
 
 class LinearSubset(RegressorMixin, SubsetModel):
@@ -32,19 +32,17 @@ class LinearSubset(RegressorMixin, SubsetModel):
     hierarchy: Any
     positive: Any
 
-    def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
+    def _problem(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int, ridge: Any
+    ) -> SubsetProblem:
         refuse_date_target(y)
         labels = getattr(y, "columns", None)
-        X, y = self._checked(X, y, least_rows, y_numeric=True, multi_output=True)
-        y = as_column(y)
-        return SubsetProblem(
+        X, target = self._checked(X, y, least_rows, y_numeric=True, multi_output=True)
+        return self._as_problem(
             X,
-            y,
-            names=getattr(self, "feature_names_in_", None),
-            center="fold" if self.fit_intercept else None,
-            always=self.always,
-            sample_weight=sample_weight,
-            ridge=self._penalty(),
+            column_or_1d(target, warn=True) if target.ndim == 2 and target.shape[1] == 1 else target,
+            sample_weight,
+            ridge=ridge,
             groups=self.groups,
             one_per_group=self.one_per_group,
             min_distance=self.min_distance,
@@ -53,13 +51,9 @@ class LinearSubset(RegressorMixin, SubsetModel):
             target_names=None if labels is None else list(labels),
         )
 
-    def _penalty(self) -> Any:
-        """The ridge in the units of X."""
-        return self.ridge
-
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it."""
-        coef, self.intercept_ = self._kept(problem, support)
+        coef, self.intercept_ = self._fit_support(problem, support)
         self.coef_ = coef.T
         return self
 
@@ -197,16 +191,201 @@ class SubsetRegressor(LinearSubset):
         -------
         self
         """
-        problem = self._problem(X, y, sample_weight, least_rows=2)
-        size = self._size(problem, self.n_nonzero_coefs)
-        self.trace_: Trace | None = None
-        if size == problem.form.n_columns:
-            support = problem.candidates
-        else:
-            self.trace_ = best_subset(
-                problem, size, schedule=self.schedule, chains=self.chains, seed=self._seed(), engine=self.engine,
-                n_jobs=self.n_jobs, method=self.method, effort=self.effort, prove=self.prove,
-            )  # fmt: skip
-            support = self.trace_.best_support
+        problem = self._problem(X, y, sample_weight, 2, self.ridge)
+        options = {"schedule": self.schedule, "chains": self.chains, "method": self.method, "prove": self.prove}
+        self._search(problem, self.n_nonzero_coefs, **options)
         self.proof_ = None if self.trace_ is None else self.trace_.proof
-        return self._keep(problem, support)
+        return self
+
+
+class SubsetRegressorCV(LinearSubset, SizeChooser):
+    r"""Linear regression on the best columns, their number chosen by cross validation.
+
+    Every fold of every size gets its own search, so the held-out error
+
+    .. math:: \epsilon(k) = \frac{1}{2M} \sum_\mu \left(y_\mu - \hat y_\mu^{\setminus\mu}(k)\right)^2
+
+    does not depend on the rows it is measured on. Use it when you do not know how many columns to keep.
+
+    Parameters
+    ----------
+    sizes : iterable of int or None
+        Numbers of columns to try; None: 1 to 10, or as many as the table allows.
+    cv : int, str, splitter, iterable of splits or None
+        None means ``"5x10"``: ten folds, five times with other random folds (with groups, groups stay together).
+        ``"loo"`` leaves one row (or group) out, as in the paper; ``"blocks:5"`` leaves out blocks of neighbouring rows,
+        for tables in the order of time.
+    choose : {"auto", "best", "one_se"}
+        ``"auto"``: the size that `print(model.curve_)` recommends, which is 0 (the mean) when nothing predicts clearly
+        better than that. Or the size with the lowest error, or the smallest one within one standard error of it.
+    effort : {"quick", "normal", "thorough"}
+        How long folds and final fits are searched.
+    method : {"auto", "descend", "anneal"} or None
+        None: "anneal" if a schedule or a number of chains is given, else "auto"; see `Selection`.
+    schedule : {"auto", "paper"} or Schedule
+        How walks of simulated annealing are cooled down.
+    chains : int or None
+        Walks of simulated annealing for each size and fold.
+    polish : bool
+        Whether final fits are improved by what the folds found and by exchanging two columns at once.
+    prove : bool
+        Whether final fits are proved to be the best, and folds solved exactly, where that is cheap; see `Selection`.
+    stability : int
+        Pairs of random half-samples in which columns are selected again (0: none; the command line makes 50): how
+        stable the choice is, in ``curve_.stability``. It changes neither the choice nor predictions.
+    fit_intercept : bool
+        Whether to fit a constant in addition to the chosen columns (inside every fold).
+    always : names or indices of columns
+        Columns that are in the model whatever is chosen; they are not counted in the size.
+    ridge : float, "auto" or list of float
+        A number: penalty on the squares of the chosen coefficients, in the units of X. ``"auto"``: shrinkage chosen
+        together with the size, from a short grid in units of the scaled columns; or from the values of a list. Each is
+        searched by itself, so that this takes as many times longer.
+    groups : dict of columns by name, table, or labels of the columns, or None
+        Columns that are chosen as a whole, so that sizes count groups; see `SubsetProblem`, also for the next four.
+    one_per_group : bool
+        At most one column of each group instead.
+    min_distance : float or None
+        No two chosen columns closer than this.
+    hierarchy : True, dict of columns by column, or None
+        Products only together with their factors.
+    positive : True, signs of all columns, dict of signs by column, or None
+        Signs that coefficients must have.
+    random_state : int, RandomState or None
+        Seed of folds and searches; an int gives the same result every time, for any number of workers.
+    n_jobs : int or None
+        Threads; None is one (or what ``joblib.parallel_config`` says), -1 all cores.
+    engine : {"auto", "numba", "cuda", "reference"}
+        What walks the chains.
+    journal : path or None
+        Folder in which finished work is kept; fitting the same again resumes.
+    verbose : int or None
+        None: show progress of what takes longer than 5 s, on a terminal or in a notebook only; 0: never; 1: say how
+        long it will take, and show progress on standard error.
+
+    Attributes
+    ----------
+    n_nonzero_coefs_ : int
+        The number of columns chosen.
+    coef_ : (n_features,) or (n_targets, n_features)
+    intercept_ : float or (n_targets,)
+    support_ : (``n_nonzero_coefs_`` + forced,)
+        Indices of the chosen and the forced columns, sorted; ``get_support()`` gives the same as a boolean mask.
+    ridge_ : float
+        The relative ridge term that was chosen with the size; 0 where none was to be chosen.
+    energy_ : float
+        Half the residual sum of squares on the training rows (weighted).
+    proof_ : Proof or None
+        That no other columns of that number fit better on all rows; None where proving that would have taken too long.
+    curve_ : SizeCurve
+        Errors, selection counts, final fits of all sizes, and half-samples if asked for.
+    cv_results_ : dict of arrays, one entry per size
+        The curve in the words of scikit-learn's searches, ready for ``pandas.DataFrame(model.cv_results_)``.
+
+        ``params``, ``param_n_nonzero_coefs``
+            The sizes; 0, the mean of the other rows, is always among them.
+        ``mean_test_score``
+            Negative mean squared error of all held-out predictions, ``-2 * curve_.cv_error``.
+        ``std_test_score``
+            Standard deviation over the folds (not over the rows) of the mean squared error of a fold, divided by the
+            number of folds F and not by F - 1, as scikit-learn does; with ``cv="loo"`` a fold is a row.
+        ``se_test_score``
+            Standard error of ``mean_test_score`` from the spread between independent units: rows, or groups of rows.
+        ``rank_test_score``
+            1 for the best score; equal scores have the same rank.
+
+        The other entries are those of ``curve_.to_dict()``, such as ``unchanged`` and ``agreement``.
+    n_features_in_, feature_names_in_
+    """
+
+    def __init__(
+        self,
+        sizes: Iterable[int] | None = None,
+        *,
+        cv: Any = None,
+        choose: Literal["auto", "best", "one_se"] = "auto",
+        schedule: Schedule | Literal["auto", "paper"] = "auto",
+        chains: int | None = None,
+        effort: Literal["quick", "normal", "thorough"] = "normal",
+        method: Literal["auto", "descend", "anneal"] | None = None,
+        polish: bool = True,
+        prove: bool = True,
+        stability: int = 0,
+        fit_intercept: bool = True,
+        always: Iterable[str | int] = (),
+        ridge: float | Literal["auto"] | Iterable[float] = 0.0,
+        groups: Any = None,
+        one_per_group: bool = False,
+        min_distance: float | None = None,
+        hierarchy: Any = None,
+        positive: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        engine: str | Engine = "auto",
+        journal: str | PathLike[str] | None = None,
+        verbose: int | None = None,
+    ) -> None:
+        self.sizes = sizes
+        self.cv = cv
+        self.choose = choose
+        self.schedule = schedule
+        self.chains = chains
+        self.effort = effort
+        self.method = method
+        self.polish = polish
+        self.prove = prove
+        self.stability = stability
+        self.fit_intercept = fit_intercept
+        self.always = always
+        self.ridge = ridge
+        self.groups = groups
+        self.one_per_group = one_per_group
+        self.min_distance = min_distance
+        self.hierarchy = hierarchy
+        self.positive = positive
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.engine = engine
+        self.journal = journal
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> SubsetRegressorCV:
+        """Choose the size and the columns of X for y, and fit them on all rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, or a data frame of pandas or polars.
+        y : (n_samples,) or (n_samples, n_targets)
+            Target; several targets are predicted from one set of columns, each scaled to unit variance.
+        sample_weight : (n_samples,), optional
+            Weight of each squared residual, in training and in held-out errors; zero counts as an absent row.
+        groups : (n_samples,), optional
+            Label of the group of each row, for instance the patient; the rows of a group are held out together.
+
+        Returns
+        -------
+        self
+        """
+        labels = self._groups(groups)
+        problem = self._problem(X, y, sample_weight, 4, self.ridge if isinstance(self.ridge, Real) else 0.0)
+        self._select(
+            problem, labels,
+            schedule=self.schedule, chains=self.chains, polish=self.polish, method=self.method, prove=self.prove,
+        )  # fmt: skip
+        proved = self.curve_.proved
+        self.proof_ = None if proved is None else proved[self.curve_.at(self.n_nonzero_coefs_)]
+        return self
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Lower and upper bounds (n_samples, 2) around the predictions of new rows, from the folds' own fits.
+
+        X has the shape (n_samples, n_features). `coverage` is the fraction of new rows that the intervals are to cover;
+        docs/predicting.md says what holds, and how often it was true. With several targets (n_samples, 2, n_targets).
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        predicted = self.curve_.predict(X, self.n_nonzero_coefs_, interval=coverage)
+        return np.stack([predicted.lower, predicted.upper], axis=1)

@@ -14,12 +14,14 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairflip.engines import RankTooSmall
+from pairflip.engines import Engine, RankTooSmall
 from pairflip.inputs import as_table, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
+from pairflip.search.best_subset import best_subset
+from pairflip.search.trace import Trace
 from pairflip.selection import Selection, SizeCurve, select_size
 from pairflip.selection.facts import copy_words
 from pairflip.selection.folds import DEFAULT_CV
@@ -34,6 +36,9 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     always: Iterable[str | int]
     ridge: float | Literal["auto"] | Iterable[float]
     random_state: int | np.random.RandomState | None
+    n_jobs: int | None
+    engine: str | Engine
+    effort: Any
 
     def _checked(self, X: Any, y: Any, least_rows: int, **how: Any) -> tuple[Any, Any]:
         """X as numbers, and y; what scikit-learn says about text is said with the name of the column."""
@@ -46,8 +51,40 @@ class SubsetModel(SelectorMixin, BaseEstimator):
             raise
         return checked
 
-    def _kept(self, problem: SubsetProblem, support: NDArray[np.int64]) -> tuple[Floats, Any]:
-        """Fit one support and keep it: coefficients (n_features,) and the constant; (n_features, q) of q targets."""
+    def _as_problem(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> SubsetProblem:
+        """The problem of checked X and y, with what all estimators know of it."""
+        return SubsetProblem(
+            X,
+            y,
+            names=getattr(self, "feature_names_in_", None),
+            center="fold" if self.fit_intercept else None,
+            always=self.always,
+            sample_weight=sample_weight,
+            **options,
+        )
+
+    def _search(self, problem: SubsetProblem, k: Any, **options: Any) -> Self:
+        """Find the best k columns and keep them; with all columns there is nothing to choose."""
+        size, support = self._size(problem, k), problem.candidates
+        self.trace_: Trace | None = None
+        if size < problem.form.n_columns:
+            self.trace_ = best_subset(
+                problem,
+                size,
+                seed=self._seed(),
+                engine=self.engine,
+                n_jobs=self.n_jobs,
+                effort=self.effort,
+                **options,
+            )
+            support = self.trace_.best_support
+        return self._keep(problem, support)
+
+    def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
+        raise NotImplementedError
+
+    def _fit_support(self, problem: SubsetProblem, support: NDArray[np.int64]) -> tuple[Floats, Any]:
+        """Fit one support: coefficients (n_features,) and the constant; (n_features, q) and (q,) of q targets."""
         best = problem.fit(support)
         self.support_ = np.sort(np.concatenate([best.support, problem.always]))
         coef = np.zeros((problem.n_columns, *best.coef.shape[1:]))
@@ -75,23 +112,18 @@ class SubsetModel(SelectorMixin, BaseEstimator):
 
     def _size(self, problem: SubsetProblem, k: Any) -> int:
         """The number of columns, checked against the number of those that vary."""
-        n, what = problem.form.n_columns, problem.form.what
+        n, noun = problem.form.n_columns, problem.form.what
         if k is None:
             rows = problem.rows_present - problem.forced.shape[1]
             return int(max(1, min(problem.n_columns // 10, n, rows)))
         if isinstance(k, bool) or not isinstance(k, Integral):
-            raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of {what} from 1 to {n}.")
+            raise TypeError(f"n_nonzero_coefs is {k!r}; expected a whole number of {noun} from 1 to {n}.")
         size = int(k)
         if not 1 <= size <= n:
-            raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} {what} that vary; expected 1 to {n}.")
+            raise ValueError(f"n_nonzero_coefs is {k}, but X has {n} {noun} that vary; expected 1 to {n}.")
         if size == n and not np.isfinite(problem.energy(problem.candidates)):
-            raise RankTooSmall(n, problem.form.rank(), problem.form.what)
+            raise RankTooSmall(n, problem.form.rank(), noun)
         return size
-
-
-def as_column(y: Any) -> Any:
-    """y as it is, but (n_samples, 1) as (n_samples,), with scikit-learn's warning."""
-    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 class SizeChooser(SubsetModel):
@@ -100,10 +132,7 @@ class SizeChooser(SubsetModel):
     sizes: Iterable[int] | None
     cv: Any
     choose: str
-    effort: Literal["quick", "normal", "thorough"]
     stability: int
-    n_jobs: int | None
-    engine: Any
     journal: Any
     verbose: int | None
     __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
@@ -150,9 +179,6 @@ class SizeChooser(SubsetModel):
         shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
         return self._keep(shrunken, curve.supports[curve.at(self.n_nonzero_coefs_)])
 
-    def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
-        raise NotImplementedError
-
     def get_metadata_routing(self) -> MetadataRouter:
         """Groups go to the splitter."""
         splitter = self.cv if hasattr(self.cv, "split") else LeaveOneGroupOut()
@@ -172,22 +198,15 @@ CHOICES: dict[str, Callable[[SizeCurve], int]] = {
 
 def search_results(curve: SizeCurve) -> dict[str, Any]:
     """The curve as `cv_results_` of scikit-learn's searches, where larger scores are better."""
-    error = 2.0 * curve.cv_error
+    error, fold = 2.0 * curve.cv_error, curve.held_out_fold
+    rows = np.bincount(fold, curve.weights)  # weighted numbers of held-out rows of the folds
+    sums = np.stack([np.bincount(fold, curve.weights * row) for row in curve.row_errors(curve.predictions)])
     return {
         "params": [{"n_nonzero_coefs": k} for k in curve.sizes.tolist()],
         "param_n_nonzero_coefs": curve.sizes.copy(),
         "mean_test_score": -error,
-        "std_test_score": np.std(_fold_errors(curve), axis=1),
+        "std_test_score": np.std(sums[:, rows > 0] / rows[rows > 0], axis=1),
         "se_test_score": 2.0 * curve.cv_error_se,
         "rank_test_score": np.searchsorted(np.sort(error), error) + 1,
         **{name: values for name, values in curve.to_dict().items() if name not in ("best", "one_se", "columns")},
     }
-
-
-def _fold_errors(curve: SizeCurve) -> Floats:
-    """Weighted mean error (squared, or deviance) of the held-out rows of each fold, (S, F)."""
-    fold, weights = curve.held_out_fold, curve.weights
-    total = np.bincount(fold, weights)
-    squares = curve.row_errors(curve.predictions)
-    sums = np.stack([np.bincount(fold, weights * row) for row in squares])
-    return np.asarray(sums[:, total > 0] / total[total > 0])

@@ -27,8 +27,8 @@ from pairflip.text import column_labels, percent, plural, shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.search.averaged import Posterior
-    from pairflip.search.samples import Samples
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.sampling import Samples
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -57,7 +57,7 @@ def inclusion_bars(found: Samples | Posterior, limit: int = 30) -> InclusionBars
 
     Before the data, a column is in a set of k of n columns with probability k / n, and in a model as its prior says.
     """
-    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import Posterior
 
     if isinstance(found, Posterior):
         columns, prior = found.problem.candidates, found.prior.inclusion

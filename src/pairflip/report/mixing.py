@@ -13,8 +13,8 @@ from pairflip.report.halves import NAME_LENGTH
 from pairflip.text import column_labels, number, percent, plural
 
 if TYPE_CHECKING:
-    from pairflip.search.averaged import Posterior
-    from pairflip.search.samples import Samples
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.sampling import Samples
 
 CHANCE = 1e-6
 """Chains disagree about a column if the variance of their shares is so improbable, ..."""
@@ -39,7 +39,7 @@ class Disagreement:
 
 def chain_shares(found: Samples | Posterior) -> Floats:
     """Fraction (chain, N) of the draws of each chain with a column of X in, at the coldest temperature."""
-    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import Posterior
 
     drawn = found.draws if isinstance(found, Posterior) else found.candidates[found.supports[:, -1]]
     counts = [np.bincount(each[each >= 0], minlength=len(found.names)) for each in drawn]
@@ -105,7 +105,7 @@ def ladder_doubts(found: Samples) -> list[str]:
 
 def rate_words(found: Samples | Posterior) -> str:
     """How the walks went: their number and length, how many moves were accepted, how often temperatures traded."""
-    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import Posterior
 
     if isinstance(found, Posterior):
         if not found.sizes.size:

@@ -15,7 +15,7 @@ from pairflip.text import aligned, column_labels, number, percent, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pairflip.search.averaged import Posterior
+    from pairflip.search.posterior import Posterior
 
 MOST_NAMED = 6
 """Columns that a sentence names one by one."""

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pairflip.comparison.record import Comparison
-    from pairflip.search.averaged import Posterior
-    from pairflip.search.proof import Proof
-    from pairflip.search.samples import Samples
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.prove import Proof
+    from pairflip.search.sampling import Samples
     from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 

@@ -20,8 +20,8 @@ from pairflip.selection.further import with_posterior
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison
     from pairflip.report.sheet import Sheet
-    from pairflip.search.averaged import Posterior
-    from pairflip.search.samples import Samples
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.sampling import Samples
 
 
 def write_report(
@@ -78,8 +78,8 @@ def _sheet(record: Any, about: About) -> Sheet:
     from pairflip.comparison.record import Comparison
     from pairflip.report.compare_page import comparison_sheet
     from pairflip.report.probability_page import posterior_sheet, samples_sheet
-    from pairflip.search.averaged import Posterior
-    from pairflip.search.samples import Samples
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.sampling import Samples
 
     if isinstance(record, Samples):
         return samples_sheet(record, about)

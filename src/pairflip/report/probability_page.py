@@ -34,8 +34,8 @@ from pairflip.report.style import figure_of
 from pairflip.text import clean, number, plural
 
 if TYPE_CHECKING:
-    from pairflip.search.averaged import Posterior
-    from pairflip.search.samples import Samples
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.sampling import Samples
 
 _SHARED_NAMES = (
     "Names that several columns share carry the index of their column (counting from 0, as in Python) in square "

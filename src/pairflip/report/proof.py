@@ -18,7 +18,7 @@ from pairflip.selection.verdict import size_to_show
 from pairflip.text import NOTHING, aligned, column_labels, number, plural
 
 if TYPE_CHECKING:
-    from pairflip.search.proof import Proof
+    from pairflip.search.prove import Proof
     from pairflip.selection.curve import SizeCurve
 
 HEADS = ("Rank", "Energy", "R2", "Worse by", "Columns")

@@ -15,7 +15,7 @@ from pairflip.report.registry import FigureTable
 from pairflip.text import NOTHING, aligned_plus_minus, clean, column_labels, number, percent, plural, plus_minus
 
 if TYPE_CHECKING:
-    from pairflip.search.samples import Samples
+    from pairflip.search.sampling import Samples
 
 
 def set_answer(found: Samples) -> list[Piece]:

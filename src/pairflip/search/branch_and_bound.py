@@ -7,7 +7,7 @@ between has a lower 2E than all of them together.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
-from pairflip.search.exhaustive import Columns, Lowest, Question, Rooms, run_pieces
+from pairflip.search.exhaustive import Lowest, Question, Workspaces, augmented, gather, run_pieces
 
 _PARTS = 64  # open nodes that are handed out
 _FIRST_BRANCHES = 20_000.0  # a tree of fewer branches is walked by one thread
@@ -39,9 +39,9 @@ class _Factor(NamedTuple):
     doubled: float
 
 
-def branch_seconds(n: int, branches: float) -> float:
-    """Time of so many branches on one core, by a cost model."""
-    return branches * 1e-9 * (1000.0 + 1.2 * n * n)
+def branch_seconds(n: int) -> float:
+    """Time of one branch on one core, by a cost model."""
+    return 1e-9 * (1000.0 + 1.2 * n * n)
 
 
 def can_branch(form: Form) -> bool:
@@ -63,8 +63,8 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
     from pairflip.engines.numba.branching import FREE, TAKEN, branch
 
     announce_compilation(branch)
-    room = Rooms(asked)
-    columns = room.columns
+    work = Workspaces(asked)
+    columns = work.columns
     root = Node([], list(range(form.n_columns)), 0.0) if root is None else root
     whole = _factor(columns, root.inside + root.free)
     if whole is None:
@@ -81,37 +81,38 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
             inside, free, _ = nodes[at]
             factor = _factor(columns, inside + free)
             assert factor is not None  # all columns together are not singular
-            with room.piece() as (exact, basis, chosen, _, kept):
-                tree, n, dimensions = room.tree(), len(free), len(factor.z)
+            with work.piece() as (exact, basis, chosen, _, lowest):
+                tree, n, dimensions = work.tree(), len(free), len(factor.z)
                 tree.T[0, :n], tree.Z[0] = 0.0, 0.0
                 # The columns that are in stand first, and only the rows of the others are needed.
                 tree.T[0, :n, :dimensions], tree.Z[0, :, :dimensions] = factor.T[len(inside) :], factor.z.T
                 tree.columns[0, :n], tree.count[0, FREE], tree.count[0, TAKEN] = free, n, len(inside)
                 tree.doubled[0] = factor.doubled
                 chosen.at[: len(inside)] = np.array(inside, dtype=np.int64)
-                args = form.matrix, columns.B, exact, basis, chosen, kept, tree, form.yy
-                return bool(branch(*args, *errors, most / len(nodes), looked[at], room.stop))
+                args = form.matrix, work.B, exact, basis, chosen, lowest, tree, form.yy
+                return bool(branch(*args, *errors, most / len(nodes), looked[at], work.stop))
 
-        finished = run_pieces(asked, list(range(len(nodes))), one, room.stop, tell=tell)
+        finished = run_pieces(asked, list(range(len(nodes))), one, work.stop, tell=tell)
         return finished, int(looked[:, 0].sum())
 
     root = root._replace(bound=whole.doubled)
     nodes, short = [root], most if asked.simple else min(most, _FIRST_BRANCHES)
     finished, looked = walk(nodes, short, tell=False)
-    if not (all(finished) or room.stop[0] or asked.simple or most <= _FIRST_BRANCHES):
-        room.forget()
+    if not (all(finished) or work.stop[0] or asked.simple or most <= _FIRST_BRANCHES):
+        work.parts.clear()
+        work.stop[0] = 0
         reach = max([asked.limit, *asked.levels[-1:]]) * (1.0 + 2.0 * EQUAL) + errors[0] * form.yy
         nodes = open_nodes(columns, k, root, reach)
         finished, looked = walk(nodes, most, tell=True)
     if all(finished):
-        return room.gathered(looked, True, 0.0)
-    if not room.stop[0]:  # there were too many branches
+        return gather(asked, work.parts, looked)
+    if not work.stop[0]:  # there were too many branches
         return None
     bound = min(node.bound for node, ended in zip(nodes, finished, strict=True) if not ended)
-    return room.gathered(looked, False, bound - errors[0] * form.yy)
+    return gather(asked, work.parts, looked, False, bound - errors[0] * form.yy)
 
 
-def open_nodes(columns: Columns, k: int, root: Node, reach: float) -> list[Node]:
+def open_nodes(columns: Any, k: int, root: Node, reach: float) -> list[Node]:
     """Nodes for all threads, if there are so many, which together hold every support with a 2E of at most `reach`."""
     nodes, closed = [root], list[Node]()
     while nodes and len(nodes) + len(closed) < _PARTS:
@@ -134,9 +135,9 @@ def open_nodes(columns: Columns, k: int, root: Node, reach: float) -> list[Node]
     return nodes + closed
 
 
-def _factor(columns: Columns, which: list[int]) -> _Factor | None:
+def _factor(columns: Any, positions: list[int]) -> _Factor | None:
     """The factor of some columns together; None if they are singular."""
-    rows, targets = columns.augmented(which)
+    rows, targets = augmented(columns, positions)
     q, r = np.linalg.qr(rows.T)
     if r.shape[0] < r.shape[1] or np.min(np.abs(np.diag(r))) ** 2 * INFLATION <= 1.0:
         return None

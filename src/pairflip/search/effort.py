@@ -1,4 +1,4 @@
-"""Method and effort: one dial for those who do not want to know about chains and schedules.
+"""Size, method, engine and effort of a search: what may be asked for, and the numbers that an effort stands for.
 
 The effort is counted in work that a cost model foresees, not in measured time, so the same seed gives the same result
 on every machine; only an effort in seconds depends on the clock.
@@ -12,8 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairflip.engines.base import Descent
+from pairflip.engines import Engine
+from pairflip.engines.base import Descent, flip_nanoseconds
+from pairflip.jobs import local_threads
 from pairflip.moments import Form
+from pairflip.problem import SubsetProblem
+from pairflip.search.schedule import Schedule
+from pairflip.text import plural
 
 Method = Literal["auto", "anneal", "descend"]
 METHODS = ("auto", "anneal", "descend")
@@ -28,37 +33,18 @@ LARGE = 30
 
 @dataclass(frozen=True)
 class Effort:
-    """How much a search may spend on one size of one problem.
+    """How much a search may spend on one size of one problem."""
 
-    Parameters
-    ----------
-    name
-        As the user says it.
-    seconds
-        On one core, by the cost model.
-    passes
-        Of the path: one goes up, further ones down and up in turn.
-    chains, kicks
-        The first wave of chains and the kicks of each.
-    clock
-        Whether `seconds` are measured rather than foreseen.
-    few
-        Kicks times columns that are affordable in any case.
-    anneals
-        Whether some chains of method ``"auto"`` anneal before they descend.
-    path_first
-        If not 0, supports of more than `LARGE` columns are searched around the path: so many kicks of the chain that
-        starts there, all from its lowest minimum, and one descent from each random start, which takes far longer.
-    """
-
-    name: str
-    seconds: float
-    passes: int
-    chains: int
-    kicks: int
-    clock: bool = False
-    few: int = 0
-    anneals: bool = False
+    name: str  # as the user says it
+    seconds: float  # on one core, by the cost model
+    passes: int  # of the path: one goes up, others down and up in turn
+    chains: int  # of the first wave
+    kicks: int  # of each of these
+    clock: bool = False  # whether `seconds` are measured rather than foreseen
+    few: int = 0  # kicks times columns that are affordable in any case
+    anneals: bool = False  # whether some chains of method "auto" anneal before they descend
+    # If not 0, supports of more than `LARGE` columns are searched around the path: so many kicks of the chain that
+    # starts there, all from its lowest minimum, and one descent from each random start, which takes far longer.
     path_first: int = 0
 
     def costly_descent(self, k: int) -> Descent:
@@ -129,17 +115,101 @@ def as_effort(effort: Any) -> Effort:
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
 
 
-def kick_nanoseconds(gram: Form, k: int) -> float:
+def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
+    """The method: descents, unless annealing is asked for (squared error without groups or signs)."""
+    asked = {
+        "method": method == "anneal",
+        "schedule": schedule != "auto",
+        "chains": chains is not None,
+    }
+    given = problem.energy_words
+    for name in (name for name, is_given in asked.items() if is_given):
+        raise ValueError(
+            f"{name} asks for annealing, which there is for squared error without groups and signs, and {given}; "
+            "expected method='descend' (--method descend), which is the default here."
+        )
+    if method is None:
+        return "anneal" if asked["schedule"] or asked["chains"] else "descend"
+    named = as_method(method)
+    return "descend" if named == "auto" else named
+
+
+def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
+    """The engine: "numba", also where "auto" would be a device; for squared error also the reference engine."""
+    name = engine if isinstance(engine, str) else engine.name
+    if name == "reference" and problem.loss.squared:
+        return engine
+    if name not in ("auto", "numba"):
+        if problem.limits.any:
+            raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
+        if problem.target_names:
+            raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")
+        raise ValueError(f"engine is {name!r} and loss is {problem.loss.name!r}; expected 'auto' or 'numba'.")
+    return "numba" if isinstance(engine, str) else engine
+
+
+def check_size(problem: SubsetProblem, k: Any) -> int:
+    """Size k as an int with 1 <= k < number of candidate columns; of groups, where whole groups are chosen."""
+    n, noun = problem.form.n_columns, problem.form.what
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k is {k!r}; expected a whole number of {noun}, at least 1 and below {n}.")
+    if k < 1:
+        raise ValueError(f"k is {k}; expected at least 1 {noun.removesuffix('s')}.")
+    if k >= n:
+        candidates = f"X has {n} candidate columns that vary" if n > 1 else "X has only 1 candidate column that varies"
+        if problem.units is not None:
+            candidates = f"the columns that vary make up {plural(n, 'group')} (columns of no group count as one each)"
+        allowed = f"k below {n} (with all {noun} there is nothing to choose)"
+        if n == 1:
+            allowed = "at least 2, so that there is something to choose"
+        raise ValueError(f"k is {k}, but {candidates}; expected {allowed}.")
+    if k > problem.most_columns:
+        raise ValueError(f"k is {k}, but {no_more_than(problem)}; expected k up to {problem.most_columns}.")
+    return int(k)
+
+
+def no_more_than(problem: SubsetProblem) -> str:
+    """How many columns, or groups, the rules let stand together."""
+    most, asked = problem.most_columns, [name for name in problem.limits.asked if name != "groups"]
+    counted = plural(most, problem.form.what.removesuffix("s"))
+    if len(asked) > 1:
+        return f"with {' and '.join(asked)} no more than {counted} were found that keep all of them"
+    return f"with {asked[0]} at most {counted} can be chosen together"
+
+
+def check_chains(chains: Any) -> int:
+    """A number of chains as an int."""
+    if isinstance(chains, (bool, np.bool_)) or not isinstance(chains, (int, np.integer)) or chains < 1:
+        raise ValueError(f"chains is {chains!r}; expected a whole number of at least 1.")
+    return int(chains)
+
+
+def count_chains(chains: int | None, form: Form, k: int, flips: int) -> int:
+    """The number of chains asked for, or as many as take about a second on one core by a cost model."""
+    if chains is None:
+        affordable = 1e9 / (flips * flip_nanoseconds(form, k))
+        return int(np.clip(affordable, 16, min(512, max(32, 2 * form.n_columns))))
+    return check_chains(chains)
+
+
+def model_seconds(problem: SubsetProblem, k: int, schedule: Schedule, chains: int | None, n_jobs: int | None) -> float:
+    """Time of `anneal` by the cost model: half the flips of a schedule are hot, and hot ones cost the most."""
+    flips = int(schedule.flips(problem.form.n_columns).sum())
+    walks = -(-count_chains(chains, problem.form, k, flips) // local_threads(n_jobs))
+    return 1e-9 * walks * flips * flip_nanoseconds(problem.form, k) / 2.0
+
+
+def kick_nanoseconds(form: Any, k: int) -> float:
     """Cost model: what one kick and the descent after it take on one core."""
-    if not gram.quadratic:
-        form: Any = gram
+    if not form.quadratic:
         return float(form.kick_nanoseconds(k))
-    targets, n = (int(size) for size in gram.B.shape)
-    width = n / gram.n_columns
+    targets, n = (int(size) for size in form.B.shape)
+    width = n / form.n_columns
     inside, rows = k * width, targets + width - 1.0
     # Passes over the table, for rows of G; counted by the width alone, so that a memory budget does not change results.
     passes = k / 3.0 + 2.0 if n > _WIDE else 0.0
-    return 3e3 + n * inside * (7.0 + 0.25 * inside) * (0.7 + 0.3 * rows) + 2.0 * passes * n * min(gram.n_rows, n + 1)
+    descent = n * inside * (7.0 + 0.25 * inside) * (0.7 + 0.3 * rows)
+    return float(3e3 + descent + 2.0 * passes * n * min(form.n_rows, n + 1))
 
 
 def costly(effort: Effort, kick_ns: float) -> Effort:
@@ -175,13 +245,13 @@ def second_wave(effort: Effort, kick_ns: float, n_columns: int) -> Wave:
 
 
 def last_waves(effort: Effort, kick_ns: float, spent_ns: float, anneal_ns: float | None, hard: bool) -> Iterator[Wave]:
-    """What follows, until the effort is spent; who asks for no more has seen enough."""
-    left = 1e9 * effort.seconds - spent_ns
-    if anneal_ns is not None and 4.0 * anneal_ns <= left / 4.0:
-        left -= 4.0 * anneal_ns
+    """What follows, until the effort is spent; the caller asks for no more once chains agree."""
+    remaining = 1e9 * effort.seconds - spent_ns
+    if anneal_ns is not None and 4.0 * anneal_ns <= remaining / 4.0:
+        remaining -= 4.0 * anneal_ns
         yield Wave(4, effort.kicks, anneal=True)
     chains = 1 if hard else 2
-    kicks = int(left / (chains * kick_ns))
+    kicks = int(remaining / (chains * kick_ns))
     while effort.clock:  # in portions, so that the clock is looked at
         yield Wave(chains, max(effort.kicks, kicks // 8))
     if kicks >= effort.kicks // 2:

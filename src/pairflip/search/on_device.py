@@ -10,23 +10,27 @@ from typing import Any
 import numpy as np
 
 from pairflip.engines.blas import one_blas_thread
-from pairflip.search.exhaustive import Lowest, Question, Rooms, run_pieces, whole_bound
+from pairflip.search.exhaustive import Lowest, Question, Workspaces, gather, run_pieces, whole_bound
 
 _JUDGED, _ENUMERATED = 8192, 16  # supports, and prefixes with pivots in doubt, that are a piece of work for a thread
 
 
-def can_enumerate(asked: Question) -> bool:
-    """Whether there is a device that can do it."""
-    from pairflip.engines.cuda.enumeration import refusal
-
-    return refusal(asked.form, asked.k) is None
+WORTH_SECONDS = 3.0
+"""An enumeration is worth a device from this much time on the CPU."""
 
 
-def device_seconds(n: int, k: int) -> float:
-    """Time to look at every support of k of n columns on a device, by a cost model."""
-    from pairflip.engines.cuda import enumeration
+def device_pays(asked: Question, seconds: float) -> float | None:
+    """Seconds that an enumeration takes on a device by a cost model; None if it is not to be used.
 
-    return enumeration.device_seconds(n, k)
+    `seconds`: time that the same takes on the CPU.
+    """
+    from pairflip.engines.cuda.enumeration import device_seconds, refusal
+
+    if asked.failed is not None or not asked.form.plain or (asked.engine == "auto" and seconds < WORTH_SECONDS):
+        return None
+    expected = device_seconds(asked.form.n_columns, asked.k)
+    faster = asked.engine == "cuda" or expected < seconds
+    return expected if faster and refusal(asked.form, asked.k) is None else None
 
 
 def enumerate_on_device(asked: Question) -> Lowest | None:
@@ -34,20 +38,20 @@ def enumerate_on_device(asked: Question) -> Lowest | None:
 
     Where the device fails in the middle, `asked` says so, and what was found until then is not complete.
     """
-    if not can_enumerate(asked):
-        return None
     from pairflip.engines.cuda.device import failures
-    from pairflip.engines.cuda.enumeration import Enumeration
+    from pairflip.engines.cuda.enumeration import Enumeration, refusal
 
-    gram, k, n = asked.form, asked.k, asked.form.n_columns
+    form, k, n = asked.form, asked.k, asked.form.n_columns
+    if refusal(form, k) is not None:
+        return None
     with one_blas_thread():
-        room, left, told = Rooms(asked), n, 0
+        work, remaining, told = Workspaces(asked), n, 0
     try:
-        device = Enumeration(gram, k, room.rounding)
-        while left and time.perf_counter() <= asked.until:
-            if not _looked_at(asked, room, device.step(room.tighten())):
+        device = Enumeration(form, k, work.rounding)
+        while remaining and time.perf_counter() <= asked.until:
+            if not _looked_at(asked, work, device.step(work.tighten())):
                 break
-            left = device.below
+            remaining = device.below
             if asked.tick is not None and int(1000 * device.share) > told:
                 asked.tick(int(1000 * device.share) - told)
                 told = int(1000 * device.share)
@@ -55,32 +59,33 @@ def enumerate_on_device(asked: Question) -> Lowest | None:
         asked.interrupted = True
     except failures() as error:
         asked.failed = error
-    return room.gathered(comb(n, k) - comb(left, k), left == 0, whole_bound(gram, left) if left else 0.0)
+    bound = whole_bound(form, remaining) if remaining else 0.0
+    return gather(asked, work.parts, comb(n, k) - comb(remaining, k), remaining == 0, bound)
 
 
-def _looked_at(asked: Question, room: Rooms, passed: Any) -> bool:
+def _looked_at(asked: Question, work: Workspaces, passed: Any) -> bool:
     """Judge what passed, and enumerate what was in doubt; False if time ran out."""
     from pairflip.engines.numba.enumeration import enumerate_from
     from pairflip.engines.numba.lowest import judge_supports
 
-    gram = asked.form
-    work: list[Any] = [(judge_supports, part) for part in _parts(passed.supports, _JUDGED)]
-    work += [(enumerate_from, prefixes) for prefixes in _parts(passed.parents, _ENUMERATED)]
-    work += [(enumerate_from, prefixes) for prefixes in _parts(passed.nodes, _ENUMERATED)]
+    form = asked.form
+    pieces: list[Any] = [(judge_supports, part) for part in _parts(passed.supports, _JUDGED)]
+    pieces += [(enumerate_from, prefixes) for prefixes in _parts(passed.parents, _ENUMERATED)]
+    pieces += [(enumerate_from, prefixes) for prefixes in _parts(passed.nodes, _ENUMERATED)]
 
     def do(piece: tuple[Any, Any]) -> bool:
-        way, part = piece
-        with room.piece() as (exact, basis, chosen, levels, kept):
-            if way is judge_supports:
-                judge_supports(exact, basis, chosen, kept, part, gram.yy)
+        kernel, part = piece
+        with work.piece() as (exact, basis, chosen, levels, lowest):
+            if kernel is judge_supports:
+                judge_supports(exact, basis, chosen, lowest, part, form.yy)
                 return True
-            form = gram.matrix, exact, basis, chosen, levels, kept, gram.yy, room.rounding
-            return all(enumerate_from(*form, prefix[0], prefix[0] + 1, room.stop, prefix) for prefix in part)
+            args = form.matrix, exact, basis, chosen, levels, lowest, form.yy, work.rounding
+            return all(enumerate_from(*args, prefix[0], prefix[0] + 1, work.stop, prefix) for prefix in part)
 
     quiet = replace(asked, tick=None)
-    done = not work or all(run_pieces(quiet, work, do, room.stop))
+    finished = not pieces or all(run_pieces(quiet, pieces, do, work.stop))
     asked.interrupted = asked.interrupted or quiet.interrupted
-    return done
+    return finished
 
 
 def _parts(rows: Any, size: int) -> list[Any]:

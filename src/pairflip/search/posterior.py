@@ -1,33 +1,54 @@
-"""Probabilities of columns and models under a g-prior: all models one by one, or a walk among them."""
+r"""Probabilities of columns and models under Zellner's g-prior: all models one by one, or a walk among them.
+
+With k columns beside the forced ones, E the energy, :math:`E_0` that of no columns, and :math:`\nu` rows less forced
+columns (the constant among them), the posterior weight of a model is its prior times
+
+.. math:: (1 + g)^{-k/2} \left(E + E_0 / g\right)^{-\nu/2}
+          \quad\text{or}\quad (1 + g)^{-k/2} \exp\left(-\frac{g}{1+g} \frac{E}{v}\right)
+
+for an unknown variance of the noise (prior :math:`1/\sigma^2`) or a known one, v. Coefficients then have the mean
+:math:`\frac{g}{1+g} x` and the covariance :math:`\frac{g}{1+g} \sigma^2 G_{SS}^{-1}`, where :math:`\sigma^2` is v or
+:math:`2 (E_0 + g E) / ((1+g) (\nu - 2))` (Liang, Paulo, Molina, Clyde & Berger, JASA 103, 2008).
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import comb, log
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import betaln, gammaln
 
 from pairflip.distinct import distinct_supports
 from pairflip.engines.base import RankTooSmall
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
+from pairflip.inputs import as_table
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.philox import STREAM_MODELS, chain_keys, check_seed, philox4x32, start_order
 from pairflip.problem import SubsetProblem
-from pairflip.search.averaged import Posterior
-from pairflip.search.kept import chain_numbers, chain_settings, walk_kept
-from pairflip.search.prior import ModelPrior, read_prior
-from pairflip.search.sizes import check_counts
+from pairflip.search.datatree import MOST_INDICATORS, draws_tree
+from pairflip.search.sampling_journal import (
+    Chain,
+    Folder,
+    chain_numbers,
+    chain_settings,
+    check_counts,
+    walk_missing,
+)
+from pairflip.text import column_labels, percent, plural
 
 if TYPE_CHECKING:
-    from pairflip.search.kept import Chain, Folder
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
 
 ENUMERATED = 2**20
 """Up to so many models all of them are visited (a second or so)."""
@@ -35,8 +56,253 @@ _MOST_ENUMERATED = 2**30
 _TOP = 1000  # models that an enumeration keeps
 _BATCHES = 20  # of each chain, for the Monte Carlo error
 _EDGE = 0x6D6F646C  # in place of a size in the addresses of walks among models
+_MASS = 0.9999  # of the models, by which standard deviations of predictions are computed ...
+_MODELS = 5000  # ... and at most so many
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ModelPrior:
+    """What was assumed, in numbers."""
+
+    g: float  # of the g-prior
+    name: str  # prior of the models, in words
+    log_prior: Floats  # (n + 1,), of each single model of a size; minus infinity where a size is not allowed
+    variance: float | None  # of the noise; None: unknown
+    freedom: float  # rows less forced columns, nu above; a row of weight 2 counts as two rows
+
+    @property
+    def smallest(self) -> int:
+        """The smallest number of columns that is allowed."""
+        return int(np.flatnonzero(np.isfinite(self.log_prior))[0])
+
+    @property
+    def largest(self) -> int:
+        """The largest number of columns that is allowed."""
+        return int(np.flatnonzero(np.isfinite(self.log_prior))[-1])
+
+    @property
+    def shrink(self) -> float:
+        """What coefficients are multiplied by, g / (1 + g)."""
+        return self.g / (1.0 + self.g)
+
+    def size_probability(self) -> Floats:
+        """Probability (n + 1,) of each number of columns before the data are seen."""
+        n, k = self.log_prior.size - 1, np.arange(self.log_prior.size)
+        logs = self.log_prior + gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        weights = np.exp(logs - logs.max())
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def inclusion(self) -> float:
+        """Probability that a column is in the model before the data are seen: the mean fraction of columns."""
+        n = self.log_prior.size - 1
+        return float(self.size_probability() @ np.arange(n + 1) / max(n, 1))
+
+    def noise(self, empty: float) -> tuple[float, float]:
+        """The variance of the noise as a + b E of a model, when no columns leave the energy `empty`."""
+        if self.variance is not None:
+            return self.variance, 0.0
+        below = (1.0 + self.g) * (self.freedom - 2.0)
+        return 2.0 * empty / below, 2.0 * self.g / below
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Probabilities of columns and models, given the data and what was assumed.
+
+    Attributes
+    ----------
+    inclusion_probability, inclusion_se : (N,)
+        Probability that a column is in the model, and its Monte Carlo standard error (0 where all models were visited).
+        Columns that are always in have probability 1, those that do not vary 0.
+    size_probability : (n + 1,)
+        Probability of each number of columns, from 0.
+    models, model_probability : tuple of (k,), (m,)
+        Models as sorted column indices of X, the most probable first, and their probabilities. Where models were
+        visited at random, the fraction of the visits.
+    coef_mean, coef_sd : (N,)
+        Mean and standard deviation of the coefficients, in the units of the table; zero where a column is not in.
+    intercept, always_coef : float, (a,)
+        Means of the constant and of the coefficients of columns that are always in (these are in `coef_mean`, too).
+    prior : ModelPrior
+        What was assumed.
+    method : {"enumeration", "sampling"}
+        Whether all models were visited, or some at random.
+    visited : int
+        How many models were visited: all, or the moves of all chains.
+    acceptance : dict
+        Fractions of accepted moves that add, drop and flip columns; empty for an enumeration.
+    sizes, energies : (chain, draw)
+        Numbers of columns and energies along the chains; empty for an enumeration.
+    draws : (chain, draw, largest)
+        Columns of X that were in, -1 behind them; empty for an enumeration.
+    seconds, note : float, str
+        Time taken, and what a reader should know besides.
+    """
+
+    problem: SubsetProblem = field(repr=False)
+    inclusion_probability: Floats
+    inclusion_se: Floats
+    size_probability: Floats
+    models: tuple[Ints, ...]
+    model_probability: Floats
+    coef_mean: Floats
+    coef_sd: Floats
+    intercept: float
+    always_coef: Floats
+    prior: ModelPrior
+    method: str
+    visited: int
+    acceptance: dict[str, float]
+    sizes: Ints
+    energies: Floats
+    draws: Ints
+    seconds: float
+    note: str
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of X."""
+        return self.problem.names
+
+    @property
+    def highest_probability_model(self) -> Ints:
+        """The single most probable model (of those visited), without the columns that are always in."""
+        return self.models[0]
+
+    @property
+    def median_probability_model(self) -> Ints:
+        """Columns whose inclusion probability is at least one half, without those that are always in."""
+        often = np.flatnonzero(self.inclusion_probability >= 0.5)
+        return np.setdiff1d(often, self.problem.always)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict new rows, averaged over models.
+
+        Parameters
+        ----------
+        X : (R, N)
+            New rows, with the columns of the table.
+        return_std : bool
+            Whether to give the standard deviation of a new observation, too: noise, uncertain coefficients and
+            uncertain models together.
+
+        Returns
+        -------
+        mean, or (mean, std) : (R,)
+        """
+        rows = as_table(X, least_rows=1)[0]
+        if rows.shape[1] != self.problem.n_columns:
+            raise ValueError(
+                f"X has {plural(rows.shape[1], 'column')}; expected the {self.problem.n_columns} columns of the table."
+            )
+        mean = rows @ self.coef_mean + self.intercept
+        if not return_std:
+            return mean
+        weight, square, middle = 0.0, np.zeros(len(rows)), np.zeros(len(rows))
+        enough = int(np.searchsorted(np.cumsum(self.model_probability), _MASS)) + 1
+        for share, support in zip(self.model_probability, self.models[: min(enough, _MODELS)], strict=False):
+            told, spread = _predict(self.problem, self.prior, support, rows)
+            weight += share
+            middle += share * told
+            square += share * (told**2 + spread)
+        middle /= weight
+        return mean, np.sqrt(np.maximum(square / weight - middle**2, 0.0))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each column of X: probability, its error, mean and standard deviation of the coefficient."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "column": self.names,
+                "inclusion_probability": self.inclusion_probability,
+                "inclusion_se": self.inclusion_se,
+                "coef_mean": self.coef_mean,
+                "coef_sd": self.coef_sd,
+            }
+        )
+
+    def to_datatree(self) -> xr.DataTree:
+        """The draws as ArviZ reads them: group ``posterior`` with dims chain and draw.
+
+        It has the number of columns, the energy, and whether each of the columns that are in most often was in.
+        """
+        if not self.sizes.size:
+            raise ValueError("all models were visited, so there are no chains; expected method='sample'.")
+        often = np.argsort(-self.inclusion_probability, kind="stable")
+        often = often[~np.isin(often, self.problem.always)][:MOST_INDICATORS]
+        units = self.problem.units
+        inside = (self.draws[..., None] == (often if units is None else units.first[often])).any(axis=2)
+        series = {"size": self.sizes, "energy": self.energies}
+        about = {"g": self.prior.g, "prior": self.prior.name}
+        return draws_tree(series, inside, self.names, often.tolist(), range(len(self.sizes)), {}, about)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.report.notebook import plot_probabilities
+
+        return plot_probabilities(self, ax)
+
+    def _repr_html_(self) -> str:
+        """Inclusion probabilities, coefficients and what they are conditional on, for notebooks."""
+        from pairflip.report.notebook import posterior_html
+
+        return posterior_html(self)
+
+    def __str__(self) -> str:
+        order = np.argsort(-self.inclusion_probability, kind="stable")[:10]
+        labels = column_labels(self.names, order.tolist())
+        width = max(len(label) for label in labels)
+        lines = [self.assumptions, "", f"{'column':{width}}  in model  coefficient (sd)"]
+        for j, label in zip(order.tolist(), labels, strict=True):
+            chance = percent(float(self.inclusion_probability[j]))
+            lines.append(f"{label:{width}}  {chance:>8}  {self.coef_mean[j]:.4g} ({self.coef_sd[j]:.2g})")
+        best = ", ".join(column_labels(self.names, self.models[0].tolist())) or "no columns"
+        lines += ["", f"Most probable model ({percent(float(self.model_probability[0]))}): {best}."]
+        return "\n".join(lines)
+
+    @property
+    def assumptions(self) -> str:
+        """What the probabilities are conditional on, in one sentence."""
+        noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
+        seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
+        noun = "columns" if self.problem.units is None else "groups of columns"
+        return (
+            f"Probabilities given that the target is linear in some of the {noun} with normal noise {noise}, "
+            f"coefficients have Zellner's prior with g = {self.prior.g:g}, and models before the data: "
+            f"{self.prior.name} ({seen})."
+        )
+
+
+def _forced(problem: SubsetProblem, X: Floats) -> Floats:
+    """The constant, if there is one, and the columns that are always in (R, f)."""
+    return np.column_stack([np.ones((len(X), int(problem.center is not None))), X[:, problem.always]])
+
+
+def _predict(problem: SubsetProblem, prior: ModelPrior, support: Ints, X: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance (R,) of new observations under the g-prior and one model."""
+    w, Z, new = np.sqrt(problem.sample_weight)[:, None], _forced(problem, problem.X), _forced(problem, X)
+    inverse = np.linalg.pinv(w * Z)
+    lift = inverse @ (w * problem.X[:, support])
+    columns = (problem.X[:, support] - Z @ lift) * w
+    scale = np.linalg.norm(columns, axis=0)
+    # Columns of a group may depend on each other: what they span is all that counts.
+    basis, values, right = np.linalg.svd(columns / scale, full_matrices=False)
+    rank = int(np.sum(values > 1e-9 * values.max(initial=0.0)))
+    back = right[:rank].T / values[:rank] / scale[:, None]
+    target = w[:, 0] * problem.y - (w * Z) @ (inverse @ (w[:, 0] * problem.y))
+    fitted = basis[:, :rank].T @ target
+    coef = prior.shrink * back @ fitted
+    constant = inverse @ (w[:, 0] * (problem.y - problem.X[:, support] @ coef))
+    spread, slope = prior.noise(0.5 * float(target @ target))
+    noise = spread + slope * 0.5 * max(float(target @ target - fitted @ fitted), 0.0)
+    away = (X[:, support] - new @ lift) @ back
+    leverage = np.einsum("rf,fe,re->r", new, inverse @ inverse.T, new)
+    leverage += prior.shrink * np.einsum("rk,rk->r", away, away)
+    return X[:, support] @ coef + new @ constant, noise * (1.0 + leverage)
 
 
 def posterior(
@@ -117,15 +383,82 @@ def _check_problem(problem: SubsetProblem) -> None:
     """Refuse what these probabilities are not defined for."""
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    what, form = None, problem.form
+    obstacle, form = None, problem.form
     if not form.quadratic or len(form.B) > 1 or form.rules.any:
-        what = "classes, counts, several targets, signs or rules about columns"
+        obstacle = "classes, counts, several targets, signs or rules about columns"
     elif problem.ridge or problem.shrinkage:
-        what = "a ridge"
+        obstacle = "a ridge"
     elif not problem.form.dense:
-        what = "a table so wide that its matrix of inner products exceeds the memory budget"
-    if what is not None:
-        raise ValueError(f"the problem has {what}; expected squared error of one target, and the g-prior alone.")
+        obstacle = "a table so wide that its matrix of inner products exceeds the memory budget"
+    if obstacle is not None:
+        raise ValueError(f"the problem has {obstacle}; expected squared error of one target, and the g-prior alone.")
+
+
+def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] | None, variance: Any) -> ModelPrior:
+    """What a user asked for, checked."""
+    n = problem.form.n_columns
+    forced = problem.forced_basis.shape[1] + (problem.center == "global")
+    rows = float(problem.sample_weight.sum())
+    freedom = rows - forced
+    if freedom < 4:
+        raise ValueError(f"{rows:g} rows leave {freedom:g} beside the forced columns; expected at least 4 of them.")
+    log_prior, name = _of_models(prior, n)
+    allowed = _sizes(sizes, n, freedom)
+    log_prior = np.where(allowed, log_prior, -np.inf)
+    if variance is not None and not (_is_number(variance) and variance > 0):
+        raise ValueError(f"variance is {variance!r}; expected the variance of the noise, a number above 0, or None.")
+    return ModelPrior(_read_g(g, rows, int(problem.candidates.size)), name, log_prior, variance, freedom)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _read_g(g: Any, rows: float, n: int) -> float:
+    """A number as it is; "unit" is the number of rows, "bric" the larger of that and n squared."""
+    named = {"unit": float(rows), "bric": float(max(rows, n * n))}
+    if isinstance(g, str) and g in named:
+        return named[g]
+    if not (_is_number(g) and g > 0):
+        raise ValueError(f"g is {g!r}; expected a number above 0, 'unit' (the number of rows) or 'bric'.")
+    return float(g)
+
+
+def _of_models(prior: Any, n: int) -> tuple[Floats, str]:
+    """Logarithm of the prior probability of each single model by size, and its name."""
+    k = np.arange(n + 1)
+    if isinstance(prior, str) and prior == "uniform":
+        return np.full(n + 1, -n * np.log(2.0)), "all models alike"
+    if isinstance(prior, str) and prior == "beta-binomial":
+        choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        return np.asarray(-np.log(n + 1.0) - choose), "all sizes alike, and all models of a size"
+    if isinstance(prior, tuple) and len(prior) == 2 and all(_is_number(each) and each > 0 for each in prior):
+        a, b = prior
+        return np.asarray(betaln(k + a, n - k + b) - betaln(a, b)), f"beta-binomial with a = {a:g} and b = {b:g}"
+    if _is_number(prior) and 0 < prior < 1:
+        return np.asarray(k * np.log(prior) + (n - k) * np.log1p(-prior)), f"each column with probability {prior:g}"
+    raise ValueError(
+        f"prior is {prior!r}; expected 'uniform', 'beta-binomial', a pair (a, b) for the beta distribution, or the "
+        "prior probability of a column, between 0 and 1."
+    )
+
+
+def _sizes(sizes: Iterable[int] | None, n: int, freedom: float) -> Any:
+    """Which sizes (n + 1,) are allowed; by default those that leave at least two rows for the noise."""
+    most, allowed = max(0, min(n, int(freedom) - 2)), np.zeros(n + 1, dtype=bool)
+    if sizes is None:
+        allowed[: most + 1] = True
+        return allowed
+    wanted = [sizes] if isinstance(sizes, int) else list(sizes)
+    for size in wanted:
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size <= most:
+            raise ValueError(f"sizes has {size!r}; expected whole numbers of columns from 0 to {most}.")
+        allowed[size] = True
+    if not wanted:
+        raise ValueError("sizes is empty; expected at least one number of columns, or None for all of them.")
+    if np.any(np.diff(np.flatnonzero(allowed)) > 1):
+        raise ValueError("sizes has gaps; expected consecutive numbers of columns: the walk adds one column at a time.")
+    return allowed
 
 
 class _Models:
@@ -138,8 +471,7 @@ class _Models:
         from pairflip.engines.numba.models import INFLATED, ModelWeight
 
         self.problem, self.prior, form = problem, prior, problem.form
-        self.start: Ints = getattr(form, "start", np.arange(form.n_columns + 1))
-        self.widths = np.diff(self.start)
+        self.start, self.widths = form.start, form.widths
         self.n, self.matrix, self.b, self.yy = form.n_columns, form.matrix, form.b, form.yy
         spread, slope = prior.noise(0.5 * self.yy)
         known = prior.variance is not None
@@ -150,13 +482,9 @@ class _Models:
         )  # fmt: skip
         self.inflated = INFLATED
 
-    def places(self, units: Ints) -> Ints:
-        """Where the columns of some units are, one unit after the other."""
-        return np.concatenate([np.arange(self.start[u], self.start[u + 1]) for u in units] or [np.zeros(0, np.int64)])
-
     def fit(self, units: Ints) -> tuple[float, Floats, Floats]:
         """Energy, coefficients of the columns, and their inverse Gram matrix, for some units."""
-        at = self.places(units)
+        at = self.problem.form.places(units)
         P: Floats = np.asarray(np.linalg.inv(self.matrix[np.ix_(at, at)]), dtype=np.float64)
         x = P @ self.b[at]
         return max(0.5 * (self.yy - float(x @ self.b[at])), 0.0), x, P
@@ -180,10 +508,10 @@ class _Models:
         for units, part in zip(supports, share, strict=True):
             energy, x, P = self.fit(units)
             products = w.shrink**2 * np.outer(x, x) + w.shrink * (w.spread + w.slope * energy) * P
-            first[self.places(units)] += part * w.shrink * x
+            first[self.problem.form.places(units)] += part * w.shrink * x
             for u, a in zip(units, np.cumsum(self.widths[units]) - self.widths[units], strict=True):
-                own, at = slice(self.start[u], self.start[u + 1]), slice(a, a + self.widths[u])
-                second[own, : self.widths[u]] += part * products[at, at]
+                columns, at = slice(self.start[u], self.start[u + 1]), slice(a, a + self.widths[u])
+                second[columns, : self.widths[u]] += part * products[at, at]
         return first, second
 
     def coefficients(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
@@ -192,11 +520,11 @@ class _Models:
         scale = self.problem.scale
         mean, sd = np.zeros(self.problem.candidates.size), np.zeros(self.problem.candidates.size)
         for u in range(self.n):
-            own, members, to = slice(self.start[u], self.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
+            columns, members, to = slice(self.start[u], self.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
             if form.grouped:
                 members, to = form.to_table(members, scale)
-            spread = second[own, : self.widths[u]] - np.outer(first[own], first[own])
-            mean[members] = to @ first[own]
+            spread = second[columns, : self.widths[u]] - np.outer(first[columns], first[columns])
+            mean[members] = to @ first[columns]
             sd[members] = np.sqrt(np.maximum(np.einsum("ia,ab,ib->i", to, spread, to), 0.0))
         return mean, sd
 
@@ -223,25 +551,25 @@ def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, beg
         return sums
 
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(visit, parts))
-    highest = max(float(sums.scalars[0]) for sums in found)
-    factor = np.exp([float(sums.scalars[0]) - highest for sums in found])
-    total = float(factor @ [sums.scalars[1] for sums in found])
-    logs = np.concatenate([sums.top for sums in found])
-    masks = np.concatenate([sums.masks for sums in found])
+        visited_parts = list(pool.map(visit, parts))
+    highest = max(float(sums.scalars[0]) for sums in visited_parts)
+    factor = np.exp([float(sums.scalars[0]) - highest for sums in visited_parts])
+    total = float(factor @ [sums.scalars[1] for sums in visited_parts])
+    logs = np.concatenate([sums.top for sums in visited_parts])
+    masks = np.concatenate([sums.masks for sums in visited_parts])
     best = np.argsort(-logs, kind="stable")[:_TOP]
     best = best[np.isfinite(logs[best])]
     bits = (masks[best, None] >> np.arange(n)) & 1
     first, second, inclusion, by_size = (
-        np.einsum("p,p...->...", factor, np.stack([getattr(sums, name) for sums in found])) / total
+        np.einsum("p,p...->...", factor, np.stack([getattr(sums, name) for sums in visited_parts])) / total
         for name in ("first", "second", "inclusion", "sizes")
     )
-    left_out = int(sum(sums.scalars[3] for sums in found))
+    left_out = int(sum(sums.scalars[3] for sums in visited_parts))
     return _assembled(
         models, inclusion, np.zeros(n), by_size, first, second,
         models=tuple(models.columns_of(np.flatnonzero(each)) for each in bits),
         model_probability=np.exp(logs[best] - highest) / total,
-        method="enumeration", visited=int(sum(sums.scalars[2] for sums in found)), acceptance={},
+        method="enumeration", visited=int(sum(sums.scalars[2] for sums in visited_parts)), acceptance={},
         sizes=np.zeros((0, 0), np.int64), energies=np.zeros((0, 0)), draws=np.zeros((0, 0, 0), np.int64),
         seconds=time.perf_counter() - began,
         note="models whose columns depend on each other are left out" if left_out else "",
@@ -258,13 +586,13 @@ def _by_walks(
     n, largest, sweeps, chains = models.n, prior.largest, settings["sweeps"], len(numbers)
     one_walk = _unit_walk if problem.form.grouped else _column_walk
 
-    def walk(which: Sequence[int]) -> list[Chain]:
+    def walk(numbers: Sequence[int]) -> list[Chain]:
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda chain: one_walk(models, settings, chain), which))
+            return list(pool.map(lambda chain: one_walk(models, settings, chain), numbers))
 
-    found, note = walk_kept(numbers, walk, settings, journal, threads)
+    walked, note = walk_missing(numbers, walk, settings, journal, threads)
     records, energies, accepted = (
-        np.stack([each[name] for each in found]) for name in ("records", "energies", "accepted")
+        np.stack([each[name] for each in walked]) for name in ("records", "energies", "accepted")
     )
     records.sort(axis=2)
     flat, _, _, counts = distinct_supports(records.reshape(chains * sweeps, largest))
@@ -337,7 +665,7 @@ def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
     for at, unit in enumerate(order):  # from some units that do not depend on each other
         if k < min(max(prior.smallest, chain), prior.largest) and np.isfinite(weigh(model | 1 << unit)[1]):
             order[k], order[at], model, k = unit, order[k], model | 1 << unit, k + 1
-    now = weigh(model)
+    weight, energy = weigh(model)
     records, energies = np.full((sweeps, prior.largest), -1, np.int32), np.zeros(sweeps)
     accepted, ways = np.zeros((3, 2), np.int64), np.log((n - np.arange(n)) / (np.arange(n) + 1.0)).tolist()
     for sweep in range(before + sweeps):
@@ -359,13 +687,13 @@ def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
                 then ^= 1 << order[slot]
             if kind != 2:
                 choices = ways[k] if kind == 0 else -ways[k - 1]
-            weight = weigh(then)
-            if log(((w2 >> 5 << 26 | w3 >> 6) + 1) * 2.0**-53) <= weight[0] - now[0] + choices:
+            proposed, proposed_energy = weigh(then)
+            if log(((w2 >> 5 << 26 | w3 >> 6) + 1) * 2.0**-53) <= proposed - weight + choices:
                 order[slot], order[other] = order[other], order[slot]
-                model, now, k = then, weight, k + (1, -1, 0)[kind]
+                model, weight, energy, k = then, proposed, proposed_energy, k + (1, -1, 0)[kind]
                 accepted[kind, 0] += 1
         if sweep >= before:
-            records[sweep - before, :k], energies[sweep - before] = order[:k], now[1]
+            records[sweep - before, :k], energies[sweep - before] = order[:k], energy
     return {"records": records, "energies": energies, "accepted": accepted}
 
 
@@ -395,10 +723,8 @@ def _assembled(
         probability[columns], probability_se[columns] = inclusion[u], error[u]
     coef_mean[at], coef_sd[at] = told.coefficients(first, second)
     probability[problem.always] = 1.0
-    left = problem.y - problem.X[:, at] @ coef_mean[at]
-    Z = np.column_stack([np.ones((problem.n_rows, int(problem.center is not None))), problem.X[:, problem.always]])
-    w = np.sqrt(problem.sample_weight)
-    z = np.linalg.lstsq(w[:, None] * Z, w * left, rcond=None)[0]
+    residual, w = problem.y - problem.X[:, at] @ coef_mean[at], np.sqrt(problem.sample_weight)
+    z = np.asarray(np.linalg.lstsq(w[:, None] * _forced(problem, problem.X), w * residual, rcond=None)[0], np.float64)
     constant = float(z[0]) if problem.center is not None else 0.0
     always = z[int(problem.center is not None) :]
     coef_mean[problem.always] = always

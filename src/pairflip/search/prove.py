@@ -1,19 +1,19 @@
-r"""Proofs: that no other support of k columns has a lower energy, or a bound on how much lower one could be."""
+r"""`prove` and its `Proof`: that no other support of k columns has a lower energy, or how much lower one could be."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.distinct import distinct_supports
 from pairflip.engines import get_engine
-from pairflip.engines.base import EQUAL, NOTHING, reaches
+from pairflip.engines.base import EQUAL, NOTHING, is_lower, reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.choice import failure_note
 from pairflip.jobs import local_threads
@@ -23,25 +23,158 @@ from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.best_subset import best_subset
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
-from pairflip.search.certain import best_support, enumeration_cost
-from pairflip.search.exhaustive import Lowest, Question, enumerate_supports, nothing, whole_bound
-from pairflip.search.on_device import can_enumerate, device_seconds, enumerate_on_device
-from pairflip.search.proof import LIMITED, Proof
-from pairflip.search.ridge_bound import can_bound
-from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
-from pairflip.search.sizes import check_size
+from pairflip.search.effort import check_size
+from pairflip.search.exhaustive import (
+    Lowest,
+    Question,
+    best_support,
+    enumerate_supports,
+    enumeration_cost,
+    gather,
+    whole_bound,
+)
+from pairflip.search.on_device import device_pays, enumerate_on_device
+from pairflip.search.ridge_bound import LARGEST, RidgeTree, bound_seconds, can_bound
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BUDGET = 60.0
 """Seconds that a proof may take unless told otherwise."""
 MOST_BEST = 100_000
-WORTH_SECONDS = 3.0
-"""An enumeration is worth a device from this much time on the CPU."""
 ON_DEVICE = "enumeration on the GPU"
 _AT_ONCE = 0.002  # seconds of enumeration below which nothing else is worth trying
 _PATIENCE = 0.5  # of the time of an enumeration: what branch and bound may take before it is given up
 _EQUALS = 500  # equals of the last of the best supports that are looked at by QR
 _FIRST = 0.05  # of the budget: what branch and bound may take before the ridge bound is asked
 _THREADED = 0.9  # of all threads: how well they share
+LIMITED = "this is about sets that keep the limits"
+"""How the note of a proof begins where rules keep columns apart."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A statement that no other support of k columns has a lower energy, or how much lower one could be.
+
+    Attributes
+    ----------
+    k : int
+        Number of columns, beside those that are always in the model; of groups where these are chosen as a whole.
+    optimal : bool
+        Whether `support` was proved to be the best; equals of it may exist, see `supports`.
+    support, energy
+        The best support known, sorted column indices of X, and its energy, recomputed from X by QR. A group is known
+        by the first of its columns; `problem.columns_of(support)` has all of them.
+    supports, energies : (n, k), (n,)
+        The best supports known, the lowest first; equal ones in lexicographic order. If `optimal`, no support that is
+        missing here has a lower energy than the last one.
+    lower_bound : float
+        No support of k columns has a lower energy than this; `energy` if `optimal`.
+    within, counts : (L,)
+        Numbers of supports whose energy is at most (1 + within) times the lowest, `support` itself among them: the
+        lower edge of the density of states. Both empty if that was not asked for, or if nothing was proved.
+    subsets, looked : int
+        Numbers of supports there are, and of those that were looked at one by one; the others were ruled out in groups.
+    method : {"all columns", "enumeration", "enumeration on the GPU", "branch and bound", "ridge bound", "none"}
+        How it was proved; "none" if there was not enough time even to begin.
+    seconds, note : float, str
+        Time taken, without that for finding a first support; what a reader should know besides.
+    names : list of str
+        Names of the columns of X, with that of a group at its first column.
+    yy : float
+        Twice the energy of no columns.
+    counted : {"column", "group"}
+        What k counts.
+    """
+
+    k: int
+    optimal: bool
+    support: NDArray[np.int64]
+    energy: float
+    supports: NDArray[np.int64]
+    energies: Floats
+    lower_bound: float
+    within: Floats
+    counts: NDArray[np.int64]
+    subsets: int
+    looked: int
+    method: str
+    seconds: float
+    note: str
+    names: list[str]
+    yy: float
+    counted: str = "column"
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of the best support."""
+        return [self.names[j] for j in self.support]
+
+    @property
+    def n_candidates(self) -> int:
+        """Number N of columns there were to choose from: `subsets` is N over k."""
+        counts = range(len(self.names), self.k - 1, -1)  # those always in the model have names, too
+        return next((n for n in counts if comb(n, self.k) == self.subsets), len(self.names))
+
+    @property
+    def limited(self) -> bool:
+        """Whether it is about sets that keep limits on what may be chosen; others were not looked at."""
+        return self.note.startswith(LIMITED)
+
+    @property
+    def pruned(self) -> int:
+        """Number of supports that were ruled out without being looked at one by one; 0 unless `optimal`."""
+        return max(self.subsets - self.looked, 0) if self.optimal else 0
+
+    @property
+    def gap(self) -> float:
+        """By which fraction of `energy` a better support could be lower: 0 if `optimal`, at most 1."""
+        if self.optimal or self.energy <= 0.0:
+            return 0.0
+        return float(min(max(1.0 - self.lower_bound / self.energy, 0.0), 1.0))
+
+    @property
+    def equals(self) -> int:
+        """How many of `supports` fit as well as the best one, itself included."""
+        return int(np.count_nonzero(~is_lower(self.energy, self.energies, self.yy)))
+
+    @property
+    def runner_up(self) -> int | None:
+        """Place in `supports` of the best one that is worse than the best; None if there is none among them."""
+        return self.equals if self.equals < len(self.energies) else None
+
+    def excess(self) -> Floats:
+        """By which fraction of the lowest energy each of `supports` is worse (n,); infinite if that is zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(self.energies == self.energy, 1.0, self.energies / self.energy)
+        return np.asarray(np.maximum(ratio - 1.0, 0.0))
+
+    def __repr__(self) -> str:
+        status = "optimal" if self.optimal else f"not proved, gap={self.gap:.2g}"
+        return (
+            f"Proof(k={self.k}, {status}, energy={self.energy:.6g}, columns={self.columns}, method={self.method!r}, "
+            f"{self.looked:.3g} of {self.subsets:.3g} supports looked at, {self.seconds:.2g} s"
+            f"{', ' + self.note if self.note else ''})"
+        )
+
+    def _repr_html_(self) -> str:
+        """What is proved and the best sets, for notebooks."""
+        from pairflip.report.notebook import proof_html
+
+        return proof_html(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each of the best supports: rank, energy, excess over the lowest, columns."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "rank": np.arange(1, len(self.energies) + 1),
+                "energy": self.energies,
+                "excess": self.excess(),
+                "columns": [[self.names[j] for j in support] for support in self.supports],
+            }
+        )
 
 
 def prove(
@@ -92,11 +225,16 @@ def prove(
         raise ValueError(
             f"{problem.energy_words}; expected squared error without signs: there are no proofs for other energies."
         )
-    k = problem.form.n_columns if _is_all(problem, k) else check_size(problem, k)
-    budget, n_best, distances = check_budget(budget), _check_best(n_best), _check_within(within)
+    everything = not isinstance(k, bool) and isinstance(k, (int, np.integer)) and k == problem.form.n_columns
+    k = int(k) if everything else check_size(problem, k)
+    if isinstance(budget, (bool, str)) or not isinstance(budget, (int, float, np.number)) or not budget > 0:
+        raise ValueError(f"budget is {budget!r}; expected a number of seconds above 0.")
+    if isinstance(n_best, bool) or not isinstance(n_best, (int, np.integer)) or not 1 <= n_best <= MOST_BEST:
+        raise ValueError(f"n_best is {n_best!r}; expected a whole number from 1 to {MOST_BEST}.")
+    distances = _check_within(within)
     check_engine(engine)
     began = time.perf_counter()
-    if k == problem.form.n_columns:
+    if everything:
         return _all_columns(problem, k, began)
     if incumbent is None:
         first = problem.slots(first_support(problem, k, seed, budget))
@@ -113,18 +251,18 @@ def prove(
             problem.form, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
         )
         try:
-            found, method = search_all(asked, np.sort(first), distances, budget)
+            lowest, method = search_all(asked, np.sort(first), distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
             asked.interrupted = True
             energy = np.array([2.0 * problem.form.energy(np.sort(first))])
-            found = replace(nothing(asked), supports=np.sort(first)[None], doubled=energy)
+            lowest = replace(gather(asked, [], complete=False), supports=np.sort(first)[None], doubled=energy)
             method = "branch and bound" if can_branch(problem.form) else "enumeration"
     if method == "none":
-        found = replace(found, bound=whole_bound(problem.form))
+        lowest = replace(lowest, bound=whole_bound(problem.form))
     note = "interrupted" if asked.interrupted else ""
-    if found.overflow and not note:
-        note = f"more than {len(found.supports)} supports are equal to the last of the best ones"
-    proof = as_proof(problem, k, found, method, n_best, distances, time.perf_counter() - began, note)
+    if lowest.overflow and not note:
+        note = f"more than {len(lowest.supports)} supports are equal to the last of the best ones"
+    proof = as_proof(problem, lowest, method, time.perf_counter() - began, n_best, distances, note)
     if asked.failed is None or asked.interrupted:
         return proof
     return replace(proof, note="; ".join(filter(None, [failure_note(asked.failed), proof.note])))
@@ -139,10 +277,10 @@ def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float =
     try:
         return best_subset(problem, k, effort="quick", seed=seed, prove=False).best_support
     except ValueError:
-        found = best_support(problem.form, k) if enumeration_cost(problem.form, k) <= budget else None
-        if found is None:
+        best = best_support(problem.form, k) if enumeration_cost(problem.form, k) <= budget else None
+        if best is None:
             raise
-    return problem.columns_of(problem.form.candidates[found[0]])
+    return problem.columns_of(problem.form.candidates[best[0]])
 
 
 @one_blas_thread()  # more would round differently, and wait for each other
@@ -151,39 +289,39 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
 
     The bounds of the question are filled in here: `within` are distances up to which supports are counted.
     """
-    gram = asked.form
-    energy = gram.energy(first)
-    asked.limit = _first_limit(gram, first, energy, asked.wanted)
+    form = asked.form
+    energy = form.energy(first)
+    asked.limit = _first_limit(form, first, energy, asked.wanted)
     while True:
-        asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * gram.yy
-        found, method = _by_best_method(asked, budget)
-        found = _judged(gram, found, first, asked.wanted)
-        better = float(0.5 * found.doubled[0]) < energy * (1.0 - 1e-9) if found.doubled.size else False
-        if not (better and within.size and found.complete):
-            return found, method
-        first = found.supports[0]
-        energy = 0.5 * float(found.doubled[0])  # counts were those of a worse support
+        asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * form.yy
+        lowest, method = _by_best_method(asked, budget)
+        lowest = _judged(form, lowest, first, asked.wanted)
+        better = float(0.5 * lowest.doubled[0]) < energy * (1.0 - 1e-9) if lowest.doubled.size else False
+        if not (better and within.size and lowest.complete):
+            return lowest, method
+        first = lowest.supports[0]
+        energy = 0.5 * float(lowest.doubled[0])  # counts were those of a worse support
 
 
 def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
-    gram, k, n = asked.form, asked.k, asked.form.n_columns
+    form, k, n = asked.form, asked.k, asked.form.n_columns
     threads = max(1.0, _THREADED * asked.threads)
-    seconds = enumeration_cost(gram, k) / threads
-    on_device = _device_pays(asked, seconds)
-    if on_device:
-        seconds = device_seconds(n, k)
+    seconds = enumeration_cost(form, k) / threads
+    expected = device_pays(asked, seconds) if asked.engine != "numba" else None
+    on_device = expected is not None
+    seconds = seconds if expected is None else expected
     affordable, worthwhile = seconds <= budget, seconds > _AT_ONCE and k >= 2
     if on_device and affordable and asked.engine == "cuda":
         worthwhile = False  # what was asked for comes first
     # What is done unasked goes by cost models alone, and this method by the clock.
-    ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(gram)
-    ridge = ridge and bound_seconds(n, min(n, gram.n_rows)) <= budget
-    if worthwhile and can_branch(gram) and not (ridge and n > LARGEST):
-        each = branch_seconds(n, 1.0)
+    ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(form)
+    ridge = ridge and bound_seconds(n, min(n, form.n_rows)) <= budget
+    if worthwhile and can_branch(form) and not (ridge and n > LARGEST):
+        each = branch_seconds(n)
         most = min(asked.most, _PATIENCE * threads * seconds / each if affordable else np.inf)
-        found = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
-        if found is not None:
-            return found, "branch and bound"
+        lowest = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
+        if lowest is not None:
+            return lowest, "branch and bound"
     tree = None
     if ridge:
         tree = RidgeTree(asked)
@@ -193,128 +331,114 @@ def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
     if affordable:
         device = enumerate_on_device(asked) if on_device else None
         if device is not None and asked.failed is None:
-            found, method = device, ON_DEVICE
+            lowest, method = device, ON_DEVICE
         else:
-            found, method = enumerate_supports(asked), "enumeration"
-        if device is not None and asked.failed is not None and not found.complete:
-            found = _joined(found, device)
-        return (found if found.complete or tree is None else _joined(found, tree.gathered())), method
-    return nothing(asked), "none"
+            lowest, method = enumerate_supports(asked), "enumeration"
+        if device is not None and asked.failed is not None and not lowest.complete:
+            lowest = _joined(lowest, device)
+        return (lowest if lowest.complete or tree is None else _joined(lowest, tree.gathered())), method
+    return gather(asked, [], complete=False), "none"
 
 
-def _joined(found: Lowest, other: Lowest) -> Lowest:
+def _joined(lowest: Lowest, other: Lowest) -> Lowest:
     """What two methods know that both did not come to an end."""
-    supports, doubled = np.vstack([found.supports, other.supports]), np.append(found.doubled, other.doubled)
-    return replace(found, supports=supports, doubled=doubled, bound=max(found.bound, other.bound))
+    supports, doubled = np.vstack([lowest.supports, other.supports]), np.append(lowest.doubled, other.doubled)
+    return replace(lowest, supports=supports, doubled=doubled, bound=max(lowest.bound, other.bound))
 
 
-def _device_pays(asked: Question, seconds: float) -> bool:
-    """Whether to enumerate on a device what would take so many seconds here."""
-    if asked.engine == "numba" or (asked.engine == "auto" and seconds < WORTH_SECONDS) or asked.failed is not None:
-        return False
-    faster = asked.engine == "cuda" or device_seconds(asked.form.n_columns, asked.k) < seconds
-    return faster and can_enumerate(asked) and asked.form.plain
-
-
-def _first_limit(gram: Form, first: NDArray[np.int64], energy: float, wanted: int) -> float:
+def _first_limit(form: Form, first: NDArray[np.int64], energy: float, wanted: int) -> float:
     """2E that the lowest supports do not exceed: that of `first` and of the best ones one flip away from it."""
-    outside = np.setdiff1d(np.arange(gram.n_columns), first)
-    start, B = gram.start, gram.B
+    outside = np.setdiff1d(np.arange(form.n_columns), first)
     if wanted == 1:
         return 2.0 * energy
-    if not gram.dense or start[-1] > gram.n_columns or wanted - 1 > min(outside.size * first.size, 1000):
+    if not form.dense or form.start[-1] > form.n_columns or wanted - 1 > min(outside.size * first.size, 1000):
         return float("inf")
-    G = gram.matrix
+    G, B = form.matrix, form.B
     P = np.linalg.inv(G[np.ix_(first, first)])
     rows = G[np.ix_(first, outside)]
     x, W, p = B[:, first] @ P, P @ rows, np.diag(P)[:, None]
     r, s = B[:, outside] - x @ rows, 1.0 - np.einsum("mj,mj->j", rows, W) + W**2 / p
     gain = np.sum((r[:, None, :] + x[:, :, None] * (W / p)) ** 2, axis=0) / np.maximum(s, 1e-6)
     cost = np.sum(x**2, axis=0)[:, None] / p - np.where(s > 1e-6, gain, 0.0)
-    found = [energy]
+    energies = [energy]
     for place in np.argsort(cost, axis=None, kind="stable").tolist():
         slot, j = divmod(place, outside.size)
-        found.append(gram.energy(np.sort(np.append(np.delete(first, slot), outside[j]))))
-        if np.isfinite(found[-1]) and np.isfinite(found).sum() == wanted:
-            return 2.0 * max(e for e in found if np.isfinite(e))
-        if len(found) > 4 * wanted:
+        energies.append(form.energy(np.sort(np.append(np.delete(first, slot), outside[j]))))
+        if np.isfinite(energies[-1]) and np.isfinite(energies).sum() == wanted:
+            return 2.0 * max(e for e in energies if np.isfinite(e))
+        if len(energies) > 4 * wanted:
             break
     return float("inf")
 
 
-def _judged(gram: Form, found: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
+def _judged(form: Form, lowest: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
     """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
-    found = _without_too_many_equals(found, wanted, gram.yy)
-    supports = distinct_supports(np.vstack([found.supports, first[None]])).supports
-    energies = np.array([gram.energy(support) for support in supports])
+    if lowest.doubled.size > wanted + _EQUALS:
+        lowest = _without_too_many_equals(lowest, wanted, form.yy)
+    supports = distinct_supports(np.vstack([lowest.supports, first[None]])).supports
+    energies = np.array([form.energy(support) for support in supports])
     supports, energies = supports[np.isfinite(energies)], energies[np.isfinite(energies)]
     order = np.argsort(energies, kind="stable")
     supports, energies = supports[order], energies[order]
     at = 0
     while at < energies.size:  # rounding does not decide between equal ones
-        same = int(np.count_nonzero(reaches(energies[at:], energies[at], gram.yy)))
+        same = int(np.count_nonzero(reaches(energies[at:], energies[at], form.yy)))
         place = np.lexsort(supports[at : at + same].T[::-1])
         supports[at : at + same] = supports[at : at + same][place]
         energies[at : at + same] = energies[at : at + same][place]
         at += same
-    return replace(found, supports=supports, doubled=2.0 * energies)
+    return replace(lowest, supports=supports, doubled=2.0 * energies)
 
 
-def _without_too_many_equals(found: Lowest, wanted: int, yy: float) -> Lowest:
+def _without_too_many_equals(lowest: Lowest, wanted: int, yy: float) -> Lowest:
     """What may be among the `wanted` lowest; of very many equals of the last one, the first in order."""
-    if found.doubled.size <= wanted + _EQUALS:
-        return found
-    last = float(found.doubled[wanted - 1])
-    surely = np.flatnonzero(found.doubled < last * (1.0 - 2.0 * EQUAL) - 2.0 * NOTHING * yy)
+    last = float(lowest.doubled[wanted - 1])
+    surely = np.flatnonzero(lowest.doubled < last * (1.0 - 2.0 * EQUAL) - 2.0 * NOTHING * yy)
     last = last * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * yy
-    others = np.setdiff1d(np.flatnonzero(found.doubled <= last), surely)
-    others = others[np.lexsort(found.supports[others].T[::-1])]
+    others = np.setdiff1d(np.flatnonzero(lowest.doubled <= last), surely)
+    others = others[np.lexsort(lowest.supports[others].T[::-1])]
     chosen = np.concatenate([surely, others[: wanted + _EQUALS]])
     more = others.size > wanted + _EQUALS
-    return replace(found, supports=found.supports[chosen], doubled=found.doubled[chosen], overflow=more)
+    return replace(lowest, supports=lowest.supports[chosen], doubled=lowest.doubled[chosen], overflow=more)
 
 
 def as_proof(
     problem: SubsetProblem,
-    k: int,
-    found: Lowest,
+    lowest: Lowest,
     method: str,
-    n_best: int,
-    within: Floats,
     seconds: float,
+    n_best: int = 1,
+    within: Floats | None = None,
     note: str = "",
 ) -> Proof:
-    """The record of what was found; arguments are those of `Proof`."""
-    supports = problem.form.candidates[found.supports[:n_best]]
-    energies = 0.5 * found.doubled[:n_best]
-    if not found.complete and method != "none" and not note:
+    """The record of the lowest supports; other arguments are those of `Proof`."""
+    k = lowest.supports.shape[1]
+    supports = problem.form.candidates[lowest.supports[:n_best]]
+    energies = 0.5 * lowest.doubled[:n_best]
+    if not lowest.complete and method != "none" and not note:
         note = "not enough time"
-    if problem.limits.ruled and found.complete:
+    if problem.limits.ruled and lowest.complete:
         only = f"{LIMITED} ({', '.join(problem.limits.asked)}); others were not looked at"
         note = f"{only}; {note}" if note else only
     return Proof(
         k=k,
-        optimal=found.complete,
+        optimal=lowest.complete,
         support=supports[0],
         energy=float(energies[0]),
         supports=supports,
         energies=energies,
-        lower_bound=float(energies[0]) if found.complete else min(0.5 * found.bound, float(energies[0])),
-        within=within if found.complete else np.zeros(0),
-        counts=found.counts if found.complete else np.zeros(0, np.int64),
+        lower_bound=float(energies[0]) if lowest.complete else min(0.5 * lowest.bound, float(energies[0])),
+        within=np.zeros(0) if within is None or not lowest.complete else within,
+        counts=lowest.counts if lowest.complete else np.zeros(0, np.int64),
         subsets=comb(problem.form.n_columns, k),
-        looked=found.looked,
+        looked=lowest.looked,
         method=method,
         seconds=seconds,
         note=note,
         names=problem.names if problem.units is None else problem.units.labels(problem.names),
         yy=float(problem.form.yy),
-        counted="column" if problem.units is None else "group",
+        counted=problem.form.what.removesuffix("s"),
     )
-
-
-def _is_all(problem: SubsetProblem, k: Any) -> bool:
-    return isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k == problem.form.n_columns
 
 
 def _all_columns(problem: SubsetProblem, k: int, began: float) -> Proof:
@@ -326,8 +450,8 @@ def _all_columns(problem: SubsetProblem, k: int, began: float) -> Proof:
             f"k is {k}, but only {problem.form.rank()} of the candidate columns are linearly independent; "
             "expected at most so many."
         )
-    found = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
-    return as_proof(problem, k, found, "all columns", 1, np.zeros(0), time.perf_counter() - began)
+    lowest = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
+    return as_proof(problem, lowest, "all columns", time.perf_counter() - began)
 
 
 def check_engine(engine: Any) -> None:
@@ -335,20 +459,6 @@ def check_engine(engine: Any) -> None:
     if engine not in ("auto", "numba", "cuda"):
         raise ValueError(f"engine is {engine!r}; expected 'auto', 'numba' or 'cuda'.")
     get_engine(engine)
-
-
-def check_budget(budget: Any) -> float:
-    """Seconds as a positive number."""
-    if isinstance(budget, (bool, str)) or not isinstance(budget, (int, float, np.number)) or not budget > 0:
-        raise ValueError(f"budget is {budget!r}; expected a number of seconds above 0.")
-    return float(budget)
-
-
-def _check_best(n_best: Any) -> int:
-    whole = isinstance(n_best, (int, np.integer)) and not isinstance(n_best, bool)
-    if not whole or not 1 <= n_best <= MOST_BEST:
-        raise ValueError(f"n_best is {n_best!r}; expected a whole number from 1 to {MOST_BEST}.")
-    return int(n_best)
 
 
 def _check_within(within: Any) -> Floats:

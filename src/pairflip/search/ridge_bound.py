@@ -14,19 +14,29 @@ solves the perspective relaxation, in which columns are in with weights :math:`0
 (Xie & Deng, SIAM J. Optim. 30, 3359 (2020); Bertsimas & Van Parys, Ann. Stat. 48, 300 (2020)). It is smooth and convex
 in z, and its Hessian has the rank of V, so a primal-dual interior-point method takes O(N M^2) for each of about ten
 steps. What it leaves open costs sharpness and nothing else: bounds are evaluated at the u it found, and rounded down.
+
+`RidgeTree` is branch and bound with it: the branch with the lowest bound first, one column in or out at a time. Every
+branch drops and fixes columns by its own bound before it is divided. Where few columns remain, the compiled branch and
+bound looks at what is open, from the columns, so that no support counts by a relaxation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import EPSILON
+from pairflip.engines.base import EPSILON, EQUAL, NOTHING
+from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
-from pairflip.search.exhaustive import LEAST
+from pairflip.search.branch_and_bound import Node, branch_seconds, branch_supports
+from pairflip.search.exhaustive import LEAST, Lowest, Question, gather
+
+Positions = NDArray[np.int64]
 
 STEPS = 40
 """Most steps of the interior-point method for one bound."""
@@ -37,61 +47,43 @@ _EDGE = 1e-13  # weights do not come closer to 0 and 1
 _SURE = 0.01  # weights this close to 0 or 1 are not between
 _LARGE = 2000  # columns beyond which looking for a better diagonal takes too long
 _MEMORY = 2**28  # bytes that the columns may take where their inner products would take too many
+_ROUNDS = 4  # forms of fewer and fewer columns at the root
+_FLOPS = 5e9  # in a second, of the interior-point method
+_PATIENCE = 4.0  # times the time of one bound: what the compiled search of a branch may take
+_MOST = 20_000  # of its branches
+LARGEST = 128
+"""Columns beyond which the compiled branch and bound does not come first."""
+_MANY = 0.9  # of the columns: if more remain, a new form is not worth its time
+_LITTLE = 1e-3  # weights below this are not kept
 
 
 @dataclass(frozen=True)
 class RidgeForm:
-    r"""Some columns of a problem, with :math:`G - D - V V^T` positive semidefinite.
+    """Some columns of a problem, with G - D - V V' positive semidefinite."""
 
-    Attributes
-    ----------
-    V : (n, D)
-        A factor: the columns themselves, or, of fewer columns than rows, one that leaves more to the diagonal.
-    d, b : (n,)
-        The diagonal D, positive, and :math:`X^T y`.
-    yy : float
-        :math:`y^T y`.
-    rounding : float
-        Relative error of inner products.
-    """
-
-    V: Floats
-    d: Floats
-    b: Floats
+    V: Floats  # (n, D): the columns themselves, or, of fewer columns than rows, a factor that leaves more to D
+    d: Floats  # (n,), the diagonal D, positive
+    b: Floats  # (n,), X'y
     yy: float
-    rounding: float
+    rounding: float  # relative error of inner products
 
 
 @dataclass(frozen=True)
 class RidgeBound:
-    """What one relaxation says of the supports that hold all fixed columns, and others of the free ones.
+    """What one relaxation says of the supports that hold all fixed columns, and others of the n free ones."""
 
-    Attributes
-    ----------
-    bound : float
-        None of them has a 2E below this.
-    relaxed : float
-        2E of the relaxation at `weights`; no other u gives a larger bound than that.
-    weights : (n,)
-        z of the free columns.
-    dropped, taken : (n,)
-        Which free columns are in no support, and which are in every one, whose 2E is at most the upper bound.
-    stiffness : (n,)
-        Second derivative of the relaxation along each weight between 0 and 1, the others following; 0 elsewhere.
-    """
-
-    bound: float
-    relaxed: float
-    weights: Floats
-    dropped: NDArray[np.bool_]
-    taken: NDArray[np.bool_]
-    stiffness: Floats
+    bound: float  # none of them has a 2E below this
+    relaxed: float  # 2E of the relaxation at `weights`; no other u gives a larger bound than that
+    weights: Floats  # (n,), z of the free columns
+    dropped: NDArray[np.bool_]  # (n,), in no support whose 2E is at most the upper bound
+    taken: NDArray[np.bool_]  # (n,), in every such support
+    stiffness: Floats  # (n,), second derivative along each weight between 0 and 1, the others following; 0 elsewhere
 
 
-def can_bound(gram: Form) -> bool:
+def can_bound(form: Form) -> bool:
     """Whether there is one target, no rules, enough of a ridge term for every column, and memory for the columns."""
-    held = gram.dense or 8 * gram.n_columns * gram.n_rows <= _MEMORY
-    return gram.plain and held and gram.yy > 0.0 and bool(np.all(gram.penalty >= LEAST))
+    held = form.dense or 8 * form.n_columns * form.n_rows <= _MEMORY
+    return form.plain and held and form.yy > 0.0 and bool(np.all(form.penalty >= LEAST))
 
 
 def ridge_form(columns: Floats, target: Floats, penalty: Floats) -> RidgeForm:
@@ -103,11 +95,11 @@ def ridge_form(columns: Floats, target: Floats, penalty: Floats) -> RidgeForm:
     if n < min(rows, _LARGE):
         A = columns @ columns.T
         spare = _spare(A)
-        own, vectors = np.linalg.eigh(A - np.diag(spare))
+        values, vectors = np.linalg.eigh(A - np.diag(spare))
         # V V' may be larger than Q by what clipping adds, and by rounding: as much is taken off the diagonal.
-        diagonal = penalty + spare - max(-float(own[0]), 0.0) - rounding * max(float(own[-1]), 1.0)
+        diagonal = penalty + spare - max(-float(values[0]), 0.0) - rounding * max(float(values[-1]), 1.0)
         if np.all(diagonal > 0.5 * penalty):
-            V, d = vectors * np.sqrt(np.maximum(own, 0.0)), diagonal
+            V, d = vectors * np.sqrt(np.maximum(values, 0.0)), diagonal
     return RidgeForm(np.ascontiguousarray(V), d, b, yy, rounding)
 
 
@@ -115,21 +107,21 @@ def _spare(A: Floats) -> Floats:
     r"""A diagonal that can be subtracted from A, which stays positive semidefinite: :math:`\lambda_{min}` of
     :math:`S A S` times :math:`S^{-2}`, for S = 1 or, where that gives more, :math:`S^2 = diag(A^{-1})`.
     """
-    own, vectors = np.linalg.eigh(A)
-    if own[0] <= 1e-10:
+    values, vectors = np.linalg.eigh(A)
+    if values[0] <= 1e-10:
         return np.zeros(len(A))
-    inverse = np.einsum("jl,jl,l->j", vectors, vectors, 1.0 / own)
+    inverse = np.einsum("jl,jl,l->j", vectors, vectors, 1.0 / values)
     scale = np.sqrt(inverse)
     scaled = float(np.linalg.eigvalsh(A * scale[:, None] * scale)[0]) / inverse
-    return np.full(len(A), own[0]) if len(A) * own[0] >= scaled.sum() else np.asarray(scaled)
+    return np.full(len(A), values[0]) if len(A) * values[0] >= scaled.sum() else np.asarray(scaled)
 
 
 def ridge_bound(
     form: RidgeForm,
     k: int,
     upper: float,
-    fixed: NDArray[np.int64],
-    free: NDArray[np.int64],
+    fixed: Positions,
+    free: Positions,
     start: Floats | None = None,
     steps: int = STEPS,
 ) -> RidgeBound:
@@ -175,7 +167,7 @@ def _begin(start: Floats | None, n: int, m: int) -> Floats:
 class _Relaxation:
     """The relaxation of one node: u, the a of all columns and the Newton step at some weights."""
 
-    def __init__(self, form: RidgeForm, k: int, fixed: NDArray[np.int64], free: NDArray[np.int64]) -> None:
+    def __init__(self, form: RidgeForm, k: int, fixed: Positions, free: Positions) -> None:
         self.form, self.m = form, k - fixed.size
         self.V, self.d, self.b = form.V[free], form.d[free], form.b[free]
         V = form.V[fixed]
@@ -196,7 +188,7 @@ class _Relaxation:
         self._base = self.form.yy - float(self.u @ self.u)
         self.relaxed = self._base - float(np.sum(along**2 / self._d)) - float(z @ a)
 
-    def bound(self) -> tuple[float, Floats, NDArray[np.int64]]:
+    def bound(self) -> tuple[float, Floats, Positions]:
         """The bound at u, every a rounded up; a (n,) and the places of its elements in descending order."""
         yy, uu = self.form.yy, float(self.u @ self.u)
         error = self.form.rounding * (yy**0.5 + uu**0.5)
@@ -248,23 +240,167 @@ class _Relaxation:
         mu = (float(s @ z) + float(t @ above)) / (2.0 * z.size)
         zero = np.zeros_like(z)
         dz, _, ds, dt = direction(zero, zero)
-        ahead, behind = _reach(dz, z, above), _reach_up(ds, s, dt, t)
-        left = float((s + behind * ds) @ (z + ahead * dz)) + float((t + behind * dt) @ (above - ahead * dz))
-        centre = mu * min((left / (2.0 * z.size * mu)) ** 3, 1.0)
+        ahead, behind = _reach(dz, z, -dz, above), _reach(ds, s, dt, t)
+        product = float((s + behind * ds) @ (z + ahead * dz)) + float((t + behind * dt) @ (above - ahead * dz))
+        centre = mu * min((product / (2.0 * z.size * mu)) ** 3, 1.0)
         dz, dnu, ds, dt = direction(centre - ds * dz, centre + dt * dz)
-        ahead, behind = 0.99 * _reach(dz, z, above), 0.99 * _reach_up(ds, s, dt, t)
+        ahead, behind = 0.99 * _reach(dz, z, -dz, above), 0.99 * _reach(ds, s, dt, t)
         return z + ahead * dz, nu + behind * dnu, s + behind * ds, t + behind * dt
 
 
-def _reach(dz: Floats, z: Floats, above: Floats) -> float:
-    """How far along dz the weights stay between 0 and 1, at most 1."""
-    with np.errstate(divide="ignore", over="ignore"):
-        return float(
-            min(1.0, np.min(-z / dz, where=dz < 0, initial=1.0), np.min(above / dz, where=dz > 0, initial=1.0))
-        )
-
-
-def _reach_up(ds: Floats, s: Floats, dt: Floats, t: Floats) -> float:
-    """How far both multipliers stay positive, at most 1."""
+def _reach(ds: Floats, s: Floats, dt: Floats, t: Floats) -> float:
+    """How far s + step ds and t + step dt both stay positive, at most 1."""
     with np.errstate(divide="ignore", over="ignore"):
         return float(min(1.0, np.min(-s / ds, where=ds < 0, initial=1.0), np.min(-t / dt, where=dt < 0, initial=1.0)))
+
+
+@dataclass(order=True, frozen=True)
+class _Branch:
+    """Supports that have all `fixed` columns and others of the `free` ones (bits), with weights to begin with."""
+
+    bound: float
+    number: int
+    fixed: Positions = field(compare=False)
+    free: NDArray[np.uint8] = field(compare=False)
+    at: Positions = field(compare=False)
+    weights: NDArray[np.float32] = field(compare=False)
+
+
+def bound_seconds(n: int, dimensions: int) -> float:
+    """Time of one bound by a cost model: about eight steps, each with two products of n columns."""
+    return 1e-3 + 8.0 * (4.0 * n * dimensions**2 + dimensions**3) / _FLOPS
+
+
+class RidgeTree:
+    """Branch and bound for a question whose form passes `can_bound`, k >= 2.
+
+    `columns` (n,) are positions of those that remain; `nodes` bounds were computed, `looked` supports looked at.
+    """
+
+    def __init__(self, asked: Question) -> None:
+        form, self.asked = asked.form, asked
+        self.columns = np.arange(form.n_columns)
+        self.nodes = self.looked = self._numbered = self._told = 0
+        self._limit, self._lowest = asked.limit, np.full(asked.wanted, np.inf)
+        self._parts: list[Lowest] = []
+        with one_blas_thread():
+            self._narrow(self.columns, form.columns if form.dense else form.columns_of(self.columns), form.target)
+        weights = np.full(self.columns.size, asked.k / self.columns.size)
+        self._open = [self._branch(0.0, np.zeros(0, np.int64), self.columns, weights)]
+        self._first = np.inf
+
+    @property
+    def reach(self) -> float:
+        """2E up to which supports matter, by the rule of `limit_of`."""
+        limit = self._limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.asked.form.yy
+        return max(limit, float(self.asked.levels[-1])) if self.asked.levels.size else limit
+
+    @property
+    def bound(self) -> float:
+        """No support that was not looked at has a 2E below this."""
+        return self._open[0].bound if self._open else np.inf
+
+    @property
+    def finished(self) -> bool:
+        """Whether every support was looked at or ruled out."""
+        return self.bound > self.reach
+
+    def walk(self, until: float = np.inf, most: float = np.inf) -> bool:
+        """Whether all is finished before time is up or `most` bounds were computed; Ctrl-C ends the time."""
+        try:
+            with one_blas_thread():
+                while not self.finished and self.nodes < most and time.perf_counter() < until:
+                    for child in self._divided(self._open[0]):
+                        heappush(self._open, child)
+                    heappop(self._open)  # only now, and before its children: an interrupted branch stays open
+                    self._tell()
+        except KeyboardInterrupt:
+            self.asked.interrupted = True
+        return self.finished
+
+    def gathered(self) -> Lowest:
+        """What was found."""
+        return gather(self.asked, self._parts, self.looked, self.finished, self.bound)
+
+    def _narrow(self, keep: Positions, columns: Floats, target: Floats) -> None:
+        """Go on with some columns only: the form of fewer columns than rows has a larger diagonal."""
+        if target.size > 1.2 * (keep.size + 1):  # N + 1 rows carry all inner products
+            triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
+            columns, target = triangle[:, :-1].T, np.ascontiguousarray(triangle[:, -1])  # one kernel for both
+        self._table, self._target = np.ascontiguousarray(columns), target
+        self._penalty = self.asked.form.penalty[keep]
+        self.columns = keep
+        self._form = ridge_form(self._table, target, self._penalty)
+
+    def _branch(self, bound: float, fixed: Positions, free: Positions, weights: Floats) -> _Branch:
+        bits = np.zeros(self.columns.size, bool)
+        bits[free] = True
+        large = weights > _LITTLE
+        self._numbered += 1
+        start = free[large], weights[large].astype(np.float32)
+        return _Branch(bound, self._numbered, fixed, np.packbits(bits), *start)
+
+    def _divided(self, branch: _Branch) -> list[_Branch]:
+        """The branches of a branch, none if all its supports are ruled out or looked at."""
+        k, is_root = self.asked.k, branch.number == 1
+        fixed, free = branch.fixed, np.flatnonzero(np.unpackbits(branch.free, count=self.columns.size))
+        weights, stiffness, bound = np.zeros(self.columns.size), np.zeros(free.size), branch.bound
+        weights[branch.at] = branch.weights
+        for _ in range(_ROUNDS if is_root else 1):
+            if fixed.size >= k or fixed.size + free.size <= k:
+                break
+            said = ridge_bound(self._form, k, self.reach, fixed, free, weights[free])
+            self.nodes += 1
+            bound = max(bound, said.bound)
+            if bound > self.reach:
+                return []
+            weights[free] = said.weights
+            open_ones = ~said.dropped & ~said.taken
+            fixed, free, stiffness = np.append(fixed, free[said.taken]), free[open_ones], said.stiffness[open_ones]
+            keep = np.union1d(fixed, free)
+            if not is_root or keep.size > _MANY * self.columns.size:
+                break
+            # What the root drops never comes back.
+            self._narrow(self.columns[keep], self._table[keep], self._target)
+            fixed, free, weights = np.searchsorted(keep, fixed), np.searchsorted(keep, free), weights[keep]
+        if fixed.size > k or fixed.size + free.size < k or self._searched(fixed, free):
+            return []
+        z = weights[free]
+        gain = stiffness * z * np.cbrt(1.0 - z)  # what either side adds to the bound; leaving out should add more
+        at = int(np.argmax(gain if gain.any() else np.minimum(z, 1.0 - z)))
+        rest, others = np.delete(free, at), np.delete(z, at)
+        return [self._branch(bound, np.append(fixed, free[at]), rest, others), self._branch(bound, fixed, rest, others)]
+
+    def _searched(self, fixed: Positions, free: Positions) -> bool:
+        """Whether the compiled branch and bound could look at all supports of a branch in little time."""
+        asked, k = self.asked, self.asked.k
+        if fixed.size == k:
+            fixed, free = fixed[:-1], fixed[-1:]
+        open_columns = np.union1d(fixed, free)
+        if open_columns.size > max(LARGEST, k):
+            return False
+        seconds = _PATIENCE * bound_seconds(free.size, self._form.V.shape[1])
+        most = min(seconds / branch_seconds(open_columns.size), _MOST)
+        form = Form(self._table[open_columns], self._target, self._penalty[open_columns], open_columns, dense=True)
+        question = Question(form, k, asked.wanted, self._limit, asked.levels)
+        root = Node(np.searchsorted(open_columns, fixed).tolist(), np.searchsorted(open_columns, free).tolist(), 0.0)
+        lowest = branch_supports(question, most, root)
+        if lowest is None:
+            return False
+        self.looked += lowest.looked
+        if lowest.supports.size or lowest.counts.any():
+            supports = self.columns[open_columns[lowest.supports]]
+            self._parts.append(Lowest(supports, lowest.doubled, lowest.counts, overflow=lowest.overflow))
+            self._lowest = np.sort(np.concatenate([self._lowest, lowest.doubled]))[: asked.wanted]
+            self._limit = min(self._limit, float(self._lowest[-1]))
+        return True
+
+    def _tell(self) -> None:
+        """How far the lowest bound has come from the first to what is asked for, in thousandths."""
+        tick, bound = self.asked.tick, min(self.bound, self.reach)
+        self._first = min(self._first, bound)
+        way = self.reach - self._first
+        thousandths = int(1000 * (bound - self._first) / way) if way > 0 else 1000
+        if tick is not None and thousandths > self._told:
+            tick(thousandths - self._told)
+            self._told = thousandths

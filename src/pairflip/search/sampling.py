@@ -1,11 +1,14 @@
-"""Sampling supports at finite temperature: `sample` at one, `temper` at a ladder of them."""
+"""Sampling supports at finite temperature: `sample` at one, `temper` at a ladder of them, and the record `Samples`."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +17,30 @@ from pairflip.distinct import distinct_supports
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.exchange import LadderPlan, LadderResult
+from pairflip.engines.exchange import LadderPlan
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
+from pairflip.manifest import difference
 from pairflip.moments import Form
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
-from pairflip.search.forward import greedy_scale
-from pairflip.search.kept import MOST_CHAINS, chain_numbers, chain_settings, walk_kept
-from pairflip.search.samples import Samples
-from pairflip.search.sizes import check_counts, check_size
+from pairflip.search.datatree import MOST_INDICATORS, draws_tree
+from pairflip.search.effort import check_size
+from pairflip.search.sampling_journal import (
+    MOST_CHAINS,
+    Chain,
+    Folder,
+    chain_numbers,
+    chain_settings,
+    check_counts,
+    walk_missing,
+)
+from pairflip.search.schedule import greedy_scale
 
 if TYPE_CHECKING:
-    from pairflip.search.kept import Chain, Folder
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
 
 EXCHANGE_NS = 1e4
 """Walkers walk about so long, by the cost model, between two exchanges, which then cost little beside."""
@@ -35,17 +49,251 @@ APART = 1.1
 _MOST_PLACES = 60
 _PILOT_ROUNDS = 400
 _QR_NUMBERS = 2**21  # of the matrices that are factorized together
+BATCHES = 20
+"""Parts of each chain whose means give the Monte Carlo error."""
 
 
-@runtime_checkable
-class HasLadders(Protocol):
-    """An engine that walks many ladders together."""
+@dataclass(frozen=True, eq=False)
+class Samples:
+    r"""Supports of k columns, drawn with probability proportional to :math:`e^{-\beta E(S)}`.
 
-    name: str
+    Attributes
+    ----------
+    k : int
+        Number of columns, beside those that are always in the model.
+    betas : (R,)
+        Inverse temperatures, ascending; one for `sample`.
+    energies : (chain, R, draw)
+        Energies after every `thin` sweeps.
+    supports : (chain, R, draw, k)
+        The supports there, as positions in `candidates`.
+    candidates : (n,)
+        Columns of X that can be chosen.
+    accepted, flips : (chain, R), int
+        How many flips were accepted, of so many; `acceptance` is the fraction of all chains.
+    traded, tried : (chain, R - 1), (R - 1,)
+        How often neighbours on the ladder traded places, of so many attempts; `exchange` is the fraction of all chains.
+    round_trips : (chain,)
+        How often a walker went from the hottest to the coldest place and back; 0 for `sample`.
+    chain_numbers : (chain,)
+        The number of each chain, which its random numbers depend on: 0, 1, ... unless this is a shard.
+    sweeps, burn_in, thin : int
+        Sweeps that count, those before, and between two draws.
+    names : list of str
+        Names of the columns of X.
+    engine, seed, seconds
+        What walked the chains, what their random numbers depend on, and the time taken.
+    settings : dict
+        All that a chain depends on apart from its number, the data among it.
+    note : str
+        What a reader should know besides.
+    """
 
-    def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
-        """What `exchange.run_ladder` would find for each ladder."""
-        ...
+    k: int
+    betas: Floats
+    energies: Floats
+    supports: NDArray[np.int32]
+    candidates: NDArray[np.int64]
+    accepted: NDArray[np.int64]
+    flips: int
+    traded: NDArray[np.int64]
+    tried: NDArray[np.int64]
+    round_trips: NDArray[np.int64]
+    chain_numbers: NDArray[np.int64]
+    sweeps: int
+    burn_in: int
+    thin: int
+    names: list[str]
+    engine: str
+    seed: int
+    seconds: float
+    settings: dict[str, Any]
+    note: str = ""
+
+    @property
+    def acceptance(self) -> Floats:
+        """Fraction (R,) of flips that were accepted."""
+        return np.asarray(self.accepted.sum(axis=0) / (len(self.accepted) * self.flips))
+
+    @property
+    def exchange(self) -> Floats:
+        """Fraction (R - 1,) of attempts in which neighbours on the ladder traded places; empty for `sample`."""
+        return np.asarray(self.traded.sum(axis=0) / np.maximum(len(self.traded) * self.tried, 1))
+
+    @staticmethod
+    def joined(parts: Iterable[Samples]) -> Samples:
+        """Chains that were walked in different places, as one run of all of them would give them.
+
+        What was not drawn from the same data with the same settings is refused, and so is a chain that is there twice.
+        """
+        every = list(parts)
+        if not every:
+            raise ValueError("there are no samples to join; expected those of sample or temper, at least one.")
+        for each in every[1:]:
+            other = difference(every[0].settings, each.settings)
+            if other is not None:
+                name, first, second = other
+                raise ValueError(
+                    f"samples to join have {name} = {first} and {name} = {second}; expected parts of one run, which "
+                    "differ in first_chain and chains alone."
+                )
+        numbers = np.concatenate([each.chain_numbers for each in every])
+        order = np.argsort(numbers, kind="stable")
+        twice = numbers[order][1:][np.diff(numbers[order]) == 0]
+        if twice.size:
+            raise ValueError(
+                f"chain {twice[0]} is there twice among the samples to join; expected each chain once: give every part "
+                "a first_chain of its own."
+            )
+        together: dict[str, Any] = {
+            name: np.concatenate([getattr(each, name) for each in every])[order]
+            for name in ("energies", "supports", "accepted", "traded", "round_trips")
+        }
+        notes = "; ".join(dict.fromkeys(each.note for each in every if each.note))
+        seconds = sum(each.seconds for each in every)
+        return replace(every[0], **together, chain_numbers=numbers[order], seconds=seconds, note=notes)
+
+    def place(self, beta: float | None = None) -> int:
+        """Where a temperature is on the ladder, the coldest by default."""
+        if beta is None:
+            return self.betas.size - 1
+        nearest = int(np.argmin(np.abs(self.betas - beta)))
+        if not np.isclose(self.betas[nearest], beta, rtol=1e-6):
+            raise ValueError(f"beta is {beta:g}; expected one of {', '.join(f'{b:g}' for b in self.betas)}.")
+        return nearest
+
+    def inclusion(self, beta: float | None = None) -> tuple[Floats, Floats]:
+        """Probability (N,) that a column of X is in the support, and its Monte Carlo error.
+
+        Parameters
+        ----------
+        beta : float, optional
+            A temperature of the ladder, the coldest by default.
+        """
+        drawn = self.supports[:, self.place(beta)]
+        chains, draws, _ = drawn.shape
+        parts = np.array_split(np.arange(draws), min(BATCHES, draws))
+        n = self.candidates.size
+        means = [np.bincount(drawn[c, part].ravel(), minlength=n) / part.size for c in range(chains) for part in parts]
+        each, sizes = np.array(means), np.tile([part.size for part in parts], chains)
+        mean = np.average(each, axis=0, weights=sizes)
+        spread = np.sqrt(np.average((each - mean) ** 2, axis=0, weights=sizes) / max(len(each) - 1, 1))
+        told, error = np.zeros(len(self.names)), np.zeros(len(self.names))
+        told[self.candidates] = mean
+        # One draw more or less is the least that can be claimed of a column that was always in, or never.
+        error[self.candidates] = np.maximum(spread, 1.0 / (chains * draws))
+        return told, error
+
+    @cached_property
+    def inclusion_probability(self) -> Floats:
+        """Probability (N,) that a column of X is in the support, at the coldest temperature."""
+        return self.inclusion()[0]
+
+    @cached_property
+    def inclusion_se(self) -> Floats:
+        """Its Monte Carlo error, from the means of 20 parts of each chain."""
+        return self.inclusion()[1]
+
+    def pairs(self, most: int = 10, beta: float | None = None) -> list[tuple[str, str, float]]:
+        """Pairs of columns that are in together most often, with the fraction of draws.
+
+        Parameters
+        ----------
+        most : int
+            How many.
+        beta : float, optional
+            A temperature of the ladder, the coldest by default.
+        """
+        drawn = self.supports[:, self.place(beta)].reshape(-1, self.k)
+        if self.k < 2:
+            return []
+        first, second = np.triu_indices(self.k, 1)
+        codes = drawn[:, first].astype(np.int64) * self.candidates.size + drawn[:, second]
+        pairs, counts = np.unique(codes, return_counts=True)
+        best = np.argsort(-counts, kind="stable")[:most]
+        a, b = np.divmod(pairs[best], self.candidates.size)
+        names = [self.names[j] for j in self.candidates[a]], [self.names[j] for j in self.candidates[b]]
+        return list(zip(*names, (counts[best] / len(drawn)).tolist(), strict=True))
+
+    def most_probable(self, most: int = 10, beta: float | None = None) -> list[tuple[list[str], float]]:
+        """The supports that were drawn most often, as names, with the fraction of draws.
+
+        Parameters
+        ----------
+        most : int
+            How many.
+        beta : float, optional
+            A temperature of the ladder, the coldest by default.
+        """
+        return [([self.names[j] for j in support], share) for support, share in self.often_drawn(most, beta)]
+
+    def often_drawn(self, most: int = 10, beta: float | None = None) -> list[tuple[list[int], float]]:
+        """The same as columns of X; parameters as in `most_probable`."""
+        drawn = self.supports[:, self.place(beta)].reshape(-1, self.k)
+        counted = Counter(map(tuple, drawn.tolist())).most_common(most)
+        return [(self.candidates[list(support)].tolist(), n / len(drawn)) for support, n in counted]
+
+    @property
+    def energy(self) -> tuple[Floats, Floats]:
+        """Mean energy (R,) at each temperature, and its Monte Carlo error."""
+        chains, _, draws = self.energies.shape
+        parts = np.array_split(np.arange(draws), min(BATCHES, draws))
+        means = np.stack([self.energies[c][:, part].mean(axis=1) for c in range(chains) for part in parts])
+        return self.energies.mean(axis=(0, 2)), means.std(axis=0, ddof=1) / np.sqrt(len(means))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each column of X: its inclusion probability at the coldest temperature, and the error of that."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "column": self.names,
+                "inclusion_probability": self.inclusion_probability,
+                "inclusion_se": self.inclusion_se,
+            }
+        )
+
+    def to_datatree(self) -> xr.DataTree:
+        """The draws as ArviZ reads them, with dims chain and draw.
+
+        Group ``posterior``: the energy at the coldest temperature, and whether each of the columns that are in most
+        often was in; group ``sample_stats``: the energies at all temperatures.
+        """
+        often = self.candidates[np.argsort(-self.inclusion_probability[self.candidates], kind="stable")]
+        often = often[:MOST_INDICATORS]
+        at = np.searchsorted(self.candidates, often)
+        stats: dict[str, Any] = {
+            "beta": (("beta",), self.betas),
+            "energies": (("chain", "draw", "beta"), self.energies.transpose(0, 2, 1)),
+        }
+        return draws_tree(
+            {"energy": self.energies[:, -1]},
+            (self.supports[:, -1, :, :, None] == at).any(axis=2),
+            self.names,
+            often.tolist(),
+            self.chain_numbers.tolist(),
+            stats,
+            {**self.settings, "beta": float(self.betas[-1])},
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
+        from pairflip.report.notebook import plot_probabilities
+
+        return plot_probabilities(self, ax)
+
+    def _repr_html_(self) -> str:
+        """Inclusion probabilities and the sets that were drawn most often, for notebooks."""
+        from pairflip.report.notebook import samples_html
+
+        return samples_html(self)
+
+    def __repr__(self) -> str:
+        coldest = (
+            f"beta={self.betas[-1]:g}" if self.betas.size == 1 else f"{self.betas.size} betas to {self.betas[-1]:g}"
+        )
+        chains, _, draws = self.energies.shape
+        return f"Samples(k={self.k}, {coldest}, {chains} chains of {draws} draws, mean energy {self.energy[0][-1]:g})"
 
 
 def sample(
@@ -100,12 +348,12 @@ def sample(
     flips = np.array([max(1, before * n), *[thin * n] * draws], dtype=np.int64)
     threads, seed = local_threads(n_jobs), check_seed(seed)
 
-    def plan(which: Sequence[int]) -> WalkPlan:
-        keys = chain_keys(seed, k, None, np.array(which))
+    def plan(numbers: Sequence[int]) -> WalkPlan:
+        keys = chain_keys(seed, k, None, np.array(numbers))
         return WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
 
-    def walk(which: Sequence[int]) -> list[Chain]:
-        (walked,) = walker.walk([(form, plan(which))], n_jobs=threads)
+    def walk(numbers: Sequence[int]) -> list[Chain]:
+        (walked,) = walker.walk([(form, plan(numbers))], n_jobs=threads)
         assert walked.record is not None
         assert walked.record_energy is not None
         accepted = walked.accepted[:, 1:].sum(axis=1, keepdims=True).astype(np.int64)
@@ -121,8 +369,8 @@ def sample(
         problem, run="sample", k=k, betas=betas.tolist(), sweeps=int(draws * thin), burn_in=int(before), thin=int(thin),
         seed=seed, engine=walker.name,
     )  # fmt: skip
-    found, note = walk_kept(numbers, walk, settings, journal, threads)
-    return _samples(problem, settings, numbers, found, draws * thin * n, [note], began)
+    walked, note = walk_missing(numbers, walk, settings, journal, threads)
+    return _samples(problem, settings, numbers, walked, draws * thin * n, note, began)
 
 
 def temper(
@@ -141,14 +389,17 @@ def temper(
     journal: Folder | None = None,
     n_jobs: int | None = None,
 ) -> Samples:
-    r"""The same at a ladder of temperatures whose walkers trade places (replica exchange).
+    r"""Supports of k columns at a ladder of temperatures whose walkers trade places (replica exchange).
 
-    Cold walkers get away from where they are stuck by way of the hot ones.
+    At each one their probability is proportional to :math:`e^{-\beta E(S)}`. Cold walkers get away from where they are
+    stuck by way of the hot ones.
 
     Parameters
     ----------
-    problem, k
-        As in `sample`.
+    problem : SubsetProblem
+        Table and target.
+    k : int
+        Number of columns.
     betas : iterable of float or "auto"
         Inverse temperatures. ``"auto"``: from 0, where all supports are alike, to `coldest`, spaced by a short run so
         that neighbours trade places about as often everywhere.
@@ -157,18 +408,25 @@ def temper(
     thin : int, optional
         Sweeps between two exchanges, after each of which there is a draw; by default so many that exchanging costs
         little beside walking.
-    chains : int
-        Independent ladders.
-    seed, engine, first_chain, journal, n_jobs
-        As in `sample`; chains are ladders here.
+    chains, seed : int
+        Independent ladders, and what their random numbers depend on.
+    engine : {"auto", "numba", "reference"}
+        What walks the ladders.
     coldest : float or "noise"
-        The end of an automatic ladder, see `beta` of `sample`.
+        The end of an automatic ladder; ``"noise"``: the inverse of the variance of the residuals that forward selection
+        leaves, so that the weights are likelihoods.
+    first_chain : int
+        Number of the first ladder; `Samples.joined` puts those that were walked in several places together.
+    journal : path, optional
+        Folder in which finished ladders are kept. Run the same again to resume, or with more of them to go on.
+    n_jobs : int, optional
+        Threads; the result does not depend on them.
     """
     began, k = time.perf_counter(), check_size(problem, k)
     check_counts(sweeps=sweeps)
     numbers = chain_numbers(chains, first_chain)
     form, walker = problem.form, _engine(problem, engine)
-    if not isinstance(walker, HasLadders):
+    if not hasattr(walker, "ladders"):
         raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
     n, seed = form.n_columns, check_seed(seed)
     every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(form, k)))) if thin is None else thin
@@ -185,8 +443,10 @@ def temper(
     skipped, draws = -(-before // every), max(1, sweeps // every)
     rounds = skipped + draws
 
-    def walk(which: Sequence[int]) -> list[Chain]:
-        found = _ladders(walker, form, k, ladder, rounds, every * n, which, seed, threads)
+    def walk(numbers: Sequence[int]) -> list[Chain]:
+        plan = LadderPlan(k, ladder, rounds, every * n, _ladder_keys(seed, k, numbers, ladder.size))
+        with one_blas_thread():
+            walked = walker.ladders(form, plan, threads)
         return [
             {
                 "supports": each.supports[:, skipped:],
@@ -196,38 +456,38 @@ def temper(
                 "tried": each.tried,
                 "trips": np.array([each.trips]),
             }
-            for each in found
+            for each in walked
         ]
 
     settings = chain_settings(
         problem, run="temper", k=k, betas=ladder.tolist(), sweeps=int(draws * every), burn_in=int(skipped * every),
         thin=int(every), seed=seed, engine=walker.name,
     )  # fmt: skip
-    found, note = walk_kept(numbers, walk, settings, journal, threads)
-    return _samples(problem, settings, numbers, found, rounds * every * n, [note], began)
+    walked, note = walk_missing(numbers, walk, settings, journal, threads)
+    return _samples(problem, settings, numbers, walked, rounds * every * n, note, began)
 
 
 def _samples(
-    problem: SubsetProblem, settings: dict[str, Any], numbers: Sequence[int], found: Sequence[Chain], flips: int,
-    notes: Sequence[str], began: float,
+    problem: SubsetProblem, settings: dict[str, Any], numbers: Sequence[int], walked: Sequence[Chain], flips: int,
+    note: str, began: float,
 ) -> Samples:  # fmt: skip
     """The record of these chains; those of one temperature have no exchanges."""
-    nothing, supports = np.zeros(0, np.int64), np.stack([each["supports"] for each in found])
+    nothing, supports = np.zeros(0, np.int64), np.stack([each["supports"] for each in walked])
     return Samples(
         betas=np.array(settings["betas"]),
         energies=_exact_energies(problem.form, supports),
         supports=supports,
         candidates=problem.form.candidates,
-        accepted=np.stack([each["accepted"] for each in found]),
+        accepted=np.stack([each["accepted"] for each in walked]),
         flips=flips,
-        traded=np.stack([each.get("traded", nothing) for each in found]),
-        tried=found[0].get("tried", nothing),
-        round_trips=np.array([int(each["trips"][0]) if "trips" in each else 0 for each in found]),
+        traded=np.stack([each.get("traded", nothing) for each in walked]),
+        tried=walked[0].get("tried", nothing),
+        round_trips=np.array([int(each["trips"][0]) if "trips" in each else 0 for each in walked]),
         chain_numbers=np.array(numbers),
         names=problem.names,
         seconds=time.perf_counter() - began,
         settings=settings,
-        note="; ".join(dict.fromkeys(filter(None, notes))),
+        note=note,
         **{name: settings[name] for name in ("k", "sweeps", "burn_in", "thin", "engine", "seed")},
     )
 
@@ -236,7 +496,7 @@ def _samples(
 def _exact_energies(form: Form, supports: NDArray[np.int32]) -> Floats:
     """Energies of drawn supports (..., k) from the columns: chains know theirs but for the rounding of all flips."""
     k, q = supports.shape[-1], len(form.B)
-    flat, _, which, _ = distinct_supports(supports.reshape(-1, k).astype(np.int64))
+    flat, _, number, _ = distinct_supports(supports.reshape(-1, k).astype(np.int64))
     columns, targets = form.few_rows if form.dense else (None, form.targets)
     rows, energies = len(targets), np.zeros(len(flat))
     step = max(1, _QR_NUMBERS // ((rows + k) * (k + q)))
@@ -247,9 +507,9 @@ def _exact_energies(form: Form, supports: NDArray[np.int32]) -> Floats:
         chosen = form.columns_of(part.ravel()) if columns is None else columns[part.ravel()]
         stack[:, :rows, :k] = chosen.reshape(len(part), k, rows).transpose(0, 2, 1)
         stack[:, rows + np.arange(k), np.arange(k)] = np.sqrt(form.penalty[part])
-        left = np.asarray(np.linalg.qr(stack, mode="r"))[:, k:, k:]
-        energies[first : first + step] = 0.5 * np.einsum("tab,tab->t", left, left)
-    return np.asarray(energies[which].reshape(supports.shape[:-1]))
+        rest = np.asarray(np.linalg.qr(stack, mode="r"))[:, k:, k:]
+        energies[first : first + step] = 0.5 * np.einsum("tab,tab->t", rest, rest)
+    return np.asarray(energies[number].reshape(supports.shape[:-1]))
 
 
 def noise_beta(problem: SubsetProblem, k: int) -> float:
@@ -258,30 +518,23 @@ def noise_beta(problem: SubsetProblem, k: int) -> float:
     return float(rows / (2.0 * greedy_scale(problem.form, k)))
 
 
+def _ladder_keys(seed: int, k: int, numbers: Sequence[int], places: int) -> NDArray[np.uint32]:
+    """Of the random numbers of the walkers of some ladders (ladder, place, 2)."""
+    walkers = (number * _MOST_PLACES + np.arange(places) for number in numbers)
+    return np.stack([chain_keys(seed, k, None, each) for each in walkers])
+
+
 @one_blas_thread()
-def _ladders(
-    walker: HasLadders, form: Form, k: int, betas: Floats, rounds: int, flips: int, numbers: Sequence[int],
-    seed: int, threads: int,
-) -> list[LadderResult]:  # fmt: skip
-    """Independent ladders of these numbers, in threads."""
-    keys = np.stack([_keys(seed, k, number, betas.size) for number in numbers])
-    return walker.ladders(form, LadderPlan(k, betas, rounds, flips, keys), threads)
-
-
-def _keys(seed: int, k: int, ladder: int, places: int) -> NDArray[np.uint32]:
-    """Of the random numbers of the walkers of a ladder."""
-    return chain_keys(seed, k, None, ladder * _MOST_PLACES + np.arange(places))
-
-
-def auto_ladder(walker: HasLadders, form: Form, k: int, coldest: float, seed: int) -> Floats:
+def auto_ladder(walker: Any, form: Form, k: int, coldest: float, seed: int) -> Floats:
     r"""Inverse temperatures from 0 to the coldest, equally spaced in :math:`\int \sigma_E(\beta)\, d\beta`.
 
     Neighbours trade places about as often everywhere then. The standard deviation of the energy comes from a short run
     on a geometric ladder.
     """
     pilot = np.concatenate([[0.0], np.geomspace(coldest * 1e-4, coldest, 24)])
-    (found,) = _ladders(walker, form, k, pilot, _PILOT_ROUNDS, form.n_columns, [MOST_CHAINS], seed, 1)
-    spread = found.energies[:, _PILOT_ROUNDS // 3 :].std(axis=1)
+    keys = _ladder_keys(seed, k, [MOST_CHAINS], pilot.size)
+    (walked,) = walker.ladders(form, LadderPlan(k, pilot, _PILOT_ROUNDS, form.n_columns, keys), 1)
+    spread = walked.energies[:, _PILOT_ROUNDS // 3 :].std(axis=1)
     length = np.concatenate([[0.0], np.cumsum(0.5 * (spread[1:] + spread[:-1]) * np.diff(pilot))])
     places = int(np.clip(np.ceil(length[-1] / APART) + 1, 2, _MOST_PLACES))
     grid = np.linspace(0.0, length[-1], places)
@@ -290,7 +543,7 @@ def auto_ladder(walker: HasLadders, form: Form, k: int, coldest: float, seed: in
     return np.array([float(f"{beta:.6g}") for beta in betas])
 
 
-def _engine(problem: SubsetProblem, engine: str | Engine) -> Engine:
+def _engine(problem: SubsetProblem, engine: str | Engine) -> Any:
     """The engine, for problems that it can sample."""
     if not problem.form.plain:
         raise ValueError(

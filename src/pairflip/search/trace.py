@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.engines.base import reaches
 from pairflip.least_squares import Floats
-from pairflip.search.proof import Proof
+from pairflip.search.datatree import as_tree
 from pairflip.search.schedule import Schedule
-from pairflip.search.settle import reaches
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.axes import Axes
+
+    from pairflip.search.prove import Proof
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,9 @@ class Trace:
         return float(np.mean(reaches(self.energies, self.best_energy, self.yy)))
 
     def __repr__(self) -> str:
-        what = "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
+        how = "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
         return (
-            f"Trace(k={self.k}, {what}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
+            f"Trace(k={self.k}, {how}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
             f"{self._searched}, {self._proved}"
             f"engine={self.engine!r}, {self.seconds:.2g} s{', ' + self.note if self.note else ''})"
         )
@@ -140,17 +142,11 @@ class Trace:
 
     def to_datatree(self) -> xr.DataTree:
         """Labelled arrays in ArviZ's form: group ``sample_stats`` with dims (chain, draw), one draw a step."""
-        try:
-            import xarray as xr
-        except ImportError:
-            raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
-        stats = xr.Dataset(
-            {
-                "energy": (("chain", "draw"), self.energy),
-                "acceptance_rate": (("chain", "draw"), self.acceptance),
-                "beta": (("draw",), self.betas),
-            },
-            coords={"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)},
-            attrs={"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name},
-        )
-        return xr.DataTree.from_dict({"sample_stats": stats})
+        stats = {
+            "energy": (("chain", "draw"), self.energy),
+            "acceptance_rate": (("chain", "draw"), self.acceptance),
+            "beta": (("draw",), self.betas),
+        }
+        coords = {"chain": np.arange(self.energy.shape[0]), "draw": np.arange(self.betas.size)}
+        attrs = {"k": self.k, "seed": self.seed, "engine": self.engine, "schedule": self.schedule.name}
+        return as_tree({"sample_stats": {"data_vars": stats, "coords": coords, "attrs": attrs}})

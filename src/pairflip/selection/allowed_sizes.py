@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pairflip.problem import SubsetProblem
-from pairflip.search.sizes import check_size, no_more_than
+from pairflip.search.effort import check_size, no_more_than
 from pairflip.text import plural
 
 DEFAULT_LARGEST = 10

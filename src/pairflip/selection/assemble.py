@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import pairflip
 from pairflip.distinct import distinct_supports
+from pairflip.engines.base import is_lower, reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
@@ -19,9 +20,9 @@ from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import HeldOutErrors, mean_and_error
 from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
-from pairflip.search.certain import proof_of, proof_seconds
-from pairflip.search.proof import Proof
-from pairflip.search.settle import descended, first_best, first_bests, is_lower, reaches
+from pairflip.search.automatic_proof import proof_of, proof_seconds
+from pairflip.search.portfolio import descended, first_best
+from pairflip.search.prove import Proof
 from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, information_criteria
@@ -177,7 +178,7 @@ def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds
     folds = np.arange(len(work.folds))
     supports, _ = found.cells(size, folds.tolist(), work.chains)
     by_chain, energies = errors.judged(supports)  # those found are of the Gram matrix
-    best = first_bests(energies, errors.yy)
+    best = first_best(energies, errors.yy)
     chosen, low = supports[folds, best], energies[folds, best]
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
     fold = np.repeat(work.folds.fold, by_chain.shape[1] // work.folds.fold.size)

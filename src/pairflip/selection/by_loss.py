@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pairflip.problem import SubsetProblem
-from pairflip.search.methods import as_descent
+from pairflip.search.effort import as_descent
 from pairflip.selection.folds import Folds
 from pairflip.selection.settings import Selection
 from pairflip.text import label_text, numbered

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pairflip.losses import SEVERAL, loss_named
 from pairflip.losses.units import ABSENT
-from pairflip.search.proof import Proof
+from pairflip.search.prove import Proof
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import (
     ClassErrors,

@@ -18,7 +18,7 @@ from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.likelihood import Likelihood
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
-from pairflip.search.forward import forward_energies
+from pairflip.search.schedule import forward_energies
 from pairflip.selection.folds import Folds
 from pairflip.text import number, quoted
 

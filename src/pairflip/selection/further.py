@@ -10,7 +10,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from pairflip.manifest import MANIFEST
-from pairflip.search.averaged import Posterior
+from pairflip.search.posterior import Posterior
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.halves import (
     HALVES_FOLDER,

@@ -18,7 +18,7 @@ from pairflip.engines import Engine, get_engine
 from pairflip.philox import address_keys, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS
-from pairflip.search.settle import first_best
+from pairflip.search.portfolio import first_best
 from pairflip.selection.folds import Blocks, Folds, Rows, parse_cv
 from pairflip.selection.hands import choose_hands
 from pairflip.selection.journal import Found

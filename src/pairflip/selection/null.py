@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.losses.held_out import HeldOutErrors
 from pairflip.philox import address_keys, start_order
 from pairflip.problem import SubsetProblem
-from pairflip.search.settle import first_best
+from pairflip.search.portfolio import first_best
 from pairflip.selection.folds import Folds
 from pairflip.selection.halves import (
     best_of_all_rows,

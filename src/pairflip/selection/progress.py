@@ -19,7 +19,7 @@ import numpy as np
 from pairflip.interrupt import interrupted
 from pairflip.jobs import workers
 from pairflip.progress import expected_time
-from pairflip.search.settle import first_best
+from pairflip.search.portfolio import first_best
 from pairflip.selection.journal import Found
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.selection.walks import Outcome

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.search.proof import Proof
+from pairflip.search.prove import Proof
 
 Ints = NDArray[np.int64]
 

@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pairflip.philox import check_seed
-from pairflip.search.best_subset import as_schedule, check_chains
-from pairflip.search.effort import FOLD_EFFORTS, Method, as_method
-from pairflip.search.schedule import Schedule
+from pairflip.search.effort import FOLD_EFFORTS, Method, as_method, check_chains
+from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import parse_cv
 from pairflip.selection.shrinkage import as_ridges
 

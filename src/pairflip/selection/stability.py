@@ -21,7 +21,7 @@ from pairflip.losses import HeldOutJudge
 from pairflip.losses.units import ABSENT, filled_up
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
-from pairflip.search.settle import first_bests
+from pairflip.search.portfolio import first_best
 from pairflip.selection.folds import Folds
 from pairflip.selection.halves import (
     TooFewRows,
@@ -247,7 +247,7 @@ def summarize(
 ) -> Stability:
     """The record of what half-samples found, with the coefficients in each."""
     judge = problem.loss.held_out(problem, halves)
-    best = [first_bests(judge.judged(every)[1], judge.yy) for every in supports]
+    best = [first_best(judge.judged(every)[1], judge.yy) for every in supports]
     selected = tuple(every[np.arange(len(halves)), which] for every, which in zip(supports, best, strict=True))
     coefs = tuple(_coefficients(problem, judge, own) for own in selected)
     columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))

@@ -16,10 +16,18 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.losses.base import HeldOutJudge
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
-from pairflip.search.best_subset import ON_THE_CPU, count_chains
-from pairflip.search.certain import is_solved
-from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_in_folds, kick_nanoseconds, work_of
-from pairflip.search.methods import check_engine
+from pairflip.search.automatic_proof import is_solved
+from pairflip.search.best_subset import ON_THE_CPU
+from pairflip.search.effort import (
+    FINAL_EFFORTS,
+    FOLD_EFFORTS,
+    Effort,
+    check_engine,
+    count_chains,
+    effort_in_folds,
+    kick_nanoseconds,
+    work_of,
+)
 from pairflip.search.schedule import Schedule
 from pairflip.selection.allowed_sizes import check_sizes
 from pairflip.selection.by_loss import by_descents, check_learnable, loss_settings

@@ -16,11 +16,10 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.philox import address_keys
-from pairflip.search.certain import best_support
 from pairflip.search.effort import FINAL_EFFORTS, Effort, kick_nanoseconds
-from pairflip.search.forward import forward_energies, scale_of
-from pairflip.search.portfolio import NO_FLIPS
-from pairflip.search.settle import settle
+from pairflip.search.exhaustive import best_support
+from pairflip.search.portfolio import NO_FLIPS, settle
+from pairflip.search.schedule import forward_energies, scale_of
 from pairflip.selection.tasks import ALL_ROWS, Task, Work
 from pairflip.text import numbered
 

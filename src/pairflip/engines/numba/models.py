@@ -20,7 +20,7 @@ NEGLIGIBLE = 45.0
 
 
 class ModelWeight(NamedTuple):
-    """What a model of k units and d columns weighs, and what its coefficients are (see `search.prior`).
+    """What a model of k units and d columns weighs, and what its coefficients are (see `search.posterior`).
 
     The logarithm is `prior[k]` less `column` d and less a E or, with an offset c above 0, a ln(E + c). Coefficients are
     shrunk by `shrink`; the variance of the noise is `spread` + `slope` E. Models of more columns than `most` are out.

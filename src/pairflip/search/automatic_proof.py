@@ -1,4 +1,4 @@
-"""Where certainty is cheap: proofs of what a search found, and problems that are solved instead of searched.
+"""Proofs that nobody asked for, where they are cheap: of what a search found, or by every support instead of a search.
 
 Both are decided by cost models alone, never by the clock, so that the same table gives the same result everywhere.
 """
@@ -16,8 +16,8 @@ from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.search.branch_and_bound import branch_seconds, can_branch
 from pairflip.search.effort import Effort
-from pairflip.search.exhaustive import Question, all_seconds, enumerate_supports
-from pairflip.search.proof import Proof
+from pairflip.search.exhaustive import Question, enumeration_cost
+from pairflip.search.prove import Proof, as_proof, search_all
 
 RUNNERS_UP = 5
 """How many of the best supports a proof of a search's answer names."""
@@ -33,8 +33,7 @@ def proof_seconds(effort: Effort | str | None) -> float:
     """
     if isinstance(effort, Effort) and effort.clock:
         return min(effort.seconds, _SECONDS["normal"])
-    name = effort.name if isinstance(effort, Effort) else effort
-    return _SECONDS.get(name or "normal", _SECONDS["normal"])
+    return _SECONDS[effort.name if isinstance(effort, Effort) else effort or "normal"]
 
 
 def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds: float) -> Proof | None:
@@ -42,23 +41,21 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
 
     `support`, the best columns known, is named first among equals.
     """
-    from pairflip.search.prove import as_proof, search_all
-
     form, began = problem.form, time.perf_counter()
     n = form.n_columns
     if k >= n or (enumeration_cost(form, k) > seconds and not can_branch(form)):
         return None
     first = np.sort(problem.slots(support))
     # Not on a device: the same table must give the same answer where there is none.
-    asked = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n, 1.0), engine="numba")
-    found, method = search_all(asked, first, np.zeros(0), seconds)
-    if not found.complete:
+    asked = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n), engine="numba")
+    lowest, method = search_all(asked, first, np.zeros(0), seconds)
+    if not lowest.complete:
         return None
-    equal = np.flatnonzero(np.all(found.supports == first, axis=1))
-    if equal.size and reaches(found.doubled[equal[0]], found.doubled[0], form.yy):
-        order = np.concatenate([equal, np.setdiff1d(np.arange(len(found.supports)), equal)])
-        found = replace(found, supports=found.supports[order], doubled=found.doubled[order])
-    return as_proof(problem, k, found, method, RUNNERS_UP, np.zeros(0), time.perf_counter() - began)
+    equal = np.flatnonzero(np.all(lowest.supports == first, axis=1))
+    if equal.size and reaches(lowest.doubled[equal[0]], lowest.doubled[0], form.yy):
+        order = np.concatenate([equal, np.setdiff1d(np.arange(len(lowest.supports)), equal)])
+        lowest = replace(lowest, supports=lowest.supports[order], doubled=lowest.doubled[order])
+    return as_proof(problem, lowest, method, time.perf_counter() - began, RUNNERS_UP)
 
 
 def solved(problem: SubsetProblem, k: int, effort: Effort) -> Proof | None:
@@ -75,20 +72,3 @@ def is_solved(form: Form, k: int, effort: str, nanoseconds: float) -> bool:
     return k < form.n_columns and 1e9 * enumeration_cost(form, k) <= max(
         nanoseconds, _AT_LEAST_NS.get(effort, _ANYWAY_NS)
     )
-
-
-def best_support(form: Form, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
-    """Positions of the best k columns and their energy, by looking at every support; None if all are singular."""
-    found = enumerate_supports(Question(form, k, limit=2.0 * limit * (1.0 + 1e-9)))
-    if not found.doubled.size:
-        return None
-    equal = found.supports[reaches(found.doubled, found.doubled[0], form.yy)]
-    return equal[np.lexsort(equal.T[::-1])[0]], 0.5 * float(found.doubled[0])
-
-
-def enumeration_cost(form: Form, k: int) -> float:
-    """Seconds that an enumeration takes on one core; rows of a matrix that is not formed must be computed, too."""
-    n, rows = form.n_columns, form.n_rows
-    if k > 2 and not form.dense:
-        return float("inf")
-    return all_seconds(form, k) + (0.0 if form.dense or k == 1 else 1e-10 * n * n * rows)

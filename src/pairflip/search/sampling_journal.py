@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.sealed import SealedLines, sealed, unsealed
-from pairflip.search.sizes import check_counts
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -28,6 +27,13 @@ Chain = dict[str, NDArray[Any]]
 MOST_CHAINS = 1 << 20
 """Numbers of chains are below this; beyond are addresses of runs of their own, such as that which spaces a ladder."""
 _KINDS = ("<i4", "<i8", "<f8")
+
+
+def check_counts(least: int = 1, **counts: Any) -> None:
+    """Refuse what is not a whole number of at least so much."""
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} is {value!r}; expected a whole number, at least {least}.")
 
 
 def chain_numbers(chains: Any, first_chain: Any) -> list[int]:
@@ -57,7 +63,7 @@ def chain_settings(problem: SubsetProblem, run: str, **settings: Any) -> dict[st
     }
 
 
-def walk_kept(
+def walk_missing(
     numbers: Sequence[int],
     walk: Callable[[Sequence[int]], list[Chain]],
     settings: dict[str, Any],
@@ -67,31 +73,31 @@ def walk_kept(
     """What the chains of these numbers found, in their order, and what to know about the journal."""
     if journal is None:
         return walk(numbers), ""
-    with KeptChains(journal, settings) as book:
-        found = book.read(numbers)
-        left = [number for number in numbers if number not in found]
-        for first in range(0, len(left), at_once):
-            part = left[first : first + at_once]
+    with SamplingJournal(journal, settings) as book:
+        chains = book.read(numbers)
+        missing = [number for number in numbers if number not in chains]
+        for first in range(0, len(missing), at_once):
+            part = missing[first : first + at_once]
             walked = dict(zip(part, walk(part), strict=True))
             book.write(walked)
-            found |= walked
-    return [found[number] for number in numbers], "; ".join(book.notes)
+            chains |= walked
+    return [chains[number] for number in numbers], "; ".join(book.notes)
 
 
-class KeptChains(SealedLines):
+class SamplingJournal(SealedLines):
     """Chains by their number, in the journal of a sampling."""
 
     def read(self, numbers: Sequence[int]) -> dict[int, Chain]:
         """Those of these chains that are there; lines that cannot be used are counted."""
-        found: dict[int, Chain] = {}
+        chains: dict[int, Chain] = {}
         wanted, self.dropped = set(numbers), 0
         for line in self.lines():
             record = unsealed(line, self._key)
             if record is None:
                 self.dropped += 1
             elif record["chain"] in wanted:
-                found[record["chain"]] = {name: _unpacked(value) for name, value in record["arrays"].items()}
-        return found
+                chains[record["chain"]] = {name: _unpacked(value) for name, value in record["arrays"].items()}
+        return chains
 
     def write(self, chains: dict[int, Chain]) -> None:
         """Append finished chains."""

@@ -16,7 +16,7 @@ from _cli import assert_refused, invoke, small_table
 from _errors import sentence_of
 from pairflip import Samples, SubsetProblem, posterior, sample, select_size, temper
 from pairflip.manifest import JournalError
-from pairflip.search.kept import KeptChains
+from pairflip.search.sampling_journal import SamplingJournal
 from pairflip.selection import merge_journals
 
 TESTS = Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_a_run_that_was_stopped_resumes_with_the_same_bits(run, after, here, monkeypatch):
-    write, written = KeptChains.write, []
+    write, written = SamplingJournal.write, []
 
     def stopped(book, chains):
         if len(written) == after:
@@ -85,7 +85,7 @@ def test_a_run_that_was_stopped_resumes_with_the_same_bits(run, after, here, mon
         written.extend(chains)
 
     with monkeypatch.context() as patched:
-        patched.setattr(KeptChains, "write", stopped)
+        patched.setattr(SamplingJournal, "write", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(journal="run")
     assert len(lines_of("run")) == after
@@ -100,11 +100,12 @@ def test_a_run_that_was_stopped_resumes_with_the_same_bits(run, after, here, mon
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
 def test_a_killed_process_loses_the_chains_that_it_was_at(tmp_path):
     code = (
-        "from test_kept import draw, table\n"
+        "from test_sampling_journal import draw, table\n"
         f"draw(table(n=30), k=5, sweeps=4000, chains=40, journal={str(tmp_path / 'run')!r})\n"
     )
     whole = draw(table(n=30), k=5, sweeps=4000, chains=40)
-    child = subprocess.Popen([sys.executable, "-c", code], cwd=TESTS)
+    paths = os.pathsep.join([str(TESTS), str(TESTS / "core"), os.environ.get("PYTHONPATH", "")])
+    child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
     while len(lines_of(tmp_path / "run")) < 3:
         assert child.poll() is None
         time.sleep(0.01)
