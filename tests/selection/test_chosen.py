@@ -8,7 +8,7 @@ from scipy.stats import skew
 
 from pairflip import Selection, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
-from pairflip.selection.chosen import DRAWS, FEWEST, UPWARD, WIDER, chosen_error
+from pairflip.selection.chosen_error import DRAWS, FEWEST, UPWARD, WIDER, chosen_error
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.run import select_many
 from pairflip.selection.verdict import recommended_size

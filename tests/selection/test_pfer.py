@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from _errors import sentence_of
-from pairflip.selection.pfer import false_bound, r_concave_tail
+from pairflip.selection.stability import false_bound, r_concave_tail
 
 
 def largest_tail(mean, t, n, r, tries=12):

@@ -153,8 +153,8 @@ def test_garbage_in_held_out_rows_does_not_change_what_their_fold_predicts_with(
 
 def by_fold(curve, new):
     used = prediction_module.used_columns(curve, 2, folds=True)
-    coefs, intercepts = prediction_module._dense(curve, curve.fold_fits, used, 2)
-    return coefs @ new[:, used].T + intercepts[:, None]
+    coefs, intercepts = prediction_module._dense(curve, 2)
+    return coefs[..., 0] @ new[:, used].T + intercepts
 
 
 def test_a_huge_held_out_target_does_not_cost_digits():

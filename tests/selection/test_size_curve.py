@@ -194,13 +194,20 @@ BAD_FILES = {
     "counts": (damaged(lambda r: r.update(selection_counts=[[[99, 1]], []])), "is not a complete size curve ("),
     "fold fits": (
         damaged(
-            lambda r: r.update(fold_fits={"sizes": [1], "coefs": [[[1]]], "always_coefs": [], "intercepts": [[0]]})
+            lambda r: r.update(
+                fold_fits={
+                    "sizes": [1],
+                    "coefs": [[[1, 2]] * 8],
+                    "always_coefs": [[[]] * 8],
+                    "intercepts": [[0] * 8],
+                }
+            )
         ),
-        "is not a complete size curve (fold_fits do not fit the columns of the folds).",
+        "is not a complete size curve (fold_fits: they do not fit the columns of the folds).",
     ),
     "training ranges": (
-        damaged(lambda r: r.update(training_ranges=[{"means": [0], "scales": [1], "factor": [[1]], "limit": 1}] * 9)),
-        "is not a complete size curve (training_ranges do not fit the columns of the sizes).",
+        damaged(lambda r: r.update(training_ranges=[{"means": [0], "scales": [1], "factor": [[1]], "limit": 1}] * 3)),
+        "is not a complete size curve (training_ranges: they do not fit the columns of the sizes).",
     ),
     "nested": (lambda path: path.write_text("[" * 100_000), "is not JSON"),
     "NaN": (damaged(lambda r: r.update(cv_error=[float("nan")] * 3)), "is not JSON"),

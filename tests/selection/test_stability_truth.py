@@ -5,7 +5,7 @@ import pytest
 from joblib import Parallel, delayed
 
 from pairflip import SubsetProblem, half_sample_stability, select_size
-from pairflip.selection.pfer import false_bound
+from pairflip.selection.stability import false_bound
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 DRAWS, THRESHOLDS = 60, (0.6, 0.7, 0.8)
