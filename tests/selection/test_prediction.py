@@ -113,19 +113,6 @@ def test_intervals_by_definition(cv, options):
         np.testing.assert_allclose(told.prediction, point, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("cv", KINDS)
-def test_fold_fits_predict_held_out_rows(cv, options):
-    problem, curve, _ = selected(cv, options)
-    fits, rows, folds = curve.fold_fits, curve.held_out_rows, curve.held_out_fold
-    assert fits.sizes.tolist() == curve.sizes.tolist()
-    for at, supports in enumerate(curve.fold_supports):
-        predicted = np.sum(problem.X[rows[:, None], supports[folds]] * fits.coefs[at][folds], axis=1)
-        predicted += np.sum(problem.X[np.ix_(rows, problem.always)] * fits.always_coefs[at][folds], axis=1)
-        predicted += fits.intercepts[at][folds]
-        np.testing.assert_allclose(predicted, curve.predictions[at], rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("size", [2e5, 30.0, 0.0])
 @pytest.mark.parametrize(
     ("cv", "options"),
