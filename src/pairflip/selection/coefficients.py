@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit
@@ -103,16 +104,9 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
     nonzero = (fit.coef != 0) | (problem.limits.signs is None)
     columns = np.concatenate([problem.always, fit.support[nonzero]]).astype(np.int64)
     forced, errors = problem.always.size, np.full(1 + problem.always.size + fit.support.size, NAN)
-    present, constant = problem.sample_weight > 0, problem.center is not None
-    Z, w, y = problem.X[np.ix_(present, columns)].astype(np.float64), problem.sample_weight[present], problem.y[present]
-    unit = np.max(np.abs(Z), axis=0, initial=0.0)
-    unit[unit == 0] = 1.0
-    Z = Z / unit
-    means = np.average(Z, axis=0, weights=w) if constant else np.zeros(columns.size)
-    scaled = (Z - means) * np.sqrt(w)[:, None]
-    norms = np.linalg.norm(scaled, axis=0)
-    norms[norms == 0] = 1.0
-    scaled = scaled / norms
+    constant, y = problem.center is not None, problem.y[problem.sample_weight > 0]
+    scaled, unit, means, norms, w = scaled_columns(problem, columns)
+    Z, scaled = scaled * norms + means, np.sqrt(w)[:, None] * scaled
     form = scaled.T @ scaled
     chosen = scaled[:, forced:]
     penalty = np.zeros(columns.size)
@@ -135,3 +129,21 @@ def _of_fit(problem: SubsetProblem, fit: Fit) -> Floats:
         errors[0] = np.sqrt(noise * (1.0 / w.sum() + float(means @ spread @ means)))
     errors[1:][np.append(np.ones(forced, dtype=bool), nonzero)] = np.sqrt(np.maximum(noise * np.diag(spread), 0)) / unit
     return errors
+
+
+def scaled_columns(problem: SubsetProblem, columns: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Columns (m, d) of the rows present, less their means where there is a constant, over their norms.
+
+    Also their units (d,), by which they were divided first so that no square overflows, the means and norms (d,) in
+    these units, and the weights (m,) of the rows.
+    """
+    present = problem.sample_weight > 0
+    Z, w = problem.X[np.ix_(present, columns)].astype(np.float64), problem.sample_weight[present]
+    unit = np.max(np.abs(Z), axis=0, initial=0.0)
+    unit[unit == 0] = 1.0
+    Z = Z / unit
+    means = np.average(Z, axis=0, weights=w) if problem.center is not None else np.zeros(columns.size)
+    Z = Z - means
+    norms = np.sqrt(w @ Z**2)
+    norms[norms == 0] = 1.0
+    return Z / norms, unit, means, norms, w

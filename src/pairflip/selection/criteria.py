@@ -65,6 +65,7 @@ class FinalFits:
 
 Criterion = Callable[[FinalFits], Floats]
 CRITERIA: dict[str, Criterion] = {}
+"""Criteria that were added to the three."""
 
 
 def register(name: str, criterion: Criterion) -> None:
@@ -73,29 +74,12 @@ def register(name: str, criterion: Criterion) -> None:
 
 
 def information_criteria(fits: FinalFits) -> dict[str, Floats]:
-    """All registered criteria by name, each (S,)."""
-    return {name: criterion(fits) for name, criterion in CRITERIA.items()}
-
-
-def aic(fits: FinalFits) -> Floats:
-    """Akaike's criterion."""
-    return fits.deviance + 2.0 * fits.fitted
-
-
-def bic(fits: FinalFits) -> Floats:
-    """Schwarz's criterion."""
-    return np.asarray(fits.deviance + fits.fitted * np.log(fits.n_rows))
-
-
-def ebic(fits: FinalFits) -> Floats:
-    """The extended criterion, for many candidates."""
-    n, k = fits.n_candidates, fits.sizes
-    return np.asarray(bic(fits) + 2.0 * (gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)))
-
-
-register("aic", aic)
-register("bic", bic)
-register("ebic", ebic)
+    """AIC, BIC, EBIC and registered criteria by name, each (S,)."""
+    n, k, deviance, d = fits.n_candidates, fits.sizes, fits.deviance, fits.fitted
+    bic = deviance + d * np.log(fits.n_rows)
+    ebic = bic + 2.0 * (gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+    added = {name: criterion(fits) for name, criterion in CRITERIA.items()}
+    return {"aic": deviance + 2.0 * d, "bic": bic, "ebic": ebic, **added}
 
 
 def class_errors(

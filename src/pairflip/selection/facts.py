@@ -7,6 +7,7 @@ predicted. Where a column is a copy of the target, there was nothing to predict.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,8 +49,8 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
     y = problem.y[present]
     if not problem.target_names:
         first = y.reshape(len(y), -1)[:, 0]
-        steps, r, values = np.diff(first), autocorrelation(first), np.unique(first)
-        in_order = (steps >= 0).all() or (steps <= 0).all()
+        steps, off, values = np.diff(first), first - first.mean(), np.unique(first)
+        in_order, r = (steps >= 0).all() or (steps <= 0).all(), float(off[1:] @ off[:-1] / (off @ off))
         if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not in_order:
             facts["autocorrelation"] = round(r, 3)
         if values.size == 2 and problem.loss.squared:
@@ -152,12 +153,6 @@ def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> d
     return separated
 
 
-def autocorrelation(y: Floats) -> float:
-    r"""Lag-one autocorrelation :math:`\sum_i (y_i - \bar y)(y_{i+1} - \bar y) / \sum_i (y_i - \bar y)^2`."""
-    d = y - y.mean()
-    return float(d[1:] @ d[:-1] / (d @ d))
-
-
 def identical_rows(X: Floats, y: Floats) -> int:
     """How many rows equal an earlier one in every column and in the target."""
     weights = np.random.default_rng(0).uniform(1.0, 2.0, X.shape[1])
@@ -190,32 +185,42 @@ def shuffled_targets(form: Form, largest: int, seed: int = 0) -> float:
     that clusters of columns share. The best rank counts, and it is compared with the best ranks of the shuffled
     targets.
     """
-    n, m, rng = form.n_columns, form.n_rows, np.random.default_rng(seed)
-    steps, shuffles = min(_MOST_STEPS, largest, n, m - 1), int(np.clip(_SHUFFLED // m, FEWEST_SHUFFLES, SHUFFLES))
+    m, rng = form.n_rows, np.random.default_rng(seed)
+    steps = min(_MOST_STEPS, largest, form.n_columns, m - 1)
+    shuffles = int(np.clip(_SHUFFLED // m, FEWEST_SHUFFLES, SHUFFLES))
+    orders = (rng.permutation(m) if at else np.arange(m) for at in range(1 + shuffles))
     if len(form.B) > 1:  # several targets are shuffled together
-        orders = [np.arange(m), *(rng.permutation(m) for _ in range(shuffles))]
-        shuffled = [form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders]
-        return _rank(_paths_by_rows(form, np.stack(shuffled), np.full(len(orders), form.yy), steps))
+        products = np.stack([form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders])
+        energies = _paths_by_rows(form, products, np.full(len(products), form.yy), steps)
+    else:
+        energies = _shuffled_paths(form, orders, steps)
+    # Targets that are fitted equally well share the worse rank, whatever rounding says (1e-9).
+    ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in energies.T])
+    best = ranks.min(axis=0)
+    return float(np.mean(best <= best[0]))
+
+
+def _shuffled_paths(form: Form, orders: Iterator[NDArray[np.int64]], steps: int) -> Floats:
+    """Energies (T, levels) of one target in T orders of its rows, in batches that fit into the cache."""
+    n, m = form.n_columns, form.n_rows
     while steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if form.dense else m)) > _BUDGET:
         steps -= 1
-    y = form.target
-    targets = (y if at == 0 else rng.permutation(y) for at in range(1 + shuffles))
     numbers = _CACHE_BYTES // (steps + 4) if form.dense else _PRODUCTS_BYTES
     batch = max(1, min(numbers // (8 * n), _TARGETS_BYTES // (8 * m)))
     paths_of = _paths if form.dense and form.signs is None else _paths_by_rows
     small = form.signs is None and n <= _MOST_AVERAGED and (form.dense or n * n * m <= _BUDGET)
     averages = _averages(form) if small else None
     energies = []
-    while some := list(islice(targets, batch)):
-        part = np.stack(some)
-        yy, products = np.einsum("tm,tm->t", part, part), form.products(part)
+    while some := [form.target[order] for order in islice(orders, batch)]:
+        targets = np.stack(some)
+        yy, products = np.einsum("tm,tm->t", targets, targets), form.products(targets)
         paths = paths_of(form, products, yy, steps)
         if averages is not None:
             # The more levels there are, the less a good rank at one of them is worth.
             averaged = _paths(averages, products @ averages.weights.T, yy, min(steps, _AVERAGED_STEPS))
             paths = np.hstack([paths[:, -1:], averaged])
         energies.append(paths)
-    return _rank(np.concatenate(energies))
+    return np.concatenate(energies)
 
 
 class _Averages(NamedTuple):
@@ -275,11 +280,3 @@ def _paths(form: Form | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
         energy = np.where(going, np.maximum(energy - 0.5 * gain[every, j], 0.0), energy)
         path[:, step] = energy
     return np.asarray(path / np.maximum(0.5 * yy, 1e-300)[:, None])
-
-
-def _rank(energies: Floats) -> float:
-    """p-value of the first row of (targets, levels): its rank at each level, then the rank of its best rank."""
-    # Targets that are fitted equally well share the worse rank, whatever rounding says (1e-9).
-    ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in energies.T])
-    best = ranks.min(axis=0)
-    return float(np.mean(best <= best[0]))

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
 from pairflip.losses.units import ABSENT
+from pairflip.selection.coefficients import scaled_columns
 from pairflip.selection.criteria import HALF, auc, concordance
 from pairflip.selection.curve import FoldFits, SizeCurve, TrainingRange
 from pairflip.selection.verdict import recommended_size
@@ -150,20 +151,11 @@ def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> Traini
     """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
     if columns.size == 0:
         return None
-    present = problem.sample_weight > 0
-    Z, w = problem.X[np.ix_(present, columns)].astype(np.float64), problem.sample_weight[present]
-    unit = np.max(np.abs(Z), axis=0)
-    unit[unit == 0] = 1.0
-    constant = problem.center is not None
-    means = np.average(Z / unit, axis=0, weights=w) if constant else np.zeros(columns.size)
-    Z = Z / unit - means
-    norms = np.sqrt(w @ Z**2)
-    norms[norms == 0] = 1.0
-    Z /= norms
+    Z, unit, means, norms, w = scaled_columns(problem, columns)
     _, s, V = np.linalg.svd(np.sqrt(w)[:, None] * Z, full_matrices=False)
     independent = s > _DEPENDENT * s[0]
     factor = V[independent].T / s[independent]
-    of_constant = 1.0 / float(w.sum()) if constant else 0.0
+    of_constant = 0.0 if problem.center is None else 1.0 / float(w.sum())
     leverage = of_constant + np.sum((Z @ factor) ** 2, axis=1)
     beside = leverage / np.maximum(1.0 - w * leverage, _LEAST_REST)
     return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant)

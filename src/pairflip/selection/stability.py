@@ -252,7 +252,7 @@ def half_sample_stability(
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
     """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
-    rows = _fewest_rows(problem, halves)
+    rows = min(problem.rows_present - left.size for left in halves.left_out)
     room = max(rows - problem.forced.shape[1] - 1, 0)
     smallest, largest = min(sizes, default=0), max(sizes, default=0)
     unit = "column" if problem.units is None else "group"
@@ -265,11 +265,6 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
             f"half-samples at {plural(largest, unit)} were asked for, but a half has only {plural(rows, 'row')}"
             f"; expected {limit}."
         )
-
-
-def _fewest_rows(problem: SubsetProblem, halves: Folds) -> int:
-    """Rows of the smallest half."""
-    return min(problem.rows_present - left.size for left in halves.left_out)
 
 
 @one_blas_thread()
@@ -289,7 +284,7 @@ def summarize(
     return Stability(
         sizes=np.array(sizes, dtype=np.int64),
         pairs=len(halves) // 2,
-        rows=_fewest_rows(problem, halves),
+        rows=min(problem.rows_present - left.size for left in halves.left_out),
         n_candidates=problem.form.n_columns,
         how=halves.how,
         chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
