@@ -34,6 +34,7 @@ OPTIONS = {
     "forced": {"always": [2, 7]},
     "dependent forced": {"always": [2, 7, 8]},
     "ridge": {"ridge": 0.8},
+    "relative ridge": {"shrinkage": 0.4},
     "no intercept": {"center": None},
     "global": {"center": "global"},
     "all": {"always": [7], "ridge": 0.3, "sample_weight": np.linspace(0.2, 3.0, M)},
@@ -48,10 +49,15 @@ def table(seed=0):
     return X, 5.0 + X[:, 0] - 0.7 * X[:, 4] + 0.6 * rng.normal(size=M)
 
 
-def selected(cv="folds", options="plain", sizes=(1, 3), seed=0):
-    X, y = table(seed)
+def problem_of(X, y, options):
+    given = dict(OPTIONS[options])
+    shrinkage = given.pop("shrinkage", 0.0)
+    return SubsetProblem(X, y, **given).with_shrinkage(shrinkage)
+
+
+def selected(cv="folds", options="plain", sizes=(1, 3)):
     how, groups = KINDS[cv]
-    problem = SubsetProblem(X, y, **OPTIONS[options])
+    problem = problem_of(*table(), options)
     return problem, select_size(problem, sizes, cv=how, groups=groups, effort="quick"), as_folds(how, problem, groups)
 
 
@@ -68,8 +74,9 @@ def own_fit(problem, left_out, support):
         mean = np.average(problem.X[:, columns], axis=0, weights=problem.sample_weight)
         level = np.average(problem.y, weights=problem.sample_weight)
     D = X - mean
-    penalty = np.diag(np.r_[np.zeros(problem.always.size), np.full(len(support), problem.ridge)])
-    x = np.linalg.pinv(D.T @ (w[:, None] * D) + penalty, rcond=1e-11) @ (D.T @ (w * (y - level)))
+    penalty = problem.ridge + problem.shrinkage * (w @ D**2)
+    penalty[: problem.always.size] = 0.0
+    x = np.linalg.pinv(D.T @ (w[:, None] * D) + np.diag(penalty), rcond=1e-11) @ (D.T @ (w * (y - level)))
     return lambda new: (new[:, columns] - mean) @ x + level
 
 
@@ -116,7 +123,10 @@ def test_intervals_by_definition(cv, options):
 @pytest.mark.parametrize("size", [2e5, 30.0, 0.0])
 @pytest.mark.parametrize(
     ("cv", "options"),
-    [*((cv, "plain") for cv in KINDS), *(("folds", o) for o in ("weights", "forced", "ridge", "no intercept"))],
+    [
+        *((cv, "plain") for cv in KINDS),
+        *(("folds", o) for o in ("weights", "forced", "ridge", "relative ridge", "no intercept")),
+    ],
 )
 def test_garbage_in_held_out_rows_does_not_reach_their_fold(cv, options, size):
     problem, curve, folds = selected(cv, options, sizes=(2,))
@@ -126,7 +136,7 @@ def test_garbage_in_held_out_rows_does_not_reach_their_fold(cv, options, size):
         X, y = problem.X.copy(), problem.y.copy()
         rows = folds.left_out[fold]
         X[rows], y[rows] = size * rng.normal(size=(rows.size, N)), size * rng.normal(size=rows.size)
-        other = select_size(SubsetProblem(X, y, **OPTIONS[options]), [2], cv=how, groups=groups, effort="quick")
+        other = select_size(problem_of(X, y, options), [2], cv=how, groups=groups, effort="quick")
         np.testing.assert_array_equal(other.fold_supports[at][fold], curve.fold_supports[at][fold])
         np.testing.assert_allclose(by_fold(other, new)[fold], by_fold(curve, new)[fold], rtol=1e-7, atol=1e-8)
 

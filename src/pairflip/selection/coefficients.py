@@ -66,7 +66,7 @@ def target_coefficients(curve: SizeCurve, size: int) -> list[TargetCoefficients]
 
 def coefficient_rows(curve: SizeCurve, size: int) -> list[Coefficient]:
     """The constant, forced columns, then the chosen ones, with what is known of their errors."""
-    at, known, halves = curve.at(size), curve.standard_errors, curve.stability
+    at, known, stability = curve.at(size), curve.standard_errors, curve.stability
     rows = target_coefficients(curve, size)
     errors = [NAN] * len(rows)
     if known is not None:
@@ -74,9 +74,9 @@ def coefficient_rows(curve: SizeCurve, size: int) -> list[Coefficient]:
     table = []
     for (column, kind, coefficient, place), error in zip(rows, errors, strict=True):
         spread = NAN, NAN, NAN
-        if kind == "selected" and halves is not None and size in halves.sizes:
+        if kind == "selected" and stability is not None and size in stability.sizes:
             unit = place if curve.units is None else int(curve.units.first[place])
-            spread = halves.frequency(unit, size), *halves.spread(unit, size)
+            spread = stability.frequency(unit, size), *stability.spread(unit, size)
         table.append(Coefficient(column, kind, coefficient, float(error), *spread, place))
     return table
 

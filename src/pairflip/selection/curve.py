@@ -560,9 +560,9 @@ class SizeCurve:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SizeCurve:
         """Read a curve that `save` wrote."""
-        from pairflip.selection.curve_file import load_curve
+        from pairflip.selection.curve_file import load_record
 
-        return load_curve(path)
+        return load_record(path)[0]
 
     def summary(self) -> str:
         """The answer, then a table: what `print(curve)` shows."""

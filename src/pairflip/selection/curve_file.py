@@ -294,7 +294,7 @@ def _check_by_size(curve: SizeCurve) -> None:
 
 def _check_other_parts(curve: SizeCurve) -> None:
     """Refuse parts that were asked for besides and do not fit the rest."""
-    n, classes, outer, halves = len(curve.names), curve.classes, curve.outer, curve.stability
+    n, classes, outer, stability = len(curve.names), curve.classes, curve.outer, curve.stability
     _check_columns((curve.groups or {}).values(), n, "groups")
     if classes is not None:
         _require(classes.shares.size == len(classes.labels) >= 2, "classes")
@@ -311,17 +311,17 @@ def _check_other_parts(curve: SizeCurve) -> None:
     for proof in () if curve.proved is None else curve.proved.proofs:
         if proof is not None:
             _check_columns([proof.support, *proof.supports], n, "proved")
-    if halves is not None:
-        _require(halves.pairs > 0 and halves.rows > 0 and halves.n_candidates > 0, "stability")
-        _require(bool(np.isin(halves.sizes, curve.sizes).all()), "stability sizes")
-        fits = halves.columns.size == len(halves.names) and bool((np.diff(halves.columns) > 0).all())
+    if stability is not None:
+        _require(stability.pairs > 0 and stability.rows > 0 and stability.n_candidates > 0, "stability")
+        _require(bool(np.isin(stability.sizes, curve.sizes).all()), "stability sizes")
+        fits = stability.columns.size == len(stability.names) and bool((np.diff(stability.columns) > 0).all())
         _require(fits, "stability columns")
-        _check_columns([halves.columns], n, "stability columns")
-        for at, size in enumerate(halves.sizes.tolist()):
-            chosen, supports = halves.chosen[at], halves.supports[at]
-            fits = supports.shape == halves.coefs[at].shape[:2] == (2 * halves.pairs, size) and chosen.size == size
-            known = bool(np.isin([*chosen, *supports.ravel()], halves.columns).all())
-            _require(fits and known, "stability supports")
+        _check_columns([stability.columns], n, "stability columns")
+        for at, size in enumerate(stability.sizes.tolist()):
+            chosen, supports = stability.chosen[at], stability.supports[at]
+            fits = supports.shape == stability.coefs[at].shape[:2] == (2 * stability.pairs, size)
+            known = bool(np.isin([*chosen, *supports.ravel()], stability.columns).all())
+            _require(fits and known and chosen.size == size, "stability supports")
 
 
 def _check_columns(parts: Iterable[NDArray[np.int64]], n: int, name: str) -> None:
@@ -356,11 +356,6 @@ def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
             part.unlink()
 
 
-def load_curve(path: str | os.PathLike[str]) -> SizeCurve:
-    """Read a curve back, equal to what was saved."""
-    return load_record(path)[0]
-
-
 def load_record(path: str | os.PathLike[str]) -> tuple[SizeCurve, dict[str, Any]]:
     """Read a curve back, and the record of its file, which may hold more."""
     try:
@@ -373,8 +368,8 @@ def load_record(path: str | os.PathLike[str]) -> tuple[SizeCurve, dict[str, Any]
     try:
         return curve_from_json(record), record
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
-        raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({what[:120]}).") from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
+        raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({reason[:120]}).") from None
 
 
 def _refuse_constant(word: str) -> None:

@@ -240,10 +240,10 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
             "intervals; leave the interval out, or select again."
         )
     if size not in fits.sizes:
-        kept = ", ".join(map(str, fits.sizes.tolist()))
+        sizes = ", ".join(map(str, fits.sizes.tolist()))
         return (
-            f"size is {size}, but of this many folds the result keeps fits of sizes {kept} only; take one of these for "
-            f"intervals, or select again with size {size} alone."
+            f"size is {size}, but of this many folds the result keeps fits of sizes {sizes} only; take one of these "
+            f"for intervals, or select again with size {size} alone."
         )
     n = int(np.count_nonzero(np.bincount(curve.held_out_rows)))
     if _needed(interval, n) > n:

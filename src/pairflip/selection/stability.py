@@ -244,23 +244,23 @@ def half_sample_stability(
     chosen, supports = [], []
     for k in wanted:
         work = half_work(problem, k, halves, seed=seed, engine=engine, effort=effort, final=True)
-        found = search_all(work, half_identity(work, halves.first(2)), journal, n_jobs, progress)
-        chosen.append(best_of_all_rows(work, found))
-        supports.append(supports_of(work, found, range(len(halves))))
+        searched = search_all(work, half_identity(work, halves.first(2)), journal, n_jobs, progress)
+        chosen.append(best_of_all_rows(work, searched))
+        supports.append(supports_of(work, searched, range(len(halves))))
     return summarize(problem, halves, wanted, chosen, supports)
 
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
     """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
     rows = min(problem.rows_present - left.size for left in halves.left_out)
-    room = max(rows - problem.forced.shape[1] - 1, 0)
+    most = max(rows - problem.forced.shape[1] - 1, 0)
     smallest, largest = min(sizes, default=0), max(sizes, default=0)
     unit = "column" if problem.units is None else "group"
     if smallest < 1 or largest > problem.most_columns:
         bad = smallest if smallest < 1 else largest
         raise ValueError(f"size is {bad}; expected a number of {unit}s from 1 to {problem.most_columns}.")
-    if (problem.ridge == 0 or not problem.loss.squared) and problem.form.least_columns(largest) > room:
-        limit = f"sizes up to {room}" if problem.units is None else f"at most {room} columns in them"
+    if (problem.ridge == 0 or not problem.loss.squared) and problem.form.least_columns(largest) > most:
+        limit = f"sizes up to {most}" if problem.units is None else f"at most {most} columns in them"
         raise TooFewRows(
             f"half-samples at {plural(largest, unit)} were asked for, but a half has only {plural(rows, 'row')}"
             f"; expected {limit}."
