@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from pairflip import SubsetProblem, half_sample_stability, select_size
-from pairflip.selection.pfer import false_bound
+from pairflip.selection.stability import false_bound
 from pairflip.selection.verdict import size_to_show
 
 SIZES = (1, 3, 6)

@@ -6,8 +6,7 @@ import dataclasses
 import numpy as np
 
 from pairflip import SubsetProblem
-from pairflip.selection.curve import SizeCurve
-from pairflip.selection.records import AnnealCurves, StandIns
+from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
 
 LONG = "a name of three hundred characters " + "x" * 264 + "!"
 ODD = [

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from pairflip.selection.records import AnnealCurves
+from pairflip.selection.curve import AnnealCurves
 
 BY_SIZE = ("cv_error", "cv_error_se", "energy_per_row", "selection_counts", "unchanged", "agreement", "chain_cv_error")
 BY_SIZE += ("predictions", "intercepts", "energies", "final_agreement", "always_coefs", "sizes")

@@ -12,7 +12,7 @@ import pytest
 
 from _cli import invoke
 from pairflip import SizeCurve
-from pairflip.selection.survival_errors import concordance
+from pairflip.selection.criteria import concordance
 
 QUICK = ["--cv", "4", "--sizes", "1-2", "--effort", "quick", "--stability", "0", "--ridge", "1e-2"]
 SURVIVAL = ["--loss", "cox", "--time", "weeks", "--event", "relapse"]

@@ -26,8 +26,8 @@ from pairflip import (
 from pairflip.losses.cox import CoxLoss
 from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.report import write_report
+from pairflip.selection.criteria import concordance
 from pairflip.selection.folds import as_folds
-from pairflip.selection.survival_errors import concordance
 from pairflip.selection.verdict import held_out, recommended_size
 
 Floats = NDArray[np.float64]

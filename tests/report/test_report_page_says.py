@@ -14,7 +14,7 @@ from _older_curve import without_size_0
 from _page import CURVE, NOISE, PAGE, TEXT, Outline, data_of
 from pairflip.report.answer import answer_of
 from pairflip.report.page import render
-from pairflip.selection.records import StandIns
+from pairflip.selection.curve import StandIns
 from pairflip.selection.verdict import held_out, size_to_show
 
 

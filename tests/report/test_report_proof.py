@@ -25,7 +25,7 @@ from pairflip.report.proof import (
     worse,
 )
 from pairflip.search.prove import Proof
-from pairflip.selection.records import Proved
+from pairflip.selection.curve import Proved
 
 
 def made(supports, energies, *, optimal=True, names=None, candidates=276, **changes):

@@ -1,19 +1,19 @@
 """Predictions of new rows: points, intervals from the folds' own fits, and what must not leak into them."""
 
 import dataclasses
-import json
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut, TimeSeriesSplit
 
-from _curves import make_curve
 from _errors import sentence_of
 from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
 from pairflip.selection import prediction as prediction_module
+from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.folds import as_folds
 from pairflip.selection.prediction import Prediction, compare
 from pairflip.selection.verdict import recommended_size
@@ -34,6 +34,7 @@ OPTIONS = {
     "forced": {"always": [2, 7]},
     "dependent forced": {"always": [2, 7, 8]},
     "ridge": {"ridge": 0.8},
+    "relative ridge": {"shrinkage": 0.4},
     "no intercept": {"center": None},
     "global": {"center": "global"},
     "all": {"always": [7], "ridge": 0.3, "sample_weight": np.linspace(0.2, 3.0, M)},
@@ -48,10 +49,15 @@ def table(seed=0):
     return X, 5.0 + X[:, 0] - 0.7 * X[:, 4] + 0.6 * rng.normal(size=M)
 
 
-def selected(cv="folds", options="plain", sizes=(1, 3), seed=0):
-    X, y = table(seed)
+def problem_of(X, y, options):
+    given = dict(OPTIONS[options])
+    shrinkage = given.pop("shrinkage", 0.0)
+    return SubsetProblem(X, y, **given).with_shrinkage(shrinkage)
+
+
+def selected(cv="folds", options="plain", sizes=(1, 3)):
     how, groups = KINDS[cv]
-    problem = SubsetProblem(X, y, **OPTIONS[options])
+    problem = problem_of(*table(), options)
     return problem, select_size(problem, sizes, cv=how, groups=groups, effort="quick"), as_folds(how, problem, groups)
 
 
@@ -68,43 +74,38 @@ def own_fit(problem, left_out, support):
         mean = np.average(problem.X[:, columns], axis=0, weights=problem.sample_weight)
         level = np.average(problem.y, weights=problem.sample_weight)
     D = X - mean
-    penalty = np.diag(np.r_[np.zeros(problem.always.size), np.full(len(support), problem.ridge)])
-    x = np.linalg.pinv(D.T @ (w[:, None] * D) + penalty, rcond=1e-11) @ (D.T @ (w * (y - level)))
+    penalty = problem.ridge + problem.shrinkage * (w @ D**2)
+    penalty[: problem.always.size] = 0.0
+    x = np.linalg.pinv(D.T @ (w[:, None] * D) + np.diag(penalty), rcond=1e-11) @ (D.T @ (w * (y - level)))
     return lambda new: (new[:, columns] - mean) @ x + level
 
 
 def literal_interval(problem, curve, folds, size, new, coverage):
     """Jackknife+ and CV+ word for word: each row counts once (by its weight), its values share it."""
-    at = curve.at(size)
-    fits = [own_fit(problem, folds.left_out[f], curve.fold_supports[at][f]) for f in range(len(folds))]
-    by_fold = np.array([fit(new) for fit in fits])
+    supports = curve.fold_supports[curve.at(size)]
+    fits = [own_fit(problem, left_out, support) for left_out, support in zip(folds.left_out, supports, strict=True)]
     times = {row: np.count_nonzero(folds.row == row) for row in folds.row}
     mean_weight = np.mean([problem.sample_weight[row] for row in times])
-    low, high = [], []
-    for i in range(len(new)):
-        entries = []
+
+    def up_to(sign, x):
+        values, total = [], 0.0
         for row, fold in zip(folds.row, folds.fold, strict=True):
             error = abs(problem.y[row] - fits[fold](problem.X[[row]])[0])
-            share = problem.sample_weight[row] / mean_weight / times[row]
-            entries.append((by_fold[fold, i], error, share))
-        low.append(-_up_to([(-mu + e, w) for mu, e, w in entries], coverage * (len(times) + 1)))
-        high.append(_up_to([(mu + e, w) for mu, e, w in entries], coverage * (len(times) + 1)))
-    return np.array(low), np.array(high)
+            weight = problem.sample_weight[row] / mean_weight / times[row]
+            values.append((sign * fits[fold](x[None])[0] + error, weight))
+        for value, weight in sorted(values):
+            total += weight
+            if total >= coverage * (len(times) + 1) - 1e-7:
+                return sign * value
+        return sign * np.inf
 
-
-def _up_to(entries, needed):
-    total = 0.0
-    for value, weight in sorted(entries):
-        total += weight
-        if total >= needed - 1e-7:
-            return value
-    return np.inf
+    return np.array([[up_to(-1, x), up_to(1, x)] for x in new]).T
 
 
 @pytest.mark.parametrize(
     ("cv", "options"), [*((cv, "plain") for cv in KINDS), *(("folds", o) for o in OPTIONS), ("repeats", "all")]
 )
-def test_intervals_are_those_of_the_definition(cv, options):
+def test_intervals_by_definition(cv, options):
     problem, curve, folds = selected(cv, options)
     new = np.random.default_rng(5).normal(size=(7, N)) + 2.0
     new[:, 8] = new[:, 7]
@@ -119,45 +120,34 @@ def test_intervals_are_those_of_the_definition(cv, options):
         np.testing.assert_allclose(told.prediction, point, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("cv", KINDS)
-def test_what_folds_keep_predicts_their_held_out_rows(cv, options):
-    problem, curve, _ = selected(cv, options)
-    kept = curve.fold_fits
-    assert kept.sizes.tolist() == curve.sizes.tolist()
-    for at in range(curve.sizes.size):
-        for place, (row, fold) in enumerate(zip(curve.held_out_rows, curve.held_out_fold, strict=True)):
-            support = curve.fold_supports[at][fold]
-            told = kept.intercepts[at, fold] + problem.X[row, support] @ kept.coefs[at][fold]
-            told += problem.X[row, problem.always] @ kept.always_coefs[at][fold]
-            np.testing.assert_allclose(told, curve.predictions[at, place], rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("size", [2e5, 30.0, 0.0])
-@pytest.mark.parametrize("options", ["plain", "weights", "forced", "ridge", "no intercept"])
-@pytest.mark.parametrize("cv", KINDS)
-def test_garbage_in_held_out_rows_does_not_change_what_their_fold_predicts_with(cv, options, size):
+@pytest.mark.parametrize(
+    ("cv", "options"),
+    [
+        *((cv, "plain") for cv in KINDS),
+        *(("folds", o) for o in ("weights", "forced", "ridge", "relative ridge", "no intercept")),
+    ],
+)
+def test_garbage_in_held_out_rows_does_not_reach_their_fold(cv, options, size):
     problem, curve, folds = selected(cv, options, sizes=(2,))
-    rng = np.random.default_rng(9)
+    rng, at, (how, groups) = np.random.default_rng(9), curve.at(2), KINDS[cv]
     new = rng.normal(size=(5, N)) + 2.0
     for fold in (0, len(folds) - 1):
         X, y = problem.X.copy(), problem.y.copy()
         rows = folds.left_out[fold]
         X[rows], y[rows] = size * rng.normal(size=(rows.size, N)), size * rng.normal(size=rows.size)
-        how, groups = KINDS[cv]
-        other = select_size(SubsetProblem(X, y, **OPTIONS[options]), [2], cv=how, groups=groups, effort="quick")
-        at = curve.at(2)
+        other = select_size(problem_of(X, y, options), [2], cv=how, groups=groups, effort="quick")
         np.testing.assert_array_equal(other.fold_supports[at][fold], curve.fold_supports[at][fold])
         np.testing.assert_allclose(by_fold(other, new)[fold], by_fold(curve, new)[fold], rtol=1e-7, atol=1e-8)
 
 
 def by_fold(curve, new):
     used = prediction_module.used_columns(curve, 2, folds=True)
-    coefs, intercepts = prediction_module._dense(curve, curve.fold_fits, used, 2)
-    return coefs @ new[:, used].T + intercepts[:, None]
+    coefs, intercepts = prediction_module._dense(curve, 2)
+    return coefs[..., 0] @ new[:, used].T + intercepts
 
 
-def test_a_huge_held_out_target_does_not_cost_digits():
+def test_huge_held_out_target_costs_no_digits():
     X, y = table()
     y[3] = 1e12
     curve = select_size(SubsetProblem(X, y), [2], cv="loo", effort="quick")
@@ -168,7 +158,7 @@ def test_a_huge_held_out_target_does_not_cost_digits():
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95])
 @pytest.mark.parametrize("splitter", [LeaveOneOut(), KFold(6, shuffle=True, random_state=0)], ids=["loo", "folds"])
-def test_mapie_gives_the_same_intervals_where_the_columns_are_fixed(splitter, coverage):
+def test_same_intervals_as_mapie(splitter, coverage):
     """Size 4 of 4 columns: every fold has the same support, so that a plain linear regression is the same model."""
     mapie = pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
     X, y = table()
@@ -183,10 +173,7 @@ def test_mapie_gives_the_same_intervals_where_the_columns_are_fixed(splitter, co
     np.testing.assert_allclose(told.upper, bounds[:, 1, 0], rtol=1e-9)
 
 
-# What can be asked ----------------------------------------------------------------------------------------------------
-
-
-def test_without_interval_there_are_points_of_the_recommended_size():
+def test_points_of_the_recommended_size():
     problem, curve, _ = selected()
     size = recommended_size(curve)
     expected = problem.X @ curve.coef(size) + curve.intercepts[curve.at(size)]
@@ -199,7 +186,7 @@ def test_without_interval_there_are_points_of_the_recommended_size():
     assert len(told.to_pandas()) == M
 
 
-def test_where_nothing_predicts_it_is_the_mean():
+def test_mean_where_nothing_predicts():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(30, 6)), rng.normal(size=30)
     curve = select_size(SubsetProblem(X, y), [1, 2], cv=10, effort="quick")
@@ -209,57 +196,46 @@ def test_where_nothing_predicts_it_is_the_mean():
     assert np.ptp(told.lower) == np.ptp(told.upper) == 0.0
 
 
-def test_frames_are_read_by_name_and_arrays_by_position():
+def test_frames_by_name_and_arrays_by_position():
     X, y = table()
     names = list("abcdefghi")
     curve = select_size(SubsetProblem(X, y, names=names), [2], cv=5, effort="quick")
-    frame = pd.DataFrame(X, columns=names)
-    expected = curve.predict(X, 2, interval=0.9)
+    frame, expected = pd.DataFrame(X, columns=names), curve.predict(X, 2, interval=0.9)
     for given in (frame, frame[names[::-1]].assign(other="text")):
-        told = curve.predict(given, 2, interval=0.9)
-        assert [told.prediction.tolist(), told.lower.tolist()] == [
-            expected.prediction.tolist(),
-            expected.lower.tolist(),
-        ]
-    polars = pytest.importorskip("polars")
-    assert curve.predict(polars.DataFrame(dict(zip(names[::-1], X.T[::-1], strict=True))), 2).tolist() == (
-        expected.prediction.tolist()
-    )
-    only = frame[curve.columns(2)]
-    assert curve.predict(only, 2).tolist() == expected.prediction.tolist()
-
-
-def test_equal_names_are_no_obstacle_where_the_columns_are_the_same():
-    X, y = table()
-    names = ["same"] * N
-    curve = select_size(SubsetProblem(X, y, names=names), [2], cv=5, effort="quick")
-    assert curve.predict(pd.DataFrame(X, columns=names), 2).tolist() == curve.predict(X, 2).tolist()
-    message = sentence_of(ValueError, lambda: curve.predict(pd.DataFrame(X[:, :8], columns=names[:8]), 2))
+        assert curve.predict(given, 2, interval=0.9).to_pandas().equals(expected.to_pandas())
+    assert curve.predict(frame[curve.columns(2)], 2).tolist() == expected.prediction.tolist()
+    same = select_size(SubsetProblem(X, y, names=["same"] * N), [2], cv=5, effort="quick")
+    assert same.predict(pd.DataFrame(X, columns=["same"] * N), 2).tolist() == same.predict(X, 2).tolist()
+    message = sentence_of(ValueError, lambda: same.predict(pd.DataFrame(X[:, :8], columns=["same"] * 8), 2))
     assert message == "several columns are called 'same'; expected names that tell columns apart."
+    polars = pytest.importorskip("polars")
+    reversed_frame = polars.DataFrame(dict(zip(names[::-1], X.T[::-1], strict=True)))
+    assert curve.predict(reversed_frame, 2).tolist() == expected.prediction.tolist()
 
 
 X0 = np.zeros((2, N))
-REFUSED = {
-    "coverage too high": (X0, {"interval": 0.99}, "interval is 0.99, but 30 held-out rows give intervals of coverage"),
-    "coverage too low": (X0, {"interval": 0.3}, "interval is 0.3; expected the fraction to cover, from 0.5 to below 1"),
-    "per cent": (X0, {"interval": 90}, "interval is 90; expected"),
-    "nan": (X0, {"interval": float("nan")}, "interval is nan; expected"),
-    "true": (X0, {"interval": True}, "interval is True; expected"),
-    "size": (X0, {"size": 7}, "size is 7; expected one of 0, 1, 3."),
-    "columns": (X0[:, :4], {}, "X has 4 columns, but the model was made from 9; expected the same columns"),
-    "shape": (X0[0], {}, "X has shape (9,); expected a table"),
-    "missing value": (X0 * np.nan, {}, "X contains NaN or infinity in column"),
-    "no rows": (X0[:0], {}, "X has 0 rows; expected at least one row"),
-    "text": (np.full((2, N), "a"), {}, "X holds text or other non-numeric values in column 'x0'"),
-    "name": (pd.DataFrame({"b": [1.0]}), {"size": 1}, "X lacks the column 'x0'; expected all columns that the model"),
-    "fold's": (pd.DataFrame({"b": [1.0]}), {"size": 3, "interval": 0.9}, "expected all columns that the folds chose"),
-}
+B = pd.DataFrame({"b": [1.0]})
+REFUSED = [
+    (X0, {"interval": 0.99}, "interval is 0.99, but 30 held-out rows give intervals of coverage"),
+    (X0, {"interval": 0.3}, "interval is 0.3; expected the fraction to cover, from 0.5 to below 1"),
+    (X0, {"interval": 90}, "interval is 90; expected"),
+    (X0, {"interval": float("nan")}, "interval is nan; expected"),
+    (X0, {"interval": True}, "interval is True; expected"),
+    (X0, {"size": 7}, "size is 7; expected one of 0, 1, 3."),
+    (X0[:, :4], {}, "X has 4 columns, but the model was made from 9; expected the same columns"),
+    (X0[0], {}, "X has shape (9,); expected a table"),
+    (X0 * np.nan, {}, "X contains NaN or infinity in column"),
+    (X0[:0], {}, "X has 0 rows; expected at least one row"),
+    (np.full((2, N), "a"), {}, "X holds text or other non-numeric values in column 'x0'"),
+    (B, {"size": 1}, "X lacks the column 'x0'; expected all columns that the model"),
+    (B, {"size": 3, "interval": 0.9}, "expected all columns that the folds chose"),
+]
 
 
-@pytest.mark.parametrize(("X", "asked", "words"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_done_is_one_sentence(X, asked, words):
+def test_refusals_are_one_sentence():
     _, curve, _ = selected()
-    assert words in sentence_of(ValueError, lambda: curve.predict(X, **asked))
+    for X, asked, words in REFUSED:
+        assert words in sentence_of(ValueError, lambda X=X, asked=asked: curve.predict(X, **asked))
 
 
 def test_comparison_with_the_truth():
@@ -273,11 +249,8 @@ def test_comparison_with_the_truth():
     assert np.isnan(alone.r2)
 
 
-# Files ----------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("options", ["plain", "forced", "no intercept"])
-def test_a_saved_curve_predicts_the_same(options, tmp_path):
+def test_saved_curve_predicts_the_same(options, tmp_path):
     problem, curve, _ = selected("repeats", options)
     curve.save(tmp_path / "c.json")
     loaded = SizeCurve.load(tmp_path / "c.json")
@@ -286,22 +259,19 @@ def test_a_saved_curve_predicts_the_same(options, tmp_path):
         assert one.to_pandas().equals(other.to_pandas())
 
 
-def test_an_older_result_predicts_points_and_says_what_it_lacks(tmp_path):
+def test_older_result_predicts_points():
     problem, curve, _ = selected()
-    curve.save(tmp_path / "c.json")
-    record = json.loads((tmp_path / "c.json").read_text())
+    record = curve_to_json(curve)
     del record["fold_fits"]
-    (tmp_path / "c.json").write_text(json.dumps(record))
-    loaded = SizeCurve.load(tmp_path / "c.json")
-    assert loaded.fold_fits is None
-    assert loaded.predict(problem.X).tolist() == curve.predict(problem.X).tolist()
-    message = sentence_of(ValueError, lambda: loaded.predict(problem.X, interval=0.9))
+    older = curve_from_json(record)
+    assert older.fold_fits is None
+    assert older.predict(problem.X).tolist() == curve.predict(problem.X).tolist()
+    message = sentence_of(ValueError, lambda: older.predict(problem.X, interval=0.9))
     assert "lacks the fits of its folds" in message
     assert "select again" in message
-    assert make_curve().predict(np.zeros((2, 24)), 3).shape == (2,)
 
 
-def test_of_very_many_folds_only_sizes_that_an_answer_names_are_kept(monkeypatch):
+def test_many_folds_keep_sizes_that_an_answer_names(monkeypatch):
     monkeypatch.setattr(prediction_module, "KEPT_NUMBERS", 100)
     problem, curve, _ = selected("loo", sizes=(1, 2, 3, 4, 5, 6))
     kept = set(curve.fold_fits.sizes.tolist())
@@ -313,29 +283,22 @@ def test_of_very_many_folds_only_sizes_that_an_answer_names_are_kept(monkeypatch
     assert message.startswith(f"size is {lost}, but of this many folds the result keeps fits of sizes 0, ")
 
 
-def test_many_new_rows_are_done_in_parts(monkeypatch):
+def test_many_new_rows_in_parts(monkeypatch):
     problem, curve, _ = selected("repeats")
     whole = curve.predict(problem.X, 3, interval=0.9)
     monkeypatch.setattr(prediction_module, "_AT_A_TIME", 200)
     parts = curve.predict(problem.X, 3, interval=0.9)
-    np.testing.assert_allclose(parts.lower, whole.lower, rtol=1e-12)
-    np.testing.assert_allclose(parts.upper, whole.upper, rtol=1e-12)
+    np.testing.assert_allclose([parts.lower, parts.upper], [whole.lower, whole.upper], rtol=1e-12)
 
 
-def test_a_row_weighs_as_often_as_it_is_written():
-    """In the quantile, whole weights and copies of rows are the same."""
-    values, weight = np.array([[3.0, 1.0, 2.0]]), np.array([1.0, 2.0, 1.0])
-    repeated = np.array([[3.0, 1.0, 1.0, 2.0]])
-    for needed in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0):
-        one = prediction_module._reached(values, weight, needed)
-        assert one.tolist() == prediction_module._reached(repeated, np.ones(4), needed).tolist()
-
-
-# Rows outside the range of the training rows --------------------------------------------------------------------------
+@pytest.mark.parametrize("needed", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])
+def test_whole_weights_are_copies_in_the_quantile(needed):
+    one = prediction_module._reached(np.array([[3.0, 1.0, 2.0]]), np.array([1.0, 2.0, 1.0]), needed)
+    assert one.tolist() == prediction_module._reached(np.array([[3.0, 1.0, 1.0, 2.0]]), np.ones(4), needed).tolist()
 
 
 @pytest.mark.parametrize("options", ["weights", "forced", "no intercept"])
-def test_the_limit_is_a_multiple_of_the_largest_leverage_of_a_training_row_beside_the_others(options):
+def test_limit_of_the_leverage(options):
     problem, curve, _ = selected("folds", options)
     columns = np.sort(np.concatenate([curve.always, curve.supports[curve.at(3)]]))
     constant, w = problem.center is not None, problem.sample_weight
@@ -357,7 +320,7 @@ def test_the_limit_is_a_multiple_of_the_largest_leverage_of_a_training_row_besid
         assert known.outside(row[None, constant:]).tolist() == [far > 1]
 
 
-def test_rows_outside_are_marked_and_warned_of_once(tmp_path):
+def test_rows_outside_are_marked_with_one_warning(tmp_path):
     problem, curve, _ = selected()
     new = problem.X[:6].copy()
     new[[1, 4]] = 5 * new[[1, 4]] + 30
@@ -375,7 +338,7 @@ def test_rows_outside_are_marked_and_warned_of_once(tmp_path):
         assert older.predict(new, 3, interval=0.9).outside is None
 
 
-def test_new_rows_of_the_same_population_are_seldom_called_outside():
+def test_rows_of_the_same_population_are_seldom_outside():
     rng = np.random.default_rng(9)
     marked = []
     for _ in range(60):
@@ -394,36 +357,17 @@ def test_estimators_warn_of_rows_outside(estimator):
         model.predict(np.vstack([X[:2], 9 * X[2:3] + 30, X[3:9]]))
 
 
-# The estimator --------------------------------------------------------------------------------------------------------
-
-
-def test_the_estimator_gives_intervals_of_the_size_it_chose():
+@pytest.mark.parametrize("choose", ["auto", "best", "one_se"])
+def test_estimator_intervals(choose):
     X, y = table()
-    for choose in ("auto", "best", "one_se"):
-        model = SubsetRegressorCV(sizes=[1, 2, 3], cv=5, choose=choose, effort="quick", random_state=0).fit(X, y)
-        told = model.predict_interval(X, coverage=0.8)
-        assert told.shape == (M, 2)
-        expected = model.curve_.predict(X, model.n_nonzero_coefs_, interval=0.8)
-        assert told.tolist() == np.column_stack([expected.lower, expected.upper]).tolist()
-        np.testing.assert_allclose(model.predict(X), expected.prediction, rtol=1e-12)
-    frame = pd.DataFrame(X, columns=list("abcdefghi"))
-    named = SubsetRegressorCV(sizes=[2], cv=5, effort="quick", random_state=0).fit(frame, y)
-    assert named.predict_interval(frame.iloc[:1]).shape == (1, 2)
-    with pytest.raises(ValueError, match="feature names"):
-        named.predict_interval(frame[list("ihgfedcba")])
-
-
-def test_the_estimator_says_what_is_wrong():
-    from sklearn.exceptions import NotFittedError
-
-    X, y = table()
+    model = SubsetRegressorCV(sizes=[1, 2, 3], cv=5, choose=choose, effort="quick", random_state=0)
     with pytest.raises(NotFittedError):
-        SubsetRegressorCV().predict_interval(X)
-    model = SubsetRegressorCV(sizes=[1], cv=5, effort="quick", random_state=0).fit(X, y)
-    assert "expected the fraction to cover" in sentence_of(ValueError, lambda: model.predict_interval(X, 1.0))
-
-
-def test_a_record_is_frozen():
-    _, curve, _ = selected()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        curve.fold_fits.sizes = None
+        model.predict_interval(X)
+    frame = pd.DataFrame(X, columns=list("abcdefghi"))
+    expected = model.fit(frame, y).curve_.predict(X, model.n_nonzero_coefs_, interval=0.8)
+    bounds = np.column_stack([expected.lower, expected.upper])
+    assert model.predict_interval(frame, coverage=0.8).tolist() == bounds.tolist()
+    np.testing.assert_allclose(model.predict(frame), expected.prediction, rtol=1e-12)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict_interval(frame[list("ihgfedcba")])
+    assert "expected the fraction to cover" in sentence_of(ValueError, lambda: model.predict_interval(frame, 1.0))

@@ -34,34 +34,31 @@ def with_errors(errors, se=0.1, sizes=None, mean=99.0):
 
 
 @pytest.mark.parametrize(
-    ("errors", "se", "best", "thrifty"),
+    ("errors", "se", "mean", "best", "thrifty"),
     [
-        ([3.0, 1.0, 2.0], 0.1, 2, 2),
-        ([1.05, 1.0, 2.0], 0.1, 2, 1),
-        ([1.1, 1.0, 0.9], 0.1, 3, 2),  # within one standard error includes its end
-        ([1.2, 1.0, 1.0], 0.1, 2, 2),  # of equal errors, the smaller size
-        ([1.0], 0.1, 1, 1),
-        ([1.5, 1.0, 0.9, 1.6], [9.0, 9.0, 0.2, 9.0], 3, 2),  # the standard error is that of the best size
-        ([5.0, 4.0, 3.0], 0.0, 3, 3),
+        ([3.0, 1.0, 2.0], 0.1, 99.0, 2, 2),
+        ([1.05, 1.0, 2.0], 0.1, 99.0, 2, 1),
+        ([1.1, 1.0, 0.9], 0.1, 99.0, 3, 2),  # within one standard error includes its end
+        ([1.2, 1.0, 1.0], 0.1, 99.0, 2, 2),  # of equal errors, the smaller size
+        ([1.0], 0.1, 99.0, 1, 1),
+        ([1.5, 1.0, 0.9, 1.6], [9.0, 9.0, 0.2, 9.0], 99.0, 3, 2),  # the standard error is that of the best size
+        ([5.0, 4.0, 3.0], 0.0, 99.0, 3, 3),
+        ([1.1, 1.0, 1.3], 0.1, 1.05, 2, 0),  # the mean alone is a size like the others
+        ([1.1, 1.0, 1.3], 0.1, 0.9, 0, 0),
+        ([1.1, 1.0, 1.3], 0.1, 1.0, 0, 0),
+        ([1.1, 1.0, 1.3], 0.1, 1.15, 2, 1),
     ],
 )
-def test_best_and_one_standard_error_size(errors, se, best, thrifty):
-    curve = with_errors(errors, se)
+def test_best_and_one_standard_error_size(errors, se, mean, best, thrifty):
+    curve = with_errors(errors, se, mean=mean)
     assert (curve.best_size, curve.one_se_size) == (best, thrifty)
 
 
-@pytest.mark.parametrize(("mean", "best", "thrifty"), [(1.05, 2, 0), (0.9, 0, 0), (1.0, 0, 0), (1.15, 2, 1)])
-def test_the_mean_alone_is_a_size_like_the_others(mean, best, thrifty):
-    curve = with_errors([1.1, 1.0, 1.3], 0.1, mean=mean)
-    assert (curve.best_size, curve.one_se_size) == (best, thrifty)
-
-
-def test_one_standard_error_size_is_a_size_not_a_place():
+def test_size_is_not_a_place():
     curve = with_errors([1.0, 1.05, 0.99], 0.1, sizes=[3, 5, 9])
     assert (curve.best_size, curve.one_se_size) == (9, 3)
     assert curve.at(5) == 2
-    message = sentence_of(ValueError, lambda: curve.at(4))
-    assert message == "size is 4; expected one of 0, 3, 5, 9."
+    assert sentence_of(ValueError, lambda: curve.at(4)) == "size is 4; expected one of 0, 3, 5, 9."
 
 
 def test_columns_and_coefficients():
@@ -77,20 +74,16 @@ def test_columns_and_coefficients():
     assert np.array_equal(curve.coef(), curve.coef(curve.best_size))
 
 
-def test_top_columns_are_those_selected_most_often():
+def test_columns_selected_most_often():
     curve = make_curve(columns=6, sizes=[2], names=list("abcdef"))
     curve = dataclasses.replace(curve, selection_counts=np.array([[0] * 6, [3, 0, 50, 3, 60, 4]]))
     assert curve.top_columns(2) == [("e", 60), ("c", 50), ("f", 4), ("a", 3), ("d", 3)]
     assert curve.top_columns(2, 2) == [("e", 60), ("c", 50)]
 
 
-def test_selection_counts_add_up():
+def test_frames():
     curve = real_curve()
     assert np.array_equal(curve.selection_counts.sum(axis=1), curve.sizes * curve.n_folds)
-
-
-def test_pandas():
-    curve = real_curve()
     frame = curve.to_pandas()
     assert frame["size"].tolist() == [0, 1, 2, 3]
     assert frame["cv_error"].tolist() == curve.cv_error.tolist()
@@ -101,15 +94,11 @@ def test_pandas():
     assert frame["columns"][2] == curve.columns(2)
     assert {"cv_error_se", "energy_per_row", "unchanged", "agreement", "aic", "bic", "ebic"} <= set(frame)
     assert not frame.drop(columns="columns").isna().any().any()
-
-
-def test_polars():
     pytest.importorskip("polars")
-    curve = real_curve()
-    frame = curve.to_polars()
-    assert frame.columns == list(curve.to_pandas().columns)
-    assert frame["cv_error"].to_list() == curve.cv_error.tolist()
-    assert frame["columns"].to_list()[2] == curve.columns(2)
+    polars = curve.to_polars()
+    assert polars.columns == list(frame.columns)
+    assert polars["cv_error"].to_list() == curve.cv_error.tolist()
+    assert polars["columns"].to_list()[2] == curve.columns(2)
 
 
 def test_datatree():
@@ -127,13 +116,11 @@ def test_datatree():
 
 
 @pytest.mark.parametrize(("module", "call"), [("polars", "to_polars"), ("xarray", "to_datatree")])
-def test_what_is_not_installed_is_named(module, call, monkeypatch):
+def test_missing_package_is_named(module, call, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=f"{call} needs {module}; install it with: pip install"):
         getattr(make_curve(), call)()
 
-
-# The file -------------------------------------------------------------------------------------------------------------
 
 SAVED = {
     "plain": lambda: real_curve(),
@@ -152,75 +139,83 @@ SAVED = {
 
 
 @pytest.mark.parametrize("make", SAVED.values(), ids=SAVED)
-def test_a_file_holds_everything(make, tmp_path):
+def test_file_and_summary(make, tmp_path):
     curve = make()
     curve.save(tmp_path / "curve.json")
     assert_same_curve(curve, SizeCurve.load(tmp_path / "curve.json"), but=())
     assert [path.name for path in tmp_path.iterdir()] == ["curve.json"]
-
-
-def test_a_file_is_plain_json_that_anyone_can_read(tmp_path):
-    curve = real_curve()
-    curve.save(tmp_path / "curve.json")
     record = json.loads((tmp_path / "curve.json").read_text(), parse_constant=lambda word: pytest.fail(word))
-    assert record["kind"] == "pairflip size curve"
-    assert record["best_size"] == curve.best_size
+    assert (record["kind"], record["best_size"]) == ("pairflip size curve", curve.best_size)
     assert record["cv_error"] == curve.cv_error.tolist()
+    text = curve.summary()
+    assert ("nan" in text.replace(LONG, "").lower()) == bool(np.isnan(curve.bic).any())
+    assert "inf" not in text.lower()
+    lines = next(part for part in text.split("\n\n") if part.lstrip().startswith("size")).splitlines()
+    assert len(lines) == 1 + curve.sizes.size
 
 
-def damaged(change):
+def damaged(**changes):
+    """Write a file in which some values were replaced; None removes one, a function makes a value of the old one."""
+
     def write(path):
-        curve = make_curve(rows=8, columns=5, sizes=[1, 2], steps=3)
-        curve.save(path)
+        make_curve(rows=8, columns=5, sizes=[1, 2], steps=3).save(path)
         record = json.loads(path.read_text())
-        change(record)
+        for name, value in changes.items():
+            old = record.pop(name, None)
+            if value is not None:
+                record[name] = value(old) if callable(value) else value
         path.write_text(json.dumps(record))
 
     return write
 
 
+FITS = {"sizes": [1], "coefs": [[[1, 2]] * 8], "always_coefs": [[[]] * 8], "intercepts": [[0] * 8]}
+RANGE = {"means": [0], "scales": [1], "factor": [[1]], "limit": 1}
 BAD_FILES = {
     "missing": (lambda path: None, "cannot be read (No such file or directory)."),
     "a folder": (lambda path: path.mkdir(), "cannot be read (Is a directory)."),
     "empty": (lambda path: path.write_text(""), "is not JSON; expected a file written by SizeCurve.save."),
     "binary": (lambda path: path.write_bytes(b"\x80\x81"), "is not JSON"),
+    "nested": (lambda path: path.write_text("[" * 100_000), "is not JSON"),
+    "NaN": (damaged(cv_error=[float("nan")] * 3), "is not JSON"),
     "a list": (lambda path: path.write_text("[]"), "is not a pairflip size curve"),
     "something else": (lambda path: path.write_text('{"kind":"x"}'), "is not a pairflip size curve"),
-    "future": (damaged(lambda r: r.update(schema=5)), "has schema 5; this version of pairflip reads 1 to 4."),
-    "a field missing": (damaged(lambda r: r.pop("coefs")), "is not a complete size curve ('coefs' is missing)."),
-    "names": (damaged(lambda r: r.update(names=3)), "is not a complete size curve ("),
-    "ragged": (damaged(lambda r: r.update(predictions=[[1.0], [1.0, 2.0]])), "is not a complete size curve ("),
-    "text for numbers": (damaged(lambda r: r.update(cv_error=["a", "b"])), "is not a complete size curve ("),
-    "counts": (damaged(lambda r: r.update(selection_counts=[[[99, 1]], []])), "is not a complete size curve ("),
-    "fold fits": (
-        damaged(
-            lambda r: r.update(fold_fits={"sizes": [1], "coefs": [[[1]]], "always_coefs": [], "intercepts": [[0]]})
-        ),
-        "is not a complete size curve (fold_fits do not fit the columns of the folds).",
-    ),
-    "training ranges": (
-        damaged(lambda r: r.update(training_ranges=[{"means": [0], "scales": [1], "factor": [[1]], "limit": 1}] * 9)),
-        "is not a complete size curve (training_ranges do not fit the columns of the sizes).",
-    ),
-    "nested": (lambda path: path.write_text("[" * 100_000), "is not JSON"),
-    "NaN": (damaged(lambda r: r.update(cv_error=[float("nan")] * 3)), "is not JSON"),
+    "future": (damaged(schema=5), "has schema 5; this version of pairflip reads 1 to 4."),
+    "a field missing": (damaged(coefs=None), "('coefs' is missing)."),
+    "names": (damaged(names=3), "is not a complete size curve ("),
+    "name": (damaged(names=[1, 2, 3, 4, 5]), "(names: it is of the wrong type)."),
+    "ragged": (damaged(predictions=[[1.0], [1.0, 2.0]]), "is not a complete size curve ("),
+    "text for numbers": (damaged(cv_error=["a", "b"]), "(cv_error: expected numbers)."),
+    "halves of columns": (damaged(always=[0.5]), "(always: expected whole numbers)."),
+    "length": (damaged(cv_error=[1.0, 2.0]), "(cv_error: expected length 3, not 2)."),
+    "axes": (damaged(observed=lambda old: [[each] for each in old]), "(observed: expected 1 axes)."),
+    "too few": (damaged(supports=[[], [1]]), "(supports: expected 3, one for each size or fold)."),
+    "counts": (damaged(selection_counts=[[[99, 1]], [], []]), "is not a complete size curve ("),
     "columns": (
-        damaged(lambda r: r.update(supports=[[-5] * len(each) for each in r["supports"]])),
-        "is not a complete size curve (supports has -5; expected 0 to 4).",
+        damaged(supports=[[], [-5], [-5, 1]]),
+        "(supports has -5; expected 0 to 4).",
     ),
-    "stand-ins": (damaged(lambda r: r.update(stand_ins=[])), "is not a complete size curve ("),
+    "twice": (damaged(supports=[[], [1], [1, 1]]), "(supports: expected different columns)."),
+    "size": (damaged(supports=[[], [1], [1]], coefs=[[], [1.0], [1.0]]), "expected as many columns as the size says)."),
+    "negative": (damaged(cv_error=[-1.0, 1.0, 1.0]), "(cv_error: expected no negative numbers)."),
+    "fraction": (damaged(agreement=[2.0, 1.0, 1.0]), "(agreement has 2; expected 0 to 1)."),
+    "facts": (damaged(facts={"p_value": "low"}), "(facts p_value: expected a number from 0 to 1)."),
+    "loss": (damaged(settings={"loss": "logistic"}), "(classes: it does not fit the rest)."),
+    "fold fits": (damaged(fold_fits=FITS), "(fold_fits: they do not fit the columns of the folds)."),
+    "training ranges": (damaged(training_ranges=[RANGE] * 3), "(training_ranges: they do not fit the columns of the"),
+    "stand-ins": (damaged(stand_ins=[]), "is not a complete size curve ("),
 }
 
 
 @pytest.mark.parametrize(("write", "words"), BAD_FILES.values(), ids=BAD_FILES)
-def test_a_bad_file_is_one_sentence(write, words, tmp_path, monkeypatch):
+def test_bad_file_is_one_sentence(write, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "c.json")
     message = sentence_of(ValueError, lambda: SizeCurve.load("c.json"))
     assert words in message
 
 
-def test_a_file_that_cannot_be_written(tmp_path, monkeypatch):
+def test_file_that_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
@@ -231,10 +226,7 @@ def test_a_file_that_cannot_be_written(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
-# In words -------------------------------------------------------------------------------------------------------------
-
-
-def test_the_summary_starts_with_the_answer():
+def test_summary_starts_with_the_answer():
     curve = real_curve()
     text = str(curve)
     first = text.splitlines()[0]
@@ -246,19 +238,10 @@ def test_the_summary_starts_with_the_answer():
     assert [int(line.split()[0].rstrip("*+")) for line in table] == [0, 1, 2, 3]
     assert sum("*" in line for line in table) == 1
     assert f"best_size={curve.best_size}" in repr(curve)
+    assert "Note: worked from the columns." in make_curve().summary()
 
 
-@pytest.mark.parametrize("make", [SAVED[name] for name in SAVED if name != "not a number"])
-def test_the_summary_has_no_nan_and_one_line_a_size(make):
-    curve = make()
-    text = curve.summary()
-    assert "nan" not in text.replace(LONG, "").lower()
-    assert "inf" not in text.lower()
-    table = next(part for part in text.split("\n\n") if part.lstrip().startswith("size")).splitlines()
-    assert len(table) == 1 + curve.sizes.size
-
-
-def test_a_perfect_fit_has_a_summary_too():
+def test_summary_of_a_perfect_fit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 4))
     curve = select_size(SubsetProblem(X, 2 * X[:, 1]), [1, 2], schedule=SCHEDULE, chains=2)
@@ -266,11 +249,7 @@ def test_a_perfect_fit_has_a_summary_too():
     assert "nan" not in str(curve)
 
 
-def test_notes_are_shown():
-    assert "Note: worked from the columns." in make_curve().summary()
-
-
-def test_the_seed_draws_the_folds_and_the_answer_says_what_each_repetition_would_choose():
+def test_seed_draws_the_folds_and_sizes_by_repetition():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(40, 8)), rng.normal(size=40)
     y += X[:, 0] + 0.4 * X[:, 1]

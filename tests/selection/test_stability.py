@@ -1,20 +1,22 @@
-"""Half-samples: disjoint halves, their own searches, the same for any worker and after any resume."""
+"""Half-samples: disjoint halves, their own searches, the same for any worker and after any resume; bounds."""
 
 import dataclasses
 import json
-from pathlib import Path
+import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
-from pairflip import SizeCurve, SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
+from pairflip import SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
 from pairflip.selection import JournalError, further
-from pairflip.selection.folds import Folds
+from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.halves import half_samples
 from pairflip.selection.hands import Workers
-from pairflip.selection.stability import THRESHOLD
+from pairflip.selection.stability import THRESHOLD, false_bound, r_concave_tail
 from pairflip.selection.verdict import size_to_show
 from test_selection_no_leak import GARBAGE, OPTIONS, spoiled
 from test_selection_no_leak import table as leak_table
@@ -34,10 +36,7 @@ def learned(folds, rows):
     return [np.setdiff1d(rows, left) for left in folds.left_out]
 
 
-# The halves -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_halves_of_a_pair_are_disjoint_and_as_large_as_can_be():
+def test_halves_are_disjoint_and_as_large_as_can_be():
     halves = learned(half_samples(problem(), 7, 3), np.arange(41))
     assert {half.size for half in halves} == {20}
     for one, other in zip(halves[::2], halves[1::2], strict=True):
@@ -49,8 +48,7 @@ def test_the_halves_of_a_pair_are_disjoint_and_as_large_as_can_be():
 
 def test_more_pairs_begin_with_the_same_ones():
     few, many = half_samples(problem(), 3, 5), half_samples(problem(), 9, 5)
-    for a, b in zip(few.left_out, many.left_out, strict=False):
-        np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal(few.left_out, many.left_out[:6])
     assert half_samples(problem(), 3, 6).hash != few.hash
 
 
@@ -80,39 +78,42 @@ def test_groups_and_blocks_stay_whole():
     assert all(len(set(places[half])) == 3 for half in learned(blocks, np.arange(41)))
 
 
-def test_too_few_rows_or_groups_are_one_sentence():
-    text = sentence_of(ValueError, lambda: half_sample_stability(problem(), 2, 3, groups=np.arange(41) % 3))
-    assert text.startswith("half-samples of 3 groups of rows were asked for; expected at least 4")
-    small = SubsetProblem(*table(rows=9))
-    text = sentence_of(ValueError, lambda: half_sample_stability(small, 3, 3))
-    assert text == "half-samples at 3 columns were asked for, but a half has only 4 rows; expected sizes up to 2."
-    for bad in (0, 13):
-        assert "expected a number of columns from 1 to 12" in sentence_of(
-            ValueError, lambda bad=bad: half_sample_stability(problem(), bad, 3)
-        )
-    for bad in (0, -1, 2.5, True):
-        assert "pairs is" in sentence_of(ValueError, lambda bad=bad: half_sample_stability(problem(), 2, bad))
-    for name in ("stability", "null"):
-        text = sentence_of(ValueError, lambda name=name: select_size(problem(), [1], **{name: -3}))
-        assert f"{name} (--{name}) is -3; expected a whole number from 0" in text
-    assert "stability_at is 'some'" in sentence_of(ValueError, lambda: select_size(problem(), [1], stability_at="some"))
+REFUSED = [
+    (
+        lambda: half_sample_stability(problem(), 2, 3, groups=np.arange(41) % 3),
+        "half-samples of 3 groups of rows were asked for; expected at least 4",
+    ),
+    (
+        lambda: half_sample_stability(SubsetProblem(*table(rows=9)), 3, 3),
+        "half-samples at 3 columns were asked for, but a half has only 4 rows; expected sizes up to 2.",
+    ),
+    (lambda: half_sample_stability(problem(), 0, 3), "size is 0; expected a number of columns from 1 to 12"),
+    (lambda: half_sample_stability(problem(), 13, 3), "size is 13; expected a number of columns from 1 to 12"),
+    (lambda: half_sample_stability(problem(), 2, 0), "pairs is 0"),
+    (lambda: half_sample_stability(problem(), 2, 2.5), "pairs is 2.5"),
+    (lambda: half_sample_stability(problem(), 2, True), "pairs is True"),
+    (
+        lambda: select_size(problem(), [1], stability=-3),
+        "stability (--stability) is -3; expected a whole number",
+    ),
+    (lambda: select_size(problem(), [1], null=-3), "null (--null) is -3; expected a whole number from 0"),
+    (lambda: select_size(problem(), [1], stability_at="some"), "stability_at is 'some'"),
+]
 
 
-def test_few_groups_make_few_halves_and_a_note_says_so():
+@pytest.mark.parametrize(("call", "words"), REFUSED)
+def test_refusals_are_one_sentence(call, words):
+    assert sentence_of(ValueError, call).startswith(words)
+
+
+def test_notes_on_few_halves_and_few_rows():
     groups = np.arange(41) % 4
     curve = select_size(problem(), [2], cv=4, groups=groups, stability=20)
     assert curve.notes == ("of so few groups or blocks only 6 different halves were made",)
     assert select_size(problem(), [2], cv=4, stability=20).notes == ()
-
-
-def test_where_half_of_the_rows_are_too_few_a_note_says_so():
     curve = select_size(SubsetProblem(*table(rows=9)), [3], cv=3, stability=5, null=2)
-    assert curve.stability is None
-    assert curve.null is None
+    assert (curve.stability, curve.null) == (None, None)
     assert any(note.startswith("stability is not known: half-samples at 3 columns") for note in curve.notes)
-
-
-# What is selected in them ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [kind for kind in GARBAGE if kind != "zero"])  # of zeros nothing can be selected
@@ -130,29 +131,12 @@ def test_a_half_sample_depends_on_its_own_rows_only(options, kind):
             np.testing.assert_allclose(known.coefs[at][half], after.coefs[at][half], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-def test_coefficients_are_those_of_the_rows_of_the_half(options):
-    whole = SubsetProblem(*leak_table(), **OPTIONS[options])
-    rows, support = np.arange(0, 24, 2), np.array([0, 5])
-    kept = np.setdiff1d(np.arange(24), rows)
-    alone = SubsetProblem(
-        whole.X[kept], whole.y[kept], center=whole.center, always=whole.always.tolist(), ridge=whole.ridge,
-        sample_weight=whole.sample_weight[kept],
-    )  # fmt: skip
-    half = whole.loss.held_out(whole, Folds((rows,), (rows,), "half", True))
-    np.testing.assert_allclose(half.fits(support[None]).coefs[0], alone.fit(support).coef, rtol=1e-9)
-
-
-def test_a_size_does_not_depend_on_other_sizes_nor_on_the_number_of_pairs():
+def test_other_sizes_more_pairs_or_no_matrix_give_the_same(monkeypatch):
     every, one = half_sample_stability(problem(), [1, 2, 3, 5], 6), half_sample_stability(problem(), 3, 4)
     np.testing.assert_array_equal(every.supports[2][:8], one.supports[0])
     np.testing.assert_array_equal(every.coefs[2][:8], one.coefs[0])
-
-
-def test_few_columns_of_the_matrix_or_all_of_it_give_the_same(monkeypatch):
-    formed = half_sample_stability(problem(), [2, 4], 5)
     monkeypatch.setattr("pairflip.selection.walks.FORMED", 0)
-    np.testing.assert_array_equal(formed.supports[1], half_sample_stability(problem(), [2, 4], 5).supports[1])
+    np.testing.assert_array_equal(half_sample_stability(problem(), 3, 4).supports[0], one.supports[0])
 
 
 def test_counts_are_those_of_the_supports():
@@ -185,7 +169,7 @@ def test_counts_are_those_of_the_supports():
     assert "half-samples know 2, 3" in sentence_of(ValueError, lambda: found.at(7))
 
 
-def test_a_column_that_does_not_vary_in_a_half_is_not_selected_there():
+def test_column_constant_in_a_half_is_not_selected_there():
     X, y = table()
     X[:, 3] = 0.0
     X[:4, 3] = [5.0, -5.0, 4.0, -4.0]
@@ -196,12 +180,10 @@ def test_a_column_that_does_not_vary_in_a_half_is_not_selected_there():
     assert not any(3 in s for s, constant in zip(found.supports[0].tolist(), steady, strict=True) if constant)
 
 
-# In a selection -------------------------------------------------------------------------------------------------------
-
 OPTIONS_OF_RUN = {"sizes": [1, 2, 3, 4], "cv": 5, "stability": 6, "null": 2, "seed": 2}
 
 
-def test_a_selection_asks_for_them_at_the_size_it_recommends():
+def test_half_samples_at_the_recommended_size():
     curve = select_size(problem(), **OPTIONS_OF_RUN)
     size = size_to_show(curve)
     assert curve.stability.sizes.tolist() == [size]
@@ -213,25 +195,21 @@ def test_a_selection_asks_for_them_at_the_size_it_recommends():
     np.testing.assert_array_equal(every.supports[size - 1], alone.supports[0])
 
 
-def test_nothing_else_of_the_curve_changes():
-    plain = select_size(problem(), **{**OPTIONS_OF_RUN, "stability": 0, "null": 0})
-    assert plain.stability is None
-    curve = select_size(problem(), **OPTIONS_OF_RUN)
-    assert_same_curve(plain, curve, but=("seconds", "stability", "null", "settings"))
-
-
 def same(a, b):
     for one, other in ((a.stability, b.stability), (a.null, b.null)):
-        for field in dataclasses.fields(one):
-            np.testing.assert_equal(getattr(one, field.name), getattr(other, field.name))
+        np.testing.assert_equal(dataclasses.asdict(one), dataclasses.asdict(other))
 
 
-def test_any_number_of_workers_gives_the_same():
-    same(select_size(problem(), **OPTIONS_OF_RUN), select_size(problem(), **OPTIONS_OF_RUN, n_jobs=3))
+def test_any_number_of_workers_and_nothing_else_changes():
+    plain = select_size(problem(), **{**OPTIONS_OF_RUN, "stability": 0, "null": 0})
+    one, three = (select_size(problem(), **OPTIONS_OF_RUN, n_jobs=n) for n in (1, 3))
+    same(one, three)
+    assert plain.stability is None
+    assert_same_curve(plain, one, but=("seconds", "stability", "null", "settings"))
 
 
 @pytest.mark.parametrize("after", [0, 5, 13])
-def test_a_run_that_is_stopped_during_half_samples_resumes(tmp_path, monkeypatch, after):
+def test_stopped_run_resumes(tmp_path, monkeypatch, after):
     whole = select_size(problem(), **OPTIONS_OF_RUN)
     taken = []
     outcomes_of = Workers.outcomes
@@ -277,8 +255,6 @@ def test_the_journal_of_other_halves_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_journal_that_was_removed_is_not_made_again(tmp_path, monkeypatch):
-    import shutil
-
     look = further.look_further
 
     def removed(*arguments):
@@ -288,22 +264,20 @@ def test_a_journal_that_was_removed_is_not_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr("pairflip.selection.run.look_further", removed)
     curve = select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
     assert curve.stability is not None
-    assert not Path(tmp_path / "run").exists()
+    assert not (tmp_path / "run").exists()
 
 
-def test_it_is_saved_and_read_again(tmp_path):
+def test_saved_and_read_again():
     curve = select_size(problem(always=["c0"]), **OPTIONS_OF_RUN)
-    curve.save(tmp_path / "curve.json")
-    again = SizeCurve.load(tmp_path / "curve.json")
+    record = json.loads(json.dumps(curve_to_json(curve)))
+    again = curve_from_json(record)
     same(curve, again)
     np.testing.assert_equal(dataclasses.asdict(curve.standard_errors), dataclasses.asdict(again.standard_errors))
     assert again.stability.to_pandas().equals(curve.stability.to_pandas())
-    record = json.loads((tmp_path / "curve.json").read_text())
     older = {**record, "schema": 3, "stability": record["unchanged"]}
     for name in ("unchanged", "null", "standard_errors"):
         del older[name]
-    (tmp_path / "older.json").write_text(json.dumps(older))
-    old = SizeCurve.load(tmp_path / "older.json")
+    old = curve_from_json(older)
     assert (old.stability, old.null, old.standard_errors) == (None, None, None)
     np.testing.assert_array_equal(old.unchanged, curve.unchanged)
 
@@ -314,3 +288,53 @@ def test_the_estimator_makes_them_if_asked():
     assert plain.curve_.stability is None
     assert model.curve_.stability.pairs == 4
     np.testing.assert_array_equal(plain.coef_, model.coef_)
+
+
+def largest_tail(mean, t, n, r, tries=12):
+    """Maximize P(X >= t) over r-concave distributions on 0, ..., n of at most that mean: f^r convex, numerically."""
+    rng, i, best = np.random.default_rng(0), np.arange(n + 1), 0.0
+
+    def probabilities(log_g):
+        f = np.exp(log_g / r)
+        return f / f.sum()
+
+    convex = {"type": "ineq", "fun": lambda g: np.diff(np.exp(g), 2) / np.exp(g)[1:-1]}
+    low = {"type": "ineq", "fun": lambda g: n * mean - probabilities(g) @ i}
+    for _ in range(tries):
+        start = np.log(10 ** rng.uniform(-3, 1) + i + 0.01 * rng.random(n + 1))
+        found = minimize(lambda g: -probabilities(g)[t:].sum(), start, constraints=[convex, low], method="SLSQP")
+        g = found.x
+        if np.diff(np.exp(g), 2).min() > -1e-7 * np.exp(g).max() and probabilities(g) @ i <= n * mean * (1 + 1e-6):
+            best = max(best, -found.fun)
+    return best
+
+
+@pytest.mark.parametrize(("mean", "t", "n", "r"), [(0.05, 6, 8, -0.25), (0.1, 8, 10, -0.5), (0.15, 7, 8, -0.25)])
+def test_r_concave_tail_by_an_optimizer(mean, t, n, r):
+    assert r_concave_tail(mean, t / n, n, r) == pytest.approx(largest_tail(mean, t, n, r), rel=1e-4)
+
+
+@pytest.mark.parametrize("r", [-0.5, -0.25])
+def test_no_larger_r_concave_tail(r):
+    """Random ones: a convex function to the power 1/r."""
+    rng = np.random.default_rng(1)
+    n, i = 20, np.arange(21)
+    for _ in range(300):
+        g = np.cumsum(np.cumsum(rng.exponential(size=n + 1) ** rng.uniform(1, 6))) + 10 ** rng.uniform(-3, 1)
+        f = g ** (1 / r) / np.sum(g ** (1 / r))
+        mean, t = float(f @ i) / n, int(rng.integers(8, 20))
+        assert f[t:].sum() <= r_concave_tail(mean, t / n, n, r) * (1 + 1e-6) + 1e-12
+
+
+def test_limits_of_the_bounds():
+    assert r_concave_tail(0.0, 0.5, 10, -0.5) == 0.0
+    assert r_concave_tail(0.3, 0.6, 10, -0.5) == 1.0  # up to twice the mean nothing is said
+    tails = [r_concave_tail(0.02, t / 100, 100, -0.25) for t in range(10, 101, 10)]
+    assert all(a > b > 0 for a, b in pairwise(tails))
+    assert r_concave_tail(0.02, 0.5, 100, -0.25) < 0.02 / 0.5  # Markov's bound
+    bound = false_bound(5, 200, 50, 0.8)
+    assert bound.worst_case == pytest.approx(25 / (0.6 * 200))
+    assert bound.best == bound.r_concave < bound.worst_case
+    assert false_bound(20, 20, 50, 0.6).worst_case == 20.0  # never more than there are
+    for threshold in (0.5, 0.0, 1.2):
+        assert "expected a fraction above 0.5" in sentence_of(ValueError, lambda t=threshold: false_bound(3, 50, 50, t))

@@ -185,7 +185,7 @@ def _show(found: PredictedRows, out: Path | None, as_json: bool) -> None:
     """Write the file, or print the table; JSON has everything."""
     from pairflip.cli.shown import print_json
     from pairflip.report.predicted_words import predicted_record
-    from pairflip.selection.class_errors import class_of
+    from pairflip.selection.criteria import class_of
     from pairflip.text import visible
 
     several = found.prediction.ndim == 2 and found.classes is not None

@@ -236,7 +236,7 @@ def predictions(curve: SizeCurve, row_names: list[str]) -> pd.DataFrame:
     sizes, places = curve.predictions.shape
     rows = np.array(row_names, dtype=object)[curve.held_out_rows]
     if curve.outputs is not None:
-        from pairflip.selection.target_errors import in_units
+        from pairflip.selection.criteria import in_units
 
         return pd.DataFrame(
             {

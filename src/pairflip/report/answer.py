@@ -27,8 +27,7 @@ from pairflip.report.limits import limit_words
 from pairflip.report.proof import curve_pieces
 from pairflip.report.ridge_surface import shrinkage_words
 from pairflip.report.sign_words import sign_words
-from pairflip.selection.curve import SizeCurve
-from pairflip.selection.records import TargetErrors
+from pairflip.selection.curve import SizeCurve, TargetErrors
 from pairflip.selection.verdict import (
     CHANCE,
     CLEAR,

@@ -9,8 +9,7 @@ from pairflip.report.group_words import group_of, kept
 from pairflip.report.scores import how_good
 from pairflip.report.size_tables import left_out, size_words
 from pairflip.report.stand_ins import STRONG, stand_ins
-from pairflip.selection.coefficients import coefficient_rows
-from pairflip.selection.target_errors import target_coefficients
+from pairflip.selection.coefficients import coefficient_rows, target_coefficients
 from pairflip.selection.verdict import baseline, uncertain
 from pairflip.text import NOTHING, aligned, clean, column_labels, number, percent, plural, r2_text
 

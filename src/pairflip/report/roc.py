@@ -10,7 +10,7 @@ import numpy as np
 from pairflip.least_squares import Floats
 from pairflip.report.registry import FigureTable, PageFigure, Room
 from pairflip.report.style import COLOURS, QUIET, grid, label_axes, legend_above, new_axes, set_title, tell
-from pairflip.selection.class_errors import HALF, auc, class_of, confusion, roc
+from pairflip.selection.criteria import HALF, auc, class_of, confusion, roc
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, number, percent, plural, shorten
 

@@ -23,17 +23,13 @@ from pairflip.problem import SubsetProblem
 from pairflip.search.automatic_proof import proof_of, proof_seconds
 from pairflip.search.portfolio import descended, first_best
 from pairflip.search.prove import Proof
-from pairflip.selection.class_errors import class_errors
 from pairflip.selection.coefficients import standard_errors
-from pairflip.selection.criteria import FinalFits, information_criteria
-from pairflip.selection.curve import SizeCurve
+from pairflip.selection.criteria import FinalFits, class_errors, information_criteria, survival_errors, target_errors
+from pairflip.selection.curve import AnnealCurves, Proved, SizeCurve, StandIns
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.folds import Folds
 from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits, with_training_ranges
-from pairflip.selection.records import AnnealCurves, Proved, StandIns
-from pairflip.selection.survival_errors import survival_errors
-from pairflip.selection.target_errors import target_errors
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
 from pairflip.text import label_text

@@ -1,8 +1,8 @@
-"""What choosing a size found: one record with everything a reader may want to know."""
+"""The record of a selection, `SizeCurve`, and the small records that are its parts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,21 +12,8 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.losses import Loss, loss_named
 from pairflip.losses.units import Units
-from pairflip.selection.records import (
-    AnnealCurves,
-    ClassErrors,
-    FoldFits,
-    Inclusion,
-    NullCheck,
-    OuterError,
-    Proved,
-    RidgeSurface,
-    StandardErrors,
-    StandIns,
-    SurvivalErrors,
-    TargetErrors,
-    TrainingRange,
-)
+from pairflip.search.prove import Proof
+from pairflip.selection.shrinkage import RidgeSurface
 from pairflip.selection.stability import Stability
 
 if TYPE_CHECKING:
@@ -37,10 +24,179 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from pairflip.selection.chosen import ChosenError
+    from pairflip.selection.chosen_error import ChosenError
     from pairflip.selection.prediction import Prediction
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """Columns that could stand in for a chosen one: the candidates that are most correlated with it."""
+
+    columns: Ints  # (U,) chosen at some size
+    others: Ints  # (U, T), the strongest first; -1 where there are fewer
+    correlation: Floats  # (U, T), signed, after what is always in the model was projected out
+
+    def of(self, column: int) -> list[tuple[int, float]]:
+        """(other column, correlation) of one chosen column, the strongest first."""
+        at = np.flatnonzero(self.columns == column)
+        if at.size == 0:
+            return []
+        pairs = zip(self.others[at[0]].tolist(), self.correlation[at[0]].tolist(), strict=True)
+        return [(other, r) for other, r in pairs if other >= 0]
+
+
+@dataclass(frozen=True)
+class AnnealCurves:
+    """How the final fits were annealed; NaN for a size that needed no annealing (all columns)."""
+
+    betas: Floats  # (S, steps)
+    energy: Floats  # (S, chains, steps)
+    acceptance: Floats  # (S, chains, steps)
+
+
+@dataclass(frozen=True)
+class FoldFits:
+    """What the folds predict with: columns of their own, fitted on their training rows, in the units of the table.
+
+    With q targets each array of coefficients has one more axis, of q.
+    """
+
+    sizes: Ints  # (T,), all sizes or some
+    coefs: tuple[Floats, ...]  # T arrays (F, k), of `SizeCurve.fold_supports`
+    always_coefs: tuple[Floats, ...]  # T arrays (F, A)
+    intercepts: Floats  # (T, F)
+
+
+@dataclass(frozen=True)
+class TrainingRange:
+    r"""Whether new rows lie among the rows that a model of d columns was fitted on, by their leverage.
+
+    The leverage of a row x beside the training rows is :math:`\|F^T (x - m) / s\|^2` plus what the constant adds,
+    which is the same for every row.
+    """
+
+    means: Floats  # m (d,)
+    scales: Floats  # s (d,)
+    factor: Floats  # F (d, r)
+    limit: float  # rows above it are outside
+
+    def outside(self, X: Floats) -> NDArray[np.bool_]:
+        """Which rows of X (M, d) are outside; not those in which a value is missing."""
+        with np.errstate(all="ignore"):
+            scaled = np.clip((X - self.means) / self.scales, -1e100, 1e100)  # infinities would cancel to not-a-number
+            leverage = np.sum((scaled @ self.factor) ** 2, axis=1)
+        return np.asarray(leverage > self.limit)
+
+
+@dataclass(frozen=True)
+class StandardErrors:
+    """Ordinary standard errors of the final fits, conditional on their columns: not-a-number where rows are too few."""
+
+    chosen: tuple[Floats, ...]  # S arrays (k,)
+    always: Floats  # (S, A)
+    intercepts: Floats  # (S,)
+
+
+@dataclass(frozen=True)
+class ClassErrors:
+    """How well classes are told apart on held-out rows, at each size (S,)."""
+
+    labels: list[str]  # of c classes; of two, the second one is the event, whose probability is predicted
+    shares: Floats  # (c,) fractions of the rows, by weight
+    misclassified: Floats  # (S,) fraction of the rows whose most probable class is not theirs
+    auc: Floats | None  # (S,) area under the ROC curve, 0.5 by chance; None for more than two classes
+
+    @property
+    def majority(self) -> float:
+        """The misclassification of calling every row the most frequent class."""
+        return 1.0 - float(self.shares.max())
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more than two, so that a row has a predicted probability for each of them."""
+        return len(self.labels) > 2
+
+
+@dataclass(frozen=True)
+class SurvivalErrors:
+    """How well survival times are ranked on held-out rows."""
+
+    times: Floats  # (P,); `SizeCurve.observed` says whether the event happened then
+    risks: Floats  # (S, P) linear predictors, from the means of the training rows
+    concordance: Floats  # (S,) Harrell's index of all held-out rows together, 0.5 by chance
+
+
+@dataclass(frozen=True)
+class NullCheck:
+    """What the same selection finds where there is nothing to find: one value for each shuffled target (n,)."""
+
+    size: int
+    pairs: int  # of half-samples
+    r2: Floats  # explained variance of held-out rows
+    set_frequency: Floats  # how often half-samples select exactly the columns selected on all rows
+    overlap: Floats  # the fraction of these columns that they select
+    highest: Floats  # the largest selection frequency of any column
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Proofs of the final fits: for each size of the curve one, or None where that would have taken too long."""
+
+    proofs: tuple[Proof | None, ...]
+
+    def __getitem__(self, at: int) -> Proof | None:
+        return self.proofs[at]
+
+
+@dataclass(frozen=True)
+class OuterError:
+    """How rows were predicted that had no part in choosing anything: a cross validation around the whole selection.
+
+    With q targets the error is the mean over them, in units of their standard deviations on the rows not set aside.
+    """
+
+    error: float  # half the mean squared error, as `SizeCurve.cv_error`
+    error_se: float
+    r2: float
+    sizes: Ints  # (F,) chosen without each outer fold; 0 where nothing predicted
+    supports: tuple[Ints, ...]  # F arrays
+    rows: Ints  # (P,) set aside
+    fold: Ints  # (P,)
+    predictions: Floats  # (P,), or (P, q)
+    target_rmse: Floats | None = None  # (q,) of several targets, in their units
+    target_r2: Floats | None = None
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square error in the unit of the target."""
+        return float(np.sqrt(2.0 * self.error))
+
+
+@dataclass(frozen=True)
+class TargetErrors:
+    """Errors of held-out rows, target by target, where there are q of them."""
+
+    names: list[str]
+    cv_error: Floats  # (S, q) in units of the standard deviations on the training rows; their mean is the curve's
+    rmse: Floats  # (S, q) in the units of the targets
+    r2: Floats  # (S, q) one minus the squared error over that of the mean
+    means: Floats  # (F, q) of each fold's training rows
+    scales: Floats  # (F, q) their standard deviations; 1: not scaled
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """How probable it is that columns belong in the model, averaged over all models: what `posterior` said."""
+
+    columns: Ints  # (n,) that could be chosen
+    probability: Floats  # (n,)
+    error: Floats  # (n,) Monte Carlo error; 0 where all models were visited
+    coef_mean: Floats  # (n,) averaged over models
+    coef_sd: Floats
+    prior: float  # probability of each column before the data
+    assumptions: str  # what the probabilities are conditional on, in one sentence
 
 
 @dataclass(frozen=True)
@@ -158,7 +314,7 @@ class SizeCurve:
     engine: str
     version: str
     seconds: float
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     fold_fits: FoldFits | None = None
     stability: Stability | None = None
     null: NullCheck | None = None
@@ -177,18 +333,14 @@ class SizeCurve:
     @property
     def best_size(self) -> int:
         """Size with the lowest cv_error (the smaller one if two are equal)."""
-        return int(self.sizes[self._best])
+        lowest = np.flatnonzero(self.cv_error == self.cv_error.min())
+        return int(self.sizes[lowest].min())
 
     @property
     def one_se_size(self) -> int:
         """Smallest size whose cv_error is within one standard error of the lowest."""
-        limit = self.cv_error[self._best] + self.cv_error_se[self._best]
-        return int(np.min(self.sizes[self.cv_error <= limit]))
-
-    @property
-    def _best(self) -> int:
-        lowest = np.flatnonzero(self.cv_error == self.cv_error.min())
-        return int(lowest[np.argmin(self.sizes[lowest])])
+        best = self.at(self.best_size)
+        return int(np.min(self.sizes[self.cv_error <= self.cv_error[best] + self.cv_error_se[best]]))
 
     @property
     def aic(self) -> Floats:
@@ -320,7 +472,7 @@ class SizeCurve:
     @cached_property
     def corrected(self) -> ChosenError | None:
         """The same whether anything predicts or not; None if there are too few independent rows to say."""
-        from pairflip.selection.chosen import chosen_error
+        from pairflip.selection.chosen_error import chosen_error
 
         return chosen_error(self)
 
@@ -333,17 +485,14 @@ class SizeCurve:
         """
         import pandas as pd
 
-        from pairflip.selection.coefficients import coefficient_rows
+        from pairflip.selection.coefficients import coefficient_rows, target_coefficients
         from pairflip.selection.verdict import size_to_show
 
         shown = size_to_show(self) if size is None else size
         if self.outputs is not None:
-            from pairflip.selection.target_errors import target_coefficients
-
             lines = [(row.column, row.kind, *row.coefficients) for row in target_coefficients(self, shown)]
             return pd.DataFrame(lines, columns=["column", "kind", *self.outputs])
-        rows = coefficient_rows(self, shown)
-        return pd.DataFrame([row._asdict() for row in rows]).drop(columns="place")
+        return pd.DataFrame(coefficient_rows(self, shown)).drop(columns="place")
 
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:
         """(name, folds) of the columns, or groups, selected most often at a size."""
@@ -354,10 +503,20 @@ class SizeCurve:
         return [(names[j], int(counts[j])) for j in order if counts[j] > 0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Columns of the table of sizes, by name."""
+        """Columns of the table of sizes, by name; errors of held-out rows as the answer has them."""
+        from pairflip.selection.verdict import held_out
+
+        sizes = self.sizes.tolist()
+        every = [held_out(self, k) for k in sizes]
+        errors = {"rmse": np.array([each.rmse for each in every])}
+        if self.classes is not None:
+            errors = {"misclassified": self.classes.misclassified}
+        if self.ranked is not None:
+            errors = {**(errors if self.survival is None else {}), self.loss.words.ranking: self.ranked}
         return {
             "size": self.sizes,
-            **self._held_out(),
+            **errors,
+            "r2" if self.loss.squared else "explained_deviance": np.array([each.r2 for each in every]),
             "cv_error": self.cv_error,
             "cv_error_se": self.cv_error_se,
             "energy_per_row": self.energy_per_row,
@@ -368,21 +527,9 @@ class SizeCurve:
             **self.criteria,
             "best": self.sizes == self.best_size,
             "one_se": self.sizes == self.one_se_size,
-            "columns": [self.columns(k) for k in self.sizes.tolist()],
-            **({} if self.units is None else {"groups": [self.chosen_groups(k) for k in self.sizes.tolist()]}),
+            "columns": [self.columns(k) for k in sizes],
+            **({} if self.units is None else {"groups": [self.chosen_groups(k) for k in sizes]}),
         }
-
-    def _held_out(self) -> dict[str, Any]:
-        """Errors of held-out rows (S,) in the words of the answer: RMSE and R2, or those of classes or counts."""
-        from pairflip.selection.verdict import held_out
-
-        now = [held_out(self, k) for k in self.sizes.tolist()]
-        errors = {"rmse": np.array([each.rmse for each in now])}
-        if self.classes is not None:
-            errors = {"misclassified": self.classes.misclassified}
-        if self.ranked is not None:
-            errors = {**(errors if self.survival is None else {}), self.loss.words.ranking: self.ranked}
-        return errors | {"r2" if self.loss.squared else "explained_deviance": np.array([each.r2 for each in now])}
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per size: errors, agreement, criteria, columns of the final fit."""
@@ -413,9 +560,9 @@ class SizeCurve:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SizeCurve:
         """Read a curve that `save` wrote."""
-        from pairflip.selection.curve_file import load_curve
+        from pairflip.selection.curve_file import load_record
 
-        return load_curve(path)
+        return load_record(path)[0]
 
     def summary(self) -> str:
         """The answer, then a table: what `print(curve)` shows."""
@@ -439,9 +586,9 @@ class SizeCurve:
         return self.summary()
 
     def __repr__(self) -> str:
-        sizes = ", ".join(map(str, self.sizes.tolist()))
+        sizes, best = ", ".join(map(str, self.sizes.tolist())), self.at(self.best_size)
         return (
             f"SizeCurve(sizes=[{sizes}], best_size={self.best_size}, one_se_size={self.one_se_size}, "
-            f"cv_error={self.cv_error[self._best]:.6g} +- {self.cv_error_se[self._best]:.2g}, "
+            f"cv_error={self.cv_error[best]:.6g} +- {self.cv_error_se[best]:.2g}, "
             f"{self.n_folds} folds, {self.n_rows} rows, {len(self.names)} columns)"
         )

@@ -1,57 +1,105 @@
-"""A curve for other programs: one JSON file with everything in it, and labelled arrays for xarray."""
+"""A curve in one JSON file, whose parts have to fit each other when it is read, and as labelled arrays for xarray."""
 
 from __future__ import annotations
 
 import json
 import os
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pairflip.selection.curve import SizeCurve
-from pairflip.selection.curve_parts import READERS, as_array, check_curve, numbers, whole_numbers
-from pairflip.selection.records import (
+from pairflip.losses import SEVERAL, loss_named
+from pairflip.losses.units import ABSENT
+from pairflip.search.prove import Proof
+from pairflip.selection.curve import (
     AnnealCurves,
+    ClassErrors,
     FoldFits,
+    Inclusion,
+    NullCheck,
+    OuterError,
     Proved,
+    SizeCurve,
+    StandardErrors,
     StandIns,
+    SurvivalErrors,
+    TargetErrors,
+    TrainingRange,
 )
+from pairflip.selection.shrinkage import RidgeSurface
+from pairflip.selection.stability import Stability
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SCHEMA = 4
 READABLE = (1, 2, 3, 4)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
 _KIND = "pairflip size curve"
-_OPTIONAL = (
-    "stability",
-    "null",
-    "standard_errors",
-    "fold_fits",
-    "outer",
-    "ridge_surface",
-    "exact",
-    "proved",
-    "classes",
-    "survival",
-    "targets",
-    "groups",
-    "inclusion",
-    "training_ranges",
-)  # before 4, "stability" was what `unchanged` is now
 _SPARSE = "selection_counts"
+_ROUNDING = 1e-9
 MOST_PREDICTIONS = 1_000_000
 """Held-out predictions of all ridge terms are written up to this number (some 20 MB)."""
+
+_SHAPES: dict[type, dict[str, str]] = {
+    SizeCurve: {
+        "S": "sizes cv_error cv_error_se energy_per_row unchanged agreement energies final_agreement exact criteria",
+        "S q": "intercepts",
+        "S A q": "always_coefs",
+        "S N": "selection_counts",
+        "S P": "predictions",
+        "S C": "chain_cv_error",
+        "P": "held_out_rows held_out_fold held_out_unit observed weights",
+        "A": "always",
+        "S|F ?": "fold_supports",
+        "S|?": "supports",
+        "S|? q": "coefs",
+        "S|": "training_ranges",
+        "?": "groups",
+    },
+    StandIns: {"U": "columns", "U T": "others correlation"},
+    AnnealCurves: {"S steps": "betas", "S chains steps": "energy acceptance"},
+    FoldFits: {"T": "sizes", "T|F ? q": "coefs", "T|F A q": "always_coefs", "T F q": "intercepts"},
+    TrainingRange: {"d": "means scales", "d r": "factor"},
+    StandardErrors: {"S": "intercepts", "S A": "always", "S|?": "chosen"},
+    ClassErrors: {"c": "shares", "S": "misclassified auc"},
+    SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
+    NullCheck: {"n": "r2 set_frequency overlap highest"},
+    Proved: {"S|": "proofs"},
+    Proof: {"k": "support", "n k": "supports", "n": "energies", "L": "within counts"},
+    OuterError: {"G": "sizes", "G|?": "supports", "O": "rows fold", "O q": "predictions", "q": "target_rmse target_r2"},
+    RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
+    TargetErrors: {"S q": "cv_error rmse r2", "F q": "means scales"},
+    Inclusion: {"n": "columns probability error coef_mean coef_sd"},
+    Stability: {"Z": "sizes", "U": "columns", "Z|?": "chosen", "Z|B ?": "supports", "Z|B ? q": "coefs"},
+}
+"""Shapes of the arrays of each record, in letters: S sizes, N columns, F folds, P held-out predictions, A forced ones.
+
+q are targets or classes, an axis that is there only where there are several; other letters take the first length they
+meet within a record, ? any length. Before a bar stands the length of a tuple.
+"""
+_OF_LOSS = {"targets": (SEVERAL,), "classes": ("logistic", "multinomial"), "survival": ("cox",)}
+_FINITE = ("cv_error", "intercepts", "always_coefs", "observed", "weights", "predictions")
+_FACTS = {
+    "p_value": (0.0, 1.0),
+    "autocorrelation": (-1.0, 1.0),
+    "identical_rows": (0, np.inf),
+    "error_of_the_mean": (0.0, np.inf),
+}
 
 
 def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     """Plain lists and numbers; what is not a number is null, and counts are kept for selected columns only."""
     record: dict[str, Any] = {"kind": _KIND, "schema": SCHEMA, "best_size": curve.best_size}
-    record["one_se_size"] = curve.one_se_size
-    for field in fields(curve):
-        value = getattr(curve, field.name)
-        record[field.name] = _sparse(value) if field.name == _SPARSE else _plain(value)
+    record |= {"one_se_size": curve.one_se_size, **_plain(curve)}
+    record[_SPARSE] = [[[int(j), int(row[j])] for j in np.flatnonzero(row)] for row in curve.selection_counts]
     for proof in record["proved"]["proofs"] if curve.proved is not None else ():
         if proof is not None:
             del proof["names"]  # those of the curve
@@ -61,69 +109,237 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     return record
 
 
+def _plain(value: Any) -> Any:
+    """Records, tuples and arrays as dictionaries, lists and numbers; None for what is not finite."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {name: _plain(v) for name, v in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            return np.where(np.isfinite(value), value.astype(object), np.array(None)).tolist()
+        return value.tolist()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
 def curve_from_json(record: dict[str, Any]) -> SizeCurve:
-    """The curve of a record that `curve_to_json` made."""
+    """The curve of a record that `curve_to_json` made; a record of which parts do not fit is refused."""
     _check_kind(record)
-    if "ridges" in (record.get("surface") or {}):  # an older name; files of 0.2 may hold another part under it
-        record = {**record, "ridge_surface": record["surface"]}
-    if record["schema"] == 1:
-        record = {**record, "facts": {}, "held_out_unit": record["held_out_fold"]}
-    if record["schema"] < 3:
-        record = {**record, "criteria": {name: record[name] for name in ("aic", "bic", "ebic")}}
-    if record["schema"] < 4:
-        record = {**record, "unchanged": record["stability"], "stability": None}
-    n = len(record["names"])
-    values: dict[str, Any] = {}
-    for field in fields(SizeCurve):
-        value: Any = record.get(field.name) if field.name in _OPTIONAL else record[field.name]
-        if field.name == _SPARSE:
-            value = _dense(value, n)
-        elif field.name == "stand_ins":
-            value = StandIns(**{name: as_array(name, v) for name, v in value.items()})
-            shape = value.columns.size, -1
-            value = StandIns(value.columns, value.others.reshape(shape), value.correlation.reshape(shape))
-        elif field.name == "annealing":
-            value = AnnealCurves(**{name: as_array(name, v) for name, v in value.items()})
-            sizes = len(record["sizes"])
-            steps = value.betas.size // max(1, sizes)
-            full = sizes, -1 if value.energy.size else 0, steps
-            betas = value.betas.reshape(sizes, steps)
-            value = AnnealCurves(betas, value.energy.reshape(full), value.acceptance.reshape(full))
-        elif field.name in _OPTIONAL:
-            value = None if value is None else READERS[field.name](value)
-        elif field.name in ("fold_supports", "supports"):
-            value = tuple(whole_numbers(v) for v in value)
-        elif field.name == "coefs":
-            value = tuple(numbers(v) for v in value)
-        elif field.name == "criteria":
-            value = {name: as_array(name, v) for name, v in value.items()}
-        elif field.name == "notes":
-            value = tuple(value)
-        elif isinstance(value, list) and field.name != "names":
-            value = as_array(field.name, value)
-        values[field.name] = value
-    if values["proved"] is not None:
-        values["proved"] = _with_names(values["proved"], values["names"])
-    shape = values["sizes"].size, values["always"].size
-    classes = values["classes"]
-    if values["targets"] is not None or (classes is not None and classes.several):
-        q = len(classes.labels if values["targets"] is None else values["targets"].names)
-        values["coefs"] = tuple(coef.reshape(-1, q) for coef in values["coefs"])
-        values["always_coefs"] = values["always_coefs"].reshape(*shape, q)
-        if values["fold_fits"] is not None:  # empty lists have lost their shape
-            values["fold_fits"] = _with_targets(values["fold_fits"], int(values["n_folds"]), q)
-    else:
-        values["always_coefs"] = values["always_coefs"].reshape(shape[0], -1)
-    curve = SizeCurve(**values)
-    check_curve(curve)
-    _check_fold_fits(curve)
-    _check_ridge_surface(curve)
-    _check_ranges(curve)
+    record = _upgraded(record)
+    names, labels = record["names"], (record.get("classes") or {}).get("labels", ())
+    counts = np.zeros((len(record[_SPARSE]), len(names)), dtype=np.int64)
+    for row, selected in zip(counts, record[_SPARSE], strict=True):
+        for column, count in selected:
+            row[column] = count
+    record = {**record, _SPARSE: counts}
+    if record.get("proved") is not None:
+        proofs = [None if proof is None else {**proof, "names": names} for proof in record["proved"]["proofs"]]
+        record["proved"] = {"proofs": proofs}
+    outputs = labels if record.get("targets") is None else record["targets"]["names"]
+    lengths = {
+        "S": len(record["sizes"]),
+        "N": len(names),
+        "F": record["n_folds"],
+        "P": len(record["observed"]),
+        "A": len(record["always"]),
+    }
+    if record.get("targets") is not None or len(labels) > 2:
+        lengths["q"] = len(outputs)
+    curve: SizeCurve = _read(SizeCurve, record, "", lengths)
+    _check_curve(curve)
+    _check_by_size(curve)
+    _check_other_parts(curve)
     return curve
 
 
-def _with_names(proved: Proved, names: list[str]) -> Proved:
-    return Proved(tuple(None if proof is None else replace(proof, names=names) for proof in proved.proofs))
+def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of an older version as this one would have written it."""
+    record = dict(record)
+    if "ridges" in (record.get("surface") or {}):  # an older name; files of 0.2 may hold another part under it
+        record["ridge_surface"] = record["surface"]
+    if record["schema"] == 1:
+        record |= {"facts": {}, "held_out_unit": record["held_out_fold"]}
+    if record["schema"] < 3:
+        record["criteria"] = {name: record[name] for name in ("aic", "bic", "ebic")}
+    if record["schema"] < 4:
+        record |= {"unchanged": record["stability"], "stability": None}
+    if "share" in (record.get("classes") or {}):  # of the event: only two classes had been thought of
+        share = record["classes"]["share"]
+        record["classes"] = {**record["classes"], "shares": [1.0 - share, share]}
+    return record
+
+
+def _read(kind: Any, value: Any, name: str, lengths: dict[str, int], shape: str = "") -> Any:
+    """A value of the file as the type, and of the shape, that a record declares for it; other values are refused."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):  # all are of a type and None
+        return None if value is None else _read(inner[0], value, name, lengths, shape)
+    if kind in _SHAPES:
+        known = dict(lengths)
+        return kind(
+            **{
+                field: _read(hint, value[field], f"{name} {field}".strip(), known, spec)
+                for field, hint, spec, needed in _declared(kind)
+                if needed or field in value
+            }
+        )
+    if origin is np.ndarray:
+        return _shaped(_array(value, get_args(inner[1])[0], name), shape, name, lengths)
+    if origin is tuple:
+        length, _, of_each = shape.rpartition("|")
+        _require(isinstance(value, list), name, "expected a list")
+        expected = lengths.setdefault(length, len(value)) if length else len(value)
+        _require(len(value) == expected, name, f"expected {expected}, one for each size or fold")
+        return tuple(_read(inner[0], each, name, lengths, of_each) for each in value)
+    if origin in (list, dict):
+        _require(isinstance(value, origin), name, "it is of the wrong type")
+        if origin is list:
+            return [_read(inner[0], each, name, lengths) for each in value]
+        return {key: _read(inner[1], each, name, lengths, shape) for key, each in value.items()}
+    fits = type(value) is int or (type(value) is float and np.isfinite(value)) if kind is float else type(value) is kind
+    _require(fits or kind is Any, name, "it is of the wrong type")
+    return value
+
+
+@cache
+def _declared(kind: Any) -> list[tuple[str, Any, str, bool]]:
+    """Name, type and shape of each field of a record, and whether it has to be in a file."""
+    hints = get_type_hints(kind)
+    shapes = {field: spec for spec, each in _SHAPES[kind].items() for field in each.split()}
+    return [(each.name, hints[each.name], shapes.get(each.name, ""), each.default is MISSING) for each in fields(kind)]
+
+
+def _array(value: Any, kind: type, name: str) -> NDArray[Any]:
+    """Lists of the file as an array, where NumPy alone would take 1.5 and "1" for 1; null becomes not-a-number."""
+    given = np.array(value)
+    allowed = {np.int64: "iu", np.float64: "iuf", np.bool_: "b"}[kind]
+    fits = given.size == 0 or given.dtype.kind in allowed
+    if kind is np.float64 and given.dtype.kind == "O":
+        fits = all(each is None or type(each) in (int, float) for each in given.ravel())
+    _require(fits, name, "expected whole numbers" if kind is np.int64 else "expected numbers")
+    return np.array(value, dtype=kind)
+
+
+def _shaped(array: NDArray[Any], shape: str, name: str, lengths: dict[str, int]) -> NDArray[Any]:
+    """The array, if its shape is that of the letters; an empty list has lost its shape and gets it back."""
+    letters = [letter for letter in shape.split() if letter != "q" or "q" in lengths]
+    if array.size == 0:
+        given = dict(enumerate(array.shape))
+        full = tuple(lengths.get(letter, given.get(axis, 0)) for axis, letter in enumerate(letters))
+        if 0 in full and array.shape == full[: full.index(0) + 1]:
+            array = array.reshape(full)
+    _require(array.ndim == len(letters), name, f"expected {len(letters)} axes")
+    for letter, length in zip(letters, array.shape, strict=True):
+        expected = length if letter == "?" else lengths.setdefault(letter, length)
+        _require(length == expected, name, f"expected length {expected}, not {length}")
+    return array
+
+
+def _check_curve(curve: SizeCurve) -> None:
+    """Refuse numbers that cannot be, and parts that do not belong to the loss."""
+    n = len(curve.names)
+    _require(curve.n_rows > 0 and curve.n_folds > 0 and n > 0, "n_rows, n_folds or names", "expected at least one")
+    _require(curve.sizes.size > 0, "sizes", "expected at least one")
+    _check_columns([curve.sizes], n + 1, "sizes")
+    loss = curve.settings.get("loss", "squares")
+    loss_named(loss)  # refuses one that is not known
+    for name, losses in _OF_LOSS.items():
+        _require((getattr(curve, name) is not None) == (loss in losses), name)
+    for name in _FINITE:
+        _require(bool(np.isfinite(getattr(curve, name)).all()), name, "expected finite numbers")
+    _require(bool((curve.cv_error >= -_ROUNDING).all()), "cv_error", "expected no negative numbers")
+    _require(bool((curve.weights >= 0).all() and curve.weights.any()), "weights", "expected no negative numbers")
+    for name in ("unchanged", "agreement", "final_agreement"):
+        _check_range(getattr(curve, name), 0, 1 + _ROUNDING, name)
+    _check_range(curve.held_out_rows, 0, curve.n_rows - 1, "held_out_rows")
+    _check_range(curve.held_out_fold, 0, curve.n_folds - 1, "held_out_fold")
+    _check_range(curve.selection_counts, 0, curve.n_folds, _SPARSE)
+    _check_range(curve.stand_ins.others, ABSENT, n - 1, "stand_ins")
+    _check_columns([curve.always, curve.stand_ins.columns], n, "always or stand_ins")
+    for name, (low, high) in _FACTS.items():
+        value = curve.facts.get(name, low)
+        fits = type(value) in (int, float) and low <= value <= high
+        _require(fits, f"facts {name}", f"expected a number from {low:g} to {high:g}")
+    values = curve.facts.get("two_values", [0, 1])
+    fits = isinstance(values, list) and [type(each) in (int, float) for each in values] == [True, True]
+    _require(fits, "facts two_values", "expected two numbers")
+
+
+def _check_by_size(curve: SizeCurve) -> None:
+    """Refuse fits with columns that do not exist, or of another number of columns than their size says."""
+    n, errors = len(curve.names), curve.standard_errors
+    for at, (size, support, coef) in enumerate(zip(curve.sizes.tolist(), curve.supports, curve.coefs, strict=True)):
+        folds = curve.fold_supports[at]
+        _check_columns([support], n, "supports")
+        _require(not np.isin(support, curve.always).any(), "supports", "expected no column that is always in the model")
+        _require(len(coef) == support.size and bool(np.isfinite(coef).all()), "coefs")
+        _require(errors is None or errors.chosen[at].size == support.size, "standard_errors")
+        _check_range(folds, 0 if curve.groups is None else ABSENT, n - 1, "fold_supports")
+        if curve.groups is None:
+            _require(support.size == folds.shape[1] == size, "supports", "expected as many columns as the size says")
+        known = None if curve.training_ranges is None else curve.training_ranges[at]
+        fits = known is None or known.means.size == support.size + curve.always.size
+        _require(fits, "training_ranges", "they do not fit the columns of the sizes")
+    fold_fits = curve.fold_fits
+    if fold_fits is not None:
+        _require(bool(np.isfinite(fold_fits.intercepts).all()), "fold_fits", "expected finite numbers")
+        for size, coefs, forced in zip(fold_fits.sizes.tolist(), fold_fits.coefs, fold_fits.always_coefs, strict=True):
+            fits = coefs.shape[1] == curve.fold_supports[curve.at(size)].shape[1]
+            _require(fits, "fold_fits", "they do not fit the columns of the folds")
+            fits = bool(np.isfinite(coefs).all() and np.isfinite(forced).all())
+            _require(fits, "fold_fits", "expected finite numbers")
+
+
+def _check_other_parts(curve: SizeCurve) -> None:
+    """Refuse parts that were asked for besides and do not fit the rest."""
+    n, classes, outer, stability = len(curve.names), curve.classes, curve.outer, curve.stability
+    _check_columns((curve.groups or {}).values(), n, "groups")
+    if classes is not None:
+        _require(classes.shares.size == len(classes.labels) >= 2, "classes")
+        _require(classes.several == (classes.auc is None), "classes")
+        _check_range(classes.shares, 0, 1 + _ROUNDING, "classes")
+    if curve.ridge_surface is not None:
+        _require(curve.ridge_surface.ridge in curve.ridge_surface.ridges, "ridge_surface", "they do not fit the sizes")
+    if curve.inclusion is not None:
+        _check_columns([curve.inclusion.columns], n, "inclusion")
+    if outer is not None:
+        _check_range(outer.rows, 0, curve.n_rows - 1, "outer rows")
+        _check_range(outer.fold, 0, len(outer.supports) - 1, "outer fold")
+        _check_columns(outer.supports, n, "outer supports")
+    for proof in () if curve.proved is None else curve.proved.proofs:
+        if proof is not None:
+            _check_columns([proof.support, *proof.supports], n, "proved")
+    if stability is not None:
+        _require(stability.pairs > 0 and stability.rows > 0 and stability.n_candidates > 0, "stability")
+        _require(bool(np.isin(stability.sizes, curve.sizes).all()), "stability sizes")
+        fits = stability.columns.size == len(stability.names) and bool((np.diff(stability.columns) > 0).all())
+        _require(fits, "stability columns")
+        _check_columns([stability.columns], n, "stability columns")
+        for at, size in enumerate(stability.sizes.tolist()):
+            chosen, supports = stability.chosen[at], stability.supports[at]
+            fits = supports.shape == stability.coefs[at].shape[:2] == (2 * stability.pairs, size)
+            known = bool(np.isin([*chosen, *supports.ravel()], stability.columns).all())
+            _require(fits and known and chosen.size == size, "stability supports")
+
+
+def _check_columns(parts: Iterable[NDArray[np.int64]], n: int, name: str) -> None:
+    """Refuse columns that do not exist, and two of one kind."""
+    for columns in parts:
+        _check_range(columns, 0, n - 1, name)
+        _require(np.unique(columns).size == columns.size, name, "expected different columns")
+
+
+def _check_range(values: NDArray[Any], low: float, high: float, name: str) -> None:
+    beyond = values[(values < low) | (values > high)]
+    if beyond.size:
+        raise ValueError(f"{name} has {beyond.flat[0]:g}; expected {low:g} to {high:g}")
+
+
+def _require(fits: bool, name: str, why: str = "it does not fit the rest") -> None:
+    if not fits:
+        raise ValueError(f"{name}: {why}")
 
 
 def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
@@ -140,11 +356,6 @@ def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
             part.unlink()
 
 
-def load_curve(path: str | os.PathLike[str]) -> SizeCurve:
-    """Read a curve back, equal to what was saved."""
-    return load_record(path)[0]
-
-
 def load_record(path: str | os.PathLike[str]) -> tuple[SizeCurve, dict[str, Any]]:
     """Read a curve back, and the record of its file, which may hold more."""
     try:
@@ -157,8 +368,8 @@ def load_record(path: str | os.PathLike[str]) -> tuple[SizeCurve, dict[str, Any]
     try:
         return curve_from_json(record), record
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
-        raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({what[:120]}).") from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
+        raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({reason[:120]}).") from None
 
 
 def _refuse_constant(word: str) -> None:
@@ -171,87 +382,6 @@ def _check_kind(record: Any) -> None:
         raise ValueError("this JSON file is not a pairflip size curve; expected one written by SizeCurve.save.")
     if record.get("schema") not in READABLE:
         raise ValueError(f"the curve has schema {record.get('schema')}; this version of pairflip reads 1 to {SCHEMA}.")
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {name: _plain(v) for name, v in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
-            return np.where(np.isfinite(value), value.astype(object), np.array(None)).tolist()
-        return value.tolist()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _with_targets(fits: FoldFits, folds: int, q: int) -> FoldFits:
-    """Fits of folds for q targets: (F, k, q), (F, A, q) and (T, F, q)."""
-    return FoldFits(
-        fits.sizes,
-        tuple(each.reshape(folds, each.size // (folds * q), q) for each in fits.coefs),
-        tuple(each.reshape(folds, each.size // (folds * q), q) for each in fits.always_coefs),
-        fits.intercepts.reshape(-1, folds, q),
-    )
-
-
-def _check_fold_fits(curve: SizeCurve) -> None:
-    """Refuse fits of folds that do not belong to the folds' columns."""
-    fits = curve.fold_fits
-    if fits is None:
-        return
-    folds, forced = curve.n_folds, curve.always.size
-    wanted = [curve.fold_supports[curve.at(size)].shape for size in fits.sizes.tolist()]
-    several = () if curve.outputs is None else (curve.n_outputs,)
-    if (
-        [each.shape for each in fits.coefs] != [(*each, *several) for each in wanted]
-        or [each.shape for each in fits.always_coefs] != [(folds, forced, *several)] * len(wanted)
-        or fits.intercepts.shape != (len(wanted), folds, *several)
-        or not all(np.isfinite(each).all() for each in (*fits.coefs, *fits.always_coefs, fits.intercepts))
-    ):
-        raise ValueError("fold_fits do not fit the columns of the folds")
-
-
-def _check_ridge_surface(curve: SizeCurve) -> None:
-    """Refuse errors of ridge terms that do not belong to the sizes."""
-    ridges = curve.ridge_surface
-    if ridges is not None:
-        shape = ridges.ridges.size, curve.sizes.size
-        if (
-            ridges.errors.shape != shape
-            or ridges.ridge not in ridges.ridges
-            or (ridges.predictions is not None and ridges.predictions.shape != (*shape, curve.observed.size))
-        ):
-            raise ValueError("the errors of ridge terms do not fit the sizes")
-
-
-def _check_ranges(curve: SizeCurve) -> None:
-    """Refuse ranges of training rows that do not belong to the columns of the sizes."""
-    if curve.training_ranges is None:
-        return
-    for support, known in zip(curve.supports, curve.training_ranges, strict=True):
-        shape = (support.size + curve.always.size,)
-        if known is not None and not known.means.shape == known.scales.shape == known.factor.shape[:1] == shape:
-            raise ValueError("training_ranges do not fit the columns of the sizes")
-
-
-def _sparse(counts: np.ndarray[Any, Any]) -> list[list[list[int]]]:
-    """For each size, [column, folds] of the columns selected at least once."""
-    return [[[int(j), int(row[j])] for j in np.flatnonzero(row)] for row in counts]
-
-
-def _dense(rows: list[list[list[int]]], n_columns: int) -> np.ndarray[Any, Any]:
-    counts = np.zeros((len(rows), n_columns), dtype=np.int64)
-    for s, row in enumerate(rows):
-        for column, count in row:
-            counts[s, column] = count
-    return counts
-
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def to_datatree(curve: SizeCurve) -> xr.DataTree:

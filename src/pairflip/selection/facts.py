@@ -7,6 +7,7 @@ predicted. Where a column is a copy of the target, there was nothing to predict.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,24 +44,19 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
     ``target_copies``: (column, correlation, target) of columns that are a target up to scale and shift, or nearly, on
     all rows and on the training rows of every fold.
     """
+    facts: dict[str, Any] = {"target_copies": target_copies(problem, folds)}
     present = problem.sample_weight > 0
     y = problem.y[present]
-    copies = target_copies(problem, folds)
-    facts: dict[str, Any] = {"target_copies": copies} if copies else {}
-    if problem.target_names:
-        same = identical_rows(problem.X[present], y)
-        return facts | ({"identical_rows": same} if same else {})
-    first = y if y.ndim == 1 else y[:, 0]
-    r = autocorrelation(first)
-    if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not _is_sorted(first):
-        facts["autocorrelation"] = round(r, 3)
-    same = identical_rows(problem.X if present.all() else problem.X[present], y)
-    if same:
-        facts["identical_rows"] = same
-    values = np.unique(first)
-    if values.size == 2 and problem.loss.squared:
-        facts["two_values"] = values.tolist()
-    return facts
+    if not problem.target_names:
+        first = y.reshape(len(y), -1)[:, 0]
+        steps, off, values = np.diff(first), first - first.mean(), np.unique(first)
+        in_order, r = (steps >= 0).all() or (steps <= 0).all(), float(off[1:] @ off[:-1] / (off @ off))
+        if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not in_order:
+            facts["autocorrelation"] = round(r, 3)
+        if values.size == 2 and problem.loss.squared:
+            facts["two_values"] = values.tolist()
+    facts["identical_rows"] = identical_rows(problem.X if present.all() else problem.X[present], y)
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def target_copies(problem: SubsetProblem, folds: Folds | None = None) -> list[list[Any]]:
@@ -77,9 +73,9 @@ def target_copies(problem: SubsetProblem, folds: Folds | None = None) -> list[li
     r = np.concatenate([_correlations(problem.X[:, first : first + block], Y, w) for first in starts])
 
     def in_every_fold(j: int, t: int) -> bool:
-        for left in () if folds is None else folds.left_out:
+        for rows in () if folds is None else folds.left_out:
             trained = w.copy()
-            trained[left] = 0.0
+            trained[rows] = 0.0
             if abs(_correlations(problem.X[:, j : j + 1], Y[:, t : t + 1], trained)[0, 0]) <= _COPY:
                 return False
         return True
@@ -110,17 +106,16 @@ def copy_words(facts: dict[str, Any]) -> list[str]:
     copies = facts.get("target_copies", [])
     if not copies:
         return []
-    said = [
+    named = [
         f"{quoted(column)} ({'' if not target else f'of {quoted(target)}, '}correlation {number(r, 6)})"
         for column, r, target in copies[:_NAMED]
     ]
     more = f" and {len(copies) - _NAMED:,} more" if len(copies) > _NAMED else ""
     one = len(copies) == 1
-    what = "looks like a copy" if one else "look like copies"
+    look, they, them = ("looks like a copy", "it is", "it") if one else ("look like copies", "they are", "them")
     return [
-        f"{', '.join(said)}{more} {what} of the target: if {'it is' if one else 'they are'} not known before the "
-        f"target is, leave {'it' if one else 'them'} out (--drop NAME, in Python a table without "
-        f"{'it' if one else 'them'})."
+        f"{', '.join(named)}{more} {look} of the target: if {they} not known before the target is, leave {them} out "
+        f"(--drop NAME, in Python a table without {them})."
     ]
 
 
@@ -132,16 +127,16 @@ def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats |
 
 def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64], without_columns: float) -> float:
     """Mean error (twice cv_error) of rows that are predicted so; where there is no mean, that of no columns."""
-    told = told_by_the_mean(problem, row)
-    if told is None:
+    mean = told_by_the_mean(problem, row)
+    if mean is None:
         return without_columns
-    errors = problem.loss.row_errors(problem.loss.observed(problem.y[row]), told)
+    errors = problem.loss.row_errors(problem.loss.observed(problem.y[row]), mean)
     return float(np.average(errors.reshape(row.size, -1).mean(axis=1), weights=problem.sample_weight[row]))
 
 
 def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> dict[str, int]:
     """By size, in how many folds the fit puts every training row into its own class; only where it does in some."""
-    fits, found, loss = curve.fold_fits, {}, problem.loss
+    fits, separated, loss = curve.fold_fits, {}, problem.loss
     assert fits is not None
     assert isinstance(loss, Likelihood)
     training = np.tile(problem.sample_weight > 0, (len(folds), 1))
@@ -154,19 +149,8 @@ def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> d
             eta = eta + problem.X[np.ix_(rows, curve.always)] @ fits.always_coefs[t][f]
             count += loss.separates(problem.y[rows], eta.reshape(len(eta), -1))
         if count:
-            found[str(size)] = count
-    return found
-
-
-def autocorrelation(y: Floats) -> float:
-    r"""Lag-one autocorrelation :math:`\sum_i (y_i - \bar y)(y_{i+1} - \bar y) / \sum_i (y_i - \bar y)^2`."""
-    d = y - y.mean()
-    return float(d[1:] @ d[:-1] / (d @ d))
-
-
-def _is_sorted(y: Floats) -> bool:
-    steps = np.diff(y)
-    return bool((steps >= 0).all() or (steps <= 0).all())
+            separated[str(size)] = count
+    return separated
 
 
 def identical_rows(X: Floats, y: Floats) -> int:
@@ -176,8 +160,8 @@ def identical_rows(X: Floats, y: Floats) -> int:
     order = np.argsort(mark, kind="stable")
     near = np.isclose(mark[order][1:], mark[order][:-1], rtol=1e-9, atol=0.0)
     alike = order[np.union1d(np.flatnonzero(near), np.flatnonzero(near) + 1)]
-    seen = {np.append(X[row], y[row]).tobytes() for row in alike.tolist()}
-    return int(alike.size - len(seen))
+    different = {np.append(X[row], y[row]).tobytes() for row in alike.tolist()}
+    return int(alike.size - len(different))
 
 
 SHUFFLES, FEWEST_SHUFFLES = 199, 59
@@ -193,7 +177,7 @@ _CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cach
 
 
 @one_blas_thread()
-def shuffled_targets(gram: Form, largest: int, seed: int = 0) -> float:
+def shuffled_targets(form: Form, largest: int, seed: int = 0) -> float:
     """Fraction of targets (this one and up to `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
     How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
@@ -201,29 +185,42 @@ def shuffled_targets(gram: Form, largest: int, seed: int = 0) -> float:
     that clusters of columns share. The best rank counts, and it is compared with the best ranks of the shuffled
     targets.
     """
-    if len(gram.B) > 1:
-        return _shuffled_rows(gram, min(_MOST_STEPS, largest, gram.n_columns, gram.n_rows - 1), seed)
-    n, m = gram.n_columns, gram.target.size
-    steps = min(_MOST_STEPS, largest, n, m - 1)
-    while steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if gram.dense else m)) > _BUDGET:
+    m, rng = form.n_rows, np.random.default_rng(seed)
+    steps = min(_MOST_STEPS, largest, form.n_columns, m - 1)
+    shuffles = int(np.clip(_SHUFFLED // m, FEWEST_SHUFFLES, SHUFFLES))
+    orders = (rng.permutation(m) if at else np.arange(m) for at in range(1 + shuffles))
+    if len(form.B) > 1:  # several targets are shuffled together
+        products = np.stack([form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders])
+        energies = _paths_by_rows(form, products, np.full(len(products), form.yy), steps)
+    else:
+        energies = _shuffled_paths(form, orders, steps)
+    # Targets that are fitted equally well share the worse rank, whatever rounding says (1e-9).
+    ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in energies.T])
+    best = ranks.min(axis=0)
+    return float(np.mean(best <= best[0]))
+
+
+def _shuffled_paths(form: Form, orders: Iterator[NDArray[np.int64]], steps: int) -> Floats:
+    """Energies (T, levels) of one target in T orders of its rows, in batches that fit into the cache."""
+    n, m = form.n_columns, form.n_rows
+    while steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if form.dense else m)) > _BUDGET:
         steps -= 1
-    rng, y = np.random.default_rng(seed), gram.target
-    targets = (y if at == 0 else rng.permutation(y) for at in range(1 + shuffles_of(m)))
-    room = _CACHE_BYTES // (steps + 4) if gram.dense else _PRODUCTS_BYTES
-    left, together = [], max(1, min(room // (8 * n), _TARGETS_BYTES // (8 * m)))
-    together_way = gram.dense and gram.signs is None
-    small = gram.signs is None and n <= _MOST_AVERAGED and (gram.dense or n * n * m <= _BUDGET)
-    averages = _averages(gram) if small else None
-    while some := list(islice(targets, together)):
-        part = np.stack(some)
-        yy = np.einsum("tm,tm->t", part, part)
-        paths = [(_paths if together_way else _paths_by_rows)(gram, gram.products(part), yy, steps)]
+    numbers = _CACHE_BYTES // (steps + 4) if form.dense else _PRODUCTS_BYTES
+    batch = max(1, min(numbers // (8 * n), _TARGETS_BYTES // (8 * m)))
+    paths_of = _paths if form.dense and form.signs is None else _paths_by_rows
+    small = form.signs is None and n <= _MOST_AVERAGED and (form.dense or n * n * m <= _BUDGET)
+    averages = _averages(form) if small else None
+    energies = []
+    while some := [form.target[order] for order in islice(orders, batch)]:
+        targets = np.stack(some)
+        yy, products = np.einsum("tm,tm->t", targets, targets), form.products(targets)
+        paths = paths_of(form, products, yy, steps)
         if averages is not None:
             # The more levels there are, the less a good rank at one of them is worth.
-            own = gram.products(part) @ averages.weights.T
-            paths = [paths[0][:, -1:], _paths(averages, own, yy, min(steps, _AVERAGED_STEPS))]
-        left.append(np.hstack(paths))
-    return _rank(np.concatenate(left))
+            averaged = _paths(averages, products @ averages.weights.T, yy, min(steps, _AVERAGED_STEPS))
+            paths = np.hstack([paths[:, -1:], averaged])
+        energies.append(paths)
+    return np.concatenate(energies)
 
 
 class _Averages(NamedTuple):
@@ -234,9 +231,9 @@ class _Averages(NamedTuple):
     diagonal: Floats
 
 
-def _averages(gram: Form) -> _Averages | None:
+def _averages(form: Form) -> _Averages | None:
     """Each column averaged with those it is correlated with by more than `_ALIKE`; None where there are none."""
-    products = gram.matrix - np.diag(gram.penalty) if gram.dense else gram.columns @ gram.columns.T
+    products = form.matrix - np.diag(form.penalty) if form.dense else form.columns @ form.columns.T
     norms = np.diag(products)
     unit = np.where(norms > SINGULAR, 1.0 / np.sqrt(np.maximum(norms, SINGULAR)), 0.0)
     alike = products * unit * unit[:, None]
@@ -249,36 +246,24 @@ def _averages(gram: Form) -> _Averages | None:
     return _Averages(weights, weights @ products @ weights.T, np.ones(len(alike)))
 
 
-def shuffles_of(rows: int) -> int:
-    """How often the target of so many rows is shuffled: less often where that would take seconds."""
-    return int(np.clip(_SHUFFLED // rows, FEWEST_SHUFFLES, SHUFFLES))
+def _paths_by_rows(form: Form, b: Floats, yy: Floats, steps: int) -> Floats:
+    """Energies (T, steps) as `_paths` has them, one target after the other.
+
+    For several targets, for signs of coefficients, and where G cannot be formed. Where no column is left, they stay.
+    """
+    paths = []
+    for products, square in zip(b, yy.tolist(), strict=True):
+        energies = forward_energies(form, steps, products, square)
+        energies += energies[-1:] * (steps + 1 - len(energies))
+        paths.append(np.asarray(energies[1:]) / max(energies[0], 1e-300))
+    return np.array(paths)
 
 
-def _shuffled_rows(form: Form, steps: int, seed: int) -> float:
-    """The same for several targets, which are shuffled together."""
-    rng = np.random.default_rng(seed)
-    orders = [np.arange(form.n_rows), *(rng.permutation(form.n_rows) for _ in range(shuffles_of(form.n_rows)))]
-    products = [form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders]
-    return _rank(np.array([_left(form, B, form.yy, steps) for B in products]))
-
-
-def _paths_by_rows(gram: Form, b: Floats, yy: Floats, steps: int) -> Floats:
-    """The same as `_paths`, one target after the other: where G cannot be formed, or coefficients have signs."""
-    return np.array([_left(gram, products, float(yy[t]), steps) for t, products in enumerate(b)])
-
-
-def _left(gram: Form, b: Floats, yy: float, steps: int) -> Floats:
-    """Energies (steps,) that forward selection leaves, relative to the start; where no column is left, they stay."""
-    energies = forward_energies(gram, steps, b, yy)
-    energies += energies[-1:] * (steps + 1 - len(energies))
-    return np.asarray(energies[1:]) / max(energies[0], 1e-300)
-
-
-def _paths(gram: Form | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
+def _paths(form: Form | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
     """Energies (T, steps) that forward selection leaves of T targets, relative to the start, as `forward_energies`."""
-    r, s, every = b.copy(), np.tile(gram.diagonal, (len(b), 1)), np.arange(len(b))
+    r, s, every = b.copy(), np.tile(form.diagonal, (len(b), 1)), np.arange(len(b))
     usable = s > SINGULAR
-    Q, energy, left = np.empty((len(b), steps, b.shape[1])), 0.5 * yy, np.empty((len(b), steps))
+    Q, energy, path = np.empty((len(b), steps, b.shape[1])), 0.5 * yy, np.empty((len(b), steps))
     for step in range(steps):
         usable &= s > SINGULAR
         gain = np.where(usable, r * r, -1.0) / np.where(usable, s, 1.0)
@@ -286,20 +271,12 @@ def _paths(gram: Form | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
         going = usable[every, j]
         root = np.sqrt(np.where(going, s[every, j], 1.0))[:, None]
         before = Q[:, :step]
-        q = (gram.matrix[j] - np.matmul(before[every, :, j][:, None], before)[:, 0]) / root
+        q = (form.matrix[j] - np.matmul(before[every, :, j][:, None], before)[:, 0]) / root
         q[~going] = 0.0
         Q[:, step] = q
         r -= q * (r[every, j][:, None] / root)
         s -= q * q
         usable[every, j] = False
         energy = np.where(going, np.maximum(energy - 0.5 * gain[every, j], 0.0), energy)
-        left[:, step] = energy
-    return np.asarray(left / np.maximum(0.5 * yy, 1e-300)[:, None])
-
-
-def _rank(left: Floats) -> float:
-    """p-value of the first row of (targets, levels): its rank at each level, then the rank of its best rank."""
-    # Targets that are fitted equally well share the worse rank, whatever rounding says (1e-9).
-    ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in left.T])
-    best = ranks.min(axis=0)
-    return float(np.mean(best <= best[0]))
+        path[:, step] = energy
+    return np.asarray(path / np.maximum(0.5 * yy, 1e-300)[:, None])

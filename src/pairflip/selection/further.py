@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pairflip.manifest import MANIFEST
 from pairflip.search.posterior import Posterior
-from pairflip.selection.curve import SizeCurve
+from pairflip.selection.curve import Inclusion, NullCheck, SizeCurve
 from pairflip.selection.halves import (
     HALVES_FOLDER,
     TooFewRows,
@@ -24,7 +24,6 @@ from pairflip.selection.halves import (
 from pairflip.selection.loop import Folder
 from pairflip.selection.null import NULL_FOLDER, PAIRS, null_check
 from pairflip.selection.progress import Show, foreseen_seconds
-from pairflip.selection.records import Inclusion, NullCheck
 from pairflip.selection.stability import Stability, check_room, summarize
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.verdict import size_to_show

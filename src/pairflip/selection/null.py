@@ -14,6 +14,7 @@ from pairflip.losses.held_out import HeldOutErrors
 from pairflip.philox import address_keys, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.search.portfolio import first_best
+from pairflip.selection.curve import NullCheck
 from pairflip.selection.folds import Folds
 from pairflip.selection.halves import (
     best_of_all_rows,
@@ -25,7 +26,6 @@ from pairflip.selection.halves import (
 )
 from pairflip.selection.loop import Folder
 from pairflip.selection.progress import Show
-from pairflip.selection.records import NullCheck
 from pairflip.selection.stability import check_room, summarize
 from pairflip.selection.tasks import Work
 from pairflip.selection.verdict import explained_fraction

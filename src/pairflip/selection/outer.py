@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.problem import SubsetProblem
-from pairflip.selection.curve import SizeCurve
+from pairflip.selection.curve import OuterError, SizeCurve
 from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Blocks, Folds, as_folds
-from pairflip.selection.records import OuterError
 from pairflip.selection.settings import Selection
 from pairflip.selection.verdict import explained_fraction, recommended_size
 from pairflip.text import numbered

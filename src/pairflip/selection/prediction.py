@@ -28,10 +28,9 @@ from numpy.typing import NDArray
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
 from pairflip.losses.units import ABSENT
-from pairflip.selection.class_errors import HALF, auc
-from pairflip.selection.curve import SizeCurve
-from pairflip.selection.records import FoldFits, TrainingRange
-from pairflip.selection.survival_errors import concordance
+from pairflip.selection.coefficients import scaled_columns
+from pairflip.selection.criteria import HALF, auc, concordance
+from pairflip.selection.curve import FoldFits, SizeCurve, TrainingRange
 from pairflip.selection.verdict import recommended_size
 from pairflip.text import listed
 
@@ -89,31 +88,53 @@ class Prediction:
 
 @dataclass(frozen=True)
 class PredictionCheck:
-    """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN.
-
-    `r2` is about the mean of these rows; `inside` is the fraction, of those that have intervals, that lie within them;
-    None where none has. For classes, `wrong` is the fraction put into another class, and `auc` the area under the ROC
-    curve where there are two; for survival times, `concordance` is Harrell's index.
-    """
+    """How well rows were predicted whose target is known; what cannot be said of so few rows is NaN."""
 
     n_rows: int
     rmse: float
-    r2: float
-    inside: float | None
-    wrong: float | None = None
-    auc: float | None = None
-    concordance: float | None = None
+    r2: float  # about the mean of these rows
+    inside: float | None  # fraction, of the rows that have intervals, that lie within them; None where none has
+    wrong: float | None = None  # fraction put into another class
+    auc: float | None = None  # of two classes
+    concordance: float | None = None  # of survival times: Harrell's index
 
 
 def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) -> Floats | Prediction:
-    """What `SizeCurve.predict` does."""
+    """Predictions (M,) of new rows, or with `interval` a record that has bounds, too; warns of extrapolations."""
     size = recommended_size(curve) if size is None else size
     used = used_columns(curve, size, folds=interval is not None)
     needs = "the model needs" if interval is None else "the folds chose (without interval, those of the model will do)"
     rows = as_new_rows(X, curve.names, used, needs)
-    told = predict_columns(curve, rows, size, interval)
-    warn_outside(outside(curve, _own(curve, rows, size, used), size), stacklevel=4)
-    return told
+    of_model = rows[:, np.isin(used, used_columns(curve, size, folds=False))]
+    far = outside(curve, of_model, size)
+    points = _points(curve, of_model, size)
+    bounds = None if interval is None else _bounds(curve, rows, size, interval)
+    warn_outside(far, stacklevel=4)
+    if bounds is None or interval is None:
+        return points
+    targets = None if curve.targets is None else list(curve.targets.names)
+    return Prediction(points, *bounds, size, float(interval), targets, far)
+
+
+def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:
+    """Predictions, lower and upper bounds (M,) of rows in which values may be missing; NaN for what they leave open.
+
+    X has the columns of `used_columns` with folds. A prediction needs those of the final fit, an interval all of them.
+    """
+    everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
+    of_model = X[:, np.isin(everything, needed)]
+    point, lower, upper = (np.full((len(X), *curve.intercepts.shape[1:]), np.nan) for _ in range(3))
+    known, whole = np.isfinite(of_model).all(axis=1), np.isfinite(X).all(axis=1)
+    point[known] = _points(curve, of_model[known], size)
+    if interval is not None and whole.any():
+        lower[whole], upper[whole] = _bounds(curve, X[whole], size, interval)
+    return point, lower, upper
+
+
+def _points(curve: SizeCurve, X: Floats, size: int) -> Floats:
+    """Predictions by the columns of the final fit."""
+    coef = curve.coef(size)[used_columns(curve, size, folds=False)]
+    return np.asarray(curve.loss.mean(X @ coef + curve.intercepts[curve.at(size)]))
 
 
 def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int64]:
@@ -126,60 +147,49 @@ def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int6
     return np.asarray(used[used != ABSENT])
 
 
-def predict_columns(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> Floats | Prediction:
-    """Predict from the columns that `used_columns` names."""
-    at, used = curve.at(size), used_columns(curve, size, folds=interval is not None)
-    coef = curve.coef(size)[used]
-    point = np.asarray(curve.loss.mean(X @ coef + curve.intercepts[at]))
-    if interval is None:
-        return point
-    refusal = why_no_interval(curve, size, interval)
-    if refusal is not None:
-        raise ValueError(refusal)
-    lower, upper = _bounds(curve, X, used, size, interval)
-    targets = None if curve.targets is None else list(curve.targets.names)
-    return Prediction(
-        point, lower, upper, size, float(interval), targets, outside(curve, _own(curve, X, size, used), size)
-    )
-
-
-def _own(curve: SizeCurve, X: Floats, size: int, used: NDArray[np.int64]) -> Floats:
-    """Of new rows with the columns `used`, the columns of the final fit."""
-    return X[:, np.isin(used, used_columns(curve, size, folds=False))]
-
-
 def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> TrainingRange | None:
     """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
     if columns.size == 0:
         return None
-    present = problem.sample_weight > 0
-    Z, w = problem.X[np.ix_(present, columns)].astype(np.float64), problem.sample_weight[present]
-    unit = np.max(np.abs(Z), axis=0)
-    unit[unit == 0] = 1.0
-    constant = problem.center is not None
-    means = np.average(Z / unit, axis=0, weights=w) if constant else np.zeros(columns.size)
-    Z = Z / unit - means
-    norms = np.sqrt(w @ Z**2)
-    norms[norms == 0] = 1.0
-    Z /= norms
+    Z, unit, means, norms, w = scaled_columns(problem, columns)
     _, s, V = np.linalg.svd(np.sqrt(w)[:, None] * Z, full_matrices=False)
-    there = s > _DEPENDENT * s[0]
-    factor = V[there].T / s[there]
-    of_constant = 1.0 / float(w.sum()) if constant else 0.0
-    own = of_constant + np.sum((Z @ factor) ** 2, axis=1)
-    beside = own / np.maximum(1.0 - w * own, _LEAST_REST)
+    independent = s > _DEPENDENT * s[0]
+    factor = V[independent].T / s[independent]
+    of_constant = 0.0 if problem.center is None else 1.0 / float(w.sum())
+    leverage = of_constant + np.sum((Z @ factor) ** 2, axis=1)
+    beside = leverage / np.maximum(1.0 - w * leverage, _LEAST_REST)
     return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant)
 
 
+def _kept_sizes(curve: SizeCurve, numbers: int) -> list[int]:
+    """Sizes of which a curve keeps what predictions need: all or, of too many numbers, those an answer may name."""
+    named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)} if numbers > KEPT_NUMBERS else curve.sizes
+    return [size for size in curve.sizes.tolist() if size in named]
+
+
+def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
+    """The curve with what its folds predict with.
+
+    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
+    """
+    sizes = _kept_sizes(curve, curve.n_outputs * sum(supports.size for supports in curve.fold_supports))
+    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
+    fold_fits = FoldFits(
+        sizes=np.array(sizes, dtype=np.int64),
+        coefs=tuple(fit.coefs for fit in fits),
+        always_coefs=tuple(fit.always_coefs for fit in fits),
+        intercepts=np.stack([fit.intercepts for fit in fits]),
+    )
+    return replace(curve, fold_fits=fold_fits)
+
+
 def with_training_ranges(curve: SizeCurve, problem: SubsetProblem) -> SizeCurve:
-    """The curve with the range of its training rows, for all sizes or, of large ones, for those an answer may name."""
-    columns = [used_columns(curve, size, folds=False) for size in curve.sizes.tolist()]
-    kept = set(curve.sizes.tolist())
-    if sum(each.size**2 for each in columns) > KEPT_NUMBERS:
-        kept = {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
+    """The curve with the range of its training rows at each size."""
+    columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
+    kept_sizes = _kept_sizes(curve, sum(each.size**2 for each in columns.values()))
     ranges = [
-        training_range(problem, each) if size in kept and each.size**2 <= KEPT_NUMBERS else None
-        for size, each in zip(curve.sizes.tolist(), columns, strict=True)
+        training_range(problem, each) if size in kept_sizes and each.size**2 <= KEPT_NUMBERS else None
+        for size, each in columns.items()
     ]
     return replace(curve, training_ranges=tuple(ranges))
 
@@ -196,17 +206,15 @@ def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:
 
 def outside_words(outside: NDArray[np.bool_], names: Sequence[str] | None = None) -> str:
     """The sentence on rows outside the range of the training rows: by their names, or numbers from 1."""
-    which = np.flatnonzero(outside)
-    few = ", ".join(str(row + 1) for row in which[:3].tolist()) + (", ..." if which.size > 3 else "")
-    said = f"row{'s' * (which.size > 1)} {few}" if names is None else listed([names[row] for row in which.tolist()])
-    verb, whose = (
-        ("lies", "its prediction is an extrapolation")
-        if which.size == 1
-        else ("lie", "their predictions are extrapolations")
-    )
+    rows = np.flatnonzero(outside).tolist()
+    verb, predictions, noun = "lie", "their predictions are extrapolations", "rows"
+    if len(rows) == 1:
+        verb, predictions, noun = "lies", "its prediction is an extrapolation", "row"
+    few = ", ".join(str(row + 1) for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+    named = f"{noun} {few}" if names is None else listed([names[row] for row in rows])
     return (
-        f"{which.size:,} of {outside.size:,} rows {verb} outside the range of the training rows (leverage above "
-        f"{OUTSIDE:g} times the largest one there): {whose} ({said})."
+        f"{len(rows):,} of {outside.size:,} rows {verb} outside the range of the training rows (leverage above "
+        f"{OUTSIDE:g} times the largest one there): {predictions} ({named})."
     )
 
 
@@ -214,24 +222,6 @@ def warn_outside(outside: NDArray[np.bool_] | None, stacklevel: int) -> None:
     """Warn of rows outside the range of the training rows, unless they are as few as among rows of the same kind."""
     if outside is not None and outside.size and np.mean(outside) > _FEW_OUTSIDE:
         warnings.warn(outside_words(outside), UserWarning, stacklevel=stacklevel)
-
-
-def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:
-    """Predictions, lower and upper bounds (M,) of rows in which values may be missing; NaN for what they leave open.
-
-    A prediction needs the columns of the final fit, an interval those of all folds.
-    """
-    everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
-    own = X[:, np.isin(everything, needed)]
-    point, lower, upper = (np.full((len(X), *curve.intercepts.shape[1:]), np.nan) for _ in range(3))
-    known = np.isfinite(own).all(axis=1)
-    point[known] = predict_columns(curve, own[known], size, None)
-    whole = np.isfinite(X).all(axis=1)
-    if interval is not None and whole.any():
-        found = predict_columns(curve, X[whole], size, interval)
-        assert isinstance(found, Prediction)
-        lower[whole], upper[whole] = found.lower, found.upper
-    return point, lower, upper
 
 
 def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
@@ -250,10 +240,10 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
             "intervals; leave the interval out, or select again."
         )
     if size not in fits.sizes:
-        kept = ", ".join(map(str, fits.sizes.tolist()))
+        sizes = ", ".join(map(str, fits.sizes.tolist()))
         return (
-            f"size is {size}, but of this many folds the result keeps fits of sizes {kept} only; take one of these for "
-            f"intervals, or select again with size {size} alone."
+            f"size is {size}, but of this many folds the result keeps fits of sizes {sizes} only; take one of these "
+            f"for intervals, or select again with size {size} alone."
         )
     n = int(np.count_nonzero(np.bincount(curve.held_out_rows)))
     if _needed(interval, n) > n:
@@ -264,27 +254,6 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     return None
 
 
-def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
-    """The curve with what its folds predict with, for all sizes or, of very many folds, for those an answer may name.
-
-    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
-    """
-    sizes: list[int] = curve.sizes.tolist()
-    if curve.n_outputs * sum(supports.size for supports in curve.fold_supports) > KEPT_NUMBERS:
-        named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
-        sizes = [size for size in sizes if size in named]
-    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
-    return replace(
-        curve,
-        fold_fits=FoldFits(
-            sizes=np.array(sizes, dtype=np.int64),
-            coefs=tuple(fit.coefs for fit in fits),
-            always_coefs=tuple(fit.always_coefs for fit in fits),
-            intercepts=np.stack([fit.intercepts for fit in fits]),
-        ),
-    )
-
-
 def compare(
     observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None, *, classes: bool = False
 ) -> PredictionCheck | None:
@@ -292,25 +261,20 @@ def compare(
     known = np.isfinite(np.column_stack([observed, prediction])).all(axis=1)
     if not known.any():
         return None
-    y, p = observed[known], prediction[known]
-    if y.ndim == 2:
-        ranked = concordance(y, p, np.ones(p.size))
-        return PredictionCheck(p.size, float("nan"), float("nan"), None, concordance=ranked)
-    if p.ndim == 2:
-        wrong = float(np.mean(np.argmax(p, axis=1) != y))
-        return PredictionCheck(y.size, float("nan"), float("nan"), None, wrong)
-    squared = float(np.mean((y - p) ** 2))
-    about = float(np.mean((y - y.mean()) ** 2))
-    inside = None
+    y, p, nan = observed[known], prediction[known], float("nan")
+    if y.ndim == 2:  # survival times and events
+        return PredictionCheck(p.size, nan, nan, None, concordance=concordance(y, p, np.ones(p.size)))
+    if p.ndim == 2:  # probabilities of three and more classes
+        return PredictionCheck(y.size, nan, nan, None, wrong=float(np.mean(np.argmax(p, axis=1) != y)))
+    squared, about, inside = float(np.mean((y - p) ** 2)), float(np.mean((y - y.mean()) ** 2)), None
     if bounds is not None:
         bounded = known & np.isfinite(bounds[0])
         within = (bounds[0] <= observed) & (observed <= bounds[1])
         inside = float(np.mean(within[bounded])) if bounded.any() else None
-    r2 = 1.0 - squared / about if about > 0 else float("nan")
-    if classes:
-        wrong = float(np.mean((p > HALF) != (y > HALF)))
-        return PredictionCheck(y.size, squared**0.5, r2, inside, wrong, auc(y, p, np.ones(y.size)))
-    return PredictionCheck(y.size, squared**0.5, r2, inside)
+    r2 = 1.0 - squared / about if about > 0 else nan
+    wrong = float(np.mean((p > HALF) != (y > HALF))) if classes else None
+    area = auc(y, p, np.ones(y.size)) if classes else None
+    return PredictionCheck(y.size, squared**0.5, r2, inside, wrong, area)
 
 
 def _needed(interval: float, n: int) -> float:
@@ -318,61 +282,46 @@ def _needed(interval: float, n: int) -> float:
     return interval * (n + 1) - 1e-9 * n
 
 
-def _bounds(curve: SizeCurve, X: Floats, used: NDArray[np.int64], size: int, interval: float) -> tuple[Floats, Floats]:
+def _bounds(curve: SizeCurve, X: Floats, size: int, interval: float) -> tuple[Floats, Floats]:
     """Lower and upper bounds (M,) of new rows; (M, q) of several targets, each by its own errors."""
-    assert curve.fold_fits is not None
-    coefs, intercepts = _dense(curve, curve.fold_fits, used, size)
-    error = np.abs(curve.observed - curve.predictions[curve.at(size)])
-    if curve.targets is None:
-        return _of_errors(curve, X, coefs, intercepts, error, interval)
-    fold = curve.held_out_fold[:: len(curve.targets.names)]
-    error = error.reshape(fold.size, -1) * curve.targets.scales[fold]  # in the units of the targets
-    each = [
-        _of_errors(curve, X, coefs[..., t], intercepts[..., t], error[:, t].copy(), interval)
-        for t in range(len(curve.targets.names))
-    ]
-    return np.column_stack([lower for lower, _ in each]), np.column_stack([upper for _, upper in each])
-
-
-def _of_errors(
-    curve: SizeCurve, X: Floats, coefs: Floats, intercepts: Floats, error: Floats, interval: float
-) -> tuple[Floats, Floats]:
-    """Lower and upper bounds (M,) of one target."""
-    weight, n = _row_weights(curve)
-    fold = curve.held_out_fold[:: curve.n_outputs]
-    lower, upper = np.empty(len(X)), np.empty(len(X))
-    step = max(1, _AT_A_TIME // error.size)
+    refusal = why_no_interval(curve, size, interval)
+    if refusal is not None:
+        raise ValueError(refusal)
+    coefs, intercepts = _dense(curve, size)
+    q, error = curve.n_outputs, np.abs(curve.observed - curve.predictions[curve.at(size)])
+    fold, weights = curve.held_out_fold[::q], curve.weights[::q]
+    error = error.reshape(fold.size, q) * (1.0 if curve.targets is None else curve.targets.scales[fold])
+    # Each row counts once: where it was predicted several times, its values share its weight; all weigh n together.
+    _, row, times = np.unique(curve.held_out_rows[::q], return_inverse=True, return_counts=True)
+    shared = weights / times[row]
+    weight, needed = shared * (times.size / shared.sum()), _needed(interval, times.size)
+    lower, upper = np.empty((len(X), q)), np.empty((len(X), q))
+    step = max(1, _AT_A_TIME // fold.size)
     for first in range(0, len(X), step):
         part = slice(first, first + step)
-        by_fold = X[part] @ coefs.T + intercepts
-        by_row = by_fold[:, fold]
-        upper[part] = _reached(by_row + error, weight, _needed(interval, n))
-        lower[part] = -_reached(error - by_row, weight, _needed(interval, n))
-    return lower, upper
+        for t in range(q):
+            by_row = (X[part] @ coefs[..., t].T + intercepts[:, t])[:, fold]
+            upper[part, t] = _reached(by_row + error[:, t], weight, needed)
+            lower[part, t] = -_reached(error[:, t] - by_row, weight, needed)
+    shape = len(X), *curve.intercepts.shape[1:]
+    return lower.reshape(shape), upper.reshape(shape)
 
 
-def _dense(curve: SizeCurve, fits: FoldFits, used: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
-    """Coefficients (F, U) of the used columns in every fold, zero where a fold did not choose them; intercepts (F,).
+def _dense(curve: SizeCurve, size: int) -> tuple[Floats, Floats]:
+    """Coefficients (F, U, q) of the columns that predictions use, zero where a fold did not choose them.
 
-    With several targets (F, U, q) and (F, q).
+    Also the intercepts (F, q).
     """
-    at = int(np.flatnonzero(fits.sizes == size)[0])
-    coefs = np.zeros((curve.n_folds, used.size, *fits.intercepts.shape[2:]))
-    fold = np.arange(curve.n_folds)[:, None]
-    coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs[at]
-    own = curve.fold_supports[curve.at(size)]
-    there = own != ABSENT
-    coefs[np.broadcast_to(fold, own.shape)[there], np.searchsorted(used, own[there])] = fits.coefs[at][there]
-    return coefs, fits.intercepts[at]
-
-
-def _row_weights(curve: SizeCurve) -> tuple[Floats, int]:
-    """Weight (P,) of each held-out prediction, in rows, and the number n of rows; all weights together are n."""
-    q = curve.n_outputs
-    counts = np.bincount(curve.held_out_rows[::q])
-    row, times = np.cumsum(counts > 0)[curve.held_out_rows[::q]] - 1, counts[counts > 0]
-    shared = curve.weights[::q] / times[row]
-    return np.asarray(shared * (times.size / shared.sum())), int(times.size)
+    fits, used = curve.fold_fits, used_columns(curve, size, folds=True)
+    assert fits is not None
+    at, q = int(np.flatnonzero(fits.sizes == size)[0]), curve.n_outputs
+    coefs, fold = np.zeros((curve.n_folds, used.size, q)), np.arange(curve.n_folds)[:, None]
+    coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs[at].reshape(len(fold), -1, q)
+    supports = curve.fold_supports[curve.at(size)]
+    chosen = supports != ABSENT
+    chosen_coefs = fits.coefs[at].reshape(*supports.shape, q)[chosen]
+    coefs[np.broadcast_to(fold, supports.shape)[chosen], np.searchsorted(used, supports[chosen])] = chosen_coefs
+    return coefs, fits.intercepts[at].reshape(-1, q)
 
 
 def _reached(values: Floats, weight: Floats, needed: float) -> Floats:

@@ -10,8 +10,8 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.selection.assemble import anneal_curves, final_fit, of_size
+from pairflip.selection.curve import AnnealCurves
 from pairflip.selection.journal import Found
-from pairflip.selection.records import AnnealCurves
 from pairflip.selection.tasks import Work
 
 

@@ -7,13 +7,13 @@ pair with the lowest held-out error counts. Which grid, and what it is worth: do
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pairflip.least_squares import Floats
 from pairflip.losses.squares import check_shrinkage
-from pairflip.selection.records import RidgeSurface
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -25,6 +25,16 @@ LIKELIHOOD_GRID = (0.01, 0.1, 1.0)
 """The same for classes and counts, and their default. Without a penalty, training rows that are separated completely
 give held-out probabilities of 0 and 1, and a few rows decide about everything (docs/decisions/031)."""
 _EXPECTED = "expected 'auto', or values >= 0 in units of the scaled columns, for instance [0, 0.1, 1]"
+
+
+@dataclass(frozen=True)
+class RidgeSurface:
+    """What was tried where the ridge was chosen with the size: R relative ridge terms at the S sizes of the curve."""
+
+    ridges: Floats  # (R,)
+    errors: Floats  # (R, S) cv_error
+    predictions: Floats | None  # (R, S, P) of held-out rows; None for one ridge, and where a file would have too many
+    ridge: float  # the one that was chosen: that of the curve
 
 
 def as_ridges(ridge: Any) -> tuple[float, ...] | Literal["auto"] | None:

@@ -2,13 +2,29 @@ r"""Stability by half-samples: which columns are selected again when only half o
 
 Folds have most rows in common, so that they repeat each other's mistakes. The two halves of a pair have no row in
 common: what both select, they found independently of each other. See docs/stability.md.
+
+*Bounds on the number of columns without effect that pass a threshold.* q columns are selected in each of 2B
+half-samples of p candidates, and a column passes if it was selected in at least a fraction :math:`\tau` of them. Let V
+be the number of columns that pass although their probability to be selected in a half-sample is at most
+:math:`\theta = q/p`, that of a column drawn blindly.
+
+Meinshausen & Buhlmann (JRSS B 72, 2010, theorem 1), without an assumption on distributions:
+
+.. math:: E[V] \le \frac{q^2}{(2\tau - 1)\, p} .
+
+Shah & Samworth (JRSS B 75, 2013, eq. 8), for complementary pairs, if the frequencies of such columns are r-concave:
+
+.. math:: E[V] \le p \min\{D(\theta^2, 2\tau - 1, B, -\tfrac12),\; D(\theta, \tau, 2B, -\tfrac14)\} ,
+
+with D(mean, t, n, r) the largest probability :math:`P(X \ge t)` of an r-concave X on {0, 1/n, ..., 1} of that mean or
+a lower one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,7 +34,7 @@ from pairflip.engines import Engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
-from pairflip.losses.units import ABSENT, filled_up
+from pairflip.losses.units import ABSENT, Units, filled_up
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.portfolio import first_best
@@ -33,7 +49,6 @@ from pairflip.selection.halves import (
     supports_of,
 )
 from pairflip.selection.loop import Folder
-from pairflip.selection.pfer import FalseBound, false_bound
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
 from pairflip.text import percent, plural
@@ -47,6 +62,23 @@ THRESHOLD = 0.8
 """Columns selected in at least this fraction of the half-samples are called stable."""
 FEWEST_SPREAD = 10
 """The spread of a coefficient is told if its column was selected in at least so many half-samples."""
+_LOWEST, _HIGHEST = 1e-12, 1e9  # of the shift a of an r-concave law: a point mass at 0, and uniform
+_SHIFTS = 60  # tried in each interval, before the best one is refined
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class FalseBound:
+    """Bounds on the expected number of columns without effect that pass a threshold."""
+
+    threshold: float  # selection frequency that a column must reach
+    worst_case: float  # Meinshausen & Buhlmann's bound; infinite for thresholds up to 1/2
+    r_concave: float  # Shah & Samworth's bound
+
+    @property
+    def best(self) -> float:
+        """The lower of the two."""
+        return min(self.worst_case, self.r_concave)
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +170,7 @@ class Stability:
         return np.asarray(self.columns[self.frequencies[self.at(size)] >= threshold - 1e-9])
 
     def bound(self, threshold: float = THRESHOLD, size: int | None = None) -> FalseBound:
-        """Bounds on the expected number of columns without effect among those that pass; see `selection.pfer`."""
+        """Bounds on the expected number of columns without effect among those that pass."""
         return false_bound(int(self.sizes[self.at(size)]), self.n_candidates, self.pairs, threshold)
 
     def spread(self, column: int, size: int | None = None) -> tuple[float, float]:
@@ -212,33 +244,27 @@ def half_sample_stability(
     chosen, supports = [], []
     for k in wanted:
         work = half_work(problem, k, halves, seed=seed, engine=engine, effort=effort, final=True)
-        found = search_all(work, half_identity(work, halves.first(2)), journal, n_jobs, progress)
-        chosen.append(best_of_all_rows(work, found))
-        supports.append(supports_of(work, found, range(len(halves))))
+        searched = search_all(work, half_identity(work, halves.first(2)), journal, n_jobs, progress)
+        chosen.append(best_of_all_rows(work, searched))
+        supports.append(supports_of(work, searched, range(len(halves))))
     return summarize(problem, halves, wanted, chosen, supports)
 
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
     """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
-    rows = fewest_rows(problem, halves)
-    room = rows - problem.forced.shape[1] - 1
-    what = "column" if problem.units is None else "group"
-    most = problem.most_columns
-    needed = problem.form.least_columns(max(sizes, default=0))
-    if min(sizes, default=0) < 1 or max(sizes) > most:
-        bad = min(sizes, default=0) if min(sizes, default=0) < 1 else max(sizes)
-        raise ValueError(f"size is {bad}; expected a number of {what}s from 1 to {most}.")
-    if (problem.ridge == 0 or not problem.loss.squared) and needed > room:
-        limit = f"sizes up to {max(room, 0)}" if problem.units is None else f"at most {max(room, 0)} columns in them"
+    rows = min(problem.rows_present - left.size for left in halves.left_out)
+    most = max(rows - problem.forced.shape[1] - 1, 0)
+    smallest, largest = min(sizes, default=0), max(sizes, default=0)
+    unit = "column" if problem.units is None else "group"
+    if smallest < 1 or largest > problem.most_columns:
+        bad = smallest if smallest < 1 else largest
+        raise ValueError(f"size is {bad}; expected a number of {unit}s from 1 to {problem.most_columns}.")
+    if (problem.ridge == 0 or not problem.loss.squared) and problem.form.least_columns(largest) > most:
+        limit = f"sizes up to {most}" if problem.units is None else f"at most {most} columns in them"
         raise TooFewRows(
-            f"half-samples at {plural(max(sizes), what)} were asked for, but a half has only {plural(rows, 'row')}"
+            f"half-samples at {plural(largest, unit)} were asked for, but a half has only {plural(rows, 'row')}"
             f"; expected {limit}."
         )
-
-
-def fewest_rows(problem: SubsetProblem, halves: Folds) -> int:
-    """Rows of the smallest half."""
-    return min(problem.rows_present - left.size for left in halves.left_out)
 
 
 @one_blas_thread()
@@ -246,39 +272,98 @@ def summarize(
     problem: SubsetProblem, halves: Folds, sizes: Sequence[int], chosen: Sequence[Ints], supports: Sequence[Ints]
 ) -> Stability:
     """The record of what half-samples found, with the coefficients in each."""
-    judge = problem.loss.held_out(problem, halves)
+    judge, units = problem.loss.held_out(problem, halves), problem.units
     best = [first_best(judge.judged(every)[1], judge.yy) for every in supports]
-    selected = tuple(every[np.arange(len(halves)), which] for every, which in zip(supports, best, strict=True))
-    coefs = tuple(_coefficients(problem, judge, own) for own in selected)
+    selected = tuple(every[np.arange(len(halves)), place] for every, place in zip(supports, best, strict=True))
     columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))
+    names = problem.column_names
+    if units is None:
+        coefs = tuple(judge.fits(each).coefs for each in selected)
+    else:
+        coefs = tuple(_group_coefficients(problem, units, judge, each) for each in selected)
     return Stability(
         sizes=np.array(sizes, dtype=np.int64),
         pairs=len(halves) // 2,
-        rows=fewest_rows(problem, halves),
+        rows=min(problem.rows_present - left.size for left in halves.left_out),
         n_candidates=problem.form.n_columns,
         how=halves.how,
         chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
         columns=columns,
-        names=[
-            problem.column_names[int(j)] if problem.units is None else problem.units.name(int(j), problem.column_names)
-            for j in columns
-        ],
+        names=[names[j] if units is None else units.name(j, names) for j in columns.tolist()],
         supports=selected,
         coefs=coefs,
     )
 
 
-def _coefficients(problem: SubsetProblem, judge: HeldOutJudge, supports: Ints) -> Floats:
-    """Coefficients (F, k) or (F, k, q) of a support in each fold; not-a-number for a group of several columns."""
-    units = problem.units
-    if units is None:
-        return judge.fits(supports).coefs
+def _group_coefficients(problem: SubsetProblem, units: Units, judge: HeldOutJudge, supports: Ints) -> Floats:
+    """Coefficients (F, k) or (F, k, q) of the units of each fold; not-a-number for a group of several columns."""
     columns = filled_up([problem.columns_of(support) for support in supports])
     fits = judge.fits(columns).coefs
     coefs = np.full((*supports.shape, *fits.shape[2:]), np.nan)
     for fold, support in enumerate(supports):
-        own = np.where(columns[fold] == ABSENT, ABSENT, units.first[columns[fold]])
+        unit_of = np.where(columns[fold] == ABSENT, ABSENT, units.first[columns[fold]])
         for place, unit in enumerate(support.tolist()):
-            if np.count_nonzero(own == unit) == 1:
-                coefs[fold, place] = fits[fold, own == unit][0]
+            if np.count_nonzero(unit_of == unit) == 1:
+                coefs[fold, place] = fits[fold, unit_of == unit][0]
     return coefs
+
+
+def false_bound(q: int, p: int, pairs: int, threshold: float) -> FalseBound:
+    """Both bounds on the expected number of columns without effect that pass; never more than p."""
+    if not 0.5 < threshold <= 1.0:
+        raise ValueError(f"threshold is {threshold}; expected a fraction above 0.5 and up to 1, for instance 0.8.")
+    blind = q / p
+    tail = min(
+        r_concave_tail(blind**2, 2.0 * threshold - 1.0, pairs, -0.5),
+        r_concave_tail(blind, threshold, 2 * pairs, -0.25),
+    )
+    return FalseBound(threshold, min(float(p), q * q / ((2.0 * threshold - 1.0) * p)), p * tail)
+
+
+@lru_cache(maxsize=4096)
+def r_concave_tail(mean: float, threshold: float, steps: int, r: float) -> float:
+    r"""D: the largest :math:`P(X \ge t)` of an r-concave X on {0, 1/n, ..., 1} whose mean is at most `mean`.
+
+    r-concave (r < 0) means that :math:`f^r` is convex where the probabilities f are positive. The largest tail has
+    :math:`f(i) \propto (a + i)^{1/r}` on 0, ..., k and what the mean leaves over on k + 1 (Shah & Samworth, appendix):
+    we look through k and a. Thresholds up to twice the mean are not bounded (1).
+    """
+    center, t = mean * steps, int(np.ceil(threshold * steps - _ROUNDING))
+    if center <= 0.0:
+        return 0.0
+    if t <= int(np.ceil(2.0 * center - _ROUNDING)):
+        return 1.0
+    if t > steps:
+        return 0.0
+    upper = _shift(center, t - 1, r)
+    best = 0.0
+    for k in range(t - 1, steps):
+        lower, i = _shift(center, k + 1, r), np.arange(k + 1.0)
+        low, high = np.log(lower), np.log(max(upper, lower))
+        for _ in range(3):  # each time around the best one
+            shifts = np.linspace(low, high, _SHIFTS)
+            # P(X >= t) for each shift: c (a + i)^(1/r) on 0, ..., k, and on k + 1 what makes the mean `center`.
+            f = (np.exp(shifts)[:, None] + i) ** (1.0 / r)
+            tails = 1.0 - (k + 1.0 - center) / (f @ (k + 1.0 - i)) * f[:, :t].sum(axis=1)
+            at, step = int(np.argmax(tails)), (high - low) / (_SHIFTS - 1)
+            low, high = max(low, shifts[at] - step), min(high, shifts[at] + step)
+            best = max(best, float(tails[at]))
+        upper = lower
+    return min(1.0, best)
+
+
+def _shift(center: float, k: int, r: float) -> float:
+    """The a for which (a + i)^(1/r) on 0, ..., k has mean `center`; the largest where all have a lower one."""
+    from scipy.optimize import brentq
+
+    i = np.arange(k + 1.0)
+
+    def above(log_a: float) -> float:
+        f = (np.exp(log_a) + i) ** (1.0 / r)
+        return float(f @ i / f.sum() - center)
+
+    if above(np.log(_HIGHEST)) <= 0.0:
+        return _HIGHEST
+    if above(np.log(_LOWEST)) >= 0.0:
+        return _LOWEST
+    return float(np.exp(brentq(above, np.log(_LOWEST), np.log(_HIGHEST), xtol=1e-13)))

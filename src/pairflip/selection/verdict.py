@@ -1,7 +1,6 @@
 r"""What a curve supports: does anything predict, how many columns to recommend, and what errors to expect.
 
-Statistics only; the words are in `answer`. The rules were chosen by simulation (`python -m benchmarks honesty`,
-docs/decisions/020-what-is-recommended.md).
+The rules were chosen by simulation (`python -m benchmarks honesty`, docs/decisions/020-what-is-recommended.md).
 """
 
 from __future__ import annotations
@@ -25,33 +24,19 @@ CHANCE = 0.05
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How held-out rows are predicted at a size.
-
-    `rmse` is in the unit of the target, `r2` is one minus the squared error (for classes and counts: the deviance) over
-    that of the mean of the targets.
-    """
+    """How held-out rows are predicted at a size."""
 
     size: int
-    rmse: float
-    r2: float
+    rmse: float  # in the unit of the target
+    r2: float  # one minus the squared error (for classes and counts: the deviance) over that of the mean
 
 
 def held_out(curve: SizeCurve, size: int) -> HeldOut:
-    """Root mean square error and R2 of the held-out predictions, rows weighted."""
-    at = curve.at(size)
-    if curve.loss.quadratic:
-        return HeldOut(size, float(np.sqrt(2.0 * curve.cv_error[at])), r_squared(curve, size))
-    square = float(np.average((curve.observed - curve.predictions[at]) ** 2, weights=curve.weights))
-    return HeldOut(size, square**0.5, r_squared(curve, size))
-
-
-def r_squared(curve: SizeCurve, size: int) -> float:
-    """Fraction of the variance (or deviance) of held-out targets that is explained; below 0 the mean is better."""
-    if not curve.loss.quadratic:
-        total = variance_of_target(curve)
-        error = np.average(curve.row_errors(curve.predictions[curve.at(size)]), weights=curve.weights)
-        return 1.0 - float(error) / total if total > 0 else float("nan")
-    return explained_fraction(curve.observed, curve.observed - curve.predictions[curve.at(size)], curve.weights)
+    """Root mean square error and R2 of the held-out predictions, rows weighted; below 0 the mean predicts better."""
+    predictions, w = curve.predictions[curve.at(size)], curve.weights
+    rmse = float(np.sqrt(np.average((curve.observed - predictions) ** 2, weights=w)))
+    error, total = float(np.average(curve.row_errors(predictions), weights=w)), variance_of_target(curve)
+    return HeldOut(size, rmse, 1.0 - error / total if total > 0 else float("nan"))
 
 
 def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
@@ -62,20 +47,34 @@ def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
     return 1.0 - float(np.sum(w * residuals**2)) / total if total > 0 else float("nan")
 
 
+def variance_of_target(curve: SizeCurve) -> float:
+    """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance.
+
+    With an offset, that of the mean rate; for survival times, that of the model without columns.
+    """
+    if "error_of_the_mean" in curve.facts:
+        return float(curve.facts["error_of_the_mean"])
+    mean = np.full(curve.observed.size, np.average(curve.observed, weights=curve.weights))
+    return float(np.average(curve.row_errors(mean), weights=curve.weights))
+
+
+def by_unit(curve: SizeCurve, values: Floats) -> tuple[Floats, Floats]:
+    """Weighted sums (..., U) of what held-out rows have (..., P), and weights (U,), over independent units."""
+    unit, n = curve.held_out_unit, int(curve.held_out_unit.max()) + 1
+    total, rows = np.bincount(unit, curve.weights, n), (curve.weights * values).reshape(-1, unit.size)
+    sums = np.stack([np.bincount(unit, row, n) for row in rows]).reshape(*values.shape[:-1], n)
+    return np.asarray(sums[..., total > 0]), np.asarray(total[total > 0])
+
+
 def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]:
     r"""How much lower cv_error is at one size than at another, and the standard error of that difference.
 
     Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` (or of the difference of half
     their deviances) over the independent units.
     """
-    unit, w = curve.held_out_unit, curve.weights
-    errors = [curve.row_errors(curve.predictions[curve.at(size)]) for size in (worse, better)]
-    d: Floats = 0.5 * (errors[0] - errors[1])
-    n = int(unit.max()) + 1
-    total = np.bincount(unit, w, n)
-    used = total > 0
-    means = np.bincount(unit, w * d, n)[used] / total[used]
-    weight = total[used] / total[used].sum()
+    errors = curve.row_errors(curve.predictions[[curve.at(worse), curve.at(better)]])
+    sums, total = by_unit(curve, 0.5 * (errors[0] - errors[1]))
+    means, weight = sums / total, total / total.sum()
     mean = float(weight @ means)
     return mean, float(np.sqrt(weight @ (means - mean) ** 2 / max(1, means.size - 1)))
 
@@ -93,12 +92,10 @@ def predicts(curve: SizeCurve) -> bool:
     if best == 0:
         return False
     if 0 not in curve.sizes:  # a curve of version 0.1
-        return r_squared(curve, best) > 0
+        return held_out(curve, best).r2 > 0
     gain, error = difference(curve, 0, best)
-    if not (
-        gain > (CLEAR * error if curve.classes is None or curve.classes.several else 0.0)
-        and curve.facts.get("p_value", 0.0) <= CHANCE
-    ):
+    two_classes = curve.classes is not None and not curve.classes.several
+    if gain <= (0.0 if two_classes else CLEAR * error) or curve.facts.get("p_value", 0.0) > CHANCE:
         return False
     corrected = curve.corrected
     if corrected is not None and corrected.ranked is not None:
@@ -120,27 +117,8 @@ def chosen_size(curve: SizeCurve) -> int:
     return int(curve.sizes[choose(curve.cv_error, curve.cv_error_se, curve.sizes, single_rows(curve))])
 
 
-def sizes_by_repetition(curve: SizeCurve) -> list[int]:
-    """The size with the lowest error in each repetition of the folds; empty where every row is held out once."""
-    row, q = curve.held_out_rows, curve.n_outputs
-    times, rest = divmod(row.size, q * np.unique(row).size)
-    if rest or times < 2 or curve.n_folds % times:
-        return []
-    repetition = curve.held_out_fold // (curve.n_folds // times)
-    if np.unique(np.stack([repetition, row]), axis=1).shape[1] * q != row.size:  # splits of the user's own
-        return []
-    errors = curve.weights * curve.row_errors(curve.predictions)
-    sums = np.stack([np.bincount(repetition, each, times) for each in errors])
-    return [int(size) for size in curve.sizes[np.argmin(sums, axis=0)]]
-
-
-def single_rows(curve: SizeCurve) -> bool:
-    """Whether every row was left out alone, once."""
-    return bool(curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size // curve.n_outputs)
-
-
 def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) -> Any:
-    """Which sizes are recommended, as indices (...), where columns predict at all: the rule of `recommended_size`."""
+    """Indices (...) of the sizes that are recommended by errors (..., S), where columns predict at all."""
     some = np.where(sizes > 0, mean, np.inf)
     best = np.argmin(some, axis=-1)[..., None]
     if not single:
@@ -149,18 +127,9 @@ def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) 
     return np.argmax(some <= limit, axis=-1)
 
 
-def variance_of_target(curve: SizeCurve) -> float:
-    """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance.
-
-    With an offset, that of the mean rate; for survival times, that of the model without columns.
-    """
-    if "error_of_the_mean" in curve.facts:
-        return float(curve.facts["error_of_the_mean"])
-    y, w = curve.observed, curve.weights
-    if not curve.loss.quadratic:
-        mean = np.full(y.size, np.average(y, weights=w))
-        return float(np.average(curve.row_errors(mean), weights=w))
-    return float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) if w.sum() > 0 else float("nan")
+def single_rows(curve: SizeCurve) -> bool:
+    """Whether every row was left out alone, once."""
+    return bool(curve.n_folds == np.unique(curve.held_out_rows).size == curve.held_out_rows.size // curve.n_outputs)
 
 
 def size_to_show(curve: SizeCurve) -> int:
@@ -170,6 +139,20 @@ def size_to_show(curve: SizeCurve) -> int:
     if recommended or not tried:
         return recommended
     return min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
+
+
+def sizes_by_repetition(curve: SizeCurve) -> list[int]:
+    """The size with the lowest error in each repetition of the folds; empty where every row is held out once."""
+    row, q = curve.held_out_rows, curve.n_outputs
+    times, rest = divmod(row.size, q * np.unique(row).size)
+    if rest or times < 2 or curve.n_folds % times:
+        return []
+    repetition = curve.held_out_fold // (curve.n_folds // times)
+    if np.unique(np.stack([repetition, row]), axis=1).shape[1] * q != row.size:  # splits that the user gave
+        return []
+    errors = curve.weights * curve.row_errors(curve.predictions)
+    sums = np.stack([np.bincount(repetition, each, times) for each in errors])
+    return [int(size) for size in curve.sizes[np.argmin(sums, axis=0)]]
 
 
 def baseline(curve: SizeCurve) -> str:

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from pairflip.least_squares import Floats
-from pairflip.selection.class_errors import auc
+from pairflip.selection.criteria import auc, concordance
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.survival_errors import concordance
-from pairflip.selection.verdict import choose, chosen_size, single_rows, variance_of_target
+from pairflip.selection.verdict import by_unit, choose, chosen_size, single_rows, variance_of_target
 
 LEVEL = 0.9
 DRAWS = 1000
@@ -45,43 +44,19 @@ _AUC_DRAWS = 200
 
 @dataclass(frozen=True)
 class ChosenError:
-    """Error of the chosen size on new rows, corrected for having chosen it.
-
-    Attributes
-    ----------
-    size : int
-        Number of columns that was chosen.
-    error, low, high : float
-        Half the mean squared error (or deviance), as `cv_error`, and the ends of its interval.
-    told : float
-        `cv_error` at that size, before the correction.
-    variance : float
-        Half the variance of the target (for classes and counts, half its mean deviance): what the errors are compared
-        with for `r2`.
-    level : float
-        Nominal probability of the interval.
-    squares : bool
-        Whether errors are squared errors.
-    factor : float
-        How many times larger or smaller the error over the variance may be: the interval of `r2`.
-    ranked : (float, float, float) or None
-        For two classes, the area under the ROC curve on new rows, and the ends of its interval; for survival times,
-        the concordance.
-    ranking : str
-        What that is called.
-    """
+    """Error of the chosen size on new rows, corrected for having chosen it."""
 
     size: int
-    error: float
-    low: float
+    error: float  # half the mean squared error (or deviance), as `SizeCurve.cv_error`
+    low: float  # ends of its interval
     high: float
-    told: float
-    variance: float
-    level: float = LEVEL
-    squares: bool = True
-    factor: float = 1.0
-    ranked: tuple[float, float, float] | None = None
-    ranking: str = ""
+    told: float  # `cv_error` at that size, before the correction
+    variance: float  # half the variance (or mean deviance) of the target: what errors are compared with for `r2`
+    level: float = LEVEL  # nominal probability of the interval
+    squares: bool = True  # whether errors are squared errors
+    factor: float = 1.0  # how many times larger or smaller the error over the variance may be: the interval of `r2`
+    ranked: tuple[float, float, float] | None = None  # AUC of two classes or concordance, and ends of its interval
+    ranking: str = ""  # what that is called
 
     @property
     def auc(self) -> tuple[float, float, float] | None:
@@ -93,37 +68,27 @@ class ChosenError:
         """Root mean square error in the unit of the target, and the ends of its interval; nan for other errors."""
         if not self.squares:
             return float("nan"), float("nan"), float("nan")
-        root = np.sqrt(2.0 * np.array([self.error, self.low, self.high]))
-        return float(root[0]), float(root[1]), float(root[2])
+        value, low, high = np.sqrt(2.0 * np.array([self.error, self.low, self.high])).tolist()
+        return value, low, high
 
     @property
     def r2(self) -> tuple[float, float, float]:
         """Fraction of the variance that is explained, and the ends of its interval, the lower end first."""
         if not self.variance > 0:
             return float("nan"), float("nan"), float("nan")
-        share = 1.0 - self.error * np.array([1.0, self.factor, 1.0 / self.factor]) / self.variance
-        return float(share[0]), float(share[1]), float(share[2])
+        share, low, high = (1.0 - self.error * f / self.variance for f in (1.0, self.factor, 1.0 / self.factor))
+        return share, low, high
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers by name."""
-        rmse, r2 = self.rmse, self.r2
-        errors = {
-            "size": self.size,
-            "level": self.level,
-            "error": self.error,
-            "error_interval": [self.low, self.high],
-        }
-        if not self.squares:
-            areas: dict[str, Any] = {}
-            if self.ranked is not None:
-                areas = {self.ranking: self.ranked[0], f"{self.ranking}_interval": list(self.ranked[1:])}
-            return errors | {"explained_deviance": r2[0], "explained_deviance_interval": list(r2[1:])} | areas
-        return errors | {
-            "rmse": rmse[0],
-            "rmse_interval": list(rmse[1:]),
-            "r2": r2[0],
-            "r2_interval": list(r2[1:]),
-        }
+        values = {"error": (self.error, self.low, self.high)}
+        values |= {"rmse": self.rmse, "r2": self.r2} if self.squares else {"explained_deviance": self.r2}
+        if self.ranked is not None:
+            values[self.ranking] = self.ranked
+        record: dict[str, Any] = {"size": self.size, "level": self.level}
+        for name, (value, low, high) in values.items():
+            record |= {name: value, f"{name}_interval": [low, high]}
+        return record
 
 
 def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> ChosenError | None:
@@ -131,8 +96,8 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}; expected a number between 0 and 1, for instance 0.9.")
     size = chosen_size(curve)
-    told = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
-    sums, total = _by_unit(curve, told)
+    predictions = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
+    sums, total = by_unit(curve, curve.row_errors(predictions))
     if total.size < FEWEST:
         return None
     group = np.arange(total.size)
@@ -143,36 +108,33 @@ def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, 
     scores, choices, outside = _outside_scores(
         sums, total, curve.sizes, single_rows(curve), draws, np.random.default_rng(seed)
     )
-    error, uncorrected = float(scores.mean()), float(curve.cv_error[curve.at(size)])
+    error = float(scores.mean())
     quantile, spread = float(ndtri(0.5 + level / 2.0)), 0.0
     if np.all(scores > 0):
         spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
-    errors, weights = _by_unit(curve, curve.predictions[curve.at(size)])
-    lopsided = _skewness(errors / weights) / np.sqrt(weights.size)
+    errors, weights = by_unit(curve, curve.row_errors(curve.predictions[curve.at(size)]))
+    off = errors / weights - np.mean(errors / weights)
+    scale = float(np.sqrt(np.mean(off**2)))
+    skewness = max(0.0, float(np.mean((off / scale) ** 3))) if scale > 0 else 0.0
     return ChosenError(
         size=size,
         error=error,
         low=error * float(np.exp(-spread)),
-        high=error * float(np.exp((1.0 + UPWARD * lopsided) * spread)),
-        told=uncorrected,
+        high=error * float(np.exp((1.0 + UPWARD * skewness / np.sqrt(off.size)) * spread)),
+        told=float(curve.cv_error[curve.at(size)]),
         variance=0.5 * variance_of_target(curve),
         level=level,
         squares=curve.loss.squared,
         factor=float(np.exp(spread)),
-        ranked=None if curve.ranked is None else _outside_rank(curve, told, choices, outside[:, group], quantile),
+        ranked=None
+        if curve.ranked is None
+        else _outside_rank(curve, predictions, choices, outside[:, group], quantile),
         ranking=curve.loss.words.ranking,
     )
 
 
-def _skewness(values: Floats) -> float:
-    """Third central moment over the cube of the standard deviation, not below 0; 0 where nothing varies."""
-    off = values - values.mean()
-    scale = float(np.sqrt(np.mean(off**2)))
-    return max(0.0, float(np.mean((off / scale) ** 3))) if scale > 0 else 0.0
-
-
 def _outside_rank(
-    curve: SizeCurve, told: Floats, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
+    curve: SizeCurve, predictions: Floats, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
 ) -> tuple[float, float, float] | None:
     """Mean AUC, or concordance, of what is chosen by the rows drawn, on rows that were not drawn, and an interval.
 
@@ -185,10 +147,10 @@ def _outside_rank(
     rank: Callable[[Floats, Floats, Floats], float] = auc
     if curve.survival is not None:
         observed, rank = np.column_stack([curve.survival.times, curve.observed])[some], concordance
-        told = np.broadcast_to(curve.survival.risks, told.shape)
+        predictions = np.broadcast_to(curve.survival.risks, predictions.shape)
     areas = np.array(
         [
-            rank(observed[rows], told[ridge, size][some][rows], weights[rows])
+            rank(observed[rows], predictions[ridge, size][some][rows], weights[rows])
             for (ridge, size), rows in zip(choices[: len(outside)], outside[:, unit], strict=True)
         ]
     )
@@ -198,16 +160,6 @@ def _outside_rank(
     middle, spread = logit(np.clip(areas.mean(), 1e-3, 1 - 1e-3)), np.std(logit(np.clip(areas, 1e-2, 1 - 1e-2)))
     low, high = expit(middle - quantile * spread), expit(middle + quantile * spread)
     return float(areas.mean()), float(low), float(high)
-
-
-def _by_unit(curve: SizeCurve, told: Floats) -> tuple[Floats, Floats]:
-    """Weighted errors (..., U) of predictions (..., P) and weights (U,), summed over independent units."""
-    unit, w = curve.held_out_unit, curve.weights
-    n = int(unit.max()) + 1
-    total = np.bincount(unit, w, n)
-    squares = w * curve.row_errors(told)
-    sums = np.apply_along_axis(lambda each: np.bincount(unit, each, n), -1, squares)
-    return np.asarray(sums[..., total > 0]), np.asarray(total[total > 0])
 
 
 def _outside_scores(
@@ -231,9 +183,9 @@ def _outside_scores(
         error = np.sqrt(np.maximum(spread[every, ridge], 0.0) / (n - 1))
         at = choose(mean[every, ridge], error, sizes, single)
         outside = (counts == 0).astype(np.float64)
-        left = outside @ total
-        own = np.einsum("bu,bu->b", outside, sums[ridge, at])
-        scores.append(0.5 * own[left > 0] / left[left > 0])
+        weight_outside = outside @ total
+        some = weight_outside > 0
+        scores.append(0.5 * np.einsum("bu,bu->b", outside, sums[ridge, at])[some] / weight_outside[some])
         choices.append(np.stack([ridge, at], axis=1))
         not_drawn.append(counts[: max(0, _AUC_DRAWS - first)] == 0)
     return np.concatenate(scores), np.concatenate(choices), np.concatenate(not_drawn)
