@@ -12,9 +12,10 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
-from pairflip import Schedule, SubsetProblem, sealed, select_size
-from pairflip.selection import JournalError, hands, merge_journals, run_shard
-from pairflip.selection.journal import Journal, JournalWarning
+from pairflip import Schedule, SubsetProblem, journal_file, select_size
+from pairflip.journal_file import JournalWarning, read_manifest
+from pairflip.selection import JournalError, executors, merge_journals, run_shard
+from pairflip.selection.journal import Journal
 from pairflip.selection.run import identify
 
 TESTS = Path(__file__).parents[1]
@@ -107,8 +108,8 @@ def test_a_journal_can_be_extended_and_used_in_part(here, changes, chains):
 @pytest.mark.parametrize("after", [0, 3, CHAINS])
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_run_whose_journal_is_removed_goes_on_and_says_so_once(expected, here, monkeypatch, after, seconds):
-    monkeypatch.setattr(sealed, "_SYNC_SECONDS", seconds)
-    monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
+    monkeypatch.setattr(journal_file, "_SYNC_SECONDS", seconds)
+    monkeypatch.setattr(executors, "_BATCH_NS", 1.0)
     write, written = Journal.write, []
 
     def removed(journal, outcomes):
@@ -304,8 +305,8 @@ WRITER = """
 import sys
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/selection"]
 import test_journal as t
-from pairflip.selection import hands
-hands._BATCH_NS = 1.0
+from pairflip.selection import executors
+executors._BATCH_NS = 1.0
 problem = t.SubsetProblem(*t.table())
 t.select(None)
 print("ready", flush=True)
@@ -372,7 +373,7 @@ def test_lone_surrogates_in_names_do_no_harm(here):
 
 
 def test_a_journal_says_what_its_effort_stood_for(tmp_path, monkeypatch):
-    from pairflip.manifest import read_manifest
+
     from pairflip.search import effort
 
     problem = SubsetProblem(*table())

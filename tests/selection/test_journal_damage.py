@@ -8,9 +8,8 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from pairflip import SubsetProblem
-from pairflip.sealed import run_key
+from pairflip.journal_file import run_key, sealed, unsealed
 from pairflip.selection import run_shard, select_many
-from pairflip.selection.journal_lines import from_line, to_line
 from test_journal import CHAINS, OPTIONS, files, lines_of, select, table
 
 MANY = {name: value for name, value in OPTIONS.items() if name != "seed"} | {"seeds": [7]}
@@ -87,18 +86,17 @@ def test_a_changed_byte_never_changes_the_curve(expected, here):
         assert len(curve.notes) == 1, (at, other)
 
 
-def sealed(folder, **changes):
+def resealed(folder, **changes):
     """The line of the first ordinary chain with some entries replaced, sealed as if it had been written so."""
     key = run_key(json.loads((Path(folder) / "manifest.json").read_text())["identity"])
     line = next(line for line in lines_of(folder) if b'"fold":0' in line and b'"size":2' in line)
-    chain = from_line(line, key)
-    return line, to_line(chain._replace(**changes), key)
+    return line, sealed(unsealed(line, key) | changes, key)
 
 
 WRONG = {
     "energy": {"energy": 1e-3},
     "support": {"support": [1, 2]},
-    "fold": {"address": (2, 1, 0)},
+    "fold": {"fold": 1},
     "a column twice": {"support": [0, 0]},
     "no column": {"support": [0, 99]},
     "too few columns": {"support": [0]},
@@ -109,7 +107,7 @@ WRONG = {
 def test_an_energy_that_is_not_that_of_the_support_is_not_believed(expected, here, changes):
     select("run")
     (path,) = files("run")
-    right, wrong = sealed("run", **changes)
+    right, wrong = resealed("run", **changes)
     lines = [line for line in lines_of("run") if line != right]
     path.write_bytes(b"\n".join([*lines, wrong]) + b"\n")
     curve = select("run")
@@ -121,8 +119,8 @@ def test_rounding_is_believed(expected, here):
     """Another machine may round an energy differently; that is not damage."""
     select("run")
     (path,) = files("run")
-    right, _ = sealed("run")
-    _, near = sealed("run", energy=json.loads(right)["energy"] * (1 + 1e-13))
+    right, _ = resealed("run")
+    _, near = resealed("run", energy=json.loads(right)["energy"] * (1 + 1e-13))
     assert near != right
     path.write_bytes(b"\n".join(near if line == right else line for line in lines_of("run")) + b"\n")
     assert select("run").notes == ()

@@ -100,10 +100,10 @@ def test_halves_shuffled_targets_and_outer_folds_keep_the_rules() -> None:
     assert curve.null is not None
     for support in [*(row for each in curve.stability.supports for row in each), *curve.outer.supports]:
         assert keeps(LIMITS["groups"], support.tolist())
-    from pairflip.selection.null import shuffled
-    from pairflip.selection.outer import _rows_of
+    from pairflip.selection.outer import rebuilt
+    from pairflip.selection.permutation import shuffled
 
-    for other in (shuffled(problem, 0, 0), _rows_of(problem, np.arange(30))):
+    for other in (shuffled(problem, 0, 0), rebuilt(problem, np.arange(30))):
         assert other.limits.settings(problem.names) == problem.limits.settings(problem.names)
 
 

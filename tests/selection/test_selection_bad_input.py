@@ -22,7 +22,7 @@ SIZES = {
     "empty": ([], ValueError, "sizes is empty; expected at least one number of columns"),
     "a generator of nothing": (iter(()), ValueError, "sizes is empty"),
     "zero alone": ([0], ValueError, "sizes is empty; expected at least one number of columns"),
-    "negative": ([2, -1], ValueError, "sizes (--sizes) holds -1; expected numbers of columns from 1 to 5."),
+    "negative": ([2, -1], ValueError, "sizes (--sizes) holds -1; expected whole numbers of columns from 1 to 5."),
     "too large": (
         [1, 6],
         ValueError,

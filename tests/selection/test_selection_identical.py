@@ -10,7 +10,7 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
-from pairflip.selection import hands, merge_journals, run_shard
+from pairflip.selection import executors, merge_journals, run_shard
 from pairflip.selection.journal import Journal
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=6, sweeps=2, unit="greedy")
@@ -32,7 +32,7 @@ def expected():
 
 @pytest.fixture
 def tiny_batches(monkeypatch):
-    monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
+    monkeypatch.setattr(executors, "_BATCH_NS", 1.0)
 
 
 def test_the_search_is_not_trivial(expected):
@@ -56,15 +56,15 @@ def test_threads(expected, n_jobs, tiny_batches):
 
 @pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing", "sequential"])
 def test_backends_of_joblib(expected, backend, monkeypatch, tmp_path):
-    monkeypatch.setattr(hands, "_REMOTE_BATCH_NS", 1e6)
+    monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)
     with joblib.parallel_config(backend, n_jobs=2):
         assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path))
     assert len(lines_of(tmp_path)) == 144
 
 
 def test_a_backend_that_gives_all_results_at_once_fills_the_journal_in_rounds(expected, monkeypatch, tmp_path):
-    monkeypatch.setattr(hands, "_REMOTE_BATCH_NS", 1e6)
-    monkeypatch.setattr(hands, "_ROUND", 1)
+    monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)
+    monkeypatch.setattr(executors, "_ROUND", 1)
     write, seen = Journal.write, []
 
     def spy(journal, outcomes):
@@ -160,11 +160,11 @@ def test_a_shard_is_missing(expected, tmp_path):
 
 def test_shards_of_every_number_cover_the_grid(tmp_path):
     from pairflip.selection.settings import Selection
-    from pairflip.selection.tasks import missing, plan_work
+    from pairflip.selection.tasks import Results, missing, plan_work
 
-    work = plan_work(problem_of(), Selection([1, 2, 4], "loo", SCHEDULE, 3, 7), "auto", None)
+    grid = plan_work(problem_of(), Selection([1, 2, 4], "loo", SCHEDULE, 3, 7), "auto", None)
     for of in (1, 2, 5, 48, 100):
-        tasks = [task for part in range(1, of + 1) for task in missing(work, set(), (part, of))]
+        tasks = [task for part in range(1, of + 1) for task in missing(Results(grid), (part, of))]
         chains = [(t.size, t.fold, c) for t in tasks for c in range(t.first, t.last)]
         assert len(chains) == len(set(chains)) == 144
 

@@ -13,8 +13,8 @@ import pytest
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
 from pairflip.selection.folds import as_folds
-from pairflip.selection.halves import half_samples
-from pairflip.selection.null import shuffled
+from pairflip.selection.permutation import shuffled
+from pairflip.selection.subsampling import half_samples
 from pairflip.selection.verdict import recommended_size
 
 PAIRS = 3

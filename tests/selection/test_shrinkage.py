@@ -14,10 +14,9 @@ from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressor, Subse
 from pairflip.report.answer import answer_of
 from pairflip.report.page import render
 from pairflip.report.ridge_surface import shrinkage_words
-from pairflip.selection import merge_journals, run_shard
+from pairflip.selection import JournalError, merge_journals, run_shard
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.folds import as_folds
-from pairflip.selection.journal import JournalError
 from pairflip.selection.run import identify, select_many
 from pairflip.selection.shrinkage import GRID
 
@@ -254,7 +253,7 @@ def test_a_journal_resumes_every_ridge_and_takes_more_of_them(tmp_path, monkeypa
         select_size(problem, [1, 2], journal=folder, **QUICK)
     more = select_size(problem, [1, 2], ridge=[0, 0.1, 1], journal=folder, **QUICK)
     np.testing.assert_array_equal(more.ridge_errors[:2], first.ridge_errors)
-    monkeypatch.setattr("pairflip.selection.walks.searched", None)  # nothing is searched again
+    monkeypatch.setattr("pairflip.selection.worker._descents", None)  # nothing is searched again
     again = select_size(problem, [1, 2], ridge=[0, 0.1], journal=folder, **QUICK)
     assert_same_curve(first, again)
 

@@ -11,7 +11,7 @@ from scipy.optimize import lsq_linear
 
 from pairflip import SizeCurve, SubsetProblem, best_subset, half_sample_stability, select_size
 from pairflip.selection.folds import Folds, as_folds
-from pairflip.selection.null import shuffled
+from pairflip.selection.permutation import shuffled
 
 SIGNS = np.array([1, 1, -1, 0, 1, -1, 1, 0, 1, 1])
 

@@ -10,11 +10,11 @@ import pytest
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import SizeCurve, SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
-from pairflip.selection import JournalError, further
+from pairflip.selection import JournalError, after_selection
 from pairflip.selection.folds import Folds
-from pairflip.selection.halves import half_samples
-from pairflip.selection.hands import Workers
+from pairflip.selection.journal import Journal
 from pairflip.selection.stability import THRESHOLD
+from pairflip.selection.subsampling import half_samples
 from pairflip.selection.verdict import size_to_show
 from test_selection_no_leak import GARBAGE, OPTIONS, spoiled
 from test_selection_no_leak import table as leak_table
@@ -151,7 +151,7 @@ def test_a_size_does_not_depend_on_other_sizes_nor_on_the_number_of_pairs():
 
 def test_few_columns_of_the_matrix_or_all_of_it_give_the_same(monkeypatch):
     formed = half_sample_stability(problem(), [2, 4], 5)
-    monkeypatch.setattr("pairflip.selection.walks.FORMED", 0)
+    monkeypatch.setattr("pairflip.selection.worker.FORMED", 0)
     np.testing.assert_array_equal(formed.supports[1], half_sample_stability(problem(), [2, 4], 5).supports[1])
 
 
@@ -234,19 +234,18 @@ def test_any_number_of_workers_gives_the_same():
 def test_a_run_that_is_stopped_during_half_samples_resumes(tmp_path, monkeypatch, after):
     whole = select_size(problem(), **OPTIONS_OF_RUN)
     taken = []
-    outcomes_of = Workers.outcomes
+    write = Journal.write
 
-    def stops(self, jobs, tick):
-        for outcome in outcomes_of(self, jobs, tick):
-            yield outcome
-            if jobs[0][0].sparing:
-                taken.append(1)
-                if len(taken) > after:
-                    raise KeyboardInterrupt
+    def stops(journal, outcomes):
+        write(journal, outcomes)
+        if journal.folder.name == "half-samples":
+            taken.append(1)
+            if len(taken) > after:
+                raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Workers, "outcomes", stops)
-        patch.setattr("pairflip.selection.hands._BATCH_NS", 1.0)
+        patch.setattr(Journal, "write", stops)
+        patch.setattr("pairflip.selection.executors._BATCH_NS", 1.0)
         with pytest.raises(KeyboardInterrupt):
             select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
     kept = [path.read_bytes().count(b"\n") for path in tmp_path.glob("run/half-samples/tasks-*.jsonl")]
@@ -279,13 +278,13 @@ def test_the_journal_of_other_halves_is_refused(tmp_path, monkeypatch):
 def test_a_journal_that_was_removed_is_not_made_again(tmp_path, monkeypatch):
     import shutil
 
-    look = further.look_further
+    check = after_selection.with_checks
 
     def removed(*arguments):
         shutil.rmtree(tmp_path / "run")
-        return look(*arguments)
+        return check(*arguments)
 
-    monkeypatch.setattr("pairflip.selection.run.look_further", removed)
+    monkeypatch.setattr("pairflip.selection.run.with_checks", removed)
     curve = select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
     assert curve.stability is not None
     assert not Path(tmp_path / "run").exists()

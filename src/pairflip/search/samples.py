@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.journal_file import difference
 from pairflip.least_squares import Floats
-from pairflip.manifest import difference
 from pairflip.search.datatree import MOST_INDICATORS, draws_tree
 
 if TYPE_CHECKING:
