@@ -177,7 +177,7 @@ def test_sizes_that_cannot_be_are_refused() -> None:
     wide = SubsetProblem(X, y, groups={"all": range(4), "rest": range(4, 11)})
     few = [(np.arange(8), np.arange(8, 24)), (np.arange(8, 24), np.arange(8))]
     with pytest.raises(
-        ValueError, match=r"even the smallest 3 groups have 12 independent columns, and a fold has 7 rows"
+        ValueError, match=r"even the smallest 3 groups have 12 independent columns, and a fold has 8 rows"
     ):
         select_size(wide, [3], cv=few)
     assert select_size(problem, cv=5).sizes.tolist() == [0, 1, 2, 3, 4, 5, 6]

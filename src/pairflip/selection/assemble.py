@@ -97,6 +97,7 @@ def assemble(
         n_targets=n_targets if squared else max(1, q - 1),  # those of one class follow from the others
         coefficients=n_coefficients,
     )
+    training_rows = problem.rows_present - np.array([left_out.size for left_out in folds.left_out])
     facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.form.working, max(grid.sizes))}
     if not squared:
         separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if loss.remark(problem, fit.support)]
@@ -111,7 +112,7 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array([each.energy_per_row for each in inside]) / n_targets,
+        energy_per_row=np.array([np.mean(each.energies / training_rows) for each in inside]) / n_targets,
         selection_counts=counts,
         unchanged=np.array(
             [unchanged_in(columns, fit.support) for columns, fit in zip(selected, fits, strict=True)]
@@ -168,7 +169,7 @@ class _HeldOut(NamedTuple):
     supports: Supports  # (F, k)
     residuals: Floats  # (P,)
     chain_residuals: Floats  # (chains, P)
-    energy_per_row: float
+    energies: Floats  # (F,) of the training rows
     agreement: float
 
 
@@ -183,19 +184,13 @@ def _held_out(results: Results, errors: HeldOutJudge, size: int) -> _HeldOut:
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
     fold = np.repeat(grid.folds.fold, by_chain.shape[1] // grid.folds.fold.size)
     residuals = by_chain[best[fold], np.arange(fold.size)]
-    return _HeldOut(supports, residuals, by_chain, _per_row(grid, low), float(np.mean(agreed)))
+    return _HeldOut(supports, residuals, by_chain, low, float(np.mean(agreed)))
 
 
 def _without_columns(grid: Grid, errors: HeldOutJudge) -> _HeldOut:
     """Size 0: the mean, or the forced columns alone."""
     residuals, supports = errors.without_columns(), np.empty((len(grid.folds), 0), dtype=np.int64)
-    return _HeldOut(supports, residuals, np.tile(residuals, (grid.chains, 1)), _per_row(grid, 0.5 * errors.yy), 1.0)
-
-
-def _per_row(grid: Grid, energies: Floats) -> float:
-    """Training energies (F,) of the folds, for each of their rows, on average."""
-    rows = grid.problem.rows_present - np.array([left_out.size for left_out in grid.folds.left_out])
-    return float(np.mean(energies / rows))
+    return _HeldOut(supports, residuals, np.tile(residuals, (grid.chains, 1)), 0.5 * errors.yy, 1.0)
 
 
 def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:

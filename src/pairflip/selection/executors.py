@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from pairflip.engines import get_engine
@@ -72,34 +73,30 @@ def search_grids(
             threads = n_jobs if device is None else 0
             show = stack.enter_context(SelectionProgress(known[0], jobs[0][1], progress, folders[0], threads))
 
-        def finished(number: int) -> tuple[int, Answer]:
-            results, journal, notes = known[number], journals[number], list(grids[number].notes)
-            if not results.grid.problem.form.dense and results.grid.problem.loss.quadratic:
-                notes.append(BY_COLUMNS)
-            notes += [] if device is None else device.notes(number)
-            if journal is not None:
-                journal.close()  # what became of it belongs into the notes of the result
-                notes += journal.notes
-            name = get_engine(results.grid.search.engine).name if device is None else device.name
-            known[number] = Results(results.grid)  # of many problems, not all are kept
-            return number, finish(Searched(number, results, name, notes))
-
-        for number, (_, tasks) in enumerate(jobs):
-            if not tasks:
-                yield finished(number)
+        complete: list[tuple[int, list[Outcome]]] = [(n, []) for n, chains in enumerate(remaining) if chains == 0]
         stream = _run_jobs(jobs, n_jobs) if device is None else device.outcomes(None if show is None else show.tick)
         with closing(stream):
-            for number, outcomes in stream:
-                journal = journals[number]
-                if journal is not None:  # on disk first
+            for number, outcomes in chain(complete, stream):
+                results, journal = known[number], journals[number]
+                if journal is not None and outcomes:  # on disk first
                     journal.write(outcomes)
                 for outcome in outcomes:
-                    known[number].add(outcome)
-                if show is not None:
+                    results.add(outcome)
+                if show is not None and outcomes:
                     show.advance(outcomes)
                 remaining[number] -= n_chains([outcome.task for outcome in outcomes])
-                if remaining[number] == 0:
-                    yield finished(number)
+                if remaining[number] > 0:
+                    continue
+                grid = grids[number]
+                by_columns = not grid.problem.form.dense and grid.problem.loss.quadratic
+                notes = [*grid.notes, *([BY_COLUMNS] if by_columns else [])]
+                notes += [] if device is None else device.notes(number)
+                if journal is not None:
+                    journal.close()  # what became of it belongs into the notes of the result
+                    notes += journal.notes
+                name = get_engine(grid.search.engine).name if device is None else device.name
+                known[number] = Results(grid)  # of many problems, not all results are kept
+                yield number, finish(Searched(number, results, name, notes))
 
 
 def _run_jobs(jobs: Sequence[Job], n_jobs: int | None) -> Generator[tuple[int, list[Outcome]], None, None]:

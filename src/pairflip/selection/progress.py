@@ -53,39 +53,6 @@ def foreseen_seconds(grid: Grid, chains: Mapping[int, int], folds: int, threads:
     return 1e-9 * max(total / threads, *(grid.chain_ns[size] for size in chains), 0.0)
 
 
-class ErrorSoFar:
-    """Held-out error of each size over the folds finished so far (a random sample of all folds, hence only a hint)."""
-
-    def __init__(self, results: Results) -> None:
-        self._results, sizes = results, results.grid.sizes
-        self._sums = np.zeros((2, len(sizes)))
-        self._scored = np.zeros((len(sizes), len(results.grid.folds)), bool)
-
-    def update(self) -> None:
-        """Score finished folds, for a limited time."""
-        grid, until = self._results.grid, time.perf_counter() + _SCORE_SECONDS
-        for at, size in enumerate(grid.sizes):
-            supports, energies = self._results.of(size)
-            for fold in np.flatnonzero(~np.isnan(energies).any(axis=1) & ~self._scored[at]).tolist():
-                if time.perf_counter() > until:
-                    return
-                best = supports[fold, first_best(energies[fold], grid.problem.form.yy)]
-                judge = grid.problem.loss.held_out(grid.problem, grid.folds.some([fold]))
-                residual = judge.residuals(best[None, None, :])[0]
-                self._sums[:, at] += float(judge.row_errors(residual).sum()) / 2.0, residual.size
-                self._scored[at, fold] = True
-
-    def line(self) -> str:
-        """The best size so far and a small plot of the curve, or nothing."""
-        sizes = self._results.grid.sizes
-        if len(sizes) < 2 or not self._sums[1].all():
-            return ""
-        error = self._sums[0] / self._sums[1]
-        spread = float(np.ptp(error)) or 1.0
-        plot = "".join(_BARS[round(7 * float(e - error.min()) / spread)] for e in error)
-        return f"best size so far {sizes[int(np.argmin(error))]} {plot}"
-
-
 class SelectionProgress:
     """One display: a bar on a terminal, one line per minute in a log, or nothing; "late": only of what takes longer.
 
@@ -96,7 +63,9 @@ class SelectionProgress:
         self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None, n_jobs: int | None
     ) -> None:
         self._grid, self._tasks, self._n_jobs, self._journal = results.grid, tasks, n_jobs, journal
-        self._total, self._resumed = n_chains(tasks), results.n_chains
+        self._results, self._total, self._resumed = results, n_chains(tasks), results.n_chains
+        self._sums = np.zeros((2, len(self._grid.sizes)))  # errors and rows of the folds that were scored
+        self._scored = np.zeros((len(self._grid.sizes), len(self._grid.folds)), bool)
         self._done, self._walked = 0, 0.0
         self._began = self._shown = time.monotonic()
         self._first: tuple[float, int] | None = None  # when the first chains were done, and how many
@@ -107,7 +76,6 @@ class SelectionProgress:
             self._kind = "none"
         elif show == "late":  # where somebody sees it: not beside other workers
             self._kind = "late" if alone and (terminal or "ipykernel" in sys.modules) else "none"
-        self._error = ErrorSoFar(results) if self._kind != "none" else None
         self._bar: Any = None
         self._context: AbstractContextManager[Any] = nullcontext()
 
@@ -117,7 +85,11 @@ class SelectionProgress:
                 self._open_bar()
             if self._resumed:
                 _say(f"resumed: {self._resumed} chains were in the journal, {self._total} remain")
-            self._say_duration()
+            following = _following.get()
+            # The cost model knows the compiled engine on CPUs.
+            device = self._n_jobs == 0 or self._grid.search.engine not in ("auto", "numba")
+            if self._tasks and not device and following is not None:
+                self._say_duration(following)
         return self
 
     def _open_bar(self) -> None:
@@ -136,12 +108,8 @@ class SelectionProgress:
         self._bar = self._context.__enter__()
         self._bar_task = self._bar.add_task("", total=self._total, rate="?", note="")
 
-    def _say_duration(self) -> None:
-        """How long it may take, by the cost model, which knows the compiled engine on CPUs."""
-        following = _following.get()
-        device = self._n_jobs == 0 or self._grid.search.engine not in ("auto", "numba")
-        if not self._tasks or device or following is None:
-            return
+    def _say_duration(self, following: float) -> None:
+        """How long it may take, by the cost model."""
         threads, chains = workers(self._n_jobs), Counter[int]()
         for task in self._tasks:
             chains[task.size] += task.last - task.first
@@ -158,18 +126,18 @@ class SelectionProgress:
     def advance(self, outcomes: Sequence[Outcome]) -> None:
         """Count finished tasks."""
         self._done += n_chains([outcome.task for outcome in outcomes])
-        if self._error is not None:
-            self._refresh(self._error)
+        if self._kind != "none":
+            self._refresh()
 
     def tick(self, flips: int) -> None:
         """Count flips of chains that are under way (a device reports its work before any chain is judged)."""
-        if self._error is not None:
+        if self._kind != "none":
             schedule = self._grid.search.schedule
             assert schedule is not None
             self._walked += flips / int(schedule.flips(self._grid.problem.form.n_columns).sum())
-            self._refresh(self._error)
+            self._refresh()
 
-    def _refresh(self, error: ErrorSoFar) -> None:
+    def _refresh(self) -> None:
         """Show what is done, if it is time for that."""
         time_now = time.monotonic()
         if self._first is None and self._done:
@@ -183,18 +151,38 @@ class SelectionProgress:
         if time_now - self._shown < (_SHOW_SECONDS if self._kind == "bar" else _LOG_SECONDS):
             return
         self._shown = time_now
-        error.update()
         done = max(self._done, min(int(self._walked), self._total))
         # The first chains wait for kernels to be compiled, which says nothing about the others.
         since, before = self._first or (self._began, 0)
         rate = (done - before) / max(time_now - since, 1e-9)
+        note = self._best_so_far()
         if self._bar is not None:
-            self._bar.update(self._bar_task, completed=done, rate=f"{rate:.3g}" if rate else "?", note=error.line())
+            self._bar.update(self._bar_task, completed=done, rate=f"{rate:.3g}" if rate else "?", note=note)
             return
         speed = f"after {time_now - self._began:.0f} s"
         if rate:
             speed = f"{rate:.3g}/s, {(self._total - done) / rate:.0f} s left"
-        _say("; ".join(filter(None, [f"{done} of {self._total} chains, {speed}", error.line()])))
+        _say("; ".join(filter(None, [f"{done} of {self._total} chains, {speed}", note])))
+
+    def _best_so_far(self) -> str:
+        """The best size by the folds finished so far (a random sample of all, hence only a hint), and a small plot."""
+        grid, until = self._grid, time.perf_counter() + _SCORE_SECONDS
+        for at, size in enumerate(grid.sizes):
+            supports, energies = self._results.of(size)
+            for fold in np.flatnonzero(~np.isnan(energies).any(axis=1) & ~self._scored[at]).tolist():
+                if time.perf_counter() > until:
+                    break
+                best = supports[fold, first_best(energies[fold], grid.problem.form.yy)]
+                judge = grid.problem.loss.held_out(grid.problem, grid.folds.some([fold]))
+                residual = judge.residuals(best[None, None, :])[0]
+                self._sums[:, at] += float(judge.row_errors(residual).sum()) / 2.0, residual.size
+                self._scored[at, fold] = True
+        if len(grid.sizes) < 2 or not self._sums[1].all():
+            return ""
+        error = self._sums[0] / self._sums[1]
+        spread = float(np.ptp(error)) or 1.0
+        plot = "".join(_BARS[round(7 * float(e - error.min()) / spread)] for e in error)
+        return f"best size so far {grid.sizes[int(np.argmin(error))]} {plot}"
 
 
 def _say(text: str) -> None:

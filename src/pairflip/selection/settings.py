@@ -229,7 +229,7 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
             why = f"the columns that vary make up {plural(n, 'group')} (columns of no group count as one each)"
         raise ValueError(f"sizes (--sizes) holds {largest}, but {why}; expected sizes {allowed}")
     if largest > fitting:
-        smallest = f"the smallest {largest} groups have {needed[largest - 1]} independent columns, and "
+        smallest = f"even the smallest {largest} groups have {needed[largest - 1]} independent columns, and "
         forced = f" and {plural(n_forced, 'coefficient')} fitted anyway" if n_forced else ""
         raise ValueError(
             f"size {largest} was asked for, but {smallest * form.grouped}a fold has {fewest_rows} rows to learn "
@@ -238,10 +238,8 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
     return tuple(sorted({int(size) for size in sizes}))
 
 
-def for_loss(problem: SubsetProblem, selection: Selection) -> Selection:
-    """The selection with a method that there is for the problem's energy: descents where there is no annealing."""
-    if problem.can_anneal:
-        return selection
+def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
+    """The selection by descents, for an energy that there is no annealing for."""
     if selection.null and not problem.loss.squared:
         raise ValueError(
             f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "

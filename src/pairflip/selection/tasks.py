@@ -21,7 +21,7 @@ from pairflip.search.effort import FINAL_EFFORTS, FOLD_EFFORTS, Effort, effort_i
 from pairflip.search.methods import check_engine
 from pairflip.search.schedule import Schedule
 from pairflip.selection.folds import Folds, as_folds, check_learnable
-from pairflip.selection.settings import Selection, check_sizes, for_loss, model_settings
+from pairflip.selection.settings import Selection, by_descents, check_sizes, model_settings
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -89,7 +89,8 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """The searches of a selection, everything checked against the table."""
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    selection = for_loss(problem, selection)
+    if not problem.can_anneal:
+        selection = by_descents(problem, selection)
     if not problem.form.plain:
         engine = check_engine(problem, engine)
     folds = as_folds(selection.cv, problem, groups, selection.seed)
