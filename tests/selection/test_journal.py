@@ -12,6 +12,7 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
+from _journal import files, lines_of
 from pairflip import Schedule, SubsetProblem, journal_file, select_size
 from pairflip.journal_file import JournalWarning, read_manifest
 from pairflip.selection import JournalError, executors, merge_journals, run_shard
@@ -46,38 +47,15 @@ def here(tmp_path, monkeypatch):
     return Path()
 
 
-def files(folder):
-    return sorted(Path(folder).glob("tasks-*.jsonl"))
-
-
-def lines_of(folder):
-    return [line for path in files(folder) for line in path.read_bytes().splitlines()]
-
-
-# Killed ---------------------------------------------------------------------------------------------------------------
-
-
-def kill_points(folder, kills, seed):
-    command = [sys.executable, str(TESTS / "_kill_points.py"), str(folder), str(kills), str(seed)]
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_kill_points_lose_nothing(tmp_path, kills):
+    command = [sys.executable, str(TESTS / "_kill_points.py"), str(tmp_path), str(kills), "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["killed"] == kills
     assert seen["kept"] > 0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
-def test_five_kill_points_lose_nothing(tmp_path):
-    kill_points(tmp_path, 5, seed=1)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
-def test_two_hundred_kill_points_lose_nothing(tmp_path):
-    kill_points(tmp_path, 200, seed=2)
-
-
-# More or less of the same ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -99,9 +77,6 @@ def test_a_journal_can_be_extended_and_used_in_part(here, changes, chains):
     assert before <= set(lines_of("run"))
     assert len(lines_of("run")) == len(set(lines_of("run"))) == chains  # nothing was walked twice
     assert_same_curve(select(None), select("run"))  # what was added is ignored, not damage
-
-
-# A folder that goes away ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(os.name != "posix", reason="removes a file that is open")
@@ -166,8 +141,6 @@ def test_other_files_in_the_folder_do_no_harm(expected, tmp_path):
     assert_same_curve(expected, select(tmp_path))
 
 
-# A full disk ----------------------------------------------------------------------------------------------------------
-
 FULL = """
 import resource, sys
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/selection"]
@@ -216,9 +189,6 @@ def test_a_file_in_the_place_of_the_folder(here):
 def test_a_folder_that_cannot_be_written(here):
     Path("locked").mkdir(mode=0o500)
     assert "'locked/run' cannot be written" in sentence_of(JournalError, lambda: select("locked/run"))
-
-
-# Foreign journals -----------------------------------------------------------------------------------------------------
 
 
 def other_table():
@@ -298,8 +268,6 @@ def test_a_task_file_that_cannot_be_read(here):
     Path("run/tasks-folder.jsonl").mkdir()
     assert "cannot be read" in sentence_of(JournalError, lambda: select("run"))
 
-
-# Several writers ------------------------------------------------------------------------------------------------------
 
 WRITER = """
 import sys

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from _curves_equal import assert_same_curve
+from _journal import lines_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
 from pairflip.selection import executors, merge_journals, run_shard
 from pairflip.selection.journal import Journal
@@ -38,10 +39,6 @@ def tiny_batches(monkeypatch):
 def test_the_search_is_not_trivial(expected):
     assert expected.agreement.min() < 1.0  # chains differ, so that this file can tell one from another
     assert np.ptp(expected.chain_cv_error, axis=1).max() > 0
-
-
-def test_again(expected):
-    assert_same_curve(expected, select_size(problem_of(), **OPTIONS))
 
 
 def test_another_seed_is_another_curve(expected):
@@ -104,10 +101,6 @@ def test_more_sizes_do_not_change_the_others(expected):
     assert np.array_equal(more.cv_error[[0, 1, 2, 4]], expected.cv_error)
 
 
-def lines_of(folder):
-    return [line for path in sorted(folder.glob("tasks-*.jsonl")) for line in path.read_bytes().splitlines()]
-
-
 @pytest.mark.parametrize("cut", [0, 1, 7, 50, 100, 143])
 def test_resumed(expected, tmp_path, cut, tiny_batches):
     folder = tmp_path / "run"
@@ -144,16 +137,11 @@ def test_shards_in_folders_of_their_own(expected, tmp_path):
     assert sum(counts) == 144
     assert max(counts) - min(counts) <= 3
     sources = [tmp_path / f"{part}" for part in (1, 2, 3)]
+    assert merge_journals(tmp_path / "two", sources[::2]) == 2  # a shard is missing, and is done here
+    assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path / "two"))
+    assert len(lines_of(tmp_path / "two")) == 144
     assert merge_journals(tmp_path / "all", sources) == 3
     assert merge_journals(tmp_path / "all", sources) == 0
-    assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path / "all"))
-    assert len(lines_of(tmp_path / "all")) == 144
-
-
-def test_a_shard_is_missing(expected, tmp_path):
-    for part in (1, 3):
-        run_shard(problem_of(), **OPTIONS, journal=tmp_path / f"{part}", shard=(part, 3))
-    merge_journals(tmp_path / "all", [tmp_path / "1", tmp_path / "3"])
     assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path / "all"))
     assert len(lines_of(tmp_path / "all")) == 144
 
