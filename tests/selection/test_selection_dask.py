@@ -163,7 +163,9 @@ def test_all_workers_are_killed_and_the_data_with_them(client, expected, small_b
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
 @pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("when", ["before the data", "with the data", "with the batches"])
+@pytest.mark.parametrize(
+    "when", [pytest.param("before the data", marks=pytest.mark.slow), "with the data", "with the batches"]
+)
 def test_workers_are_killed_at_the_very_start(client, expected, small_batches, monkeypatch, count, when):
     client.wait_for_workers(3)
     victims = list(client.run(os.getpid).values())[:count]

@@ -21,9 +21,7 @@ from pairflip.selection.worker import Stop, annealed, annealing_plans, run_batch
 Job = tuple[Grid, Sequence[Task]]
 """The tasks of one problem."""
 _CPU_NS = 2e8  # what a thread takes at a time of what the device cannot hold
-_BATCH_NS = (
-    1e12  # of one CPU core, some seconds of a device, so that its last chains, which do not fill it, matter little
-)
+_BATCH_NS = 1e12  # of one CPU core: seconds of a device, so that its last chains, which do not fill it, matter little
 
 
 class Cell(NamedTuple):

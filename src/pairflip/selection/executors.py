@@ -114,11 +114,11 @@ def _run_jobs(jobs: Sequence[Job], n_jobs: int | None) -> Generator[tuple[int, l
                 _ = grid.problem.form.matrix  # formed once, before threads or other machines ask for it
         pieces = batches(grid, tasks, _BATCH_NS if threads else _REMOTE_BATCH_NS)
         if hasattr(backend, "client") and hasattr(backend, "submit_kwargs"):  # that of Dask
-            found = _run_on_dask(backend, grid, pieces)
+            stream = _run_on_dask(backend, grid, pieces)
         else:
-            found = _run_by_joblib(grid, pieces, n_jobs, streams)
-        with closing(found):
-            for outcomes in found:
+            stream = _run_by_joblib(grid, pieces, n_jobs, streams)
+        with closing(stream):
+            for outcomes in stream:
                 yield number, outcomes
 
 
@@ -244,8 +244,8 @@ def _hold(grid: Grid) -> Grid:
     return grid
 
 
-def _gave_up(what: str) -> RuntimeError:
+def _gave_up(reason: str) -> RuntimeError:
     return RuntimeError(
-        f"the cluster {what}; see to its workers (memory, time limits) and run the same again: with a journal, only "
+        f"the cluster {reason}; see to its workers (memory, time limits) and run the same again: with a journal, only "
         "the rest is done."
     )

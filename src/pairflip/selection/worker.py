@@ -128,10 +128,10 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
             pairs.append((form, WalkPlan(k, *NO_FLIPS, keys[part], start, descent)))
             places.append((supports, energies, part))
     try:
-        walks = walker.walk(pairs, tick=tick) if pairs else []
+        walked_pairs = walker.walk(pairs, tick=tick) if pairs else []
     except RankTooSmall as error:
         raise _too_large(grid, next(task for task in tasks if task.size == error.k), error.rank) from None
-    for (supports, energies, part), walked in zip(places, walks, strict=True):
+    for (supports, energies, part), walked in zip(places, walked_pairs, strict=True):
         supports[part], energies[part] = form.candidates[walked.support], walked.final_energy
     return outcomes
 
