@@ -72,7 +72,10 @@ def assemble(
         if threads == 1:
             wait(scored)
         fitted, proved = _proved(grid, selection, final_fits)
-        inside = [_without_columns(grid, errors), *(future.result() for future in scored)]
+        without = errors.without_columns()  # size 0: the mean, or the forced columns alone
+        no_columns = np.empty((len(folds), 0), dtype=np.int64)
+        inside = [_HeldOut(no_columns, without, np.tile(without, (grid.chains, 1)), 0.5 * errors.yy, 1.0)]
+        inside += [future.result() for future in scored]
     fits, final_agreement = zip(*fitted, strict=True)
     residuals = np.stack([each.residuals for each in inside])
     cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
@@ -185,12 +188,6 @@ def _held_out(results: Results, errors: HeldOutJudge, size: int) -> _HeldOut:
     fold = np.repeat(grid.folds.fold, by_chain.shape[1] // grid.folds.fold.size)
     residuals = by_chain[best[fold], np.arange(fold.size)]
     return _HeldOut(supports, residuals, by_chain, low, float(np.mean(agreed)))
-
-
-def _without_columns(grid: Grid, errors: HeldOutJudge) -> _HeldOut:
-    """Size 0: the mean, or the forced columns alone."""
-    residuals, supports = errors.without_columns(), np.empty((len(grid.folds), 0), dtype=np.int64)
-    return _HeldOut(supports, residuals, np.tile(residuals, (grid.chains, 1)), 0.5 * errors.yy, 1.0)
 
 
 def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:
