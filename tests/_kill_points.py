@@ -16,7 +16,7 @@ import numpy as np
 
 from _curves_equal import assert_same_curve
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.selection import hands
+from pairflip.selection import executors
 
 CHAINS = (15 + 1) * 3 * 3
 
@@ -63,7 +63,7 @@ def kill_after(seconds, journal, n_jobs):
 
 
 def main(folder, kills, seed):
-    hands._BATCH_NS = 1.0  # every chain is a batch: as many writes as possible
+    executors._BATCH_NS = 1.0  # every chain is a batch: as many writes as possible
     rng = random.Random(seed)
     expected = select(None)
     began = time.perf_counter()

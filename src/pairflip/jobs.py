@@ -22,14 +22,6 @@ def local_threads(n_jobs: int | None) -> int:
     return max(1, int(cpu_count()) + 1 + int(n_jobs))
 
 
-def threads_beside_a_device(n_jobs: int | None, problems: int) -> int:
-    """Threads for what a device has found: of many problems few, since they keep the interpreter from its feeders.
-
-    One problem is walked at once: nobody feeds the device when it is judged.
-    """
-    return local_threads(n_jobs) if problems == 1 else -(-local_threads(n_jobs) // 6)
-
-
 def workers(n_jobs: int | None) -> int:
     """How many tasks are worked on at a time: threads here, or those of a cluster."""
     from joblib import cpu_count, effective_n_jobs

@@ -16,9 +16,9 @@ import pytest
 from _cli import invoke, small_table, tree, without_figures
 from _interrupt import interrupt as interrupt_code
 from pairflip.cli.errors import plain_errors
+from pairflip.journal_file import JournalWarning
 from pairflip.search import best_subset
 from pairflip.selection import SizeCurve
-from pairflip.selection.journal import JournalWarning
 
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
 
@@ -94,13 +94,13 @@ import sys
 import pairflip.selection.run as running
 from pairflip.__main__ import main
 
-walk_jobs = running.walk_jobs
+search_grids = running.search_grids
 
-def announced(*jobs, **options):
+def announced(*grids, **options):
     print("ready", flush=True)
-    return walk_jobs(*jobs, **options)
+    return search_grids(*grids, **options)
 
-running.walk_jobs = announced
+running.search_grids = announced
 sys.argv = ["pairflip", *sys.argv[1:]]
 sys.exit(main())
 """
@@ -183,12 +183,12 @@ def catch():
     except KeyboardInterrupt:
         raise ImportError("half a module")
 
-def work(*jobs, **options):
+def work(*grids, **options):
     WORK
     print("went on")
     sys.exit(0)
 
-running.walk_jobs = work
+running.search_grids = work
 sys.argv = ["pairflip", *sys.argv[1:]]
 sys.exit(main())
 """

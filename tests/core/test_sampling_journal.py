@@ -15,7 +15,7 @@ import pytest
 from _cli import assert_refused, invoke, small_table
 from _errors import sentence_of
 from pairflip import Samples, SubsetProblem, posterior, sample, select_size, temper
-from pairflip.manifest import JournalError
+from pairflip.journal_file import JournalError
 from pairflip.search.sampling_journal import SamplingJournal
 from pairflip.selection import merge_journals
 

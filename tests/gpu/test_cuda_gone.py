@@ -52,8 +52,7 @@ def gone_at_many_moments(device, ask):
 
 @pytest.mark.parametrize("cv", ["loo", 4])
 def test_annealed_folds(device, problem, monkeypatch, cv):
-    for name in ("_FIRST_NS", "_BATCH_NS"):
-        monkeypatch.setattr(device_module, name, 1e5)
+    monkeypatch.setattr(device_module, "_BATCH_NS", 1e5)
     asked = dict(sizes=[1, 3], cv=cv, schedule=SHORT, chains=2, polish=False)
     expected = select_size(problem, **asked, engine="numba")
     for curve in gone_at_many_moments(device, lambda: select_size(problem, **asked, engine="cuda", n_jobs=2)):
@@ -63,8 +62,7 @@ def test_annealed_folds(device, problem, monkeypatch, cv):
 
 
 def test_scores_of_many_problems(device, problem, monkeypatch):
-    for name in ("_FIRST_NS", "_BATCH_NS"):
-        monkeypatch.setattr(device_module, name, 1e5)
+    monkeypatch.setattr(device_module, "_BATCH_NS", 1e5)
     selection = Selection(sizes=(2, 4), schedule=SHORT, chains=1, polish=False)
     pairs = [(problem, selection)] * 3
     expected = dict(score_many(pairs, engine="numba"))

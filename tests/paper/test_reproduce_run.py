@@ -156,7 +156,7 @@ def test_journal_is_taken_up(settings, tmp_path, monkeypatch, outcome):
     def never(*_):
         raise AssertionError("walked again")
 
-    monkeypatch.setattr("pairflip.selection.hands.run_all", lambda work, tasks, n_jobs: never() if tasks else [])
+    monkeypatch.setattr("pairflip.selection.executors.run_batch", never)
     assert reproduce(kept).tables["fig3"] == outcome.tables["fig3"]
 
 

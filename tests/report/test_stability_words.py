@@ -15,7 +15,7 @@ from pairflip.report.answer import answer_of
 from pairflip.report.halves import null_words, stability_record, stability_words
 from pairflip.report.page import render
 from pairflip.selection import settings
-from pairflip.selection.null import shuffled
+from pairflip.selection.permutation import shuffled
 from pairflip.selection.verdict import size_to_show
 
 

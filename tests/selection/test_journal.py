@@ -12,9 +12,11 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
-from pairflip import Schedule, SubsetProblem, sealed, select_size
-from pairflip.selection import JournalError, hands, merge_journals, run_shard
-from pairflip.selection.journal import Journal, JournalWarning
+from _journal import files, lines_of
+from pairflip import Schedule, SubsetProblem, journal_file, select_size
+from pairflip.journal_file import JournalWarning, read_manifest
+from pairflip.selection import JournalError, executors, merge_journals, run_shard
+from pairflip.selection.journal import Journal
 from pairflip.selection.run import identify
 
 TESTS = Path(__file__).parents[1]
@@ -45,38 +47,15 @@ def here(tmp_path, monkeypatch):
     return Path()
 
 
-def files(folder):
-    return sorted(Path(folder).glob("tasks-*.jsonl"))
-
-
-def lines_of(folder):
-    return [line for path in files(folder) for line in path.read_bytes().splitlines()]
-
-
-# Killed ---------------------------------------------------------------------------------------------------------------
-
-
-def kill_points(folder, kills, seed):
-    command = [sys.executable, str(TESTS / "_kill_points.py"), str(folder), str(kills), str(seed)]
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_kill_points_lose_nothing(tmp_path, kills):
+    command = [sys.executable, str(TESTS / "_kill_points.py"), str(tmp_path), str(kills), "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["killed"] == kills
     assert seen["kept"] > 0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
-def test_five_kill_points_lose_nothing(tmp_path):
-    kill_points(tmp_path, 5, seed=1)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills processes")
-def test_two_hundred_kill_points_lose_nothing(tmp_path):
-    kill_points(tmp_path, 200, seed=2)
-
-
-# More or less of the same ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -100,15 +79,12 @@ def test_a_journal_can_be_extended_and_used_in_part(here, changes, chains):
     assert_same_curve(select(None), select("run"))  # what was added is ignored, not damage
 
 
-# A folder that goes away ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.skipif(os.name != "posix", reason="removes a file that is open")
 @pytest.mark.parametrize("after", [0, 3, CHAINS])
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_run_whose_journal_is_removed_goes_on_and_says_so_once(expected, here, monkeypatch, after, seconds):
-    monkeypatch.setattr(sealed, "_SYNC_SECONDS", seconds)
-    monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
+    monkeypatch.setattr(journal_file, "_SYNC_SECONDS", seconds)
+    monkeypatch.setattr(executors, "_BATCH_NS", 1.0)
     write, written = Journal.write, []
 
     def removed(journal, outcomes):
@@ -165,8 +141,6 @@ def test_other_files_in_the_folder_do_no_harm(expected, tmp_path):
     assert_same_curve(expected, select(tmp_path))
 
 
-# A full disk ----------------------------------------------------------------------------------------------------------
-
 FULL = """
 import resource, sys
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/selection"]
@@ -215,9 +189,6 @@ def test_a_file_in_the_place_of_the_folder(here):
 def test_a_folder_that_cannot_be_written(here):
     Path("locked").mkdir(mode=0o500)
     assert "'locked/run' cannot be written" in sentence_of(JournalError, lambda: select("locked/run"))
-
-
-# Foreign journals -----------------------------------------------------------------------------------------------------
 
 
 def other_table():
@@ -298,14 +269,12 @@ def test_a_task_file_that_cannot_be_read(here):
     assert "cannot be read" in sentence_of(JournalError, lambda: select("run"))
 
 
-# Several writers ------------------------------------------------------------------------------------------------------
-
 WRITER = """
 import sys
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/selection"]
 import test_journal as t
-from pairflip.selection import hands
-hands._BATCH_NS = 1.0
+from pairflip.selection import executors
+executors._BATCH_NS = 1.0
 problem = t.SubsetProblem(*t.table())
 t.select(None)
 print("ready", flush=True)
@@ -372,7 +341,7 @@ def test_lone_surrogates_in_names_do_no_harm(here):
 
 
 def test_a_journal_says_what_its_effort_stood_for(tmp_path, monkeypatch):
-    from pairflip.manifest import read_manifest
+
     from pairflip.search import effort
 
     problem = SubsetProblem(*table())

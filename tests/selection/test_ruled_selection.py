@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from _ruled import KINDS, keeps
 from pairflip import SizeCurve, SubsetProblem, select_size, write_report
 
 LIMITS: dict[str, dict[str, Any]] = {
@@ -23,42 +22,6 @@ def data(seed: int = 0, rows: int = 40) -> tuple[Any, Any]:
     X = rng.normal(size=(rows, 11))
     X[:, 5] = X[:, 4] + 0.3 * X[:, 5]
     return X, X[:, [1, 4, 5, 7]] @ [1.0, -1.0, 0.7, 1.2] + 0.5 * rng.normal(size=rows)
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def chosen(request: pytest.FixtureRequest) -> tuple[str, SizeCurve]:
-    return request.param, select_size(SubsetProblem(*data(), **LIMITS[request.param]), range(1, 5), cv=5, seed=1)
-
-
-def test_every_support_keeps_the_rules(chosen: tuple[str, SizeCurve]) -> None:
-    kind, curve = chosen
-    for support in [*curve.supports, *(row for of_size in curve.fold_supports for row in of_size)]:
-        assert keeps(LIMITS[kind], support.tolist())
-
-
-def test_errors_are_those_of_refits_without_the_held_out_rows(chosen: tuple[str, SizeCurve]) -> None:
-    _, curve = chosen
-    X, y = data()
-    row, fold = curve.held_out_rows, curve.held_out_fold
-    for size in (1, 4):
-        left = np.empty(row.size)
-        for f in range(curve.n_folds):
-            own, kept = fold == f, np.setdiff1d(np.arange(len(X)), row[fold == f])
-            design = np.column_stack([np.ones(len(X)), X[:, curve.fold_supports[curve.at(size)][f]]])
-            coef = np.linalg.lstsq(design[kept], y[kept], rcond=None)[0]
-            left[own] = y[row[own]] - design[row[own]] @ coef
-        assert curve.cv_error[curve.at(size)] == pytest.approx(0.5 * np.mean(left**2))
-
-
-def test_what_a_held_out_row_says_changes_nothing_in_its_fold(chosen: tuple[str, SizeCurve]) -> None:
-    kind, curve = chosen
-    X, y = data()
-    rows = curve.held_out_rows[curve.held_out_fold == 2]
-    y[rows] = 1e4 * np.random.default_rng(9).normal(size=rows.size)
-    X[rows] *= 7.0
-    other = select_size(SubsetProblem(X, y, **LIMITS[kind]), range(1, 5), cv=5, seed=1)
-    for size in range(1, 5):
-        np.testing.assert_array_equal(other.fold_supports[other.at(size)][2], curve.fold_supports[curve.at(size)][2])
 
 
 @pytest.mark.parametrize("cv", ["loo", 5])
@@ -90,32 +53,6 @@ def test_limits_that_forbid_nothing_change_nothing(cv: Any) -> None:
         assert ruled.outer is not None
         assert free.outer is not None
         assert ruled.outer.error == pytest.approx(free.outer.error)
-
-
-def test_halves_shuffled_targets_and_outer_folds_keep_the_rules() -> None:
-    problem = SubsetProblem(*data(), **LIMITS["groups"])
-    curve = select_size(problem, [2, 3], cv=4, effort="quick", stability=3, null=2, outer=3)
-    assert curve.stability is not None
-    assert curve.outer is not None
-    assert curve.null is not None
-    for support in [*(row for each in curve.stability.supports for row in each), *curve.outer.supports]:
-        assert keeps(LIMITS["groups"], support.tolist())
-    from pairflip.selection.null import shuffled
-    from pairflip.selection.outer import _rows_of
-
-    for other in (shuffled(problem, 0, 0), _rows_of(problem, np.arange(30))):
-        assert other.limits.settings(problem.names) == problem.limits.settings(problem.names)
-
-
-def test_threads_and_a_journal_change_nothing(tmp_path: Path) -> None:
-    problem = SubsetProblem(*data(), **LIMITS["hierarchy"])
-    one = select_size(problem, [1, 3], cv="loo", effort="quick", journal=tmp_path / "a")
-    two = select_size(problem, [1, 3], cv="loo", effort="quick", n_jobs=2)
-    again = select_size(problem, [1, 3], cv="loo", effort="quick", journal=tmp_path / "a")
-    np.testing.assert_array_equal(one.predictions, two.predictions)
-    np.testing.assert_array_equal(one.predictions, again.predictions)
-    with pytest.raises(ValueError, match="min_distance"):  # another problem's journal
-        select_size(SubsetProblem(*data(), **LIMITS["bands"]), [1, 3], cv="loo", effort="quick", journal=tmp_path / "a")
 
 
 @pytest.mark.parametrize(

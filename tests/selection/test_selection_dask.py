@@ -15,9 +15,10 @@ import pytest
 
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
+from _journal import lines_of
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.selection import hands
-from pairflip.selection.tasks import Work
+from pairflip.selection import executors, tasks
+from pairflip.selection.tasks import Grid
 
 distributed = pytest.importorskip("distributed", reason="needs pairflip[dask]")
 dask = pytest.importorskip("dask")
@@ -69,11 +70,7 @@ def client():
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(hands, "_REMOTE_BATCH_NS", 1e6)  # about three chains
-
-
-def lines_of(folder):
-    return [line for path in sorted(folder.glob("tasks-*.jsonl")) for line in path.read_bytes().splitlines()]
+    monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)  # about three chains
 
 
 @pytest.mark.slow
@@ -83,16 +80,12 @@ def test_three_workers(client, expected, small_batches):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
 
 
-def test_a_batch_takes_seconds():
-    assert 1e9 <= hands._REMOTE_BATCH_NS <= 1e10
-
-
 def test_the_data_travel_once(client, expected, monkeypatch):
     held, data = [], []
     submit, distribute = client.submit, client.map
 
-    def submitted(function, work, **options):
-        held.append((type(work), submit(function, work, **options)))
+    def submitted(function, grid, **options):
+        held.append((type(grid), submit(function, grid, **options)))
         return held[-1][1]
 
     def mapped(function, futures, batches, **options):
@@ -101,10 +94,10 @@ def test_the_data_travel_once(client, expected, monkeypatch):
 
     monkeypatch.setattr(client, "submit", submitted)
     monkeypatch.setattr(client, "map", mapped)
-    monkeypatch.setattr(hands, "_REMOTE_BATCH_NS", 1e6)
+    monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)
     with joblib.parallel_config("dask"):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
-    assert [kind for kind, _ in held] == [Work]
+    assert [kind for kind, _ in held] == [Grid]
     assert len(data) > 20
     assert {future.key for future in data} == {held[0][1].key}  # every batch names the same data by key
 
@@ -170,7 +163,9 @@ def test_all_workers_are_killed_and_the_data_with_them(client, expected, small_b
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
 @pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("when", ["before the data", "with the data", "with the batches"])
+@pytest.mark.parametrize(
+    "when", [pytest.param("before the data", marks=pytest.mark.slow), "with the data", "with the batches"]
+)
 def test_workers_are_killed_at_the_very_start(client, expected, small_batches, monkeypatch, count, when):
     client.wait_for_workers(3)
     victims = list(client.run(os.getpid).values())[:count]
@@ -222,7 +217,7 @@ def test_thirty_runs_in_which_workers_are_killed_at_random(client, expected, sma
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
 def test_a_batch_that_dask_gives_up_is_handed_out_again(expected, tmp_path, monkeypatch):
-    monkeypatch.setattr(hands, "_REMOTE_BATCH_NS", 1e7)
+    monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e7)
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster() as client:
         assert_same_curve(expected, killed_in_the_middle(client, tmp_path))
 
@@ -234,25 +229,25 @@ def test_what_is_silent_for_long_is_handed_out_again(client, expected, small_bat
         select_size(problem(), **OPTIONS)  # workers that load everything first are silent for longer
     silent_until = time.monotonic() + 3.0
     ready, sent = distributed.as_completed.has_ready, []
-    again = hands._Run._again
+    send = executors.DaskRun.send
     monkeypatch.setattr(
         distributed.as_completed, "has_ready", lambda self: time.monotonic() > silent_until and ready(self)
     )
-    monkeypatch.setattr(hands._Run, "_again", lambda self: (sent.append(len(self.out)), again(self)))
-    monkeypatch.setattr(hands._Run, "_seconds", lambda self, batch: 0.0)
-    monkeypatch.setattr(hands, "_LOOK_S", 0.0)
-    monkeypatch.setattr(hands, "_PATIENCE_S", 2.0)
+    monkeypatch.setattr(executors.DaskRun, "send", lambda self, pieces: (sent.append(len(pieces)), send(self, pieces)))
+    monkeypatch.setattr(tasks, "chain_nanoseconds", lambda *_: 1.0)
+    monkeypatch.setattr(executors, "_LOOK_S", 0.0)
+    monkeypatch.setattr(executors, "_PATIENCE_S", 2.0)
     with joblib.parallel_config("dask"):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
-    assert len(sent) == 1
-    assert sent[0] > 20
+    first, again, *_ = sent
+    assert first == again
 
 
 def test_a_cluster_that_loses_everything_is_an_error(client, small_batches, monkeypatch):
     def lost(run):
         return [(SimpleNamespace(key=key), distributed.CancelledError()) for key in list(run.out)]
 
-    monkeypatch.setattr(hands._Run, "wait", lost)
+    monkeypatch.setattr(executors.DaskRun, "wait", lost)
     with joblib.parallel_config("dask"):
         message = sentence_of(RuntimeError, lambda: select_size(problem(), **OPTIONS))
     assert re.match(r"the cluster lost \d+ batches of work 3 times; see to its workers", message)
@@ -262,8 +257,8 @@ def test_a_cluster_without_workers_is_an_error(client, small_batches, monkeypatc
     cores = iter([{"one": 1}])  # joblib asks first
     monkeypatch.setattr(client, "ncores", lambda: next(cores, {}))
     monkeypatch.setattr(distributed.as_completed, "has_ready", lambda _: False)
-    monkeypatch.setattr(hands, "_LOOK_S", 0.0)
-    monkeypatch.setattr(hands, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(executors, "_LOOK_S", 0.0)
+    monkeypatch.setattr(executors, "_PATIENCE_S", 0.1)
     with joblib.parallel_config("dask"):
         message = sentence_of(RuntimeError, lambda: select_size(problem(), **OPTIONS))
     assert message.startswith("the cluster has had no workers for 0 s; see to its workers")

@@ -6,7 +6,6 @@ import pytest
 from _curves_equal import assert_same_curve
 from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
-from pairflip.jobs import threads_beside_a_device
 from pairflip.search.best_subset import ON_THE_CPU, best_subset
 from pairflip.selection import device, score_many, select_many
 
@@ -90,8 +89,7 @@ def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, mon
     engine = Batches()
     together = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=engine, **paper))
     assert len(engine.batches) == 1
-    for name in ("_FIRST_NS", "_BATCH_NS"):
-        monkeypatch.setattr(device, name, 1e6)
+    monkeypatch.setattr(device, "_BATCH_NS", 1e6)
     cut = Batches()
     in_parts = dict(select_many(problems, [2, 3], seeds=[7, 8, 9], engine=cut, **paper))
     assert len(cut.batches) > 3
@@ -167,8 +165,7 @@ class Failing(Batches):
 
 @pytest.mark.parametrize("cv", ["loo", 4])
 def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, monkeypatch):
-    for name in ("_FIRST_NS", "_BATCH_NS"):
-        monkeypatch.setattr(device, name, 1e6)
+    monkeypatch.setattr(device, "_BATCH_NS", 1e6)
     problem, engine = SubsetProblem(tables[0].X, tables[0].y), Failing()
     curve = select_size(problem, [1, 3, 5], cv, chains=3, engine=engine)
     assert len(engine.batches) == 2
@@ -176,11 +173,6 @@ def test_where_the_device_fails_the_cpu_does_the_rest_and_says_so(tables, cv, mo
     assert curve.notes == (said,)
     on_cpu = select_size(problem, [1, 3, 5], cv, chains=3, engine="numba")
     assert_same_curve(curve, on_cpu, but=("seconds", "engine", "energy_per_row", "notes"))
-
-
-@pytest.mark.parametrize(("n_jobs", "problems", "threads"), [(16, 1, 16), (16, 2, 3), (2, 300, 1), (None, 300, 1)])
-def test_few_threads_judge_while_a_device_is_fed(n_jobs, problems, threads):
-    assert threads_beside_a_device(n_jobs, problems) == threads
 
 
 def test_other_errors_of_a_device_are_not_hidden(tables):

@@ -143,26 +143,31 @@ def test_splitters(splitter, center):
     assert curve.held_out_rows.tolist() == [m for _, test in splits_of(splitter, X, y) for m in np.sort(test)]
 
 
-@pytest.mark.parametrize("cv", [GroupKFold(3), 3])
-def test_groups_stay_together(cv):
-    X, y = small_table(seed=5)
-    splits = splits_of(GroupKFold(3, shuffle=True, random_state=0) if cv == 3 else cv, X, y, GROUPS)
-    compare(select_size(SubsetProblem(X, y), [1, 2], cv=cv, groups=GROUPS, chains=4), nested(X, y, splits, [1, 2]))
-
-
 REPEATS = [split for seed in range(3) for split in KFold(4, shuffle=True, random_state=seed).split(np.zeros(14))]
 BLOCKS = [(np.setdiff1d(np.arange(14), block), block) for block in np.array_split(np.arange(14), 3)]
 
 
-@pytest.mark.parametrize(("cv", "splits"), [("3x4", REPEATS), ("4", REPEATS[:4]), (4, REPEATS[:4])])
-def test_repeated_folds(cv, splits):
-    X, y = small_table(seed=5)
-    compare(select_size(SubsetProblem(X, y), [1, 2], cv=cv, chains=4), nested(X, y, splits, [1, 2], by_row=True))
+SHUFFLED_GROUPS = GroupKFold(3, shuffle=True, random_state=0)
+FOLDS = {
+    "repeats": ("3x4", None, REPEATS),
+    "folds as text": ("4", None, REPEATS[:4]),
+    "folds": (4, None, REPEATS[:4]),
+    "blocks of neighbouring rows": ("blocks:3", None, BLOCKS),
+    "a splitter of groups": (GroupKFold(3), GROUPS, list(GroupKFold(3).split(np.zeros(14), None, GROUPS))),
+    "folds of groups": (3, GROUPS, list(SHUFFLED_GROUPS.split(np.zeros(14), None, GROUPS))),
+    "leave one group out": (
+        "loo",
+        GROUPS,
+        [(np.flatnonzero(g != GROUPS), np.flatnonzero(g == GROUPS)) for g in range(5)],
+    ),
+}
 
 
-def test_blocks_of_neighbouring_rows():
+@pytest.mark.parametrize(("cv", "groups", "splits"), FOLDS.values(), ids=FOLDS)
+def test_folds(cv, groups, splits):
     X, y = small_table(seed=5)
-    compare(select_size(SubsetProblem(X, y), [1, 2], cv="blocks:3", chains=4), nested(X, y, BLOCKS, [1, 2]))
+    exact = nested(X, y, splits, [1, 2], by_row=groups is None and cv != "blocks:3")
+    compare(select_size(SubsetProblem(X, y), [1, 2], cv=cv, groups=groups, chains=4), exact)
 
 
 def test_repeats_of_no_more_rows_or_groups_than_folds_leave_one_out():
@@ -171,12 +176,6 @@ def test_repeats_of_no_more_rows_or_groups_than_folds_leave_one_out():
     assert select_size(problem, [1], cv="5x20", chains=2).n_folds == 14
     assert select_size(problem, [1], cv="5x10", chains=2, groups=GROUPS).n_folds == 5
     assert select_size(problem, [1], cv="2x3", chains=2, groups=GROUPS).n_folds == 6
-
-
-def test_leave_one_group_out():
-    X, y = small_table(seed=5)
-    splits = [(np.flatnonzero(g != GROUPS), np.flatnonzero(g == GROUPS)) for g in range(5)]
-    compare(select_size(SubsetProblem(X, y), [2], groups=GROUPS, chains=4), nested(X, y, splits, [2]))
 
 
 def test_splits_may_be_masks_and_rows_of_weight_zero_are_absent():

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from _curves_equal import assert_same_curve
+from _journal import lines_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
-from pairflip.selection import hands, merge_journals, run_shard
+from pairflip.selection import executors, merge_journals, run_shard
 from pairflip.selection.journal import Journal
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=6, sweeps=2, unit="greedy")
@@ -32,16 +33,12 @@ def expected():
 
 @pytest.fixture
 def tiny_batches(monkeypatch):
-    monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
+    monkeypatch.setattr(executors, "_BATCH_NS", 1.0)
 
 
 def test_the_search_is_not_trivial(expected):
     assert expected.agreement.min() < 1.0  # chains differ, so that this file can tell one from another
     assert np.ptp(expected.chain_cv_error, axis=1).max() > 0
-
-
-def test_again(expected):
-    assert_same_curve(expected, select_size(problem_of(), **OPTIONS))
 
 
 def test_another_seed_is_another_curve(expected):
@@ -56,15 +53,15 @@ def test_threads(expected, n_jobs, tiny_batches):
 
 @pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing", "sequential"])
 def test_backends_of_joblib(expected, backend, monkeypatch, tmp_path):
-    monkeypatch.setattr(hands, "_REMOTE_BATCH_NS", 1e6)
+    monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)
     with joblib.parallel_config(backend, n_jobs=2):
         assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path))
     assert len(lines_of(tmp_path)) == 144
 
 
 def test_a_backend_that_gives_all_results_at_once_fills_the_journal_in_rounds(expected, monkeypatch, tmp_path):
-    monkeypatch.setattr(hands, "_REMOTE_BATCH_NS", 1e6)
-    monkeypatch.setattr(hands, "_ROUND", 1)
+    monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)
+    monkeypatch.setattr(executors, "_ROUND", 1)
     write, seen = Journal.write, []
 
     def spy(journal, outcomes):
@@ -104,10 +101,6 @@ def test_more_sizes_do_not_change_the_others(expected):
     assert np.array_equal(more.cv_error[[0, 1, 2, 4]], expected.cv_error)
 
 
-def lines_of(folder):
-    return [line for path in sorted(folder.glob("tasks-*.jsonl")) for line in path.read_bytes().splitlines()]
-
-
 @pytest.mark.parametrize("cut", [0, 1, 7, 50, 100, 143])
 def test_resumed(expected, tmp_path, cut, tiny_batches):
     folder = tmp_path / "run"
@@ -144,27 +137,22 @@ def test_shards_in_folders_of_their_own(expected, tmp_path):
     assert sum(counts) == 144
     assert max(counts) - min(counts) <= 3
     sources = [tmp_path / f"{part}" for part in (1, 2, 3)]
+    assert merge_journals(tmp_path / "two", sources[::2]) == 2  # a shard is missing, and is done here
+    assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path / "two"))
+    assert len(lines_of(tmp_path / "two")) == 144
     assert merge_journals(tmp_path / "all", sources) == 3
     assert merge_journals(tmp_path / "all", sources) == 0
     assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path / "all"))
     assert len(lines_of(tmp_path / "all")) == 144
 
 
-def test_a_shard_is_missing(expected, tmp_path):
-    for part in (1, 3):
-        run_shard(problem_of(), **OPTIONS, journal=tmp_path / f"{part}", shard=(part, 3))
-    merge_journals(tmp_path / "all", [tmp_path / "1", tmp_path / "3"])
-    assert_same_curve(expected, select_size(problem_of(), **OPTIONS, journal=tmp_path / "all"))
-    assert len(lines_of(tmp_path / "all")) == 144
-
-
 def test_shards_of_every_number_cover_the_grid(tmp_path):
     from pairflip.selection.settings import Selection
-    from pairflip.selection.tasks import missing, plan_work
+    from pairflip.selection.tasks import Results, missing, plan_work
 
-    work = plan_work(problem_of(), Selection([1, 2, 4], "loo", SCHEDULE, 3, 7), "auto", None)
+    grid = plan_work(problem_of(), Selection([1, 2, 4], "loo", SCHEDULE, 3, 7), "auto", None)
     for of in (1, 2, 5, 48, 100):
-        tasks = [task for part in range(1, of + 1) for task in missing(work, set(), (part, of))]
+        tasks = [task for part in range(1, of + 1) for task in missing(Results(grid), (part, of))]
         chains = [(t.size, t.fold, c) for t in tasks for c in range(t.first, t.last)]
         assert len(chains) == len(set(chains)) == 144
 

@@ -89,29 +89,23 @@ def check_fold_unchanged(cv, groups, schedule, engine, options, kind, sizes=(1, 
             np.testing.assert_allclose(after.predictions[at][here], expected, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", GARBAGE)
+SEARCHES = {"anneal": ("auto", None), "descend": (None, "normal")}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("kind", ["mixed", "zero", *less_often("large", "moderate")])
 @pytest.mark.parametrize("cv", KINDS)
-def test_every_kind_of_cross_validation(cv, kind):
-    check_fold_unchanged(*KINDS[cv], "auto", "numba", {}, kind)
+def test_every_kind_of_cross_validation(cv, kind, search):
+    schedule, effort = SEARCHES[search]
+    check_fold_unchanged(*KINDS[cv], schedule, "numba", {}, kind, effort=effort)
 
 
-@pytest.mark.parametrize("kind", ["mixed", *less_often("large")])
+@pytest.mark.parametrize("search", [*SEARCHES, *less_often("quick")])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("cv", ["loo", "folds"])
-def test_every_option_of_the_problem(cv, options, kind):
-    check_fold_unchanged(*KINDS[cv], "auto", "numba", OPTIONS[options], kind)
-
-
-@pytest.mark.parametrize("effort", ["normal", *less_often("quick")])
-@pytest.mark.parametrize("kind", GARBAGE)
-@pytest.mark.parametrize("cv", KINDS)
-def test_paths_descents_and_kicks(cv, kind, effort):
-    check_fold_unchanged(*KINDS[cv], None, "numba", {}, kind, effort=effort)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_paths_descents_and_kicks_with_every_option_of_the_problem(options):
-    check_fold_unchanged(*KINDS["folds"], None, "numba", OPTIONS[options], "mixed", effort="normal")
+def test_every_option_of_the_problem(cv, options, search):
+    schedule, effort = SEARCHES.get(search, (None, search))
+    check_fold_unchanged(*KINDS[cv], schedule, "numba", OPTIONS[options], "mixed", effort=effort)
 
 
 @pytest.mark.parametrize("schedule", [SHORT, "paper", "auto"], ids=["absolute", "paper", "auto"])
@@ -119,9 +113,8 @@ def test_every_schedule(schedule):
     check_fold_unchanged("loo", None, schedule, "numba", {}, "mixed", sizes=(2,))
 
 
-@pytest.mark.parametrize("kind", ["large", "moderate"])
-def test_reference_engine(kind):
-    check_fold_unchanged(4, None, SHORT, "reference", {}, kind, sizes=(2,))
+def test_reference_engine():
+    check_fold_unchanged(4, None, SHORT, "reference", {}, "moderate", sizes=(2,))
 
 
 @pytest.mark.gpu

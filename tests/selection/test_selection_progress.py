@@ -14,9 +14,8 @@ from _curves_equal import assert_same_curve
 from _interrupt import LIMIT, interrupt
 from pairflip import Schedule, SubsetProblem, select_size
 from pairflip.progress import expected_time
-from pairflip.selection import hands, run_shard
+from pairflip.selection import executors, run_shard, tasks
 from pairflip.selection import progress as progress_module
-from pairflip.selection.tasks import Work
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=10, sweeps=4, unit="greedy")
 OPTIONS = {"sizes": [1, 2, 3], "schedule": SCHEDULE, "chains": 2}
@@ -32,7 +31,7 @@ def problem():
 @pytest.fixture
 def often(monkeypatch):
     """Every chain is a batch, and every batch is shown."""
-    monkeypatch.setattr(hands, "_BATCH_NS", 1.0)
+    monkeypatch.setattr(executors, "_BATCH_NS", 1.0)
     monkeypatch.setattr(progress_module, "_LOG_SECONDS", 0.0)
     monkeypatch.setattr(progress_module, "_SHOW_SECONDS", 0.0)
 
@@ -88,7 +87,7 @@ def test_a_duration_is_no_more_precise_than_it_is_known(seconds, threads, words)
 
 def slow(monkeypatch, seconds):
     """A cost model by which every chain takes so long."""
-    monkeypatch.setattr(Work, "nanoseconds", lambda self, size, chains, shaky=0.0: chains * seconds * 1e9)
+    monkeypatch.setattr(tasks, "chain_nanoseconds", lambda *_: seconds * 1e9)
 
 
 def test_the_expected_duration_comes_first(monkeypatch, often, capfd, tmp_path):

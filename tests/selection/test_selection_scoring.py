@@ -50,40 +50,6 @@ def check(X, y, cv, support, *, weights=None, rel=1e-8, **options):
     return given
 
 
-WEIGHTS = np.array([1.0, 0.0, 2.0, 0.3, 1, 1, 5, 1, 1, 1, 0.1, 1])
-OPTIONS = {
-    "plain": {},
-    "centred once": {"center": "global"},
-    "no intercept": {"center": None},
-    "ridge": {"ridge": 2.0},
-    "weights": {"weights": WEIGHTS},
-    "always": {"always": [4]},
-    "all": {"weights": WEIGHTS, "always": [4], "ridge": 0.5, "center": "global"},
-}
-
-
-@pytest.mark.parametrize("cv", ["loo", 3, 5])
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_residuals_are_those_of_a_refit(options, cv):
-    X, y = table()
-    check(X, y, cv, [0, 2], **options)
-
-
-def test_each_fold_and_chain_has_its_own_support():
-    X, y = table()
-    problem = SubsetProblem(X, y)
-    folds = as_folds(4, problem)
-    rng = np.random.default_rng(0)
-    supports = np.array([[np.sort(rng.permutation(5)[:2]) for _ in range(3)] for _ in range(4)])
-    residuals = HeldOutErrors(problem, folds).residuals(supports)
-    assert residuals.shape == (3, ROWS)
-    for f, rows in enumerate(folds.rows):
-        for c in range(3):
-            train = np.setdiff1d(np.arange(ROWS), rows)
-            expected = refit(X, y, np.ones(ROWS), supports[f, c], train, center="fold")[rows]
-            assert residuals[c, folds.fold == f] == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.parametrize("size", [1e2, 1e4])
 def test_high_leverage(size):
     X, y = table()

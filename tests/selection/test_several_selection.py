@@ -27,26 +27,6 @@ def curve() -> SizeCurve:
     return select_size(SubsetProblem(*table()), range(1, 6), cv=5)
 
 
-def test_errors_are_those_of_refits_without_the_held_out_rows(curve: SizeCurve) -> None:
-    X, Y = table()
-    assert curve.targets is not None
-    row, fold = curve.held_out_rows[::3], curve.held_out_fold[::3]
-    np.testing.assert_array_equal(curve.held_out_rows.reshape(-1, 3), np.repeat(row[:, None], 3, axis=1))
-    for size in (1, 3, 5):
-        at = curve.at(size)
-        left, scaled = np.empty((row.size, 3)), np.empty((row.size, 3))
-        for f in range(curve.n_folds):
-            own, kept = fold == f, np.setdiff1d(np.arange(len(X)), row[fold == f])
-            design = np.column_stack([np.ones(len(X)), X[:, curve.fold_supports[at][f]]])
-            coef = np.linalg.lstsq(design[kept], Y[kept], rcond=None)[0]
-            left[own] = Y[row[own]] - design[row[own]] @ coef
-            scaled[own] = left[own] / Y[kept].std(axis=0)
-        np.testing.assert_allclose(curve.targets.rmse[at], np.sqrt(np.mean(left**2, axis=0)), rtol=1e-9)
-        np.testing.assert_allclose(curve.targets.cv_error[at], 0.5 * np.mean(scaled**2, axis=0), rtol=1e-9)
-        assert curve.cv_error[at] == pytest.approx(curve.targets.cv_error[at].mean())
-        np.testing.assert_allclose(curve.targets.r2[at], 1.0 - np.mean(left**2, axis=0) / Y[row].var(axis=0), rtol=1e-9)
-
-
 def test_the_columns_that_made_the_targets_are_found(curve: SizeCurve) -> None:
     assert curve.best_size == 3
     assert curve.columns(3) == ["x1", "x4", "x7"]
@@ -59,20 +39,6 @@ def test_the_columns_that_made_the_targets_are_found(curve: SizeCurve) -> None:
     text = str(curve)
     assert "variance of the targets" in text
     assert "“y2” 0." in text
-
-
-def test_what_a_held_out_row_says_changes_nothing_in_its_fold(curve: SizeCurve) -> None:
-    X, Y = table()
-    rows = curve.held_out_rows[curve.held_out_fold == 2]
-    Y[rows] = 1e4 * np.random.default_rng(9).normal(size=(rows.size, 3))
-    X[rows] *= 7.0
-    other = select_size(SubsetProblem(X, Y), range(1, 6), cv=5)
-    assert curve.targets is not None
-    assert other.targets is not None
-    np.testing.assert_allclose(other.targets.scales[2], curve.targets.scales[2], rtol=1e-12)
-    np.testing.assert_allclose(other.targets.means[2], curve.targets.means[2], rtol=1e-12)
-    for size in range(1, 6):
-        np.testing.assert_array_equal(other.fold_supports[other.at(size)][2], curve.fold_supports[curve.at(size)][2])
 
 
 def test_forced_columns_weights_and_ridge_are_in_every_fold() -> None:
@@ -109,22 +75,6 @@ def test_errors_with_other_constants_and_units(center: Any, always: list[int], s
     fit = problem.fit(curve.supports[at])
     told = X[:, fit.support] @ fit.coef + X[:, always] @ fit.always_coef + fit.intercept
     np.testing.assert_allclose(curve.predict(X, 2), told)
-
-
-def test_a_saved_curve_comes_back(curve: SizeCurve, tmp_path: Path) -> None:
-    curve.save(tmp_path / "curve.json")
-    back = SizeCurve.load(tmp_path / "curve.json")
-    assert back.targets is not None
-    assert str(back) == str(curve)
-    np.testing.assert_array_equal(back.coef(3), curve.coef(3))
-    np.testing.assert_array_equal(back.predict(table()[0]), curve.predict(table()[0]))
-
-
-def test_threads_and_leaving_single_rows_out() -> None:
-    problem = SubsetProblem(*table(3, rows=20, columns=8))
-    one, two = select_size(problem, [1, 2, 3], cv="loo"), select_size(problem, [1, 2, 3], cv="loo", n_jobs=2)
-    np.testing.assert_array_equal(one.predictions, two.predictions)
-    assert "one row is left out" in one._repr_html_()
 
 
 def test_estimators_have_a_row_of_coefficients_for_each_target() -> None:

@@ -14,9 +14,8 @@ from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressor, Subse
 from pairflip.report.answer import answer_of
 from pairflip.report.page import render
 from pairflip.report.ridge_surface import shrinkage_words
-from pairflip.selection import merge_journals, run_shard
+from pairflip.selection import JournalError, merge_journals, run_shard
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
-from pairflip.selection.journal import JournalError
 from pairflip.selection.run import identify, select_many
 from pairflip.selection.shrinkage import GRID
 
@@ -187,7 +186,7 @@ def test_journal_resumes_and_takes_more_ridges(tmp_path, monkeypatch):
         select_size(problem, [1, 2], journal=folder, **QUICK)
     more = select_size(problem, [1, 2], ridge=[0, 0.1, 1], journal=folder, **QUICK)
     np.testing.assert_array_equal(more.ridge_errors[:2], first.ridge_errors)
-    monkeypatch.setattr("pairflip.selection.walks.searched", None)  # nothing is searched again
+    monkeypatch.setattr("pairflip.selection.worker._descents", None)  # nothing is searched again
     again = select_size(problem, [1, 2], ridge=[0, 0.1], journal=folder, **QUICK)
     assert_same_curve(first, again)
 

@@ -11,7 +11,6 @@ from scipy.optimize import lsq_linear
 
 from pairflip import SizeCurve, SubsetProblem, best_subset, half_sample_stability, select_size
 from pairflip.selection.folds import Folds, as_folds
-from pairflip.selection.null import shuffled
 
 SIGNS = np.array([1, 1, -1, 0, 1, -1, 1, 0, 1, 1])
 
@@ -85,34 +84,6 @@ def curve() -> SizeCurve:
     return select_size(SubsetProblem(*table(), positive=SIGNS.tolist()), range(1, 6), cv=5, stability=4)
 
 
-def test_what_a_held_out_row_says_changes_nothing_in_its_fold(curve: SizeCurve) -> None:
-    X, y = table()
-    rows = curve.held_out_rows[curve.held_out_fold == 2]
-    y[rows] = 1e4 * np.random.default_rng(9).normal(size=rows.size)
-    X[rows] *= -7.0
-    other = select_size(SubsetProblem(X, y, positive=SIGNS.tolist()), range(1, 6), cv=5)
-    assert other.fold_fits is not None
-    assert curve.fold_fits is not None
-    for size in range(1, 6):
-        at = curve.at(size)
-        np.testing.assert_array_equal(other.fold_supports[at][2], curve.fold_supports[at][2])
-        np.testing.assert_allclose(other.fold_fits.coefs[at][2], curve.fold_fits.coefs[at][2], rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(other.fold_fits.intercepts[at][2], curve.fold_fits.intercepts[at][2], rtol=1e-6)
-
-
-def test_all_coefficients_have_their_signs(curve: SizeCurve) -> None:
-    assert curve.stability is not None
-    assert curve.fold_fits is not None
-    for size in range(1, 6):
-        at = curve.at(size)
-        assert np.all(curve.coefs[at] * SIGNS[curve.supports[at]] >= 0)
-        assert np.all(curve.fold_fits.coefs[at] * SIGNS[curve.fold_supports[at]] >= 0)
-    assert np.all(curve.stability.coefs[0] * SIGNS[curve.stability.supports[0]] >= 0)
-    X, y = table()
-    told = curve.predict(X, 3, interval=0.8)
-    assert np.mean((told.lower <= y) & (y <= told.upper)) > 0.7
-
-
 def test_half_samples_fit_their_rows_with_signs() -> None:
     problem = SubsetProblem(*table(), positive=SIGNS.tolist())
     left = np.arange(0, 40, 2)
@@ -127,16 +98,7 @@ def test_half_samples_fit_their_rows_with_signs() -> None:
     assert all(np.all(c * SIGNS[s] >= 0) for c, s in zip(halves.coefs, halves.supports, strict=True))
 
 
-def test_shuffled_targets_and_outer_folds_keep_the_signs() -> None:
-    problem = SubsetProblem(*table(), positive=SIGNS.tolist())
-    other = shuffled(problem, 0, 0)
-    np.testing.assert_array_equal(other.limits.signs, SIGNS)
-    curve = select_size(problem, [1, 2], cv=4, effort="quick", null=2, outer=2)
-    assert curve.null is not None
-    assert curve.outer is not None
-    for support in curve.outer.supports:
-        assert np.all(SIGNS[support] * np.sign(problem.coef(support)) >= 0)
-    # A target that only coefficients of the wrong sign explain is as good as a shuffled one.
+def test_what_only_wrong_signs_explain_is_noise() -> None:
     X = np.random.default_rng(0).normal(size=(40, 6))
     wrong = -X[:, 0] - X[:, 1] + 0.2 * np.random.default_rng(1).normal(size=40)
     assert select_size(SubsetProblem(X, wrong), [1, 2], cv=4, effort="quick").facts["p_value"] < 0.02
@@ -157,21 +119,8 @@ def test_standard_errors_are_those_of_the_columns_that_carry() -> None:
     )
 
 
-def test_a_saved_curve_comes_back(curve: SizeCurve, tmp_path: Path) -> None:
-    curve.save(tmp_path / "curve.json")
-    back = SizeCurve.load(tmp_path / "curve.json")
-    assert str(back) == str(curve)
-    assert back.settings["signs"] == {f"x{j}": int(sign) for j, sign in enumerate(SIGNS) if sign}
-
-
-def test_a_journal_of_other_signs_is_another_run(tmp_path: Path) -> None:
-    X, y = table()
-    select_size(SubsetProblem(X, y, positive=True), [1, 2], cv=3, journal=tmp_path, effort="quick")
-    with pytest.raises(ValueError, match="signs"):
-        select_size(SubsetProblem(X, y, positive={"x0": -1}), [1, 2], cv=3, journal=tmp_path, effort="quick")
-
-
 def test_the_answer_says_once_that_signs_were_kept(curve: SizeCurve) -> None:
+    assert curve.settings["signs"] == {f"x{j}": int(sign) for j, sign in enumerate(SIGNS) if sign}
     assert str(curve).count("Coefficients were kept") == 1
     assert "Coefficients were kept to the signs that were asked for." in " ".join(str(curve).split())
     X, _ = table()

@@ -12,11 +12,11 @@ from scipy.optimize import minimize
 from _curves_equal import assert_same_curve
 from _errors import sentence_of
 from pairflip import SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
-from pairflip.selection import JournalError, further
+from pairflip.selection import JournalError, after_selection
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
-from pairflip.selection.halves import half_samples
-from pairflip.selection.hands import Workers
+from pairflip.selection.journal import Journal
 from pairflip.selection.stability import THRESHOLD, false_bound, r_concave_tail
+from pairflip.selection.subsampling import half_samples
 from pairflip.selection.verdict import size_to_show
 from test_selection_no_leak import GARBAGE, OPTIONS, spoiled
 from test_selection_no_leak import table as leak_table
@@ -135,7 +135,7 @@ def test_other_sizes_more_pairs_or_no_matrix_give_the_same(monkeypatch):
     every, one = half_sample_stability(problem(), [1, 2, 3, 5], 6), half_sample_stability(problem(), 3, 4)
     np.testing.assert_array_equal(every.supports[2][:8], one.supports[0])
     np.testing.assert_array_equal(every.coefs[2][:8], one.coefs[0])
-    monkeypatch.setattr("pairflip.selection.walks.FORMED", 0)
+    monkeypatch.setattr("pairflip.selection.worker.FORMED", 0)
     np.testing.assert_array_equal(half_sample_stability(problem(), 3, 4).supports[0], one.supports[0])
 
 
@@ -212,19 +212,18 @@ def test_any_number_of_workers_and_nothing_else_changes():
 def test_stopped_run_resumes(tmp_path, monkeypatch, after):
     whole = select_size(problem(), **OPTIONS_OF_RUN)
     taken = []
-    outcomes_of = Workers.outcomes
+    write = Journal.write
 
-    def stops(self, jobs, tick):
-        for outcome in outcomes_of(self, jobs, tick):
-            yield outcome
-            if jobs[0][0].sparing:
-                taken.append(1)
-                if len(taken) > after:
-                    raise KeyboardInterrupt
+    def stops(journal, outcomes):
+        write(journal, outcomes)
+        if journal.folder.name != "run":  # that of the half-samples, or of a shuffled target
+            taken.append(1)
+            if len(taken) > after:
+                raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Workers, "outcomes", stops)
-        patch.setattr("pairflip.selection.hands._BATCH_NS", 1.0)
+        patch.setattr(Journal, "write", stops)
+        patch.setattr("pairflip.selection.executors._BATCH_NS", 1.0)
         with pytest.raises(KeyboardInterrupt):
             select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
     kept = [path.read_bytes().count(b"\n") for path in tmp_path.glob("run/half-samples/tasks-*.jsonl")]
@@ -255,13 +254,13 @@ def test_the_journal_of_other_halves_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_journal_that_was_removed_is_not_made_again(tmp_path, monkeypatch):
-    look = further.look_further
+    check = after_selection.with_checks
 
     def removed(*arguments):
         shutil.rmtree(tmp_path / "run")
-        return look(*arguments)
+        return check(*arguments)
 
-    monkeypatch.setattr("pairflip.selection.run.look_further", removed)
+    monkeypatch.setattr("pairflip.selection.run.with_checks", removed)
     curve = select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
     assert curve.stability is not None
     assert not (tmp_path / "run").exists()

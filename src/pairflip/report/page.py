@@ -14,8 +14,8 @@ from pairflip.report.content import page_content
 from pairflip.report.done import About
 from pairflip.report.page_files import content_policy, page_text, template_environment
 from pairflip.report.save import write_whole
+from pairflip.selection.after_selection import with_posterior
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.further import with_posterior
 
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison

@@ -19,8 +19,8 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan
 from pairflip.jobs import local_threads
+from pairflip.journal_file import difference
 from pairflip.least_squares import Floats
-from pairflip.manifest import difference
 from pairflip.moments import Form
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.sealed import SealedLines, sealed, unsealed
+from pairflip.journal_file import SealedLines, sealed, unsealed
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pairflip.journal_file import JournalError
+from pairflip.selection.after_selection import with_posterior
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.further import with_posterior
-from pairflip.selection.journal import JournalError, merge_journals
+from pairflip.selection.journal import merge_journals
 from pairflip.selection.run import run_shard, score_many, select_many, select_size
 from pairflip.selection.settings import Selection
 from pairflip.selection.stability import Stability, half_sample_stability

@@ -1,4 +1,4 @@
-"""From finished chains to a `SizeCurve`: errors, counts, agreement, and the final fits."""
+"""From finished chains to a `SizeCurve`: errors, counts, agreement, and the final fits; or to scores alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +29,22 @@ from pairflip.selection.criteria import FinalFits, class_errors, information_cri
 from pairflip.selection.curve import AnnealCurves, Proved, SizeCurve, StandIns
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.folds import Folds
-from pairflip.selection.journal import Found
 from pairflip.selection.prediction import with_fold_fits, with_training_ranges
-from pairflip.selection.tasks import ALL_ROWS, Work
-from pairflip.selection.walks import temperatures
+from pairflip.selection.settings import Selection
+from pairflip.selection.tasks import Grid, Results
+from pairflip.selection.worker import temperatures
 from pairflip.text import label_text
 
 Supports = NDArray[np.int64]
 _STAND_INS = 20
-_FEW = 20
-_POOL = 5_000  # supports of the folds that are tried on all rows, at most
+_FOLDS_TRIED = 20  # different supports of the folds that are tried on all rows, the most frequent first
+_FOLDS_TRIED_ANNEALED = 5_000
 
 
 @one_blas_thread()  # more would round differently
 def assemble(
-    work: Work,
-    found: Found,
+    results: Results,
+    selection: Selection,
     *,
     engine: str,
     notes: Sequence[str],
@@ -51,10 +52,9 @@ def assemble(
     n_jobs: int | None,
 ) -> SizeCurve:
     """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
-    problem, folds = work.problem, work.folds
-    errors = work.errors
-    loss, n_targets = problem.loss, max(1, len(problem.target_names))
-    squared = loss.squared
+    grid = results.grid
+    problem, folds, loss = grid.problem, grid.folds, grid.problem.loss
+    errors, n_targets, squared = loss.held_out(problem, folds), max(1, len(problem.target_names)), loss.squared
     compared = loss.observed(problem.y).reshape(problem.n_rows, -1)
     q = compared.shape[1]  # predictions of a row, those of each target or class
     row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
@@ -63,19 +63,28 @@ def assemble(
     threads = local_threads(n_jobs)
     with ThreadPoolExecutor(threads) as pool:
         # Large sizes take longest and come first; with several threads, proofs of small ones are sought here meanwhile.
-        finally_fitted = [pool.submit(final_fit, work, found, size) for size in reversed(work.sizes)][::-1]
-        scored = [pool.submit(of_size, work, found, errors, size) for size in reversed(work.sizes)][::-1]
+        large_first = grid.sizes[::-1]
+        final_fits = [pool.submit(_final_fit, results, selection.polish, size) for size in large_first][::-1]
+        scored = [pool.submit(_held_out, results, errors, size) for size in large_first][::-1]
         if threads == 1:
             wait(scored)
-        fitted = [(problem.fit([]), 1.0)]
-        proved = _proofs(work, finally_fitted, fitted)
-        inside = [_of_nothing(work, errors), *(future.result() for future in scored)]
+        fitted, proved = _proved(grid, selection, final_fits)
+        without = errors.without_columns()  # size 0: the mean, or the forced columns alone
+        no_columns = np.empty((len(folds), 0), dtype=np.int64)
+        inside = [_HeldOut(no_columns, without, np.tile(without, (grid.chains, 1)), 0.5 * errors.yy, 1.0)]
+        inside += [future.result() for future in scored]
     fits, final_agreement = zip(*fitted, strict=True)
     residuals = np.stack([each.residuals for each in inside])
     cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
-    selected = tuple(_in_columns(problem, each.supports) for each in inside)
+    units = problem.units
+    selected = tuple(each.supports for each in inside)
+    if units is not None:  # of whole groups there may be more columns in one fold than in another
+        selected = tuple(filled_up([problem.columns_of(each) for each in supports]) for supports in selected)
     counts = np.stack([np.bincount(s[s != ABSENT], minlength=problem.n_columns) for s in selected])
-    sizes, units = np.array([0, *work.sizes], dtype=np.int64), problem.units
+    sizes = np.array([0, *grid.sizes], dtype=np.int64)
+    n_coefficients = None  # that the rows determine, where they are not as many as the size says
+    if problem.form.grouped:
+        n_coefficients = np.array([problem.form.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
     energies = np.array([fit.energy for fit in fits])
     final = FinalFits(
         energies,
@@ -86,17 +95,13 @@ def assemble(
         yy=problem.form.yy,
         likelihood=not squared,
         n_targets=n_targets if squared else max(1, q - 1),  # those of one class follow from the others
-        coefficients=_coefficients(problem, fits),
+        coefficients=n_coefficients,
     )
-    facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.form.working, max(work.sizes))}
-    separated = (
-        []
-        if squared
-        else [int(k) for k, fit in zip(sizes, fits, strict=True) if problem.loss.remark(problem, fit.support)]
-    )
-    if separated:
-        facts["separated"] = separated
+    training_rows = problem.rows_present - np.array([left_out.size for left_out in folds.left_out])
+    facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.form.working, max(grid.sizes))}
     if not squared:
+        separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if loss.remark(problem, fit.support)]
+        facts |= {"separated": separated} if separated else {}
         facts["error_of_the_mean"] = error_of_the_mean(problem, folds.row, 2.0 * float(cv_error[0]))
     observed = errors.observed if isinstance(errors, HeldOutErrors) else compared[folds.row].ravel()
     predictions = observed - residuals
@@ -107,7 +112,7 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array([each.energy_per_row for each in inside]) / n_targets,
+        energy_per_row=np.array([np.mean(each.energies / training_rows) for each in inside]) / n_targets,
         selection_counts=counts,
         unchanged=np.array(
             [unchanged_in(columns, fit.support) for columns, fit in zip(selected, fits, strict=True)]
@@ -131,9 +136,9 @@ def assemble(
         always=np.array(problem.always, dtype=np.int64),
         always_coefs=np.stack([fit.always_coef for fit in fits]),
         criteria=information_criteria(final),
-        stand_ins=stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
-        annealing=anneal_curves(work, found),
-        settings=work.settings,
+        stand_ins=_stand_ins(problem, np.unique(np.concatenate([fit.support for fit in fits]))),
+        annealing=_anneal_curves(results),
+        settings=grid.settings,
         facts=facts,
         data_hash=problem.hash,
         engine=engine,
@@ -141,7 +146,7 @@ def assemble(
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
         standard_errors=standard_errors(problem, fits) if q == 1 else None,
-        exact=np.array([True] + [size == problem.form.n_columns or work.solves(size) for size in work.sizes]),
+        exact=np.array([True] + [size == problem.form.n_columns or size in grid.exact for size in grid.sizes]),
         proved=proved,
         classes=None if problem.classes is None else class_errors(
             observed, predictions, weights, [label_text(label) for label in problem.classes.tolist()],
@@ -158,73 +163,79 @@ def assemble(
     return curve
 
 
-@dataclass(frozen=True)
-class _Folds:
+class _HeldOut(NamedTuple):
     """What the folds of one size say."""
 
-    supports: Supports
-    residuals: Floats
-    chain_residuals: Floats
-    energy_per_row: float
+    supports: Supports  # (F, k)
+    residuals: Floats  # (P,)
+    chain_residuals: Floats  # (chains, P)
+    energies: Floats  # (F,) of the training rows
     agreement: float
 
 
-def of_size(work: Work, found: Found, errors: HeldOutJudge, size: int) -> _Folds:
+def _held_out(results: Results, errors: HeldOutJudge, size: int) -> _HeldOut:
     """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
-    folds = np.arange(len(work.folds))
-    supports, _ = found.cells(size, folds.tolist(), work.chains)
-    by_chain, energies = errors.judged(supports)  # those found are of the Gram matrix
+    grid = results.grid
+    every, _ = results.of(size)
+    by_chain, energies = errors.judged(every)  # the energies found are those of the Gram matrix
     best = first_best(energies, errors.yy)
-    chosen, low = supports[folds, best], energies[folds, best]
+    folds = np.arange(len(grid.folds))
+    supports, low = every[folds, best], energies[folds, best]
     agreed = np.mean(reaches(energies, low[:, None], errors.yy[:, None]), axis=1)
-    fold = np.repeat(work.folds.fold, by_chain.shape[1] // work.folds.fold.size)
+    fold = np.repeat(grid.folds.fold, by_chain.shape[1] // grid.folds.fold.size)
     residuals = by_chain[best[fold], np.arange(fold.size)]
-    return _Folds(chosen, residuals, by_chain, float(np.mean(low / _training_rows(work))), float(np.mean(agreed)))
+    return _HeldOut(supports, residuals, by_chain, low, float(np.mean(agreed)))
 
 
-def _of_nothing(work: Work, errors: HeldOutJudge) -> _Folds:
-    """Size 0: the mean, or the forced columns alone."""
-    residuals = errors.without_columns()
-    supports = np.empty((len(work.folds), 0), dtype=np.int64)
-    chains = np.tile(residuals, (work.chains, 1))
-    return _Folds(supports, residuals, chains, float(np.mean(0.5 * errors.yy / _training_rows(work))), 1.0)
-
-
-def _training_rows(work: Work) -> NDArray[np.int64]:
-    return np.asarray(work.problem.rows_present - np.array([held.size for held in work.folds.left_out]))
-
-
-def final_fit(work: Work, found: Found, size: int) -> tuple[Fit, float]:
+def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:
     """The best support on all rows, and the fraction of its chains that agree with it.
 
     Polished: what the chains of the folds found is tried, too (no row is held out here), and a descent.
     """
-    problem = work.problem
-    supports, energies = found.cell(size, ALL_ROWS, work.chains_of(size, ALL_ROWS))
-    # `own`: how many chains agree is asked of these alone, not of what the folds found.
-    own, polish = energies, work.selection.polish and size < problem.form.n_columns
+    problem, form = results.grid.problem, results.grid.problem.form
+    (supports,), (energies,) = results.of(size, final=True)
+    final_energies = energies  # how many chains agree is asked of these alone, not of what the folds found
+    polish = polish and size < form.n_columns
     if polish:
-        other = _best_of_folds(work, found, size)
-        supports, energies = np.vstack([supports, other]), np.append(energies, _energy(problem, other))
-    chosen = supports[first_best(energies, problem.form.yy)]
-    if polish and work.selection.anneals and problem.has_proofs:
-        form = problem.form
-        chosen = form.candidates[descended(form, form.positions(chosen))]
-    fit = problem.fit(problem.columns_of(chosen))
-    return fit, float(np.mean(reaches(own, fit.energy, problem.form.yy)))
+        other = _best_of_folds(results, size)
+        energy = form.energy(form.positions(other))
+        supports, energies = np.vstack([supports, other]), np.append(energies, energy)
+    best = supports[first_best(energies, form.yy)]
+    if polish and results.grid.search.schedule is not None and problem.has_proofs:
+        best = form.candidates[descended(form, form.positions(best))]
+    fit = problem.fit(problem.columns_of(best))
+    return fit, float(np.mean(reaches(final_energies, fit.energy, form.yy)))
 
 
-def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list[tuple[Fit, float]]) -> Proved | None:
-    """Proofs of the final fits where they are cheap; a better support found on the way takes the place of a fit.
+def _best_of_folds(results: Results, size: int) -> Supports:
+    """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
+    problem, form = results.grid.problem, results.grid.problem.form
+    different, _, _, times = distinct_supports(results.of(size)[0].reshape(-1, size))
+    most = _FOLDS_TRIED if results.grid.search.schedule is None else _FOLDS_TRIED_ANNEALED
+    pool = different[np.argsort(-times, kind="stable")[:most]]
+    if len(pool) == 1:
+        return np.asarray(pool[0])
+    if not problem.loss.quadratic:
+        return np.asarray(pool[int(np.argmin([form.energy(form.positions(support)) for support in pool]))])
+    no_rows = np.zeros(0, np.int64)
+    everything = HeldOutErrors(problem, Folds((no_rows,), (no_rows,), "all rows", True))
+    return np.asarray(pool[int(np.argmin(everything.energies(np.zeros(len(pool), np.int64), pool)))])
 
-    Sizes in ascending order: where one could not be ruled out branch by branch, larger ones take longer still.
+
+def _proved(
+    grid: Grid, selection: Selection, final_fits: Sequence[Future[tuple[Fit, float]]]
+) -> tuple[list[tuple[Fit, float]], Proved | None]:
+    """Final fits of all sizes with their agreement, and proofs of them where they are cheap.
+
+    A better support found by a proof takes the place of a fit. Sizes in ascending order: where one could not be ruled
+    out branch by branch, larger ones take longer still.
     """
-    chosen, problem, n = work.selection, work.problem, work.problem.form.n_columns
-    sought = chosen.prove and chosen.polish and problem.has_proofs
-    seconds = proof_seconds(None if chosen.anneals else chosen.effort) if sought else 0.0
-    proofs: list[Proof | None] = [None]  # size 0
+    problem, n = grid.problem, grid.problem.form.n_columns
+    sought = selection.prove and selection.polish and problem.has_proofs
+    seconds = proof_seconds(None if selection.anneals else selection.effort)
+    fitted, proofs = [(problem.fit([]), 1.0)], list[Proof | None]([None])  # size 0
     hopeless = not sought
-    for size, future in zip(work.sizes, given, strict=True):
+    for size, future in zip(grid.sizes, final_fits, strict=True):
         fit, agreement = future.result()
         proof = None if hopeless or size >= n else proof_of(problem, size, fit.support, seconds)
         hopeless = hopeless or (proof is None and 2 * size < n)
@@ -232,61 +243,29 @@ def _proofs(work: Work, given: Sequence[Future[tuple[Fit, float]]], fitted: list
             fit, agreement = problem.fit(problem.columns_of(proof.support)), 0.0  # no chain had found it
         fitted.append((fit, agreement))
         proofs.append(proof)
-    return Proved(tuple(proofs)) if sought else None
+    return fitted, Proved(tuple(proofs)) if sought else None
 
 
-def _best_of_folds(work: Work, found: Found, size: int) -> Supports:
-    """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
-    every = found.cells(size, range(len(work.folds)), work.chains)[0].reshape(-1, size)
-    different, _, _, times = distinct_supports(every)
-    pool = different[np.argsort(-times, kind="stable")[: _POOL if work.selection.anneals else _FEW]]
-    if len(pool) == 1:
-        return np.asarray(pool[0])
-    if not work.problem.loss.quadratic:
-        return np.asarray(pool[int(np.argmin([_energy(work.problem, support) for support in pool]))])
-    none = np.zeros(0, np.int64)
-    everything = HeldOutErrors(work.problem, Folds((none,), (none,), "all rows", True))
-    return np.asarray(pool[int(np.argmin(everything.energies(np.zeros(len(pool), np.int64), pool)))])
+def _anneal_curves(results: Results) -> AnnealCurves:
+    """The course of the final annealings, for the chains of which it was kept; nothing was annealed at size 0."""
+    grid, schedule = results.grid, results.grid.search.schedule
+    chains = max((chain + 1 for _, chain in results.steps), default=0)
+    n_steps = 0 if schedule is None else len(schedule)
+    betas = np.full((1 + len(grid.sizes), n_steps), np.nan)
+    course = np.full((2, len(betas), chains, n_steps), np.nan)
+    if schedule is not None:
+        by_size = temperatures(schedule, grid.problem.form, grid.sizes)
+        betas[1:] = [by_size[size] for size in grid.sizes]
+    for (size, chain), steps in results.steps.items():
+        course[:, 1 + grid.sizes.index(size), chain] = steps
+    return AnnealCurves(betas=betas, energy=course[0], acceptance=course[1])
 
 
-def _energy(problem: SubsetProblem, support: Supports) -> float:
-    """E of a support that a search found."""
-    return problem.form.energy(problem.form.positions(support))
-
-
-def _in_columns(problem: SubsetProblem, supports: Supports) -> Supports:
-    """Supports (F, k) of the folds in columns; of whole groups there may be more in one fold than in another."""
-    return supports if problem.units is None else filled_up([problem.columns_of(each) for each in supports])
-
-
-def _coefficients(problem: SubsetProblem, fits: Sequence[Fit]) -> Floats | None:
-    """Chosen coefficients that the rows determine (S,), where they are not as many as the size says."""
-    if not problem.form.grouped:
-        return None
-    return np.array([problem.form.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
-
-
-def anneal_curves(work: Work, found: Found) -> AnnealCurves:
-    """The course of the final annealings, for the chains of which it was kept."""
-    if not work.selection.anneals:
-        none = np.empty((1 + len(work.sizes), 0, 0))
-        return AnnealCurves(betas=np.empty((1 + len(work.sizes), 0)), energy=none, acceptance=none)
-    kept = {a: s for a, s in found.steps.items() if a[1] == ALL_ROWS}
-    chains = max((chain + 1 for _, _, chain in kept), default=0)
-    steps_of = temperatures(work, work.problem.form, work.sizes)
-    betas = np.full((1 + len(work.sizes), len(work.schedule)), np.nan)  # nothing was annealed at size 0
-    betas[1:] = [steps_of[size] for size in work.sizes]
-    both = np.full((2, len(betas), chains, len(work.schedule)), np.nan)
-    for (size, _, chain), steps in kept.items():
-        both[:, 1 + work.sizes.index(size), chain] = steps
-    return AnnealCurves(betas=betas, energy=both[0], acceptance=both[1])
-
-
-def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _STAND_INS) -> StandIns:
+def _stand_ins(problem: SubsetProblem, columns: NDArray[np.int64]) -> StandIns:
     """The candidates most correlated with each of some columns, once what is always in the model is removed."""
     form = problem.form.working if problem.form.grouped else problem.form
     norms = np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))  # the ridge term is part of the unit norm
-    count = min(count, form.n_columns - 1)
+    count = min(_STAND_INS, form.n_columns - 1)
     others = np.full((columns.size, count), -1, dtype=np.int64)
     correlation = np.zeros((columns.size, count))
     for u, at in enumerate(np.searchsorted(problem.candidates, columns)):
@@ -301,3 +280,30 @@ def stand_ins(problem: SubsetProblem, columns: NDArray[np.int64], count: int = _
         others[u], correlation[u] = problem.candidates[top], np.clip(shared[top], -1.0, 1.0)
         others[u, size[top] < 0] = -1
     return StandIns(columns=columns, others=others, correlation=correlation)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Of S sizes: `cv_error` (S,), `energies` (S,) of the final fits, and how these were annealed, as in a `SizeCurve`.
+
+    There is no size 0.
+    """
+
+    sizes: tuple[int, ...]
+    cv_error: Floats
+    energies: Floats
+    annealing: AnnealCurves
+
+
+@one_blas_thread()  # more would round differently
+def scores(results: Results, polish: bool) -> Scores:
+    """Held-out errors and final energies of all sizes, the numbers of `assemble` that do not need a curve."""
+    grid, problem = results.grid, results.grid.problem
+    errors = problem.loss.held_out(problem, grid.folds)
+    energies = np.array([_final_fit(results, polish, size)[0].energy for size in grid.sizes])
+    residuals = np.stack([_held_out(results, errors, size).residuals for size in grid.sizes])
+    weights = problem.sample_weight[grid.folds.row]
+    cv_error, _ = mean_and_error(errors.row_errors(residuals), weights, grid.folds.unit)
+    course = _anneal_curves(results)
+    annealing = AnnealCurves(betas=course.betas[1:], energy=course.energy[1:], acceptance=course.acceptance[1:])
+    return Scores(grid.sizes, cv_error, energies, annealing)

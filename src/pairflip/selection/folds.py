@@ -61,18 +61,10 @@ class Folds:
                 digest.update(np.int64(part.size).tobytes() + part.astype("<i8").tobytes())
         return digest.hexdigest()
 
-    def first(self, count: int) -> Folds:
-        """The first folds alone."""
-        return Folds(self.rows[:count], self.left_out[:count], self.how, self.by_row)
-
-    def only(self, fold: int) -> Folds:
-        """One fold alone."""
-        return self.some([fold])
-
     def some(self, folds: Iterable[int]) -> Folds:
         """Some of the folds, in this order."""
-        which = list(folds)
-        return Folds(tuple(self.rows[f] for f in which), tuple(self.left_out[f] for f in which), self.how, self.by_row)
+        rows, left_out = zip(*((self.rows[f], self.left_out[f]) for f in folds), strict=True)
+        return Folds(rows, left_out, self.how, self.by_row)
 
 
 def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None, seed: int = 0) -> Folds:
@@ -83,10 +75,7 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None, s
     """
     present = np.flatnonzero(problem.sample_weight > 0)
     if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape[:1] != (problem.n_rows,):
-            raise ValueError(f"groups has shape {groups.shape}; expected one label for each of {problem.n_rows} rows.")
-        groups = groups[present]
+        groups = check_groups(problem, groups)[present]
     cv = parse_cv("loo" if cv is None else cv)
     if cv == "loo":
         return _leave_one_out(problem, present, groups)
@@ -109,6 +98,26 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None, s
             raise ValueError("cv is an iterable, but not of (training rows, held-out rows) pairs.") from None
         return _checked(splits, "given splits", problem)
     raise TypeError(f"cv is {cv!r}; expected {EXPECTED_CV}, a scikit-learn splitter, or splits.")
+
+
+def check_groups(problem: SubsetProblem, groups: ArrayLike) -> NDArray[Any]:
+    """Labels of the rows as an array, one for each row."""
+    labels = np.asarray(groups)
+    if labels.shape[:1] != (problem.n_rows,):
+        raise ValueError(f"groups has shape {labels.shape}; expected one label for each of {problem.n_rows} rows.")
+    return labels
+
+
+def check_learnable(problem: SubsetProblem, folds: Folds) -> None:
+    """Refuse folds whose training rows lack a class, or all counts above 0."""
+    everything = np.arange(problem.n_rows)
+    for f, left_out in enumerate(folds.left_out):
+        why = problem.loss.lacking(problem, np.setdiff1d(everything, left_out))
+        if why is not None:
+            raise ValueError(
+                f"the training rows of {numbered('fold', f)} have {why}; expected folds that leave rows of both kinds "
+                "to learn from: fewer folds, or more rows."
+            )
 
 
 DEFAULT_CV = "5x10"
@@ -145,10 +154,8 @@ def parse_cv(cv: Any) -> Any:
         return Repeats(1, int(cv))
     if not isinstance(cv, str) or cv == "loo":
         return cv
-    repeats, blocks = (
-        re.fullmatch(r"(?:(\d{1,4})x)?(\d{1,7})", cv.strip()),
-        re.fullmatch(r"blocks:(\d{1,7})", cv.strip()),
-    )
+    repeats = re.fullmatch(r"(?:(\d{1,4})x)?(\d{1,7})", cv.strip())
+    blocks = re.fullmatch(r"blocks:(\d{1,7})", cv.strip())
     if repeats and int(repeats[1] or 1) > 0:
         return Repeats(int(repeats[1] or 1), int(repeats[2]))
     if blocks:

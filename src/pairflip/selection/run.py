@@ -1,32 +1,30 @@
-"""Choosing the number of columns: every fold of every size gets its own search. One loop, for one problem or many."""
+"""Choosing the number of columns: every fold of every size gets its own search, for one problem or many."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from threading import Semaphore
-from typing import Any, TypeVar
+from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pairflip.engines import Engine, get_engine
-from pairflip.jobs import check_jobs, local_threads, threads_beside_a_device, workers
+from pairflip.engines import Engine
+from pairflip.jobs import check_jobs, workers
+from pairflip.journal_file import Folder
 from pairflip.problem import SubsetProblem
-from pairflip.selection.assemble import assemble
+from pairflip.selection.after_selection import seconds_after_grid, with_checks
+from pairflip.selection.assemble import Scores, assemble, scores
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.further import look_further, seconds_after_grid
-from pairflip.selection.hands import Hands, choose_hands
-from pairflip.selection.loop import Folder, RunningJob, open_job, walk_jobs
+from pairflip.selection.executors import Searched, search_grids
+from pairflip.selection.journal import identity
 from pairflip.selection.outer import outer_error, outer_folds
-from pairflip.selection.progress import Show, check_show, followed_by
-from pairflip.selection.score import Scores, scores
+from pairflip.selection.progress import Show, followed_by
 from pairflip.selection.settings import Selection, as_selection
-from pairflip.selection.shrinkage import ridges_for, with_surface
-from pairflip.selection.tasks import Work, identity, parse_shard, plan_work
+from pairflip.selection.shrinkage import with_surface
+from pairflip.selection.tasks import Grid, plan_work
 
 
 def select_size(
@@ -70,31 +68,25 @@ def select_size(
         ``ridge``: the other fields of `Selection`.
     """
     check_jobs(n_jobs)
-    chosen = _selection(sizes, cv, settings, problem)
-    works = [plan_work(each, chosen, engine, groups) for each in _with_ridges(problem, chosen)]
-    if chosen.outer:
-        outer_folds(problem, chosen, groups)  # what is wrong with them is said before anything is searched
+    selection, grids = _plan(problem, sizes, cv, settings, engine, groups)
+    if selection.outer:
+        outer_folds(problem, selection, groups)  # what is wrong with them is said before anything is searched
     curves = []
-    for number, work in enumerate(works):
-        with followed_by(None if number else seconds_after_grid(works, workers(n_jobs))):
-            ((_, curve),) = _choose([work], [journal], n_jobs, progress)
+    for number, grid in enumerate(grids):
+        with followed_by(None if number else seconds_after_grid(grids, selection, workers(n_jobs))):
+            ((_, curve),) = _curves([grid], [selection], [journal], n_jobs, progress)
         curves.append(curve)
-    work, curve = works[0], curves[0]
-    if chosen.ridges:
-        curve = with_surface(curves, chosen.ridges)
-        work = works[chosen.ridges.index(curve.ridge)]
+    grid, curve = grids[0], curves[0]
+    if selection.ridges:
+        curve = with_surface(curves, selection.ridges)
+        grid = grids[selection.ridges.index(curve.ridge)]
     with followed_by(None):
-        curve = look_further(work, curve, groups, journal, n_jobs, progress)
-    if not chosen.outer:
-        return curve
-
-    def choose(part: SubsetProblem, how: Selection, labels: ArrayLike | None, folder: Path | None) -> SizeCurve:
-        run: dict[str, Any] = {"engine": engine, "n_jobs": n_jobs, "progress": progress}
-        return select_size(part, how, journal=folder, groups=labels, **run)
-
-    began = time.perf_counter()
-    with followed_by(None):
-        outer = outer_error(problem, chosen, groups, None if journal is None else Path(journal), choose)
+        curve = with_checks(curve, grid, selection, groups, journal, n_jobs, progress)
+        if not selection.outer:
+            return curve
+        began = time.perf_counter()
+        select = partial(select_size, engine=engine, n_jobs=n_jobs, progress=progress)
+        outer = outer_error(problem, selection, groups, journal, select)
     return replace(curve, outer=outer, seconds=curve.seconds + time.perf_counter() - began)
 
 
@@ -110,19 +102,18 @@ def select_many(
     **settings: Any,
 ) -> Iterator[tuple[int, SizeCurve]]:
     """(problem, curve) for every problem as it is finished: what `select_size` gives for each alone."""
-    chosen = _selection(sizes, cv, settings)
-    if chosen.ridge is not None:
+    selection = as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings})
+    if selection.ridge is not None:
         raise ValueError("ridge is to be chosen for many problems; expected None, or select_size for each problem.")
-    if chosen.outer:
-        raise ValueError(f"outer is {chosen.outer} for many problems; expected 0, or select_size for each problem.")
-    seeds = list(seeds) * len(problems) if len(seeds) == 1 else list(seeds)
-    works = [
-        plan_work(problem, replace(chosen, seed=seed), engine, None)
-        for problem, seed in zip(problems, seeds, strict=True)
-    ]
-    folders = [None if journal is None else Path(journal) / f"{index:04d}" for index in range(len(works))]
-    for index, curve in _choose(works, folders, n_jobs, progress=False):
-        yield index, look_further(works[index], curve, None, folders[index], n_jobs, progress=False)
+    if selection.outer:
+        raise ValueError(f"outer is {selection.outer} for many problems; expected 0, or select_size for each problem.")
+    each_seed = list(seeds) * len(problems) if len(seeds) == 1 else list(seeds)
+    chosen = [replace(selection, seed=seed) for seed in each_seed]
+    grids = [plan_work(problem, each, engine, None) for problem, each in zip(problems, chosen, strict=True)]
+    folders = [None if journal is None else Path(journal) / f"{number:04d}" for number in range(len(grids))]
+    for number, curve in _curves(grids, chosen, folders, n_jobs, progress=False):
+        where = None, folders[number], n_jobs
+        yield number, with_checks(curve, grids[number], chosen[number], *where, progress=False)
 
 
 def score_many(
@@ -133,13 +124,13 @@ def score_many(
     journals: Sequence[Folder | None] | None = None,
 ) -> Iterator[tuple[int, Scores]]:
     """(problem, scores) for every problem as it is finished: errors (to ten digits) and energies of `select_size`."""
-    works = [plan_work(problem, selection, engine, None) for problem, selection in asked]
-    folders = [None] * len(works) if journals is None else journals
+    grids = [plan_work(problem, selection, engine, None) for problem, selection in asked]
+    folders = [None] * len(grids) if journals is None else journals
 
-    def finish(job: RunningJob, _: Hands) -> Scores:
-        return scores(job.work, job.found)
+    def finish(searched: Searched) -> Scores:
+        return scores(searched.results, asked[searched.number][1].polish)
 
-    yield from _each(works, folders, n_jobs, False, finish)
+    yield from search_grids(grids, folders, n_jobs, False, finish)
 
 
 def run_shard(
@@ -169,15 +160,22 @@ def run_shard(
     shard
         Which part, for instance ``"3/64"``.
     """
-    part, chosen = parse_shard(shard), _selection(sizes, cv, settings, problem)
+    try:
+        part, of = (int(n) for n in (shard.split("/") if isinstance(shard, str) else shard))
+    except (ValueError, TypeError):
+        part, of = 0, 0
+    if not 1 <= part <= of:
+        raise ValueError(f"shard is {shard!r}; expected 'part/of' with 1 <= part <= of, for instance '3/64'.")
+    _, grids = _plan(problem, sizes, cv, settings, engine, groups)
     held = 0
-    for each in _with_ridges(problem, chosen):
-        with ExitStack() as stack:
-            job = open_job(stack, plan_work(each, chosen, engine, groups), journal, part)
-            for _ in walk_jobs(stack, [job], choose_hands([job.work] if job.tasks else [], n_jobs), progress):
-                pass
-        held += len(job.found.done)
+    for grid in grids:
+        ((_, chains),) = search_grids([grid], [journal], n_jobs, progress, _count_chains, shard=(part, of))
+        held += chains
     return held
+
+
+def _count_chains(searched: Searched) -> int:
+    return searched.results.n_chains
 
 
 def identify(
@@ -190,75 +188,40 @@ def identify(
     **settings: Any,
 ) -> dict[str, Any]:
     """What the journal of `select_size` with the same arguments says about itself, for `merge_journals`."""
-    return identity(plan_work(problem, _selection(sizes, cv, settings, problem), engine, groups))
+    return identity(_plan(problem, sizes, cv, settings, engine, groups)[1][0])
 
 
-def _with_ridges(problem: SubsetProblem, chosen: Selection) -> Iterator[SubsetProblem]:
-    """The problem with each ridge to choose from, or as it is."""
-    if not isinstance(problem, SubsetProblem) or not chosen.ridges:
-        yield problem
-        return
-    for ridge in chosen.ridges:
-        yield problem.with_shrinkage(ridge)
+def _plan(
+    problem: SubsetProblem,
+    sizes: Iterable[int] | Selection | None,
+    cv: Any,
+    settings: dict[str, Any],
+    engine: str | Engine,
+    groups: ArrayLike | None,
+) -> tuple[Selection, list[Grid]]:
+    """The selection as one value, and its searches: a grid for each ridge to choose from, or one."""
+    given, known = (
+        settings if isinstance(sizes, Selection) else {"cv": cv, **settings},
+        isinstance(problem, SubsetProblem),
+    )
+    selection = as_selection(sizes, given, problem if known else None)
+    ridges = selection.ridges if known else ()
+    problems = [problem.with_shrinkage(ridge) for ridge in ridges] or [problem]
+    return selection, [plan_work(each, selection, engine, groups) for each in problems]
 
 
-def _selection(
-    sizes: Iterable[int] | Selection | None, cv: Any, settings: dict[str, Any], problem: SubsetProblem | None = None
-) -> Selection:
-    """The selection as one value; with a problem, its ridge terms are those to be tried there."""
-    selection = as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings})
-    if not isinstance(problem, SubsetProblem):
-        return selection
-    return replace(selection, ridge=ridges_for(problem, selection.ridge))
-
-
-def _choose(
-    works: Sequence[Work], folders: Sequence[Folder | None], n_jobs: int | None, progress: Show
-) -> Iterator[tuple[int, SizeCurve]]:
-    """A curve of each problem."""
-    began = time.perf_counter()
-    threads = n_jobs if len(works) == 1 else 1  # curves of many problems are assembled in parallel
-
-    def finish(job: RunningJob, hands: Hands) -> SizeCurve:
-        name = hands.name or get_engine(job.work.engine).name
-        return assemble(job.work, job.found, engine=name, notes=job.notes(hands), began=began, n_jobs=threads)
-
-    yield from _each(works, folders, n_jobs, progress, finish)
-
-
-Result = TypeVar("Result")
-
-
-def _each(
-    works: Sequence[Work],
+def _curves(
+    grids: Sequence[Grid],
+    selections: Sequence[Selection],
     folders: Sequence[Folder | None],
     n_jobs: int | None,
     progress: Show,
-    finish: Callable[[RunningJob, Hands], Result],
-) -> Iterator[tuple[int, Result]]:
-    """The loop: do what the journals do not hold yet, and finish each problem as soon as its chains are there."""
-    check_jobs(n_jobs)
-    check_show(progress)
-    with ExitStack() as stack:
-        jobs = [open_job(stack, work, folder) for work, folder in zip(works, folders, strict=True)]
-        hands = choose_hands([job.work for job in jobs if job.tasks], n_jobs)
+) -> Iterator[tuple[int, SizeCurve]]:
+    """(grid, curve) of every grid as it is finished."""
+    began = time.perf_counter()
 
-        threads = local_threads(n_jobs)
-        at_work = Semaphore(threads_beside_a_device(n_jobs, len(works)) if hands.n_jobs == 0 else threads)
+    def finish(searched: Searched) -> SizeCurve:
+        number, results, engine, notes = searched
+        return assemble(results, selections[number], engine=engine, notes=notes, began=began, n_jobs=n_jobs)
 
-        def finished(index: int) -> tuple[int, Result]:
-            with at_work:
-                result = finish(jobs[index], hands)
-            jobs[index].found.clear()
-            return index, result
-
-        pool = stack.enter_context(ThreadPoolExecutor(threads, thread_name_prefix="pairflip"))
-        waiting: list[Future[tuple[int, Result]]] = []
-        waiting += [pool.submit(finished, index) for index, job in enumerate(jobs) if not job.tasks]
-        for index in walk_jobs(stack, jobs, hands, progress):
-            waiting.append(pool.submit(finished, index))
-            while waiting and waiting[0].done():
-                yield waiting.pop(0).result()
-        at_work.release(threads)  # nobody feeds a device any more
-        for future in waiting:
-            yield future.result()
+    return search_grids(grids, folders, n_jobs, progress, finish)

@@ -1,18 +1,20 @@
-"""A selection is one value that says how a size is chosen: made and checked once, printed whole wherever it appears."""
+"""Settings: one value that says how a size is chosen, and what a table and its loss allow of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from pairflip.philox import check_seed
-from pairflip.search.effort import FOLD_EFFORTS, Method, as_method, check_chains
+from pairflip.problem import SubsetProblem
+from pairflip.search.effort import FOLD_EFFORTS, Method, as_descent, as_method, check_chains, no_more_than
 from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import parse_cv
-from pairflip.selection.shrinkage import as_ridges
+from pairflip.selection.shrinkage import as_ridges, ridges_for
+from pairflip.text import label_text, plural
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,16 @@ class Selection:
             )
         if self.stability_at not in ("chosen", "all"):
             raise ValueError(f"stability_at is {self.stability_at!r}; expected 'chosen' or 'all'.")
+        cv = parse_cv("loo" if self.cv is None else self.cv)
+        # Splits that come one by one are listed, so that a selection can be used again.
+        given_splits = isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split")
         checked = {
             "stability": check_count("stability (--stability)", self.stability),
             "null": check_count("null (--null)", self.null),
             "outer": check_count("outer (--outer)", self.outer),
             "method": method,
             "sizes": _listed(self.sizes),
-            "cv": _kept(parse_cv("loo" if self.cv is None else self.cv)),
+            "cv": tuple(cv) if given_splits else cv,
             "schedule": as_schedule(self.schedule),
             "chains": None if self.chains is None else check_chains(self.chains),
             "seed": check_seed(self.seed),
@@ -109,12 +114,6 @@ class Selection:
             object.__setattr__(self, name, value)
 
     @property
-    def plan(self) -> Schedule:
-        """The schedule."""
-        assert isinstance(self.schedule, Schedule)
-        return self.schedule
-
-    @property
     def ridges(self) -> tuple[float, ...]:
         """Relative ridge terms to choose from; () where none is chosen, or "auto" is not resolved for a problem yet."""
         return self.ridge if isinstance(self.ridge, tuple) else ()
@@ -126,7 +125,7 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values by name, for files and for display."""
-        plan = self.plan
+        plan = as_schedule(self.schedule)
         return {
             "sizes": None if self.sizes is None else list(self.sizes),
             "cv": "given splits" if isinstance(self.cv, tuple) else " ".join(str(self.cv).split()),
@@ -153,28 +152,35 @@ class Selection:
 
 DEFAULT_STABILITY = 50
 """Pairs of half-samples in the command line and the demonstration (docs/decisions/027-stability.md)."""
-_MOST = 10_000
+_LARGEST_COUNT = 10_000
+_DEFAULT_LARGEST = 10
 
 
 def check_count(name: str, count: Any, least: int = 0) -> int:
     """A whole number from `least` to ten thousand."""
     whole = isinstance(count, (int, np.integer)) and not isinstance(count, (bool, np.bool_))
-    if not whole or not least <= count <= _MOST:
-        raise ValueError(f"{name} is {count!r}; expected a whole number from {least} to {_MOST:,}, for instance 50.")
+    if not whole or not least <= count <= _LARGEST_COUNT:
+        raise ValueError(
+            f"{name} is {count!r}; expected a whole number from {least} to {_LARGEST_COUNT:,}, for instance 50."
+        )
     return int(count)
 
 
-def as_selection(sizes: Iterable[int] | Selection | None, settings: dict[str, Any]) -> Selection:
-    """Return a selection unchanged, or make one from sizes and other settings by name."""
-    known = [field.name for field in fields(Selection)]
-    unknown = [name for name in settings if name not in known]
-    if unknown:
-        raise TypeError(f"{unknown[0]!r} is not a setting of a selection; expected one of {', '.join(known)}.")
-    if not isinstance(sizes, Selection):
-        return Selection(sizes, **settings)
-    if settings:
-        raise TypeError(f"a Selection is given, and also {next(iter(settings))}; expected one or the other.")
-    return sizes
+def as_selection(
+    sizes: Iterable[int] | Selection | None, settings: dict[str, Any], problem: SubsetProblem | None = None
+) -> Selection:
+    """A selection, given or made from sizes and other settings by name; with a problem, its ridge terms are known."""
+    if isinstance(sizes, Selection):
+        if settings:
+            raise TypeError(f"a Selection is given, and also {next(iter(settings))}; expected one or the other.")
+        selection = sizes
+    else:
+        known = [field.name for field in fields(Selection)]
+        unknown = [name for name in settings if name not in known]
+        if unknown:
+            raise TypeError(f"{unknown[0]!r} is not a setting of a selection; expected one of {', '.join(known)}.")
+        selection = Selection(sizes, **settings)
+    return selection if problem is None else replace(selection, ridge=ridges_for(problem, selection.ridge))
 
 
 def _listed(sizes: Any) -> tuple[Any, ...] | None:
@@ -191,8 +197,66 @@ def _listed(sizes: Any) -> tuple[Any, ...] | None:
     return given
 
 
-def _kept(cv: Any) -> Any:
-    """Splits that come one by one are kept, so that a selection can be used again."""
-    if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
-        return tuple(cv)
-    return cv
+# What a table allows --------------------------------------------------------------------------------------------------
+
+
+def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[int, ...]:
+    """Sizes that the table and the training rows of its folds allow, sorted, each once; None: the usual ones."""
+    form, most, n_forced = problem.form, problem.most_columns, problem.forced.shape[1]
+    # Columns that the smallest sets of 1, 2, ... units have: a fold needs as many rows.
+    needed = np.cumsum(np.sort(form.widths)) if form.grouped else np.arange(1, form.n_columns + 1)
+    if sizes is None:
+        fitting = int(np.count_nonzero(needed < fewest_rows - n_forced))
+        return tuple(range(1, max(1, min(_DEFAULT_LARGEST, most, fitting)) + 1))
+    ridged = problem.ridge > 0 and problem.loss.squared  # then every support has one best fit
+    fitting = most if ridged else min(most, int(np.count_nonzero(needed <= fewest_rows - n_forced)))
+    allowed = f"from 1 to {max(1, fitting)}."
+    for size in sizes:
+        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
+            raise TypeError(f"sizes (--sizes) holds {size!r}; expected whole numbers of {form.what} {allowed}")
+    largest = int(max(sizes))
+    if min(sizes) < 1:
+        raise ValueError(f"sizes (--sizes) holds {min(sizes)}; expected whole numbers of {form.what} {allowed}")
+    if largest > most:
+        n = form.n_columns
+        why = f"the table has {plural(n, 'candidate column')} that var{'ies' if n == 1 else 'y'}"
+        if problem.limits.ruled:
+            why = no_more_than(problem)
+        elif form.grouped:
+            why = f"the columns that vary make up {plural(n, 'group')} (columns of no group count as one each)"
+        raise ValueError(f"sizes (--sizes) holds {largest}, but {why}; expected sizes {allowed}")
+    if largest > fitting:
+        smallest = f"even the smallest {largest} groups have {needed[largest - 1]} independent columns, and "
+        forced = f" and {plural(n_forced, 'coefficient')} fitted anyway" if n_forced else ""
+        raise ValueError(
+            f"size {largest} was asked for, but {smallest * form.grouped}a fold has {fewest_rows} rows to learn "
+            f"from{forced}; expected sizes up to {fitting}."
+        )
+    return tuple(sorted({int(size) for size in sizes}))
+
+
+def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
+    """The selection by descents, for an energy that there is no annealing for."""
+    if selection.null and not problem.loss.squared:
+        raise ValueError(
+            f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
+            "for squared error (the p-value in the answer is there for all)."
+        )
+    return replace(selection, method=as_descent(problem, selection.method))
+
+
+def model_settings(problem: SubsetProblem) -> dict[str, Any]:
+    """What the settings of a run say about the model: forced columns, loss, and which columns may be chosen."""
+    model = {
+        "center": problem.center,
+        "always": [problem.names[j] for j in problem.always],
+        **problem.limits.settings(problem.names),
+    }
+    if problem.target_names:
+        model |= {"loss": problem.loss.name, "targets": problem.target_names}
+        return model | {"scale_targets": problem.target_options()["scale_targets"]}
+    if not problem.loss.squared:
+        model["loss"] = problem.loss.name
+    if problem.classes is not None:
+        model["classes"] = [label_text(label) for label in problem.classes.tolist()]
+    return model

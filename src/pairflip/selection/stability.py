@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairflip.engines import Engine
 from pairflip.engines.blas import one_blas_thread
+from pairflip.journal_file import Folder
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
 from pairflip.losses.units import ABSENT, Units, filled_up
@@ -39,18 +40,9 @@ from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.portfolio import first_best
 from pairflip.selection.folds import Folds
-from pairflip.selection.halves import (
-    TooFewRows,
-    best_of_all_rows,
-    half_identity,
-    half_samples,
-    half_work,
-    search_all,
-    supports_of,
-)
-from pairflip.selection.loop import Folder
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
+from pairflip.selection.subsampling import TooFewRows, half_samples, search_halves
 from pairflip.text import percent, plural
 
 if TYPE_CHECKING:
@@ -243,10 +235,10 @@ def half_sample_stability(
     check_room(problem, wanted, halves)
     chosen, supports = [], []
     for k in wanted:
-        work = half_work(problem, k, halves, seed=seed, engine=engine, effort=effort, final=True)
-        searched = search_all(work, half_identity(work, halves.first(2)), journal, n_jobs, progress)
-        chosen.append(best_of_all_rows(work, searched))
-        supports.append(supports_of(work, searched, range(len(halves))))
+        how: dict[str, Any] = {"seed": seed, "engine": engine, "effort": effort, "journal": journal}
+        every, best = search_halves(problem, k, halves, **how, n_jobs=n_jobs, progress=progress, final=True)
+        chosen.append(best)
+        supports.append(every)
     return summarize(problem, halves, wanted, chosen, supports)
 
 

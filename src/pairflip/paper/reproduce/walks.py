@@ -20,7 +20,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.search.best_subset import anneal
 from pairflip.search.schedule import Schedule
 from pairflip.selection import score_many
-from pairflip.selection.score import Scores
+from pairflip.selection.assemble import Scores
 from pairflip.selection.settings import as_selection
 
 MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
