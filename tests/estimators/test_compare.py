@@ -214,10 +214,9 @@ def test_row_weights_that_an_estimator_does_not_take_are_a_reason():
 
 
 def test_a_package_that_is_not_installed_is_a_row(problem, monkeypatch):
-    lacking = replace(PEERS["abess"], lacking=lambda: "abess is not installed (pip install abess)")
-    monkeypatch.setitem(PEERS, "abess", lacking)
+    monkeypatch.setitem(PEERS, "abess", replace(PEERS["abess"], needs="no_such"))
     found = compare(problem, [1], 4, methods=["omp", "abess"])
-    assert found["abess"].note == "abess is not installed (pip install abess)"
+    assert found["abess"].note == "no_such is not installed (pip install no_such)"
 
 
 def test_after_ctrl_c_what_is_finished_is_returned(problem):
