@@ -10,8 +10,8 @@ from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal
 from pairflip import text as labels
 from pairflip.report import numbers, size_tables
-from pairflip.report.cooling_numbers import cooling
-from pairflip.report.held_out_numbers import held_out as held_out_points
+from pairflip.report.numbers import cooling
+from pairflip.report.numbers import held_out as held_out_points
 from pairflip.selection.verdict import held_out
 
 CURVE = make_curve()

@@ -10,7 +10,7 @@ import pytest
 from _curves import make_curve
 from _errors import sentence_of
 from pairflip import figures
-from pairflip.report import FigureTable, PageFigure, register
+from pairflip.report import FigureTable, FigureWords, PageFigure, register
 from pairflip.report.page import render
 from pairflip.report.registry import FIGURES
 from pairflip.report.style import COLOURS, tell
@@ -62,10 +62,11 @@ def test_a_registered_figure_is_in_the_page_and_among_the_files(registered, tmp_
 
 
 def test_a_figure_that_follows_the_slider_has_a_panel_and_a_table_for_each_size(registered):
-    def table(curve, numbers, room):
-        return FigureTable("Numbers", ["Rank", "Residual"], [["1", f"{numbers[1][0]:.3f}"]], "About them")
+    def words(curve, numbers, room):
+        table = FigureTable("Numbers", ["Rank", "Residual"], [["1", f"{numbers[1][0]:.3f}"]], "About them")
+        return FigureWords(["A toy"], table=table)
 
-    registered(PageFigure("toy", "A toy", toy_numbers, (draw_toy,), table=table, follows=True))
+    registered(PageFigure("toy", "A toy", toy_numbers, (draw_toy,), words=words, follows=True))
     page = render(CURVE)
     assert len(svgs(page, "toy")) == CURVE.sizes.size
     assert len(set(svgs(page, "toy"))) == CURVE.sizes.size
