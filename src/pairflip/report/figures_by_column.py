@@ -162,7 +162,7 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, room: Room) -> Figur
     )
     ends = zip(aligned(bars.low), aligned(bars.high), strict=True)
     rows = [
-        [name, "yes" if chosen else "no", _of(f * bars.halves, bars.halves), low, high]
+        [name, "yes" if chosen else "no", f"{round(f * bars.halves):,} of {bars.halves:,}", low, high]
         for name, chosen, f, (low, high) in zip(bars.labels, bars.chosen, bars.frequency, ends, strict=True)
     ]
     heads = [unit.capitalize(), "Chosen on all rows", "Selected in half-samples", "Coefficient, 5 %", "95 %"]
@@ -171,10 +171,6 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, room: Room) -> Figur
         "these are at least ten)"
     )
     return FigureWords([label], caption, FigureTable("Table: selection in half-samples", heads, rows, about))
-
-
-def _of(count: float, total: int) -> str:
-    return f"{round(count):,} of {total:,}"
 
 
 def draw_inclusion(bars: InclusionBars, ax: Axes) -> None:
@@ -268,9 +264,11 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, room: Room) -> Fig
     }
     if halves is not None:
         total = 2 * halves.pairs
-        cells["Selected in half-samples"] = [_of(halves.frequency(j, size) * total, total) for j in columns]
+        cells["Selected in half-samples"] = [
+            f"{round(halves.frequency(j, size) * total):,} of {total:,}" for j in columns
+        ]
     cells |= {
-        "Selected in folds": [_of(counts[j], curve.n_folds) for j in columns],
+        "Selected in folds": [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns],
         "Chosen on all rows": ["yes" if j in chosen else "no" for j in columns],
         "Coefficient, averaged": aligned(found.coef_mean[at].tolist()),
         "sd": aligned(found.coef_sd[at].tolist(), 2),

@@ -23,7 +23,6 @@ from pairflip.report.style import (
     MARKERS,
     QUIET,
     figure_of,
-    grid,
     legend_above,
     plain_log,
     size_axis,
@@ -79,7 +78,6 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
     if bars.log:
         plain_log(ax, "y", low, high)
         ax.set_ylim(low, high)
-    grid(ax)
     known = np.isfinite(bars.error)
     sizes, error = bars.sizes[known], bars.error[known]
     least, most = (np.maximum(end[known], low) if bars.log else end[known] for end in (bars.low, bars.high))
@@ -138,7 +136,6 @@ def draw_ridge_surface(lines: RidgeLines, ax: Axes) -> None:
         low, high = float(lines.errors.min()) / 1.2, float(lines.errors.max()) * 1.2
         plain_log(ax, "y", low, high)
         ax.set_ylim(low, high)
-    grid(ax)
     free = iter(_OTHERS)
     for r, (ridge, error) in enumerate(zip(lines.ridges, lines.errors, strict=True)):
         chosen = r == lines.chosen
@@ -180,7 +177,6 @@ def _ridge_words(curve: SizeCurve, lines: RidgeLines, room: Room) -> FigureWords
 
 def draw_paths(paths: Paths, ax: Axes) -> None:
     """The drawing of `coefficient_paths`; names stand beside it, the first column first, or above a narrow one."""
-    grid(ax)
     ax.axhline(0, color=QUIET, linewidth=0.8)
     for i, values in reversed(list(enumerate(paths.values.T))):
         named = i < len(COLOURS)

@@ -16,7 +16,6 @@ from pairflip.report.style import (
     INK,
     MARKERS,
     QUIET,
-    grid,
     label_axes,
     legend_above,
     new_axes,
@@ -104,7 +103,6 @@ def looks(names: list[str]) -> dict[str, dict[str, Any]]:
 
 def draw_compared_errors(numbers: ComparedErrors, ax: Axes) -> None:
     """The drawing of `compared_errors`; errors far above that without columns are beyond the axis."""
-    grid(ax)
     every = np.concatenate([line.error for line in numbers.lines] or [np.array([numbers.without])])
     low = float(every.min())
     top = min(float(every.max()), _ROOM * max(numbers.without, low))
@@ -135,7 +133,6 @@ def draw_compared_errors(numbers: ComparedErrors, ax: Axes) -> None:
 
 def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
     """The drawing of `energy_points`; 0.01 is added, so that those with the lowest energies have a place."""
-    grid(ax)
     styles = looks([point.name for point in points])
     x = [max(point.seconds, 1e-3) for point in points]
     y = [point.excess + 0.01 for point in points]

@@ -17,7 +17,7 @@ from pairflip.report.numbers import (
     row_labels,
 )
 from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
-from pairflip.report.style import COLOURS, QUIET, grid, label_axes, legend_above, tell
+from pairflip.report.style import COLOURS, QUIET, label_axes, legend_above, tell
 from pairflip.selection.class_errors import HALF
 from pairflip.text import aligned, number, percent, plural, shorten
 
@@ -107,7 +107,6 @@ def _dots(
     """Draw dots; those outside the axes, which have a margin, are hollow, at the edge."""
     from matplotlib.ticker import MaxNLocator
 
-    grid(ax)
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": COLOURS[0]}
     margins = [0.05 * (high - low) or abs(high) * 0.1 or 1.0 for low, high in (across, up)]
     (a, b), (c, d) = ((low - m, high + m) for (low, high), m in zip((across, up), margins, strict=True))
@@ -189,7 +188,6 @@ def _largest_residuals(curve: SizeCurve, size: int, repeats: int, room: Room) ->
 
 def draw_roc(rates: ClassRates, ax: Axes) -> None:
     """True positive rate against false positive rate; on the diagonal, chance."""
-    grid(ax)
     ax.axline((0.0, 0.0), slope=1, color=QUIET, linewidth=1)
     for at, (false, true) in enumerate(rates.lines):
         name = rates.labels[at] if rates.several else "the event"
@@ -211,7 +209,6 @@ def draw_roc(rates: ClassRates, ax: Axes) -> None:
 
 def draw_probabilities(rates: ClassRates, ax: Axes) -> None:
     """Fractions of each class by predicted probability."""
-    grid(ax)
     for at, (label, shares) in enumerate(zip(rates.labels, rates.shares, strict=True)):
         ax.stairs(shares, rates.edges, color=COLOURS[at % len(COLOURS)], linewidth=1.6, label=shorten(label, 20))
     if not rates.several:
@@ -278,7 +275,6 @@ def _class_words(curve: SizeCurve, rates: ClassRates, room: Room) -> FigureWords
 
 def draw_survival(groups: RiskGroups, ax: Axes) -> None:
     """A step for each event, a line for each third."""
-    grid(ax)
     for name, (time, survived), rows, colour in zip(RISKS, groups.lines, groups.rows, COLOURS, strict=False):
         if not rows:
             continue

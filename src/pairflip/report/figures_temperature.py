@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pairflip.report.numbers import Cooling, cooling
 from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
-from pairflip.report.style import COLOURS, QUIET, TEXT, grid, label_axes, new_axes, plain_log
+from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log
 from pairflip.text import aligned, percent, plural
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def draw_energy(curves: Cooling, ax: Axes) -> None:
     top = max(float(curves.above.max()), 10 * curves.floor)
     plain_log(ax, "y", curves.floor, top)
     ax.set_ylim(curves.floor / 1.3, top * 1.3)
-    grid(ax)
     _chains(curves, curves.above, ax)
     ax.axhline(curves.floor, color=QUIET, linewidth=1, linestyle="--", zorder=1)
     _remark(ax, "best", (0.01, curves.floor), ("axes fraction", "data"), (0, 2))
@@ -71,7 +70,6 @@ def draw_energy(curves: Cooling, ax: Axes) -> None:
 def draw_acceptance(curves: Cooling, ax: Axes) -> None:
     """Accepted fraction of the flips against temperature."""
     if _cools(curves, ax, _QUANTITIES[1]):
-        grid(ax)
         _chains(curves, curves.acceptance, ax)
         ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
 

@@ -392,26 +392,23 @@ def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
     return labels
 
 
-def _shown_predictions(curve: SizeCurve, limit: int) -> Ints:
-    """Places of at most `limit` held-out predictions: outliers, and others evenly spread over the observed values."""
-    total = curve.observed.size
-    if total <= limit:
-        return np.arange(total)
-    residual = np.abs(curve.observed - curve.predictions[curve.at(size_to_show(curve))])
-    largest = np.argsort(-residual, kind="stable")[: min(_OUTLIERS, limit // 2)]
-    others = np.setdiff1d(np.arange(total), largest, assume_unique=True)
-    others = others[np.argsort(curve.observed[others], kind="stable")]
-    spread = np.linspace(0, others.size - 1, limit - largest.size).round().astype(np.int64)
-    return np.sort(np.concatenate([largest, others[spread]]))
-
-
 def held_out(
     curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
 ) -> Scatter:
-    """Held-out prediction against truth at a size (None: the size to show), thinned to `limit` rows."""
+    """Held-out prediction against truth at a size (None: the size to show).
+
+    Thinned to `limit` rows: those with the largest residuals, and others evenly spread over the observed values.
+    """
     names = row_labels(curve, None) if names is None else names
     size = size_to_show(curve) if size is None else int(size)
-    at, errors = _shown_predictions(curve, limit), errors_of(curve, size)
+    errors, at = errors_of(curve, size), np.arange(curve.observed.size)
+    if at.size > limit:
+        residual = np.abs(curve.observed - curve.predictions[curve.at(size_to_show(curve))])
+        largest = np.argsort(-residual, kind="stable")[: min(_OUTLIERS, limit // 2)]
+        others = np.setdiff1d(at, largest, assume_unique=True)
+        others = others[np.argsort(curve.observed[others], kind="stable")]
+        spread = np.linspace(0, others.size - 1, limit - largest.size).round().astype(np.int64)
+        at = np.sort(np.concatenate([largest, others[spread]]))
     called = [names[row] for row in curve.held_out_rows[at].tolist()]
     if curve.targets is not None:
         targets = [clean(curve.targets.names[t]) for t in (at % len(curve.targets.names)).tolist()]

@@ -116,7 +116,7 @@ class PageRenderer(RendererBase):
         if s.startswith("matplotlib.axis") and self._axis is not None:
             lines, self._axis = self._axis, None
             for look, parts in lines.items():
-                self._add("path", {"d": "".join(parts), **dict(look)})
+                self._add_path(parts, dict(look))
 
     def get_canvas_width_height(self) -> tuple[float, float]:
         """Size of the figure in pixels."""
@@ -129,7 +129,7 @@ class PageRenderer(RendererBase):
     def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Any, rgbFace: Any = None) -> None:
         """A line, or an area if it has a colour to fill it."""
         box = gc.get_clip_rectangle() if rgbFace is None else None
-        d = self._d(path.transformed(transform), None if box is None else box.extents)
+        d = _commands(path.transformed(transform), self.height, None if box is None else tuple(box.extents))
         look = self._look(gc, rgbFace)
         tips, title = self._open[-1] if self._open and rgbFace is not None else None, ""
         if tips is not None and self._book is None:
@@ -160,12 +160,12 @@ class PageRenderer(RendererBase):
         if marker_path.codes is not None and len(np.asarray(marker_path.vertices)) == 26:
             shape, look = self._circle(mark, look, gc, rgbFace)
         else:
-            shape = self._relative(mark)
+            shape = _commands(mark, 0.0, from_centre=True)
         places = [f"M{_short(x)} {_short(self.height - y)}{shape}" for x, y in centres]
         tips = self._open[-1] if self._open else None
         if tips is not None and self._book is None:
             for i, place in enumerate(places):
-                self._add("path", {"d": place, **look}, tips.text(i))
+                self._add_path([place], look, tips.text(i))
             return
         if tips is not None and self._book is not None:
             look |= {"data-tips": str(self._book.place(tips))}
@@ -201,25 +201,21 @@ class PageRenderer(RendererBase):
         if angle:
             look["transform"] = f"rotate({_short(-angle)} {look['x']} {look['y']})"
         look |= self._paint("text", to_hex(gc.get_rgb()[:3]))
-        self._add("text", look, text=s)
+        self.elements.append(_element("text", look, escape(s)))
 
     def svg(self, label: str, attributes: Mapping[str, str]) -> Markup:
         """The whole figure with its text alternative."""
         box = f"0 0 {self.width:g} {self.height:g}"
         head = {"viewBox": box, "role": "img", "aria-label": label, "font-size": self._size, **attributes}
-        return Markup("<svg{}>{}</svg>").format(_attributes(head), Markup("".join(self.elements)))
+        return _element("svg", head, Markup("".join(self.elements)))
 
     def _add_path(self, parts: list[str], look: dict[str, str], title: str = "") -> None:
         """A path; parts of an axis that look the same wait until they are one path."""
         if self._axis is not None:
             self._axis.setdefault(tuple(look.items()), []).extend(parts)
         else:
-            self._add("path", {"d": "".join(parts), **look}, title)
-
-    def _add(self, name: str, attributes: Mapping[str, str], title: str = "", text: str = "") -> None:
-        inner = Markup("<title>{}</title>").format(title) if title else escape(text)
-        head = f"<{name}{_attributes(attributes)}"
-        self.elements.append(f"{head}>{inner}</{name}>" if inner else f"{head}/>")
+            inner = _element("title", {}, escape(title)) if title else Markup("")
+            self.elements.append(_element("path", {"d": "".join(parts), **look}, inner))
 
     def _look(self, gc: GraphicsContextBase, face: Any) -> dict[str, str]:
         """Colours, opacities, width and dashes; empty if nothing of it can be seen."""
@@ -246,43 +242,6 @@ class PageRenderer(RendererBase):
                     look["stroke-dasharray"] = " ".join(map(_short, lengths.tolist()))
         return look
 
-    def _d(self, path: Path, clip: Any) -> str:
-        """The commands of a path: relative ones are shorter, and start from rounded places so that nothing drifts."""
-        inside = None if clip is None else tuple(clip)
-        d, last, before = "", (0.0, 0.0), ""
-        for vertices, code in path.iter_segments(simplify=False, clip=inside, curves=True):
-            if code == Path.CLOSEPOLY:
-                d, before = f"{d}z", "z"
-                continue
-            corners = [(round(x, 1), round(self.height - y, 1)) for x, y in np.reshape(vertices, (-1, 2)).tolist()]
-            letter = _LETTERS[code]
-            steps = [v - w for corner in corners for v, w in zip(corner, last, strict=True)]
-            if letter == "M":
-                d += f"M{_short(corners[0][0])} {_short(corners[0][1])}"
-            elif letter == "l" and 0 in (flat := [float(_short(step)) for step in steps]):
-                letter, step = ("h", flat[0]) if flat[1] == 0 else ("v", flat[1])
-                d += f"{letter}{_short(step)}"
-            else:
-                text = _joined(steps)
-                d += (
-                    text
-                    if letter == before and text.startswith("-")
-                    else f"{' ' if letter == before else letter}{text}"
-                )
-            last, before = corners[-1], letter
-        return d
-
-    def _relative(self, mark: Path) -> str:
-        """The shape of a mark, from its centre."""
-        shape, last = "", np.zeros(2)
-        for vertices, code in mark.iter_segments(simplify=False, curves=False):
-            if code == Path.CLOSEPOLY:
-                return shape + "z"
-            at = np.array([vertices[-2], -vertices[-1]])
-            shape += ("m" if code == Path.MOVETO else "l") + _joined((at - last).tolist())
-            last = at
-        return shape
-
     def _circle(
         self, mark: Path, look: dict[str, str], gc: GraphicsContextBase, face: Any
     ) -> tuple[str, dict[str, str]]:
@@ -298,21 +257,43 @@ class PageRenderer(RendererBase):
         return "h0", dot | {"stroke-width": _short(width, 2), "stroke-linecap": "round"}
 
 
-def _attributes(attributes: Mapping[str, str]) -> Markup:
-    return Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+def _element(name: str, attributes: Mapping[str, str], inner: Markup) -> Markup:
+    head = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+    if inner:
+        return Markup("<{0}{1}>{2}</{0}>").format(name, head, inner)
+    return Markup("<{}{}/>").format(name, head)
 
 
-def _joined(values: list[float]) -> str:
-    """Numbers with a space between them only where a sign does not already separate them."""
-    text = ""
-    for value in values:
-        short = _short(value)
-        text += short if not text or short.startswith("-") else f" {short}"
-    return text
+def _commands(path: Path, height: float, clip: Any = None, from_centre: bool = False) -> str:
+    """The commands of a path: relative ones are shorter, and start from rounded places so that nothing drifts.
+
+    The shape of a mark is drawn from its centre, so that all its commands are relative.
+    """
+    d, last, before = "", (0.0, 0.0), ""
+    for vertices, code in path.iter_segments(simplify=False, clip=clip, curves=True):
+        if code == Path.CLOSEPOLY:
+            d, before = f"{d}z", "z"
+            continue
+        corners = [(round(x, 1), round(height - y, 1)) for x, y in np.reshape(vertices, (-1, 2)).tolist()]
+        letter = _LETTERS[code]
+        steps = [_short(v - w) for corner in corners for v, w in zip(corner, last, strict=True)]
+        if letter == "M" and from_centre:
+            letter = "m"
+        if letter == "M":
+            d += f"M{_short(corners[0][0])} {_short(corners[0][1])}"
+        elif letter == "l" and "0" in steps:
+            letter, step = ("h", steps[0]) if steps[1] == "0" else ("v", steps[1])
+            d += f"{letter}{step}"
+        else:
+            text = " ".join(steps).replace(" -", "-")  # a sign separates numbers, too
+            d += text if letter == before and text.startswith("-") else f"{' ' if letter == before else letter}{text}"
+        last, before = corners[-1], letter
+    return d
 
 
 def _short(value: float, digits: int = 1) -> str:
     """A length, rounded, in as few characters as possible."""
-    text = f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    text = text.replace("-0.", "-.") if text.startswith("-0.") else text[1:] if text.startswith("0.") else text
-    return "0" if text in ("-", "-0", "") else text
+    text = f"{value:.{digits}f}".rstrip("0").rstrip(".")
+    if text.startswith(("0.", "-0.")):
+        text = text.replace("0.", ".", 1)
+    return "0" if text == "-0" else text

@@ -136,7 +136,10 @@ def inches(ax: Axes) -> float:
 
 
 def label_axes(ax: Axes, x: str, y: str) -> None:
-    """Labels in the sizes of this style; names in them are text, never formulas."""
+    """Labels, and faint lines behind everything at the ticks of a y axis that has one; names are never formulas."""
+    if y:
+        ax.set_axisbelow(True)
+        ax.grid(axis="y", color=FAINT, linewidth=0.7)
     plain: dict[str, Any] = {"parse_math": False, "fontsize": TEXT + 0.5}
     ax.set_xlabel(x, **plain)
     ax.set_ylabel(y, **plain)
@@ -147,12 +150,6 @@ def set_title(ax: Axes, title: str) -> None:
     plain: dict[str, Any] = {"parse_math": False}
     if title:
         ax.set_title(title, fontsize=TEXT + 0.5, loc="left", pad=6 + 1.75 * TEXT * _ABOVE.get(ax, 0), **plain)
-
-
-def grid(ax: Axes) -> None:
-    """Draw faint horizontal lines behind everything."""
-    ax.set_axisbelow(True)
-    ax.grid(axis="y", color=FAINT, linewidth=0.7)
 
 
 def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False, beside: bool = False) -> None:
