@@ -203,19 +203,19 @@ class Scorer:
     def _of_supports(self, peer: Peer) -> MethodResult:
         """Supports are fitted by least squares on the training rows of their folds, as ours are."""
         ground, rows, residuals = self._ground, [], {}
-        found = find_supports(peer, ground)
+        supports = find_supports(peer, ground)
         for size in ground.sizes:
-            if size in found.lacking:
-                rows.append(MethodSize(size, seconds=found.seconds[size], note=found.lacking[size]))
+            if size in supports.lacking:
+                rows.append(MethodSize(size, seconds=supports.seconds[size], note=supports.lacking[size]))
                 continue
-            by_chain, energies = self._judge.judged(found.folds[size][:, None, :])
+            by_chain, energies = self._judge.judged(supports.folds[size][:, None, :])
             residuals[size] = by_chain[0]
             energy_per_row = float(np.mean(energies[:, 0] / self._learned))
-            support, seconds = found.final[size], found.seconds[size]
+            support, seconds = supports.final[size], supports.seconds[size]
             energy, columns = ground.problem.fit(support).energy, tuple(support.tolist())
             error, spread = self.error(by_chain[0] ** 2)
             rows.append(MethodSize(size, error, spread, energy_per_row, energy, seconds, columns=columns))
-        total = found.seconds[ground.sizes[0]] if peer.path else sum(found.seconds.values())
+        total = supports.seconds[ground.sizes[0]] if peer.path else sum(supports.seconds.values())
         return self._of_sizes(peer, rows, residuals, total)
 
     def _of_sizes(

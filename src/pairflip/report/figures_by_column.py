@@ -134,7 +134,7 @@ def _fractions(
 
 def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
     """The drawing of `frequency_bars`: chosen columns in one colour, others in another, the threshold as a line."""
-    texts = [f"{round(f * bars.halves)} of {bars.halves} half-samples" for f in bars.frequency]
+    texts = [f"{round(f * bars.half_samples)} of {bars.half_samples} half-samples" for f in bars.frequency]
     patches = _fractions(ax, bars.labels, bars.frequency, bars.chosen, ("chosen on all rows", "not chosen"), texts)
     ax.axvline(bars.threshold, color=COLOURS[1], linewidth=1.1, linestyle="--", label=f"{percent(bars.threshold)}")
     if np.isfinite(bars.shuffled):
@@ -144,25 +144,25 @@ def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
 
 
 def _frequency_words(curve: SizeCurve, bars: FrequencyBars, room: Room) -> FigureWords:
-    halves, unit = known(curve, bars.size), bars.unit
-    assert halves is not None
+    stability, unit = known(curve, bars.size), bars.unit
+    assert stability is not None
     label = (
-        f"Bar chart of how many of {bars.halves} half-samples selected each {unit} at "
+        f"Bar chart of how many of {bars.half_samples} half-samples selected each {unit} at "
         f"{plural(bars.size, unit)}: {bars.cut}. The table below the figure has the numbers."
     )
-    rows_each = f"{halves.rows:,} rows each" if halves.how.endswith("rows") else f"at least {halves.rows:,} rows each"
-    shared = percent(float(halves.pair_overlap[halves.at(bars.size)]))
+    rows_each = f"{'' if stability.how.endswith('rows') else 'at least '}{stability.rows:,} rows each"
+    shared = percent(float(stability.pair_overlap[stability.at(bars.size)]))
     caption = (
-        f"At {plural(bars.size, unit)}: in what fraction of {bars.halves} {halves.how} ({rows_each}) "
+        f"At {plural(bars.size, unit)}: in what fraction of {bars.half_samples} {stability.how} ({rows_each}) "
         f"a search of its own selected a {unit}; {bars.cut}. The two halves of a pair have no row in common; "
-        f"on average they share {shared} of their {unit}s. {bound_words(curve, halves, bars.size)} "
+        f"on average they share {shared} of their {unit}s. {bound_words(curve, stability, bars.size)} "
         f"{unit.capitalize()}s that are alike "
         "share their frequency: each may be selected seldom although one of them is selected always."
         f"{null_words(curve) or (_UNKNOWN if curve.loss.squared else '')}"
     )
     ends = zip(aligned(bars.low), aligned(bars.high), strict=True)
     rows = [
-        [name, "yes" if chosen else "no", f"{round(f * bars.halves):,} of {bars.halves:,}", low, high]
+        [name, "yes" if chosen else "no", f"{round(f * bars.half_samples):,} of {bars.half_samples:,}", low, high]
         for name, chosen, f, (low, high) in zip(bars.labels, bars.chosen, bars.frequency, ends, strict=True)
     ]
     heads = [unit.capitalize(), "Chosen on all rows", "Selected in half-samples", "Coefficient, 5 %", "95 %"]
@@ -241,8 +241,8 @@ def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
 
 
 def _probability_words(curve: SizeCurve, bars: InclusionBars, room: Room) -> FigureWords:
-    found, size = curve.inclusion, size_to_show(curve)
-    assert found is not None
+    inclusion, size = curve.inclusion, size_to_show(curve)
+    assert inclusion is not None
     label = (
         "Bar chart of the probability that each column belongs in the model, with marks for how often it was selected "
         f"in {bars.trials}: {bars.cut}. The table below the figure has the numbers."
@@ -252,26 +252,26 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, room: Room) -> Fig
         f"{bars.trials}, at {plural(size, 'column')}; {bars.cut}. They answer different questions. How often a column "
         "is selected says how often this procedure would choose it again from such rows, whether it matters or not. "
         "The inclusion probability says how likely the column belongs in the model, if what was assumed is right. "
-        f"{found.assumptions} Columns that are alike share their probability. {disagreement(curve, bars)}"
+        f"{inclusion.assumptions} Columns that are alike share their probability. {disagreement(curve, bars)}"
     )
-    halves, chosen, columns = known(curve, size), curve.supports[curve.at(size)], bars.columns.tolist()
+    stability, chosen, columns = known(curve, size), curve.supports[curve.at(size)], bars.columns.tolist()
     counts = curve.selection_counts[curve.at(size)]
-    place = {j: i for i, j in enumerate(found.columns.tolist())}
+    place = {j: i for i, j in enumerate(inclusion.columns.tolist())}
     at = [place[j] for j in columns]
     cells = {
         "Column": column_labels(curve.names, columns, 80),
         "In the model": [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)],
     }
-    if halves is not None:
-        total = 2 * halves.pairs
+    if stability is not None:
+        total = 2 * stability.pairs
         cells["Selected in half-samples"] = [
-            f"{round(halves.frequency(j, size) * total):,} of {total:,}" for j in columns
+            f"{round(stability.frequency(j, size) * total):,} of {total:,}" for j in columns
         ]
     cells |= {
         "Selected in folds": [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns],
         "Chosen on all rows": ["yes" if j in chosen else "no" for j in columns],
-        "Coefficient, averaged": aligned(found.coef_mean[at].tolist()),
-        "sd": aligned(found.coef_sd[at].tolist(), 2),
+        "Coefficient, averaged": aligned(inclusion.coef_mean[at].tolist()),
+        "sd": aligned(inclusion.coef_sd[at].tolist(), 2),
     }
     about = (
         "Inclusion probabilities (± Monte Carlo error, where models were drawn at random), and selection at "

@@ -217,7 +217,7 @@ class FrequencyBars:
     chosen: Bools  # on all rows
     low: Floats  # quantiles of the coefficients
     high: Floats
-    halves: int
+    half_samples: int
     threshold: float
     shuffled: float  # the highest frequency that shuffled targets gave (NaN: not known)
     cut: str
@@ -226,16 +226,16 @@ class FrequencyBars:
 
 def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBars:
     """Selection frequencies in half-samples; the chosen columns are among those shown whatever their frequency."""
-    halves = curve.stability
-    if halves is None:
+    stability = curve.stability
+    if stability is None:
         raise ValueError("the curve has no half-samples; expected one of select_size(..., stability=50).")
-    frequency = halves.frequencies[halves.at(size)]
-    chosen = np.isin(halves.columns, halves.chosen[halves.at(size)])
-    ranked = np.lexsort((halves.columns, ~chosen, -frequency))
+    frequency = stability.frequencies[stability.at(size)]
+    chosen = np.isin(stability.columns, stability.chosen[stability.at(size)])
+    ranked = np.lexsort((stability.columns, ~chosen, -frequency))
     ranked = ranked[(frequency[ranked] > 0) | chosen[ranked]]
     at = _first(ranked, chosen[ranked], limit)
-    columns = halves.columns[at].tolist()
-    ends = np.array([halves.spread(j, size) for j in columns]).reshape(-1, 2)
+    columns = stability.columns[at].tolist()
+    ends = np.array([stability.spread(j, size) for j in columns]).reshape(-1, 2)
     return FrequencyBars(
         size=size,
         labels=unit_labels(curve, columns, _LABEL),
@@ -243,7 +243,7 @@ def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBar
         chosen=chosen[at],
         low=ends[:, 0],
         high=ends[:, 1],
-        halves=2 * halves.pairs,
+        half_samples=2 * stability.pairs,
         threshold=THRESHOLD,
         shuffled=float("nan") if curve.null is None else float(np.max(curve.null.highest)),
         cut=_cut(at.size, ranked.size, what_is_counted(curve)),
@@ -333,17 +333,18 @@ def inclusion_bars(record: Samples | Posterior, limit: int = 30) -> InclusionBar
 
 def probability_bars(curve: SizeCurve, size: int, limit: int = 30) -> InclusionBars:
     """Inclusion probabilities, and how often the columns were selected at a size: in half-samples, or else in folds."""
-    found = curve.inclusion
-    if found is None:
+    inclusion = curve.inclusion
+    if inclusion is None:
         raise ValueError("the curve has no probabilities; expected one of with_posterior(curve, posterior(problem)).")
     chosen = curve.supports[curve.at(size)]
-    bars = _most_probable(curve.names, found.columns, found.probability, found.error, found.prior, limit, chosen)
-    halves = known(curve, size)
-    if halves is None:
+    probability, error, prior = inclusion.probability, inclusion.error, inclusion.prior
+    bars = _most_probable(curve.names, inclusion.columns, probability, error, prior, limit, chosen)
+    stability = known(curve, size)
+    if stability is None:
         frequency = curve.selection_counts[curve.at(size), bars.columns] / max(1, curve.n_folds)
         return replace(bars, frequency=frequency, trials=plural(curve.n_folds, "fold"))
-    frequency = np.array([halves.frequency(j, size) for j in bars.columns.tolist()])
-    return replace(bars, frequency=frequency, trials=plural(2 * halves.pairs, "half-sample"))
+    frequency = np.array([stability.frequency(j, size) for j in bars.columns.tolist()])
+    return replace(bars, frequency=frequency, trials=plural(2 * stability.pairs, "half-sample"))
 
 
 def _most_probable(

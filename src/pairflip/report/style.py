@@ -79,12 +79,12 @@ def tell(artist: Artist, form: str, *columns: str | list[str]) -> None:
 
 def told(figure: Figure) -> dict[str, Tips]:
     """Texts of a figure by the group id that its renderer meets; gives the artists these ids."""
-    found: dict[str, Tips] = {}
+    tips: dict[str, Tips] = {}
     for artist in (each for ax in figure.axes for each in (*ax.lines, *ax.collections, *ax.patches)):
         if artist in _TIPS:
-            artist.set_gid(f"tips-{len(found)}")
-            found[f"tips-{len(found)}"] = _TIPS[artist]
-    return found
+            artist.set_gid(f"tips-{len(tips)}")
+            tips[f"tips-{len(tips)}"] = _TIPS[artist]
+    return tips
 
 
 def new_axes(ax: Axes | None, width: float = 6.0, height: float = 3.6) -> Axes:
