@@ -22,9 +22,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from pairflip import SubsetProblem, best_subset, datasets
-from pairflip.comparison.peers.abess import no_abess, splicing
-from pairflip.comparison.peers.lasso import lasso
-from pairflip.comparison.peers.omp import omp
+from pairflip.comparison.peers.supports import ABESS, lasso, omp, splicing
 
 TIMES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 TOLERANCE = 1.005
@@ -121,7 +119,7 @@ def race_rivals(case):
     timed = Lap(case)
     for name, search in (("OMP", omp), ("LASSO", lasso)):
         timed(name, "", timed.theirs, lambda X, y, k, search=search: search(X, y, [k]).get(k, []), case.k)
-    if not no_abess():
+    if not ABESS.lacking():
         for name, sizes in (("abess", case.k), ("abess path", range(case.k + 1))):
             timed(name, "", timed.theirs, splicing, sizes, 128)
             timed(f"{name}, full", "", timed.theirs, splicing, sizes, 0)
@@ -169,8 +167,8 @@ def standing(runs, method, seconds):
 def report(how=""):
     """Run the races, or with how="again" read those of the last full run."""
     times = tuple(t for t in TIMES if t <= 1.0) if how == "quick" else TIMES
-    if no_abess() and how != "again":
-        print(f"{no_abess()}: its lines are missing")
+    if ABESS.lacking() and how != "again":
+        print(f"{ABESS.lacking()}: its lines are missing")
     jobs = Parallel(n_jobs=int(os.environ.get("PAIRFLIP_JOBS", "1")), return_as="generator_unordered")
     races = []
     print(f"\nEnergy over the best known, by CPU seconds ({', '.join(f'{t:g}' for t in times)}); - : nothing yet")

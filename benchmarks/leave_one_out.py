@@ -12,7 +12,7 @@ from sklearn.linear_model import orthogonal_mp_gram
 from threadpoolctl import threadpool_limits
 
 from pairflip import SubsetProblem, datasets, select_size
-from pairflip.comparison.peers.abess import no_abess, splicing
+from pairflip.comparison.peers.supports import ABESS, splicing
 
 SHAPES = ((78, 276, 5), (100, 200, 30), (200, 400, 60))
 ABESS_FOLDS = 10
@@ -86,8 +86,8 @@ def clocked(call):
 
 def report():
     print("\nLeave-one-out over sizes 1 to K: CPU seconds of the whole, one thread")
-    if no_abess():
-        print(f"{no_abess()}: its lines are missing")
+    if ABESS.lacking():
+        print(f"{ABESS.lacking()}: its lines are missing")
     head = ("quick", "normal", "OMP", "abess")
     print(
         f"{'table':>12}{'K':>4}" + "".join(f"{name:>9}" for name in head) + "   quick no higher (lower) in cells than"
@@ -108,10 +108,10 @@ def report():
             seconds = [f"{quick:.2f}", f"{normal:.2f}", f"{omp:.2f}"]
             kept, lower, cells = no_higher(X, y, curve, dict(enumerate(supports)))
             words = [f"OMP: {kept:.2%} ({lower:.0%}) of {cells}"]
-            if not no_abess():
+            if not ABESS.lacking():
                 abess, _ = clocked(lambda: abess_loo(X, y, largest))  # noqa: B023
                 every = max(1, M // ABESS_FOLDS) if largest > 5 else 1
                 kept, lower, cells = no_higher(X, y, curve, abess_cells(X, y, largest, every))
                 words.append(f"abess: {kept:.2%} ({lower:.0%}) of {cells}")
-            seconds.append("-" if no_abess() else f"{abess:.2f}")
+            seconds.append("-" if ABESS.lacking() else f"{abess:.2f}")
             print(f"{f'{M} x {N}':>12}{largest:>4}" + "".join(f"{s:>9}" for s in seconds) + "   " + "; ".join(words))

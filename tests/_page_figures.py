@@ -10,6 +10,6 @@ def without_drawings(monkeypatch):
         look = Markup(" ").join(Markup('{}="{}"').format(*each) for each in attributes.items())
         return Markup('<svg role="img" aria-label="{}" {}></svg>').format(label, look)
 
-    monkeypatch.setattr("pairflip.report.embed.page_axes", lambda *shape, fixed: None)
-    monkeypatch.setattr("pairflip.report.embed.wipe", lambda ax: None)
-    monkeypatch.setattr("pairflip.report.embed.drawn", empty)
+    monkeypatch.setattr("pairflip.report.renderer.page_axes", lambda *shape, fixed: None)
+    monkeypatch.setattr("pairflip.report.renderer.wipe", lambda ax: None)
+    monkeypatch.setattr("pairflip.report.renderer.drawn", empty)

@@ -1,18 +1,11 @@
 """Figures: functions that draw a record on Axes and compute nothing."""
 
-from pairflip.report.compare_figures import plot_compared_errors, plot_energy_seconds
-from pairflip.report.cooling import plot_anneal
-from pairflip.report.frequencies import plot_frequencies
-from pairflip.report.inclusion import plot_inclusion
-from pairflip.report.paths import plot_paths
-from pairflip.report.predictions import plot_predictions
-from pairflip.report.ridge_surface import plot_ridge_surface
-from pairflip.report.roc import plot_roc
+from pairflip.report.figures_by_column import plot_frequencies, plot_inclusion, plot_selection_counts
+from pairflip.report.figures_by_size import plot_paths, plot_ridge_surface, plot_size_curve
+from pairflip.report.figures_compared import plot_compared_errors, plot_energy_seconds
+from pairflip.report.figures_held_out import plot_predictions, plot_roc, plot_survival
+from pairflip.report.figures_temperature import plot_anneal, plot_theory
 from pairflip.report.save import save_figures
-from pairflip.report.selection_counts import plot_selection_counts
-from pairflip.report.size_curve import plot_size_curve
-from pairflip.report.survival import plot_survival
-from pairflip.report.theory import plot_theory
 
 __all__ = [
     "plot_anneal",

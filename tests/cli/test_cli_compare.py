@@ -59,7 +59,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(data, tmp_path, options, e
 
 
 def test_ctrl_c_shows_what_is_finished(data, monkeypatch):
-    def stop(training, sizes):
+    def stop(columns, target, sizes):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pairflip.report.compare_page.FIGURES", {})

@@ -8,10 +8,10 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from pairflip import SubsetProblem, datasets
 from pairflip.comparison.peers.amp import BernoulliGauss, begin, pass_messages, step
-from pairflip.comparison.peers.pls import pls_paths
-from pairflip.comparison.peers.stepwise import backward, forward
+from pairflip.comparison.peers.predictors import pls_paths
+from pairflip.comparison.peers.supports import backward, forward
 from pairflip.comparison.registry import PEERS, PeerFailed, as_peer
-from pairflip.comparison.searching import CommonGround, find_supports, fit_models
+from pairflip.comparison.scoring import CommonGround, find_supports, fit_models
 from pairflip.comparison.training import Training
 from pairflip.selection.folds import as_folds
 
@@ -71,23 +71,20 @@ def scaled(seed=3):
 
 def test_forward_and_backward_selection_by_the_book():
     columns, target = scaled()
-    chosen = []
-    for _ in range(6):
-        rest = [j for j in range(N) if j not in chosen]
-        chosen.append(min(rest, key=lambda j: literal_energy(columns, target, [*chosen, j])))
-    assert forward(columns, target, 6) == chosen
-    left, found = list(range(N)), backward(columns, target, 1)
-    while len(left) > 1:
-        left.remove(min(left, key=lambda j: literal_energy(columns, target, [i for i in left if i != j])))
-        assert found[len(left)].tolist() == left
-
-
-def test_forward_selection_ends_where_columns_depend_on_each_other():
-    columns, target = scaled()
+    chosen, sizes, rest = [], range(1, 7), list(range(N))
+    for _ in sizes:
+        free = [j for j in range(N) if j not in chosen]
+        chosen.append(min(free, key=lambda j: literal_energy(columns, target, [*chosen, j])))
+    supports = forward(columns, target, sizes)
+    assert [supports[k].tolist() for k in sizes] == [sorted(chosen[:k]) for k in sizes]
+    supports = backward(columns, target, [1])
+    while len(rest) > 1:
+        rest.remove(min(rest, key=lambda j: literal_energy(columns, target, [i for i in rest if i != j])))
+        assert supports[len(rest)].tolist() == rest
     twice = np.hstack([columns[:, :3], columns[:, :3]])
-    assert len(forward(twice, target, 6)) == 3
+    assert max(forward(twice, target, sizes)) == 3
     with pytest.raises(PeerFailed, match="must be independent"):
-        backward(twice, target, 1)
+        backward(twice, target, [1])
 
 
 def test_pls_is_that_of_scikit_learn():
@@ -98,8 +95,10 @@ def test_pls_is_that_of_scikit_learn():
         np.testing.assert_allclose(paths[components - 1], theirs.coef_.ravel(), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"always": [2, 5], "sample_weight": np.linspace(0.5, 2, M)}, {"center": None},
-                                     {"center": "global", "always": [4]}], ids=str)  # fmt: skip
+WEIGHTED = {"always": [2, 5], "sample_weight": np.linspace(0.5, 2, M)}
+
+
+@pytest.mark.parametrize("options", [{}, WEIGHTED, {"center": None}, {"center": "global", "always": [4]}], ids=str)
 def test_coefficients_of_scaled_columns_predict_as_our_own_fit_does(options):
     X, y = table()
     problem = SubsetProblem(X, y, **options)
@@ -127,7 +126,7 @@ def test_lasso_cv_is_that_of_scikit_learn_on_standardized_columns():
 
 @pytest.mark.parametrize("name", ["omp", "lasso", "abess", "skglm", "amp"])
 def test_supports_have_the_sizes_that_were_asked_for(name):
-    found = peer_of(name).find(Training(SubsetProblem(*table()), np.arange(M)), (2, 3, 5))
+    found = peer_of(name).find(*scaled(0), (2, 3, 5))
     assert {size: support.size for size, support in found.items() if size in (2, 3, 5)} == {2: 2, 3: 3, 5: 5}
     assert found[3].tolist() == [0, 1, 2]
 

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 CURVES = {
     "odd": lambda: unannealed(make_curve()),
-    "wide": lambda: make_curve(columns=300, rows=200, sizes=range(1, 21), names=plain_names(300), noise=2.0),
+    "wide": lambda: make_curve(columns=300, rows=200, sizes=range(1, 13), names=plain_names(300), noise=2.0),
     "unsure": lambda: make_curve(rows=40, sizes=range(1, 7), noise=8, seed=3),
     "nothing": lambda: make_curve(rows=40, sizes=range(1, 6), noise=8, seed=0, names=plain_names(24)),
     "old": lambda: without_size_0(make_curve(sizes=range(1, 6))),
@@ -67,38 +67,41 @@ def pages(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def chromium():
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=PATH, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
-        yield Browser(browser)
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = driver.chromium.launch(executable_path=PATH, args=flags)
+        yield browser
         browser.close()
 
 
-class Browser:
-    """Opens pages at a width; `complaints` and `requests` of each are what it logged and asked for."""
+@pytest.fixture
+def show(chromium, pages):
+    """Opens a page by name or address; `complaints` and `requests` are what it logged and asked for."""
+    contexts = []
 
-    def __init__(self, browser):
-        self._browser = browser
-
-    def open(self, url, width=1280, height=900, dark=False, media="screen", scripts=True):
-        context = self._browser.new_context(
-            viewport={"width": width, "height": height},
+    def open_page(name, width=1280, dark=False, media="screen", scripts=True):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900},
             is_mobile=width < 500,
             color_scheme="dark" if dark else "light",
             java_script_enabled=scripts,
         )
+        contexts.append(context)
         page = context.new_page()
         page.complaints, page.requests = [], []
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.on("console", lambda message: page.complaints.append(message.text))  # violations of the policy, too
         page.on("request", lambda request: page.requests.append(request.url))
         page.emulate_media(media=media)
-        page.goto(url)
+        page.goto(pages.get(name, name))
         if scripts:
             page.wait_for_timeout(50)  # for what is logged late
         return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
 
 
 WIDTHS = [(name, width) for name in CURVES for width in (1280, 700, 390)]
@@ -108,8 +111,8 @@ OFTEN = [(name, 1280) for name in CURVES] + [(name, 390) for name in ("odd", "wi
 @pytest.mark.parametrize(
     ("name", "width"), [pytest.param(*case, marks=[pytest.mark.slow] * (case not in OFTEN)) for case in WIDTHS]
 )
-def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path):
-    page = browser.open(pages[name], width)
+def test_loads_quietly_and_fits_the_width(show, pages, name, width, tmp_path):
+    page = show(name, width)
     assert page.complaints == []
     assert page.requests == [pages[name]]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -120,11 +123,10 @@ def test_loads_quietly_and_fits_the_width(browser, pages, name, width, tmp_path)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.screenshot(path=tmp_path / "page.png", full_page=True)
     assert (tmp_path / "page.png").stat().st_size > 20_000
-    page.context.close()
 
 
-def test_a_table_that_goes_on_has_a_shade_at_its_edge(browser, pages):
-    page = browser.open(pages["odd"], 390)
+def test_a_table_that_goes_on_has_a_shade_at_its_edge(show):
+    page = show("odd", 390)
     place = page.locator("#t-sizes").locator("..")
     place.evaluate("each => each.scrollIntoView({block: 'center'})")
 
@@ -140,35 +142,29 @@ def test_a_table_that_goes_on_has_a_shade_at_its_edge(browser, pages):
     assert edge() == pytest.approx(1.0, abs=0.01)
 
 
-def test_the_search_for_overlaps_finds_one(browser, pages):
-    page = browser.open(pages["wide"])
+def test_overlaps_would_be_seen(show):
+    page = show("wide")
     text = "document.querySelector('svg.wide text')"
     page.evaluate(f"{text}.textContent = 'a text that runs over its neighbours '.repeat(4)")
     assert page.evaluate(MESS) != []
-    page.context.close()
 
 
-def test_nothing_in_a_name_runs(browser, pages):
-    page = browser.open(pages["odd"])
+def test_nothing_in_a_name_runs_and_a_script_smuggled_in_is_refused(show, tmp_path):
+    page = show("odd")
     assert page.evaluate("document.title") == "Which columns, how many, how sure"
     assert page.evaluate("document.scripts.length") == 2
     assert page.evaluate("document.images.length") == 0
     assert ODD[0] in page.evaluate(COLUMNS)
-    page.context.close()
-
-
-def test_a_script_smuggled_into_the_page_is_refused(browser, tmp_path):
-    path = write_report(make_curve(), tmp_path / "r.html")
+    path = write_report(make_curve(sizes=[1, 2]), tmp_path / "r.html")
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("<main>", "<main><script>window.smuggled = 1</script>"), encoding="utf-8")
-    page = browser.open(path.as_uri())
+    page = show(path.as_uri())
     assert page.evaluate("window.smuggled === undefined")
     assert any("Content Security Policy" in text for text in page.complaints)
-    page.context.close()
 
 
-def test_the_slider_changes_the_table_by_keyboard(browser, pages):
-    page = browser.open(pages["odd"])
+def test_the_slider_changes_the_table_by_keyboard(show):
+    page = show("odd")
     before = page.evaluate(COLUMNS)
     assert len(before) == 5  # four and the constant
     dots = f"{SHOWN % 'predictions-0'}.querySelector('[data-tips]').getAttribute('d')"
@@ -193,15 +189,14 @@ def test_the_slider_changes_the_table_by_keyboard(browser, pages):
     page.keyboard.press("End")  # the size that was not annealed
     assert page.evaluate(lines) == 0
     assert page.complaints == []
-    page.context.close()
 
 
-def test_axes_follow_the_slider(browser, tmp_path):
-    curve = make_curve(names=plain_names(24))
+def test_axes_follow_the_slider(show, tmp_path):
+    curve = make_curve(sizes=range(1, 6), names=plain_names(24))
     predictions = curve.predictions.copy()
     predictions[5] += 2 * np.sin(np.arange(60))
     predictions[5, 3] = 1e5
-    page = browser.open(write_report(dataclasses.replace(curve, predictions=predictions), tmp_path / "r.html").as_uri())
+    page = show(write_report(dataclasses.replace(curve, predictions=predictions), tmp_path / "r.html").as_uri())
     page.evaluate("document.querySelector('.search').open = true")
     ticks = "[...{}.querySelectorAll('text')].map(t => t.textContent)"
     roles = [f"{name}-{panel}" for name in ("predictions", "annealing") for panel in (0, 1)]
@@ -227,21 +222,19 @@ def test_axes_follow_the_slider(browser, tmp_path):
     assert page.evaluate(MESS) == []
     page.keyboard.press("ArrowLeft")
     assert {role: page.evaluate(ticks.format(SHOWN % role)) for role in roles} == before
-    page.context.close()
 
 
-def test_stand_ins_are_a_table_or_one_line(browser, pages):
-    page = browser.open(pages["odd"])
+def test_stand_ins_are_a_table_or_one_line(show):
+    page = show("odd")
     shown = "[...document.querySelectorAll('#no-stand-ins, #some-stand-ins')].map(e => e.getClientRects().length > 0)"
     assert page.evaluate(shown) == [False, True]
     page.evaluate("document.getElementById('size').focus()")
     page.keyboard.press("Home")
     assert page.evaluate(shown) == [True, False]
-    page.context.close()
 
 
-def test_hover_shows_values(browser, pages):
-    page = browser.open(pages["odd"])
+def test_hover_shows_values(show):
+    page = show("odd")
     dots = "document.querySelector('svg.wide[data-role=size_curve-0] path[data-tips]')"
     page.evaluate(f"{dots}.scrollIntoView({{block: 'center'}})")
     place = f"""(() => {{
@@ -262,34 +255,27 @@ def test_hover_shows_values(browser, pages):
     assert page.evaluate("document.getElementById('tip').textContent").endswith("of 60 folds, in the final fit")
     page.mouse.move(2, 2)
     assert page.evaluate("document.getElementById('tip').hidden") is True
-    page.context.close()
 
 
-def test_figures_have_text_alternatives(browser, pages):
-    page = browser.open(pages["odd"])
+def test_figures_have_text_alternatives(show):
+    page = show("odd")
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     images = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") in ("image", "img")]
     assert len(images) == 5  # the narrow ones are not shown, and the search is closed
     assert all(len(text) > 40 for text in images)
     assert [n["name"]["value"] for n in tree if n.get("role", {}).get("value") == "slider"] == ["Size shown"]
-    page.context.close()
 
 
-def test_dark_and_print(browser, pages):
+def test_dark_print_and_without_scripts(show):
     colour = "getComputedStyle(document.body).backgroundColor"
     axis = "getComputedStyle(document.querySelector('svg.wide .s-ink')).stroke"
-    open_pages = [browser.open(pages["odd"], dark=d) for d in (False, True)]
+    open_pages = [show("odd", dark=d) for d in (False, True)]
     light, dark = (page.evaluate(colour) for page in open_pages)
     assert [sum(map(int, page.evaluate(axis)[4:-1].split(","))) > 380 for page in open_pages] == [False, True]
     assert light == "rgb(255, 255, 255)"
     assert sum(map(int, dark[4:-1].split(","))) < 120
-    printed = browser.open(pages["odd"], dark=True, media="print")
+    printed = show("odd", dark=True, media="print")
     assert printed.evaluate(colour) == "rgb(255, 255, 255)"
     assert printed.evaluate("getComputedStyle(document.getElementById('bar')).display") == "none"
     assert len(printed.pdf()) > 35_000
-
-
-def test_readable_without_scripts(browser, pages):
-    page = browser.open(pages["odd"], scripts=False)
-    assert page.locator("#t-columns tbody tr").count() == 5
-    page.context.close()
+    assert show("odd", scripts=False).locator("#t-columns tbody tr").count() == 5

@@ -1,6 +1,7 @@
 """Drawing: on given axes or own ones, names as text, the same bytes each time, no state left behind."""
 
 import dataclasses
+import re
 import subprocess
 import sys
 import warnings
@@ -8,31 +9,37 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from _curves import make_curve, plain_names, unannealed
 from _errors import sentence_of
 from _older_curve import without_size_0
 from conftest import ROOT
-from pairflip import SubsetProblem, anneal, figures
-from pairflip.report.registry import figures_of
+from pairflip import SubsetProblem, anneal, figures, theory
+from pairflip.report import FigureTable, FigureWords, PageFigure, register
+from pairflip.report.page import render
+from pairflip.report.registry import FIGURES, figures_of
+from pairflip.report.style import COLOURS, tell
 
-CURVE = make_curve()
+CURVE, SMALL = make_curve(), make_curve(sizes=range(1, 5))
 PLOTS = ["plot_size_curve", "plot_selection_counts", "plot_paths", "plot_anneal", "plot_predictions"]
+
+
+@pytest.fixture(scope="module")
+def trace():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 8))
+    return anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3)
 
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_draws_on_given_axes_and_on_its_own(name):
-    from matplotlib.figure import Figure
-
-    plot = getattr(figures, name)
-    given = Figure().add_subplot()
+    plot, given = getattr(figures, name), Figure().add_subplot()
     assert plot(CURVE, ax=given) is given
-    own = plot(CURVE)
-    assert own.figure is not given.figure
-    assert own.get_xlabel()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")
-        own.figure.canvas.draw() if hasattr(own.figure.canvas, "draw") else None
+    assert plot(CURVE).figure is not given.figure
+    nothing = make_curve(rows=40, noise=8, seed=3, names=plain_names(24))
+    for curve in (CURVE, without_size_0(CURVE), nothing):
+        assert plot(curve).get_xlabel()
 
 
 def test_the_size_curve_shows_the_numbers():
@@ -48,13 +55,6 @@ def test_the_size_curve_shows_the_numbers():
     assert figures.plot_size_curve(make_curve(noise=0.1)).get_yscale() == "log"
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_draws_curves_of_version_01_and_where_nothing_predicts(name):
-    plot = getattr(figures, name)
-    for curve in (without_size_0(CURVE), make_curve(rows=40, noise=8, seed=3, names=plain_names(24))):
-        assert plot(curve).get_xlabel()
-
-
 def test_a_wild_prediction_is_hollow_at_the_edge():
     predictions = CURVE.predictions.copy()
     predictions[4, 7] = 1e6
@@ -64,58 +64,46 @@ def test_a_wild_prediction_is_hollow_at_the_edge():
     assert "1 beyond the axes" in ax.get_title(loc="left")
 
 
-def test_a_curve_and_a_trace_plot_themselves():
-    code = (
-        "import matplotlib; matplotlib.use('Agg')\nfrom _curves import make_curve\nax = make_curve().plot()\n"
-        "import matplotlib.pyplot as plt\nprint(ax.get_ylabel(), plt.get_fignums() == [ax.figure.number])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "tests")
-    assert done.stdout.split() == ["cv_error", "True"], done.stderr
-    from matplotlib.figure import Figure
-
-    given = Figure().add_subplot()
-    assert CURVE.plot(given) is given
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 8))
-    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3)
-    other = Figure().add_subplot()
-    assert trace.plot(other) is other
-
-
 def test_the_heat_map_says_what_it_leaves_out():
-    wide = make_curve(columns=300, sizes=range(1, 21), names=plain_names(300))
-    ax = figures.plot_selection_counts(wide)
+    ax = figures.plot_selection_counts(make_curve(columns=300, sizes=range(1, 21), names=plain_names(300)))
     assert ax.get_title(loc="left").startswith("40 most selected of ")
     assert len(ax.get_yticklabels()) == 40
 
 
-def test_anneal_draws_a_trace_and_both_quantities():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 8))
-    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, chains=3)
+def test_anneal_draws_a_trace_and_both_quantities(trace):
     for quantity in ("energy", "acceptance"):
         ax = figures.plot_anneal(trace, quantity=quantity)
         assert len(ax.lines) == 3 + (quantity == "energy")  # and the line of the best energy
         assert ax.xaxis_inverted()
     assert not figures.plot_anneal(unannealed(CURVE), size=8).lines
+    for record in (CURVE, trace):
+        given = Figure().add_subplot()
+        assert record.plot(given) is given
 
 
-def test_bad_choices_are_explained():
+def test_a_curve_that_was_not_annealed_has_no_figure_of_that():
+    curve = CURVE
+    for at in range(CURVE.sizes.size):
+        curve = unannealed(curve, at)
+    assert ["annealing" in [figure.name for figure in figures_of(each)] for each in (CURVE, curve)] == [True, False]
+
+
+def test_bad_choices_are_explained(tmp_path):
     assert "'energy' or 'acceptance'" in sentence_of(ValueError, lambda: figures.plot_anneal(CURVE, quantity="heat"))
     assert "residual" in sentence_of(ValueError, lambda: figures.plot_predictions(CURVE, quantity="x"))
     assert "expected one of" in sentence_of(ValueError, lambda: figures.plot_predictions(CURVE, size=99))
+    (tmp_path / "file").write_text("")
+    message = sentence_of(OSError, lambda: figures.save_figures(CURVE, tmp_path / "file" / "x"))
+    assert message.startswith("Cannot make the folder")
 
 
 def test_files_are_whole_readable_and_the_same_each_time(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first = figures.save_figures(CURVE, tmp_path / "a" / "b")
-    second = figures.save_figures(CURVE, tmp_path / "c")
-    assert [p.name for p in first] == [
-        f"{stem}.{kind}"
-        for stem in ("size_curve", "selection_counts", "paths", "predictions", "annealing")
-        for kind in ("svg", "png")
-    ]
+        first = figures.save_figures(SMALL, tmp_path / "a" / "b")
+    second = figures.save_figures(SMALL, tmp_path / "c")
+    stems = ("size_curve", "selection_counts", "paths", "predictions", "annealing")
+    assert [p.name for p in first] == [f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")]
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
     assert sorted(p.name for p in (tmp_path / "c").iterdir()) == sorted(p.name for p in second)
@@ -126,33 +114,150 @@ def test_files_are_whole_readable_and_the_same_each_time(tmp_path):
     assert "<script" not in text
 
 
-def test_a_curve_that_was_not_annealed_has_no_figure_of_that():
-    curve = CURVE
-    for at in range(CURVE.sizes.size):
-        curve = unannealed(curve, at)
-    assert "annealing" in [figure.name for figure in figures_of(CURVE)]
-    assert "annealing" not in [figure.name for figure in figures_of(curve)]
+STATE = """
+import sys
+import pairflip, pairflip.search.best_subset, pairflip.selection.curve
+LATE = ("matplotlib", "jinja2", "markupsafe", "pairflip.report", "pairflip.figures")
+print([name for name in LATE if name in sys.modules])
+import pairflip.figures as f, pairflip.report
+print([name for name in LATE[:2] if name in sys.modules])
+import matplotlib, tempfile
+before = matplotlib.rcParams.copy()
+from _curves import make_curve
+curve = make_curve(sizes=[1, 2])
+curve._repr_html_()
+f.save_figures(curve, tempfile.mkdtemp())
+print("matplotlib.pyplot" in sys.modules, matplotlib.rcParams.copy() == before)
+matplotlib.use("Agg")
+ax = curve.plot()
+import matplotlib.pyplot as plt
+print(ax.get_ylabel(), plt.get_fignums() == [ax.figure.number])
+"""
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
-    (tmp_path / "file").write_text("")
-    message = sentence_of(OSError, lambda: figures.save_figures(CURVE, tmp_path / "file" / "x"))
-    assert message.startswith("Cannot make the folder")
+def test_drawing_is_loaded_late_and_leaves_no_pyplot_and_no_settings_behind():
+    result = subprocess.run([sys.executable, "-c", STATE], capture_output=True, text=True, cwd=ROOT / "tests")
+    assert result.stdout.splitlines() == ["[]", "[]", "False True", "cv_error True"], result.stderr
 
 
-def test_importing_the_figures_loads_no_matplotlib():
-    code = (
-        "import sys, pairflip.figures, pairflip.report\n"
-        "print([name for name in ('matplotlib', 'jinja2') if name in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+# A figure of the user's: numbers, a drawing, and one line -----------------------------------------------------------
 
 
-def test_drawing_leaves_no_pyplot_and_no_settings_behind():
-    code = (
-        "import sys, matplotlib\nbefore = matplotlib.rcParams.copy()\nfrom _curves import make_curve\n"
-        "import pairflip.figures as f, tempfile\nf.save_figures(make_curve(), tempfile.mkdtemp())\n"
-        "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams.copy() == before)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "tests")
-    assert done.stdout.split() == ["False", "True"], done.stderr
+def toy_numbers(curve, size, room):
+    """Absolute residuals of a size, the largest first."""
+    return size, np.sort(np.abs(curve.observed - curve.predictions[curve.at(size)]))[::-1]
+
+
+def draw_toy(numbers, ax):
+    (line,) = ax.plot(numbers[1], marker="o", color=COLOURS[3])
+    tell(line, "{0}", [f"{v:.3f}" for v in numbers[1]])
+    ax.set_xlabel("rank")
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Registers a figure as the only one."""
+
+    def add(figure):
+        monkeypatch.setattr("pairflip.report.registry.FIGURES", {})
+        register(figure)
+
+    return add
+
+
+def svgs(page, name="toy"):
+    return re.findall(rf'<svg[^>]*data-role="{name}-0".*?</svg>', page, re.DOTALL)
+
+
+def test_a_registered_figure_is_in_the_page_and_among_the_files(alone, tmp_path):
+    alone(PageFigure("toy", "A toy", toy_numbers, (draw_toy,)))
+    page = render(SMALL)
+    assert '<h2 id="h-toy">A toy</h2>' in page
+    wide, narrow = (ET.fromstring(svg) for svg in svgs(page))
+    for svg in (wide, narrow):
+        assert svg.get("aria-label") == "A toy."
+        assert "rank" in [e.text for e in svg.iter("text")]
+        (dots,) = [e for e in svg.iter("path") if "data-tips" in e.attrib]
+        assert dots.get("d").count("M") == 60
+        assert "s-c3" in dots.get("class")
+    assert [path.name for path in figures.save_figures(SMALL, tmp_path)] == ["toy.svg", "toy.png"]
+    assert "rank" in (tmp_path / "toy.svg").read_text(encoding="utf-8")
+
+
+def test_a_figure_that_follows_the_slider_has_a_panel_and_a_table_for_each_size(alone):
+    def words(curve, numbers, room):
+        table = FigureTable("Numbers", ["Rank", "Residual"], [["1", f"{numbers[1][0]:.3f}"]], "About them")
+        return FigureWords(["A toy"], table=table)
+
+    alone(PageFigure("toy", "A toy", toy_numbers, (draw_toy,), words=words, follows=True))
+    page = render(SMALL)
+    assert len(svgs(page)) == len(set(svgs(page))) == SMALL.sizes.size
+    assert '<table id="t-toy"' in page
+    for size in SMALL.sizes.tolist():
+        assert f'"toy":[["1","{toy_numbers(SMALL, size, None)[1][0]:.3f}"]]' in page
+
+
+def test_drawing_the_same_axes_again_leaves_nothing_of_the_size_before(alone):
+    """A size looks the same whether it is drawn first or after others."""
+    alone(FIGURES["predictions"])
+    drawn = svgs(render(_only(SMALL, [4])), "predictions")[0], svgs(render(SMALL), "predictions")[4]
+    first, after_others = (re.sub(r'data-tips="\d+"', "", svg) for svg in drawn)
+    assert first == after_others
+
+
+def _only(curve, sizes):
+    """The curve with some of its sizes."""
+    at = [curve.at(k) for k in sizes]
+    changed = {}
+    for field in dataclasses.fields(curve):
+        value = getattr(curve, field.name)
+        if field.name == "annealing":
+            parts = {f.name: getattr(value, f.name)[at] for f in dataclasses.fields(value)}
+            changed[field.name] = dataclasses.replace(value, **parts)
+        elif isinstance(value, np.ndarray) and value.shape[:1] == curve.sizes.shape:
+            changed[field.name] = value[at]
+        elif isinstance(value, tuple) and len(value) == curve.sizes.size:
+            changed[field.name] = tuple(value[s] for s in at)
+    return dataclasses.replace(curve, **changed)
+
+
+def test_two_figures_of_one_name_are_refused():
+    assert "another name" in sentence_of(ValueError, lambda: register(FIGURES["paths"]))
+
+
+# Curves of the theory: what is solid, what is dashed, where a line must break ---------------------------------------
+
+MODEL = theory.Planted()
+
+
+def pieces(ax, style):
+    return [line for line in ax.lines if line.get_linestyle() == style and len(line.get_xdata()) > 1]
+
+
+def test_values_below_the_at_temperature_are_dashed():
+    given = Figure().add_subplot()
+    ax = figures.plot_theory(theory.curve_over_beta(np.geomspace(0.1, 1e3, 30), 0.1, MODEL), given)
+    assert ax is given
+    at, solid = theory.at_point(0.1, MODEL).temperature, pieces(ax, "-")
+    assert len(solid) == len(pieces(ax, "--")) == 2
+    assert all(line.get_xdata().min() > at for line in solid)
+    assert np.isclose(pieces(ax, ":")[0].get_xdata()[0], at)
+    assert any("AT line" in text.get_text() for text in ax.texts)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(labels) == 3
+    assert "formal value" in labels[2]
+
+
+def test_curves_are_not_joined_through_the_critical_size():
+    ax = figures.plot_theory(theory.curve_over_rho([0.1, 0.11, 0.12, 0.13, 0.14, 0.15], MODEL, at="inf"))
+    critical, drawn = theory.critical_rho(MODEL.alpha), pieces(ax, "--")
+    assert len(drawn) == 4
+    assert all(x.max() < critical or x.min() > critical for x in (line.get_xdata() for line in drawn))
+    assert any("zero-energy" in text.get_text() for text in ax.get_legend().get_texts())
+
+
+def test_the_at_line_is_solid_and_nothing_to_draw_is_a_sentence():
+    ax = figures.plot_theory(theory.curve_over_rho([0.05, 0.06, 0.07], MODEL, at="at"))
+    assert (len(pieces(ax, "-")), len(pieces(ax, "--"))) == (2, 0)
+    curve = theory.curve_over_beta([0.0], 0.1, MODEL)
+    assert "nothing of this curve" in sentence_of(ValueError, lambda: figures.plot_theory(curve))

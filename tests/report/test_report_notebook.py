@@ -2,8 +2,6 @@
 
 import dataclasses
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
@@ -12,7 +10,6 @@ import pytest
 
 from _curves import make_curve, plain_names
 from _older_curve import without_size_0
-from conftest import ROOT
 from pairflip import SubsetProblem, anneal
 from pairflip.report.answer import answer_of
 
@@ -117,14 +114,3 @@ def test_a_trace_shows_what_it_found():
     np.testing.assert_allclose([float(c) for c in cells[1::2]], [*trace.best_coef, trace.best_intercept], rtol=1e-3)
     few = dataclasses.replace(trace, energies=np.array([trace.best_energy, *[2 * trace.best_energy] * 3]))
     assert "25 % of 4 chains found these columns: more chains" in words(few._repr_html_())
-
-
-def test_records_load_drawing_only_when_asked():
-    code = (
-        "import sys, pairflip, pairflip.search.best_subset, pairflip.selection.curve\n"
-        "print([name for name in ('matplotlib', 'jinja2', 'markupsafe', 'pairflip.report', 'pairflip.figures') "
-        "if name in sys.modules])\n"
-        "from _curves import make_curve\nmake_curve()._repr_html_()\nprint('matplotlib.pyplot' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "tests")
-    assert done.stdout.split("\n")[:2] == ["[]", "False"], done.stderr

@@ -1,52 +1,47 @@
-"""The numbers behind the figures, without drawing."""
+"""The numbers behind the figures, without drawing, and numbers as text."""
 
-import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from _curves import LONG, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
-from pairflip import SubsetProblem, anneal
-from pairflip import text as labels
+from pairflip import SubsetProblem, anneal, text
 from pairflip.report import numbers, size_tables
-from pairflip.report.cooling_numbers import cooling
-from pairflip.report.held_out_numbers import held_out as held_out_points
+from pairflip.report.numbers import coefficient_paths, cooling, count_map, error_bars
 from pairflip.selection.verdict import held_out
 
 CURVE = make_curve()
 
 
 def test_error_bars_are_one_standard_error_and_sorted_by_size():
-    backwards = make_curve(sizes=[5, 2, 7])
-    bars = numbers.error_bars(backwards)
+    curve = make_curve(sizes=[5, 2, 7])
+    bars, at = error_bars(curve), curve.at(curve.best_size)
     assert bars.sizes.tolist() == [2, 5, 7]
-    np.testing.assert_allclose((bars.high - bars.low)[0], 2 * backwards.cv_error_se[backwards.at(2)])
-    at = backwards.at(backwards.best_size)
-    assert bars.limit == pytest.approx(backwards.cv_error[at] + backwards.cv_error_se[at])
+    np.testing.assert_allclose((bars.high - bars.low)[0], 2 * curve.cv_error_se[curve.at(2)])
+    assert bars.limit == pytest.approx(curve.cv_error[at] + curve.cv_error_se[at])
 
 
 def test_size_0_is_a_line_and_not_a_size():
-    bars = numbers.error_bars(CURVE)
+    bars = error_bars(CURVE)
     assert bars.sizes.tolist() == list(range(1, 9))
     assert bars.without == CURVE.cv_error[0]
-    assert bars.without_text == "mean alone"
-    forced = dataclasses.replace(CURVE, always=np.array([23]), always_coefs=np.ones((9, 1)))
-    assert numbers.error_bars(forced).without_text == "forced columns alone"
-    uncentred = dataclasses.replace(CURVE, settings={"center": None})
-    assert numbers.error_bars(uncentred).without_text == "zero for every row"
-    assert np.isnan(numbers.error_bars(without_size_0(CURVE)).without)
+    forced = replace(CURVE, always=np.array([23]), always_coefs=np.ones((9, 1)))
+    uncentred = replace(CURVE, settings={"center": None})
+    texts = [error_bars(curve).without_text for curve in (CURVE, forced, uncentred)]
+    assert texts == ["mean alone", "forced columns alone", "zero for every row"]
+    assert np.isnan(error_bars(without_size_0(CURVE)).without)
 
 
 @pytest.mark.parametrize(("noise", "log"), [(0.5, False), (0.2, True)])
 def test_errors_that_differ_more_than_twentyfold_have_a_logarithmic_axis(noise, log):
-    bars = numbers.error_bars(make_curve(noise=noise))
-    assert bars.log is log
+    bars = error_bars(make_curve(noise=noise))
     lowest = bars.error.min()
+    assert bars.log is log
     assert bars.axis[1] >= bars.without
-    assert 0 < bars.axis[0] <= lowest
-    if log:
-        assert bars.axis[0] > lowest / 3, "a training error near zero must not push the errors together"
+    # Where it is logarithmic, a training error near zero must not push the errors together.
+    assert (lowest / 3 if log else 0) < bars.axis[0] <= lowest
 
 
 def test_marks_are_the_recommended_size_and_one_worth_knowing():
@@ -61,8 +56,8 @@ def test_marks_are_the_recommended_size_and_one_worth_knowing():
 
 def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     noise = make_curve(rows=40, noise=8, seed=0)
-    assert noise.best_size == 0
     lowest = 1 + int(np.argmin(noise.cv_error[1:]))
+    assert noise.best_size == 0
     assert numbers.size_to_show(noise) == lowest
     assert [(m.size, m.recommended) for m in numbers.marks(noise)] == [(lowest, False)]
     assert size_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
@@ -70,42 +65,36 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
 
 def test_an_unknown_standard_error_gives_no_bar():
     errors = np.where(CURVE.sizes == CURVE.best_size, CURVE.cv_error_se, np.nan)
-    bars = numbers.error_bars(dataclasses.replace(CURVE, cv_error_se=errors))
+    bars = error_bars(replace(CURVE, cv_error_se=errors))
     assert np.count_nonzero(bars.high > bars.low) == 1
     assert np.isfinite(bars.limit)
 
 
 def test_counts_are_ordered_cut_and_say_so():
-    counts = numbers.count_map(CURVE, limit=6)
-    total = CURVE.selection_counts.sum(axis=0)
+    counts, total = count_map(CURVE, limit=6), CURVE.selection_counts.sum(axis=0)
     assert counts.columns.tolist() == np.argsort(-total, kind="stable")[:6].tolist()
     assert counts.cut == f"6 most selected of {np.count_nonzero(total)} columns"
     np.testing.assert_array_equal(counts.counts, CURVE.selection_counts[1:, counts.columns])
     np.testing.assert_allclose(counts.fraction * CURVE.n_folds, counts.counts)
     assert counts.final[3].sum() == 4
-    assert numbers.count_map(CURVE).cut == f"all {np.count_nonzero(total)} columns selected in any fold"
-
-
-def test_columns_never_selected_are_not_shown():
+    assert count_map(CURVE).cut == f"all {np.count_nonzero(total)} columns selected in any fold"
     wide = make_curve(columns=2000, names=plain_names(2000))
-    counts = numbers.count_map(wide)
-    assert counts.columns.size == 40
-    assert wide.selection_counts.sum(axis=0)[counts.columns].min() > 0
+    assert count_map(wide).columns.size == 40
+    assert wide.selection_counts.sum(axis=0)[count_map(wide).columns].min() > 0
 
 
 def test_the_final_fit_is_shown_even_if_no_fold_selected_it():
-    supports = list(CURVE.supports)
+    supports, counts = list(CURVE.supports), CURVE.selection_counts.copy()
     supports[4] = np.array([0, 1, 2, 23])
-    lonely = CURVE.selection_counts.copy()
-    lonely[:, 23] = 0
-    counts = numbers.count_map(dataclasses.replace(CURVE, supports=tuple(supports), selection_counts=lonely), limit=6)
-    assert 23 in counts.columns
-    assert counts.columns.size == 6
-    assert counts.cut == "5 most selected of 23 columns and 1 more of the final fits"
+    counts[:, 23] = 0
+    shown = count_map(replace(CURVE, supports=tuple(supports), selection_counts=counts), limit=6)
+    assert 23 in shown.columns
+    assert shown.columns.size == 6
+    assert shown.cut == "5 most selected of 23 columns and 1 more of the final fits"
 
 
 def test_paths_hold_the_coefficients_and_gaps():
-    paths = numbers.coefficient_paths(CURVE)
+    paths = coefficient_paths(CURVE)
     assert not paths.relative
     assert paths.sizes.tolist() == list(range(1, 9))
     for s, k in enumerate(paths.sizes.tolist()):
@@ -117,171 +106,124 @@ def test_paths_hold_the_coefficients_and_gaps():
 
 def test_paths_are_relative_where_units_differ_too_much():
     coefs = tuple(c * np.where(s == 0, 1e6, 1.0) for c, s in zip(CURVE.coefs, CURVE.supports, strict=True))
-    paths = numbers.coefficient_paths(dataclasses.replace(CURVE, coefs=coefs))
+    paths = coefficient_paths(replace(CURVE, coefs=coefs))
     assert paths.relative
     np.testing.assert_allclose(np.nanmax(np.abs(paths.values), axis=0), 1.0)
     assert np.nanmax(paths.coefs) > 1e5
 
 
 def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
-    full, thin = held_out_points(CURVE), held_out_points(CURVE, limit=30)
-    assert (full.rows.size, thin.rows.size) == (60, 30)
-    now = held_out(CURVE, 4)
-    assert (full.size, full.rmse, full.r2) == (4, now.rmse, now.r2)
-    assert (thin.rmse, thin.r2) == (now.rmse, now.r2)
+    full, thin, errors = numbers.held_out(CURVE), numbers.held_out(CURVE, limit=30), held_out(CURVE, 4)
+    assert (full.size, full.rows.size, thin.rows.size) == (4, 60, 30)
+    assert (full.rmse, full.r2) == (thin.rmse, thin.r2) == (errors.rmse, errors.r2)
     assert thin.cut == "30 of 60 held-out predictions"
     worst = full.rows[np.argsort(-np.abs(full.residual))[:10]]
     assert set(worst.tolist()) <= set(thin.rows.tolist())
     np.testing.assert_allclose(full.residual, full.observed - full.predicted)
 
 
-def test_cooling_runs_from_hot_to_cold_and_keeps_best_and_worst_chain():
-    curves = cooling(CURVE, 3, chains=2)
-    assert np.all(np.diff(curves.temperature) < 0)
-    last = CURVE.annealing.energy[CURVE.at(3), :, -1]
-    assert sorted(curves.energy[:, -1]) == [last.min(), last.max()]
-    assert curves.cut == "2 of 6 chains"
-
-
 def test_wild_predictions_of_a_size_are_outside_its_axes_and_counted():
     predictions = CURVE.predictions.copy()
-    predictions[4, 7] = 1e6
-    predictions[8, 9] = -1e9
-    points = held_out_points(dataclasses.replace(CURVE, predictions=predictions), 4)
+    predictions[4, 7], predictions[8, 9] = 1e6, -1e9
+    points = numbers.held_out(replace(CURVE, predictions=predictions), 4)
     low, high = CURVE.observed.min(), CURVE.observed.max()
-    assert points.beyond == 1
+    assert (points.beyond, numbers.held_out(CURVE, 4).beyond) == (1, 0)
     assert low - (high - low) <= points.axis[0] <= low
     assert high <= points.axis[1] <= high + (high - low)
     assert points.residual_axis[0] > -100
-    assert held_out_points(CURVE, 4).beyond == 0
+
+
+def test_cooling_runs_from_hot_to_cold_and_keeps_best_and_worst_chain():
+    curves = cooling(CURVE, 3, chains=2)
+    last = CURVE.annealing.energy[CURVE.at(3), :, -1]
+    assert np.all(np.diff(curves.temperature) < 0)
+    assert sorted(curves.energy[:, -1]) == [last.min(), last.max()]
+    assert curves.cut == "2 of 6 chains"
+    known = replace(CURVE, settings={"sizes": list(range(1, 9)), "final_chains": [512] * 8})
+    assert cooling(known, 3).cut == "6 of 512 chains"
 
 
 def test_energies_are_drawn_above_the_best_and_their_ends_stay_apart():
-    energy = CURVE.annealing.energy.copy()
-    best = CURVE.energies[CURVE.at(3)]
+    energy, best = CURVE.annealing.energy.copy(), CURVE.energies[CURVE.at(3)]
     energy[3, :, -1] = best + np.array([0, 0, 0, 1e-3, 0.02, 0.5])
-    curve = dataclasses.replace(CURVE, annealing=dataclasses.replace(CURVE.annealing, energy=energy))
+    curve = replace(CURVE, annealing=replace(CURVE.annealing, energy=energy))
     cold = cooling(curve, 3)
-    assert cold.floor == pytest.approx(5e-4)
+    assert cold.floor == cold.above.min() == pytest.approx(5e-4)
     np.testing.assert_allclose(np.sort(cold.above[:, -1]), [5e-4, 5e-4, 5e-4, 1e-3, 0.02, 0.5], rtol=1e-6)
-    assert cold.above.min() == cold.floor
     energy[3, :, -1] = best
     assert cooling(curve, 3).floor == pytest.approx(1e-3 * (cold.energy - best).max())
 
 
-def test_cooling_says_of_how_many_chains_the_course_was_kept():
-    known = dataclasses.replace(CURVE, settings={"sizes": list(range(1, 9)), "final_chains": [512] * 8})
-    assert cooling(known, 3).cut == "6 of 512 chains"
-
-
-def test_nothing_was_annealed_at_size_0():
-    assert cooling(CURVE, 0).temperature.size == 0
-
-
-def test_what_a_fold_leaves_out():
-    assert size_tables.left_out(CURVE) == "one row is left out"
-    folds = dataclasses.replace(CURVE, n_folds=10, held_out_fold=np.arange(60) % 10)
-    assert size_tables.left_out(folds) == "a fold is left out"
-
-
-def test_cooling_of_a_trace_leaves_out_infinite_temperature():
+def test_infinite_temperature_and_the_frozen_end_are_left_out():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 8))
     trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, "paper", chains=3, engine="reference")
     curves = cooling(trace)
     assert curves.temperature[0] < 1e3  # the paper starts at 1e8
     assert curves.energy.shape == (3, curves.temperature.size)
-
-
-def test_the_frozen_end_of_a_schedule_is_left_out():
     acceptance = CURVE.annealing.acceptance.copy()
     acceptance[:, :, 20:] = 0
-    frozen = dataclasses.replace(CURVE, annealing=dataclasses.replace(CURVE.annealing, acceptance=acceptance))
+    frozen = replace(CURVE, annealing=replace(CURVE.annealing, acceptance=acceptance))
     assert cooling(frozen).temperature.size == 23
 
 
 def test_a_size_that_was_not_annealed_has_no_curves():
+    assert cooling(CURVE, 0).temperature.size == 0
     curves = cooling(unannealed(CURVE), 8)
     assert curves.temperature.size == curves.energy.size == 0
     assert "no annealing" in curves.cut
 
 
+def test_what_a_fold_leaves_out():
+    assert size_tables.left_out(CURVE) == "one row is left out"
+    folds = replace(CURVE, n_folds=10, held_out_fold=np.arange(60) % 10)
+    assert size_tables.left_out(folds) == "a fold is left out"
+
+
 def test_labels_are_one_line_short_and_different():
     names = ["a\nb", "same", "same", LONG, LONG[:-1] + "!!", "", "x\x00\u202e", "\ud800"]
-    shown = labels.column_labels(names, range(8), 20)
+    shown = text.column_labels(names, range(8), 20)
     assert shown[:3] == ["a↵b", "same [1]", "same [2]"]
-    assert all(len(text) <= 26 and text.isprintable() for text in shown)
+    assert all(len(label) <= 26 and label.isprintable() for label in shown)
     assert len(set(shown)) == 8
-    assert labels.column_labels(names, [1])[0] == "same [1]", "alone in its list, still not the only one of its name"
+    assert text.column_labels(names, [1])[0] == "same [1]", "alone in its list, still not the only one of its name"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        *[(np.nan, "–"), (np.inf, "–"), (0, "0"), (123456.7, "123457"), (0.00123456, "0.001235"), (9999.96, "10000")],
-        *[(1e-9, "1e-09"), (-2.5, "-2.5"), (3.2e12, "3.2e+12"), (99999.6, "100000")],
-    ],
-)
-def test_numbers_are_never_nan_and_rarely_exponents(value, text):
-    assert labels.number(value) == text
+NAN, INF = np.nan, np.inf
+TEXTS = {
+    "number": {
+        **{NAN: "–", INF: "–", 0: "0", 123456.7: "123457", 0.00123456: "0.001235", 9999.96: "10000"},
+        **{1e-9: "1e-09", -2.5: "-2.5", 3.2e12: "3.2e+12", 99999.6: "100000"},
+    },
+    "percent": {0.0: "0 %", 1.0: "100 %", 0.999: ">99 %", 0.002: "<1 %", -0.001: "<0 %", -0.5: "-50 %", NAN: "–"},
+    "plus_minus": {
+        **{(0.12776, 0.0251): "0.128 ± 0.025", (41.91, 11.3): "42 ± 11", (31234.0, 1234.0): "31200 ± 1200"},
+        **{(1.0, NAN): "1", (NAN, 1.0): "–", (2.5e-9, 1e-10): "2.500e-09 ± 1.0e-10", (3.0, 0.0): "3"},
+    },
+    "explained": {
+        **{0.874: "explained 87 % of the variance", -0.2: "worse than the mean", -2.34: "worse than the mean"},
+        **{NAN: "explained variance unknown (the target does not vary)"},
+    },
+    "r2_text": {0.874: "0.87", -0.2: "-0.20", -2.34: "worse than the mean", NAN: "–"},
+    "aligned": {
+        ((1, 2.5, 30),): ["1.00", "2.50", "30.00"],
+        ((0.0012, 0.5),): ["0.0012", "0.5000"],
+        ((1e-9, 2.3e-8),): ["0.100e-08", "2.300e-08"],
+        ((1e5, 2e-3, NAN),): ["1.000e+05", "2.000e-03", "–"],
+        ((123456.0, -99999.0),): ["123456", "-99999"],
+        ((9.9996, 1),): ["10.00", "1.00"],
+        ((0, 0, INF),): ["0", "0", "–"],
+    },
+    "aligned_plus_minus": {
+        ((0.128, 41.2), (0.025, 11.0)): ["0.128 ± 0.025", "41.200 ± 11.000"],
+        ((1e5, 1.0), (10.0, 0.01)): ["1.000e+05 ± 1.0e+01", "1.000e+00 ± 1.0e-02"],
+        ((3.0, 2.0, NAN), (0.0, 0.5, 1.0)): ["3.00", "2.00 ± 0.50", "–"],
+        ((3.0, 2.0), (NAN, NAN)): ["3.000", "2.000"],
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("part", "text"),
-    [(0.0, "0 %"), (1.0, "100 %"), (0.999, ">99 %"), (0.002, "<1 %"), (-0.001, "<0 %"), (-0.5, "-50 %"), (np.nan, "–")],
-)
-def test_percent_rounds_honestly(part, text):
-    assert labels.percent(part) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "text"),
-    [
-        *[(0.12776, 0.0251, "0.128 ± 0.025"), (41.91, 11.3, "42 ± 11"), (31234.0, 1234.0, "31200 ± 1200")],
-        *[(1.0, np.nan, "1"), (np.nan, 1.0, "–"), (2.5e-9, 1e-10, "2.500e-09 ± 1.0e-10"), (3.0, 0.0, "3")],
-    ],
-)
-def test_plus_minus_rounds_to_two_digits_of_the_error(value, error, text):
-    assert labels.plus_minus(value, error) == text
-
-
-@pytest.mark.parametrize(
-    ("values", "texts"),
-    [
-        ([1, 2.5, 30], ["1.00", "2.50", "30.00"]),
-        ([0.0012, 0.5], ["0.0012", "0.5000"]),
-        ([1e-9, 2.3e-8], ["0.100e-08", "2.300e-08"]),
-        ([1e5, 2e-3, np.nan], ["1.000e+05", "2.000e-03", "–"]),
-        ([123456.0, -99999.0], ["123456", "-99999"]),
-        ([9.9996, 1], ["10.00", "1.00"]),
-        ([0, 0, np.inf], ["0", "0", "–"]),
-    ],
-)
-def test_numbers_of_a_column_have_the_same_decimals(values, texts):
-    assert labels.aligned(values) == texts
-
-
-@pytest.mark.parametrize(
-    ("values", "errors", "texts"),
-    [
-        ([0.128, 41.2], [0.025, 11.0], ["0.128 ± 0.025", "41.200 ± 11.000"]),
-        ([1e5, 1.0], [10.0, 0.01], ["1.000e+05 ± 1.0e+01", "1.000e+00 ± 1.0e-02"]),
-        ([3.0, 2.0, np.nan], [0.0, 0.5, 1.0], ["3.00", "2.00 ± 0.50", "–"]),
-        ([3.0, 2.0], [np.nan, np.nan], ["3.000", "2.000"]),
-    ],
-)
-def test_errors_of_a_column_have_the_same_decimals(values, errors, texts):
-    assert labels.aligned_plus_minus(values, errors) == texts
-
-
-@pytest.mark.parametrize(
-    ("r2", "sentence", "cell"),
-    [
-        (0.874, "explained 87 % of the variance", "0.87"),
-        (-0.2, "worse than the mean", "-0.20"),
-        (-2.34, "worse than the mean", "worse than the mean"),
-        (np.nan, "explained variance unknown (the target does not vary)", "–"),
-    ],
-)
-def test_less_than_nothing_is_worse_than_the_mean(r2, sentence, cell):
-    assert (labels.explained(r2), labels.r2_text(r2)) == (sentence, cell)
+@pytest.mark.parametrize("name", TEXTS)
+def test_numbers_as_text(name):
+    texts = {given: getattr(text, name)(*given if isinstance(given, tuple) else (given,)) for given in TEXTS[name]}
+    assert list(texts.values()) == list(TEXTS[name].values())

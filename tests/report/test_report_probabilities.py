@@ -22,9 +22,9 @@ from pairflip import (
     temper,
     write_report,
 )
-from pairflip.report.inclusion import inclusion_bars
+from pairflip.report.figures_by_column import disagreement
+from pairflip.report.numbers import inclusion_bars, probability_bars
 from pairflip.report.page import render
-from pairflip.report.probabilities import disagreement, probability_bars
 from pairflip.selection import with_posterior
 
 

@@ -177,7 +177,7 @@ def _result(found: Posterior, most: int, table: Table) -> ProbabilityResult:
 
 def _print(found: Posterior, most: int) -> None:
     """The answer, columns and models, and what the probabilities are conditional on."""
-    from pairflip.report.inclusion import chance_text
+    from pairflip.report.figures_by_column import chance_text
     from pairflip.report.mixing import rate_words
     from pairflip.report.model_words import model_answer, model_doubts
 

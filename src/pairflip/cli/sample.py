@@ -136,7 +136,7 @@ def _result(found: Samples, most: int, table: Table) -> ProbabilityResult:
 
 def _print(found: Samples, most: int) -> None:
     """The answer, columns and sets, and what the probabilities are conditional on."""
-    from pairflip.report.inclusion import chance_text
+    from pairflip.report.figures_by_column import chance_text
     from pairflip.report.mixing import rate_words
     from pairflip.report.set_words import set_answer, set_doubts
 

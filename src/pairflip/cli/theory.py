@@ -128,8 +128,8 @@ def _draw(path: Path, sizes: list[float], betas: list[float], curves: list[Theor
     import numpy as np
     from matplotlib.figure import Figure
 
+    from pairflip.report.figures_temperature import plot_theory
     from pairflip.report.save import write_whole
-    from pairflip.report.theory import plot_theory
     from pairflip.theory import at_point, curve_over_beta, curve_over_rho
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")

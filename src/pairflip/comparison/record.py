@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,77 +22,35 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class MethodSize:
-    """A method at one size; what is not known is NaN.
+    """A method at one size; what is not known is NaN."""
 
-    Attributes
-    ----------
-    size : int or None
-        Number of columns; None for a method that has no sizes.
-    cv_error, cv_error_se : float
-        Half the mean squared error of held-out rows, and its standard error.
-    energy_per_row : float
-        Training error of the folds, averaged.
-    energy : float
-        Training energy on all rows.
-    seconds : float
-        CPU seconds of the search in all folds and on all rows: of this size, or, where `path` says so, of all sizes.
-    overlap : float
-        Fraction of our columns, on all rows, that are also in this support; of a method without sizes, of the columns
-        that we choose.
-    columns : tuple of int
-        The support on all rows.
-    note : str
-        Why there are no numbers; empty where there are.
-    """
-
-    size: int | None
-    cv_error: float = NAN
+    size: int | None  # number of columns; None for a method that has no sizes
+    cv_error: float = NAN  # half the mean squared error of held-out rows
     cv_error_se: float = NAN
-    energy_per_row: float = NAN
-    energy: float = NAN
-    seconds: float = NAN
-    overlap: float = NAN
-    columns: tuple[int, ...] = ()
-    note: str = ""
+    energy_per_row: float = NAN  # training error of the folds, averaged
+    energy: float = NAN  # training energy on all rows
+    seconds: float = NAN  # CPU seconds in all folds and on all rows: of this size, or, with `path`, of all sizes
+    overlap: float = NAN  # fraction of our columns of that size (of our chosen size) that are in this support, too
+    columns: tuple[int, ...] = ()  # the support on all rows
+    note: str = ""  # why there are no numbers
 
 
 @dataclass(frozen=True)
 class MethodResult:
-    """A method: what it found, or why it found nothing.
+    """A method: what it found, or why it found nothing."""
 
-    Attributes
-    ----------
-    name, title, about : str
-        What it is called in options, what in tables, what it does.
-    rows : tuple of MethodSize
-        One for each size, or a single one.
-    chosen : int or None
-        The size with the lowest cv_error, 0 (no columns) among them; None for a method without sizes.
-    cv_error, cv_error_se : float
-        There.
-    difference, difference_se : float
-        How much higher that error is than ours at our chosen size, rows compared with themselves, and the standard
-        error of that.
-    seconds : float
-        CPU seconds of the search, in all folds and on all rows, for all sizes.
-    path : bool
-        Whether all sizes came from one search.
-    note : str
-        Why there is no result; empty where there is one.
-    """
-
-    name: str
-    title: str
-    about: str
-    rows: tuple[MethodSize, ...] = ()
-    chosen: int | None = None
-    cv_error: float = NAN
+    name: str  # in options
+    title: str  # in tables
+    about: str  # what it does
+    rows: tuple[MethodSize, ...] = ()  # one for each size, or a single one
+    chosen: int | None = None  # size with the lowest cv_error, 0 (no columns) among them; None: without sizes
+    cv_error: float = NAN  # of the chosen size
     cv_error_se: float = NAN
-    difference: float = NAN
+    difference: float = NAN  # how much higher that is than ours at our chosen size, rows compared with themselves
     difference_se: float = NAN
-    seconds: float = NAN
-    path: bool = True
-    note: str = ""
+    seconds: float = NAN  # CPU seconds of the search, in all folds and on all rows, for all sizes
+    path: bool = True  # whether all sizes came from one search
+    note: str = ""  # why there is no result
 
     @property
     def sized(self) -> bool:
@@ -183,16 +141,15 @@ class Comparison:
 
         wanted = ["cv_error", "cv_error_se", "difference", "difference_se", "seconds", "note"]
         lines = [
-            {"name": method.name, "chosen": method.chosen, **self.rmse_and_r2(method.cv_error)}
+            {"method": method.name, "chosen": method.chosen, **self.rmse_and_r2(method.cv_error)}
             | {name: getattr(method, name) for name in wanted}
             for method in self.methods
         ]
-        return pd.DataFrame(lines).rename(columns={"name": "method"}).astype({"chosen": "Int64"})
+        return pd.DataFrame(lines).astype({"chosen": "Int64"})
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is not a number is None."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return {"kind": KIND, "schema": SCHEMA, **plain}
+        return {"kind": KIND, "schema": SCHEMA, **_plain(asdict(self))}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Comparison:
@@ -203,8 +160,7 @@ class Comparison:
             _made(MethodResult, {**of, "rows": tuple(_made(MethodSize, row) for row in of["rows"])})
             for of in record["methods"]
         )
-        found: Comparison = _made(cls, {**record, "methods": methods, "sizes": tuple(record["sizes"])})
-        return found
+        return cast(Comparison, _made(cls, {**record, "methods": methods, "sizes": tuple(record["sizes"])}))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one JSON file; `Comparison.load` reads it back."""
@@ -247,6 +203,7 @@ class Comparison:
 
 
 def _plain(value: Any) -> Any:
+    """Lists and dictionaries of what JSON knows; a number that is not finite becomes None."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

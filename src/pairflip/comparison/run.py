@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 import pairflip
 import pairflip.comparison.peers  # registers the methods that come with the package
 from pairflip.comparison.record import Comparison, MethodResult
 from pairflip.comparison.registry import Peer, chosen_peers
-from pairflip.comparison.scoring import Scorer
-from pairflip.comparison.searching import CommonGround, reason, warm_up
+from pairflip.comparison.scoring import CommonGround, Scorer, peer_result, reason
+from pairflip.comparison.training import Training
 from pairflip.engines.blas import one_blas_thread
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.selection import Selection
 from pairflip.selection.tasks import plan_work
 
-OURS = ("normal", "thorough", "quick")
-"""Which of ours others are compared with: the first of these that has a result."""
-DEFAULT_FOLDS = 10
+_OURS = ("normal", "thorough", "quick")  # which of ours others are compared with: the first that has a result
 
 
 def compare(
     problem: SubsetProblem,
     sizes: Iterable[int] | None = None,
-    cv: Any = DEFAULT_FOLDS,
+    cv: Any = 10,
     *,
     methods: Iterable[str] | str | None = None,
     peers: Mapping[str, Any] | Sequence[Any] | str | None = None,
@@ -75,14 +74,14 @@ def compare(
     ground = CommonGround(problem, work.folds, tuple(work.sizes), selection.seed, selection.cv, groups)
     with one_thread():
         scorer = Scorer(ground)
-        done, interrupted = _run_all(wanted, scorer, selection, progress)
-    by_name = {method.name: method for method in done}
-    reference = next((name for name in OURS if name in scorer.residuals), "")
+        results, interrupted = _run_all(wanted, scorer, selection, progress)
+    reference = next((name for name in _OURS if name in scorer.residuals), "")
     if reference:
-        done = [scorer.beside(method, by_name[reference]) for method in done]
+        ours = next(method for method in results if method.name == reference)
+        results = [scorer.beside(method, ours) for method in results]
     without, without_se = scorer.error(scorer.without**2)
     return Comparison(
-        methods=tuple(done),
+        methods=tuple(results),
         reference=reference,
         sizes=ground.sizes,
         without=without,
@@ -129,37 +128,44 @@ def _run_all(
     peers: Sequence[Peer], scorer: Scorer, selection: Selection, progress: bool | None
 ) -> tuple[list[MethodResult], bool]:
     """Results of all methods, and whether Ctrl-C came before the last; then the rest says so."""
-    done: list[MethodResult] = []
+    results: list[MethodResult] = []
     with progress_bar("comparing", len(peers), progress) as bar:
         for peer in peers:
             if bar is not None:
                 bar.say(peer.title)
             try:
-                done.append(_result(peer, scorer, selection))
+                results.append(_result(peer, scorer, selection))
             except KeyboardInterrupt:
-                if not any(not method.note for method in done):
+                if all(method.note for method in results):
                     raise
-                left = peers[len(done) :]
-                return [*done, *(_without_result(each, "not run: interrupted") for each in left)], True
+                remaining = [peer_result(each, note="not run: interrupted") for each in peers[len(results) :]]
+                return results + remaining, True
             if bar is not None:
                 bar(1)
-    return done, False
+    return results, False
 
 
 def _result(peer: Peer, scorer: Scorer, selection: Selection) -> MethodResult:
     """The result of a method, or why there is none."""
-    lacking = peer.lacking()
-    if lacking:
-        return _without_result(peer, lacking)
+    if lacking := peer.lacking():
+        return peer_result(peer, note=lacking)
     try:
         with warnings.catch_warnings():
             if peer.search is None:
                 warnings.simplefilter("ignore")  # the same one from every fold would bury the result
-            warm_up(peer)
+                _warm_up(peer)
             return scorer.result(peer, selection)
     except Exception as error:
-        return _without_result(peer, reason(error))
+        return peer_result(peer, note=reason(error))
 
 
-def _without_result(peer: Peer, why: str) -> MethodResult:
-    return MethodResult(peer.name, peer.title, peer.about, path=peer.path, note=why)
+def _warm_up(peer: Peer) -> None:
+    """Run a method once on a small table, so that nothing that is timed has to be imported or compiled."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 6))
+    training = Training(SubsetProblem(X, X[:, 0] + 0.1 * rng.normal(size=24)), np.arange(24))
+    with suppress(Exception):  # what is wrong with it is said where it matters
+        if peer.find is not None:
+            peer.find(training.columns, training.target, [1, 2])
+        elif peer.fit is not None:
+            peer.fit(training)

@@ -1,39 +1,184 @@
-"""Held-out errors of what methods found, the size each would choose, and how far each is from ours."""
+"""A method at work in every fold and on all rows, timed; then its held-out errors, its size, its distance from ours."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pairflip.comparison.record import MethodResult, MethodSize
-from pairflip.comparison.registry import Peer
-from pairflip.comparison.searching import CommonGround, find_supports, fit_models
-from pairflip.least_squares import Floats
+from pairflip.comparison.registry import Peer, PeerFailed
+from pairflip.comparison.training import Model, Training
+from pairflip.least_squares import Floats, qr_energy
 from pairflip.losses.held_out import mean_and_error
+from pairflip.problem import SubsetProblem
 from pairflip.selection import Selection, SizeCurve
+from pairflip.selection.folds import Folds
+from pairflip.text import numbered, one_line, shorten
 
-ROUNDING = 1e-9
-"""Of our error: smaller differences come from rounding."""
+Support = NDArray[np.int64]
+_ROUNDING = 1e-9  # of our error: smaller differences come from rounding
+
+
+def reason(error: Exception) -> str:
+    """Why a method failed, on one line."""
+    if isinstance(error, PeerFailed):
+        return shorten(one_line(str(error)), 200)
+    if isinstance(error, MemoryError):
+        return "failed: not enough memory"
+    text = one_line(str(error)) or "without a message"
+    return shorten(f"failed: {type(error).__name__}: {text}", 200)
+
+
+@dataclass(frozen=True)
+class CommonGround:
+    """What all methods are compared on: table, folds, sizes; `cv`, `groups` and `seed` as in `compare`."""
+
+    problem: SubsetProblem
+    folds: Folds
+    sizes: tuple[int, ...]
+    seed: int = 0
+    cv: Any = 10
+    groups: ArrayLike | None = None
+
+    def training(self, fold: int) -> Training:
+        """The rows that a fold learns from, those with a weight above zero; after the last fold, all rows."""
+        rows = np.flatnonzero(self.problem.sample_weight > 0)
+        if fold < len(self.folds):
+            rows = np.setdiff1d(rows, self.folds.left_out[fold])
+        groups = None if self.groups is None else np.asarray(self.groups)
+        return Training(self.problem, rows, self.seed, self.cv, groups)
+
+    @contextmanager
+    def learning(self, fold: int) -> Iterator[Training]:
+        """`training`, where whatever goes wrong ends the method with `PeerFailed`, which names the fold."""
+        try:
+            yield self.training(fold)
+        except Exception as error:
+            raise PeerFailed(f"{reason(error)} ({self.where(fold)})") from error
+
+    def where(self, fold: int) -> str:
+        """What a reader is told of a fold."""
+        return numbered("fold", fold) if fold < len(self.folds) else "all rows"
+
+
+@dataclass(frozen=True)
+class FoundSupports:
+    """Supports of a method in columns of the table, by size."""
+
+    folds: dict[int, Support]  # (F, k), those of the folds
+    final: dict[int, Support]  # (k,), that of all rows
+    lacking: dict[int, str]  # why a size has none
+    seconds: dict[int, float]  # CPU seconds of each size (of all sizes, where they come from one path)
+
+
+def find_supports(peer: Peer, ground: CommonGround) -> FoundSupports:
+    """Supports of all sizes in every fold and on all rows; a size that a fold lacks is lacking as a whole."""
+    assert peer.find is not None
+    sizes = ground.sizes
+    per_fold: dict[int, list[Support]] = {size: [] for size in sizes}
+    lacking: dict[int, str] = {}
+    seconds = dict.fromkeys(sizes, 0.0)
+    for fold in range(len(ground.folds) + 1):
+        supports: dict[int, Any] = {}
+        with ground.learning(fold) as training:
+            began = time.process_time()
+            candidates = training.projected.candidates
+            shared = time.process_time() - began
+            for part in [list(sizes)] if peer.path else [[size] for size in sizes]:
+                began = time.process_time()
+                by_size: Any = peer.find(training.columns, training.target, part)
+                took = time.process_time() - began
+                if not isinstance(by_size, Mapping):
+                    raise PeerFailed(f"returned a {type(by_size).__name__}; expected a dictionary of positions by size")
+                supports.update(by_size)
+                for size in part:
+                    seconds[size] += shared + took
+        for size in sizes:
+            if wrong := _wrong(supports.get(size), size, training):
+                lacking.setdefault(size, f"{wrong} ({ground.where(fold)})")
+            else:
+                per_fold[size].append(candidates[np.unique(supports[size])])
+    complete = [size for size in sizes if size not in lacking]
+    return FoundSupports(
+        {size: np.stack(per_fold[size][:-1]) for size in complete},
+        {size: per_fold[size][-1] for size in complete},
+        lacking,
+        seconds,
+    )
+
+
+def _wrong(positions: Any, size: int, training: Training) -> str:
+    """What is wrong with the positions of a support; empty if nothing is."""
+    if positions is None:
+        return f"found no {size} columns"
+    support = np.unique(np.asarray(positions))
+    if support.size != size or not np.issubdtype(support.dtype, np.integer):
+        return f"returned {support.size} different columns for size {size}"
+    if support[0] < 0 or support[-1] >= training.columns.shape[1]:
+        return f"returned positions that are not columns for size {size}"
+    if not np.isfinite(qr_energy(training.columns[:, support], training.target, np.zeros(size))):
+        return f"chose {size} columns that depend on each other"
+    return ""
+
+
+@dataclass(frozen=True)
+class FoundModels:
+    """What a method without sizes found."""
+
+    residuals: Floats  # (P,), of held-out rows
+    energy_per_row: float  # on the training rows of the folds, averaged
+    energy: float  # on all rows
+    final: Model
+    seconds: float
+
+
+def fit_models(peer: Peer, ground: CommonGround) -> FoundModels:
+    """Fit the training rows of every fold and predict the rows it holds out; then fit all rows."""
+    assert peer.fit is not None
+    problem, folds = ground.problem, ground.folds
+    residuals, training_errors, seconds = np.empty(folds.row.size), [], 0.0
+    for fold in range(len(folds) + 1):
+        with ground.learning(fold) as training:
+            began = time.process_time()
+            model = peer.fit(training)
+            seconds += time.process_time() - began
+            energy = 0.5 * float(training.weight @ (training.y - _predicted(model, training.X)) ** 2)
+            if fold < len(folds):
+                rows = folds.rows[fold]
+                new = np.asarray(problem.X[rows], dtype=np.float64)
+                residuals[folds.places[fold]] = problem.y[rows] - _predicted(model, new)
+                training_errors.append(energy / training.rows.size)
+    return FoundModels(residuals, float(np.mean(training_errors)), energy, model, seconds)
+
+
+def _predicted(model: Model, X: Floats) -> Floats:
+    """Predictions of a model, refused where they are not one finite number for each row."""
+    values = np.asarray(model.predict(X), dtype=np.float64)
+    if values.shape != (len(X),):
+        raise PeerFailed(f"predicted an array of shape {values.shape} for {len(X)} rows")
+    if not np.isfinite(values).all():
+        raise PeerFailed("predicted something that is not a finite number")
+    return values
 
 
 class Scorer:
-    """Makes results of what methods find on the same ground.
-
-    `without` (P,) are the residuals of held-out rows without columns; `residuals` has those of every method at the size
-    it would choose, by its name.
-    """
+    """Makes results of what methods find on the same ground."""
 
     def __init__(self, ground: CommonGround) -> None:
         self._ground = ground
         self._judge = ground.problem.loss.held_out(ground.problem, ground.folds)
         self._weights, self._unit = ground.problem.sample_weight[ground.folds.row], ground.folds.unit
-        self._learned = np.array([ground.problem.rows_present - left.size for left in ground.folds.left_out])
+        self._learned = np.array([ground.problem.rows_present - rows.size for rows in ground.folds.left_out])
         y = ground.problem.y[ground.folds.row]
         self.variance = 0.5 * float(np.average((y - np.average(y, weights=self._weights)) ** 2, weights=self._weights))
-        self.without = self._judge.without_columns()
-        self.residuals: dict[str, Floats] = {}
+        self.without = self._judge.without_columns()  # residuals (P,) of held-out rows without columns
+        self.residuals: dict[str, Floats] = {}  # of every method at the size it would choose
 
     def error(self, squares: Floats) -> tuple[float, float]:
         """Half the mean of squared errors (P,), rows weighted, and its standard error."""
@@ -42,67 +187,56 @@ class Scorer:
 
     def result(self, peer: Peer, selection: Selection) -> MethodResult:
         """Run a method; what it cannot do it says with `PeerFailed`, or any other exception."""
-        ground = self._ground
         if peer.search is not None:
-            curve, seconds = peer.search(ground.problem, selection, ground.groups)
-            return self._of_rows(peer, *_curve_rows(curve, seconds), seconds)
+            curve, seconds = peer.search(self._ground.problem, selection, self._ground.groups)
+            return self._of_sizes(peer, *_curve_rows(curve, seconds), seconds)
         if peer.find is not None:
             return self._of_supports(peer)
-        found = fit_models(peer, ground)
-        error, spread = self.error(found.residuals**2)
-        used = () if found.final.columns is None else tuple(found.final.columns.tolist())
-        row = MethodSize(None, error, spread, found.energy_per_row, found.energy, found.seconds, columns=used)
-        self.residuals[peer.name] = found.residuals
-        return MethodResult(
-            peer.name, peer.title, peer.about, (row,), None, error, spread, seconds=found.seconds, path=False
-        )  # fmt: skip
+        models = fit_models(peer, self._ground)
+        self.residuals[peer.name] = models.residuals
+        error, spread = self.error(models.residuals**2)
+        used = () if models.final.columns is None else tuple(models.final.columns.tolist())
+        row = MethodSize(None, error, spread, models.energy_per_row, models.energy, models.seconds, columns=used)
+        result = peer_result(peer, rows=(row,), cv_error=error, cv_error_se=spread, seconds=models.seconds)
+        return replace(result, path=False)
 
     def _of_supports(self, peer: Peer) -> MethodResult:
         """Supports are fitted by least squares on the training rows of their folds, as ours are."""
         ground, rows, residuals = self._ground, [], {}
-        found = find_supports(peer, ground)
+        supports = find_supports(peer, ground)
         for size in ground.sizes:
-            if size in found.lacking:
-                rows.append(MethodSize(size, seconds=found.seconds[size], note=found.lacking[size]))
+            if size in supports.lacking:
+                rows.append(MethodSize(size, seconds=supports.seconds[size], note=supports.lacking[size]))
                 continue
-            by_chain, energies = self._judge.judged(found.folds[size][:, None, :])
+            by_chain, energies = self._judge.judged(supports.folds[size][:, None, :])
             residuals[size] = by_chain[0]
-            rows.append(
-                MethodSize(
-                    size,
-                    *self.error(by_chain[0] ** 2),
-                    float(np.mean(energies[:, 0] / self._learned)),
-                    ground.problem.fit(found.final[size]).energy,
-                    found.seconds[size],
-                    columns=tuple(found.final[size].tolist()),
-                )
-            )
-        total = found.seconds[ground.sizes[0]] if peer.path else sum(found.seconds.values())
-        return self._of_rows(peer, rows, residuals, total)
+            energy_per_row = float(np.mean(energies[:, 0] / self._learned))
+            support, seconds = supports.final[size], supports.seconds[size]
+            energy, columns = ground.problem.fit(support).energy, tuple(support.tolist())
+            error, spread = self.error(by_chain[0] ** 2)
+            rows.append(MethodSize(size, error, spread, energy_per_row, energy, seconds, columns=columns))
+        total = supports.seconds[ground.sizes[0]] if peer.path else sum(supports.seconds.values())
+        return self._of_sizes(peer, rows, residuals, total)
 
-    def _of_rows(
+    def _of_sizes(
         self, peer: Peer, rows: Sequence[MethodSize], residuals: Mapping[int, Floats], seconds: float
     ) -> MethodResult:
         """The size with the lowest error, none at all among them; of two equal ones the smaller."""
+        result = peer_result(peer, rows=tuple(rows), seconds=seconds)
         errors = {row.size or 0: (row.cv_error, row.cv_error_se) for row in rows if not row.note}
         if not errors:
-            return MethodResult(
-                peer.name, peer.title, peer.about, tuple(rows), seconds=seconds, path=peer.path, note=rows[0].note
-            )
+            return replace(result, note=rows[0].note)
         errors[0] = self.error(self.without**2)
         chosen = min(errors, key=lambda size: (errors[size][0], size))
         self.residuals[peer.name] = residuals[chosen] if chosen else self.without
-        return MethodResult(
-            peer.name, peer.title, peer.about, tuple(rows), chosen, *errors[chosen], seconds=seconds, path=peer.path
-        )  # fmt: skip
+        return replace(result, chosen=chosen, cv_error=errors[chosen][0], cv_error_se=errors[chosen][1])
 
     def beside(self, method: MethodResult, ours: MethodResult) -> MethodResult:
         """A method with its distance from ours: difference of errors, shared columns."""
         if method.name not in self.residuals:
             return method
-        theirs, own = self.residuals[method.name], self.residuals[ours.name]
-        difference, error = self.error(theirs**2 - own**2)
-        if error <= ROUNDING * ours.cv_error and abs(difference) <= ROUNDING * ours.cv_error:  # the same columns
+        difference, error = self.error(self.residuals[method.name] ** 2 - self.residuals[ours.name] ** 2)
+        if error <= _ROUNDING * ours.cv_error and abs(difference) <= _ROUNDING * ours.cv_error:  # the same columns
             difference, error = 0.0, 0.0
         rows = []
         for row in method.rows:
@@ -111,6 +245,11 @@ class Scorer:
                 row = replace(row, overlap=float(np.isin(same.columns, row.columns).mean()))
             rows.append(row)
         return replace(method, rows=tuple(rows), difference=difference, difference_se=error)
+
+
+def peer_result(peer: Peer, **values: Any) -> MethodResult:
+    """The record of a method, called and described as it is."""
+    return MethodResult(peer.name, peer.title, peer.about, path=peer.path, **values)
 
 
 def _curve_rows(curve: SizeCurve, seconds: float) -> tuple[list[MethodSize], dict[int, Floats]]:

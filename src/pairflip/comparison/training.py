@@ -21,40 +21,20 @@ INNER_FOLDS = 10
 
 @dataclass(frozen=True)
 class Model:
-    """What a method predicts new rows with.
+    """What a method predicts new rows with."""
 
-    Attributes
-    ----------
-    predict : callable
-        Rows of the whole table (h, N) to predictions (h,).
-    columns : (c,) or None
-        The columns it uses, where it does not use all of them.
-    """
-
-    predict: Callable[[Floats], Floats]
-    columns: NDArray[np.int64] | None = None
+    predict: Callable[[Floats], Floats]  # rows of the whole table (h, N) to predictions (h,)
+    columns: NDArray[np.int64] | None = None  # (c,), the columns it uses, where it does not use all of them
 
 
 @dataclass(frozen=True)
 class Training:
-    """Rows to learn from.
+    """Rows to learn from."""
 
-    Attributes
-    ----------
-    problem : SubsetProblem
-        The whole table; a method looks at `rows` of it only.
-    rows : (m,)
-        Training rows, all of a weight above zero.
-    seed : int
-        For methods that draw random numbers.
-    cv, groups
-        As in `compare`: how rows belong together, for `splits`.
-    """
-
-    problem: SubsetProblem
-    rows: NDArray[np.int64]
-    seed: int = 0
-    cv: Any = 10
+    problem: SubsetProblem  # the whole table; a method looks at `rows` of it only
+    rows: NDArray[np.int64]  # (m,), all of a weight above zero
+    seed: int = 0  # for methods that draw random numbers
+    cv: Any = 10  # this and `groups`, as in `compare`: how rows belong together, for `splits`
     groups: NDArray[Any] | None = None
 
     @cached_property
@@ -62,10 +42,8 @@ class Training:
         """Forced columns (the intercept among them) taken out, rows times root of weight, columns of unit norm."""
         problem = self.problem
         means = None if problem.center == "fold" else (problem.means, problem.target_means)
-        return project(
-            self.X, self.y[:, None], self.weight, always=problem.always, ridge=0.0, intercept=problem.center == "fold",
-            means=means,
-        )  # fmt: skip
+        inside, fold = problem.always, problem.center == "fold"
+        return project(self.X, self.y[:, None], self.weight, always=inside, ridge=0.0, intercept=fold, means=means)
 
     @property
     def columns(self) -> Floats:
@@ -74,7 +52,7 @@ class Training:
 
     @property
     def target(self) -> Floats:
-        """The target (m,) of these rows, likewise."""
+        """The target (m,) of these rows, without what is always in the model."""
         return self.projected.targets[:, 0]
 
     @cached_property
@@ -132,8 +110,3 @@ class Training:
             return np.asarray(middle + away @ coef + forced @ z)
 
         return Model(predict, np.flatnonzero(coef))
-
-
-def all_rows(problem: SubsetProblem) -> NDArray[np.int64]:
-    """Rows that count, those with a weight above zero."""
-    return np.flatnonzero(problem.sample_weight > 0)

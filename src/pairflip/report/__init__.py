@@ -5,28 +5,16 @@ The figures of the page and of the files, in their order; a new one is one more 
 
 from __future__ import annotations
 
-from pairflip.report.cooling import ANNEALING
-from pairflip.report.frequencies import FREQUENCIES
+from pairflip.report.figures_by_column import FREQUENCIES, PROBABILITIES, SELECTION_COUNTS
+from pairflip.report.figures_by_size import PATHS, RIDGE_SURFACE, SIZE_CURVE
+from pairflip.report.figures_held_out import CLASSES, PREDICTIONS, SURVIVAL
+from pairflip.report.figures_temperature import ANNEALING
 from pairflip.report.page import write_report
-from pairflip.report.paths import PATHS
-from pairflip.report.predictions import PREDICTIONS
-from pairflip.report.probabilities import PROBABILITIES
-from pairflip.report.registry import FigureTable, PageFigure, Room, register
-from pairflip.report.ridge_surface import RIDGE_SURFACE
-from pairflip.report.roc import ROC
-from pairflip.report.selection_counts import SELECTION_COUNTS
-from pairflip.report.size_curve import SIZE_CURVE
-from pairflip.report.survival import SURVIVAL
+from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room, register
 
-__all__ = ["FigureTable", "PageFigure", "Room", "register", "write_report"]
+__all__ = ["FigureTable", "FigureWords", "PageFigure", "Room", "register", "write_report"]
 
-register(SIZE_CURVE)
-register(FREQUENCIES)
-register(PROBABILITIES)
-register(RIDGE_SURFACE)
-register(SELECTION_COUNTS)
-register(PATHS)
-register(PREDICTIONS)
-register(ROC)
-register(SURVIVAL)
-register(ANNEALING)
+for _figure in (SIZE_CURVE, FREQUENCIES, PROBABILITIES, RIDGE_SURFACE, SELECTION_COUNTS, PATHS):
+    register(_figure)
+for _figure in (PREDICTIONS, CLASSES, SURVIVAL, ANNEALING):
+    register(_figure)

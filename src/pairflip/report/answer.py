@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pairflip.least_squares import Floats
 from pairflip.report import class_words
 from pairflip.report.cautions import search_doubts, size_doubts, table_doubts
+from pairflip.report.figures_by_size import shrinkage_words
 from pairflip.report.group_words import counted, kept, members, unit_labels, units_of, what_is_counted
 from pairflip.report.halves import (
     NAME_LENGTH,
@@ -25,7 +26,6 @@ from pairflip.report.halves import (
 )
 from pairflip.report.limits import limit_words
 from pairflip.report.proof import curve_pieces
-from pairflip.report.ridge_surface import shrinkage_words
 from pairflip.report.sign_words import sign_words
 from pairflip.selection.curve import SizeCurve, TargetErrors
 from pairflip.selection.verdict import (

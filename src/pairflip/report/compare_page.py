@@ -6,14 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairflip.report.compare_figures import (
-    compared_errors,
-    draw_compared_errors,
-    draw_energy_points,
-    energy_points,
-    plot_compared_errors,
-    plot_energy_seconds,
-)
 from pairflip.report.compare_words import (
     HEADS,
     cautions,
@@ -25,6 +17,14 @@ from pairflip.report.compare_words import (
     title_of,
 )
 from pairflip.report.done import About, Pairs
+from pairflip.report.figures_compared import (
+    compared_errors,
+    draw_compared_errors,
+    draw_energy_points,
+    energy_points,
+    plot_compared_errors,
+    plot_energy_seconds,
+)
 from pairflip.report.registry import FigureTable
 from pairflip.report.save import save_all
 from pairflip.report.sheet import Section, Sheet, both_widths

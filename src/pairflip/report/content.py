@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from pairflip.report import done, size_tables
 from pairflip.report.answer import answer_of
-from pairflip.report.embed import TipBook, page_svgs
 from pairflip.report.group_words import what_is_counted
-from pairflip.report.held_out_numbers import row_labels
+from pairflip.report.numbers import row_labels
 from pairflip.report.per_size import column_about, column_heads, of_size
 from pairflip.report.proof import next_best
 from pairflip.report.registry import FigureTable, PageFigure, Room, figures_of
+from pairflip.report.style import TipBook
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, column_labels
 
@@ -125,11 +125,12 @@ def _room(curve: SizeCurve, sizes: int, row_names: Sequence[object] | None) -> R
 
 def _part(figure: PageFigure, curve: SizeCurve, sizes: Sequence[int], shown: int, room: Room, book: TipBook) -> Part:
     """Draw a registered figure."""
+    from pairflip.report.renderer import page_svgs
+
     numbers = [figure.numbers(curve, size, room) for size in (sizes if figure.follows else [sizes[shown]])]
-    variants = [
-        Variant(svgs, figure.caption(curve, each), figure.table(curve, each, room))
-        for each, svgs in zip(numbers, page_svgs(figure, numbers, book), strict=True)
-    ]
+    words = [figure.words_about(curve, each, room) for each in numbers]
+    drawn = page_svgs(figure, numbers, [each.labels for each in words], book)
+    variants = [Variant(svgs, each.caption, each.table) for each, svgs in zip(words, drawn, strict=True)]
     now = variants[shown if figure.follows else 0]
     title = figure.title.replace("column", what_is_counted(curve))
     return Part(figure.name, title, figure.place, figure.follows, variants, now)

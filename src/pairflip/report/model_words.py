@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pairflip.report.figures_by_column import chance_text
 from pairflip.report.halves import NAME_LENGTH, Piece, joined
-from pairflip.report.inclusion import InclusionBars, chance_text
 from pairflip.report.mixing import walk_doubts
+from pairflip.report.numbers import InclusionBars
 from pairflip.report.registry import FigureTable
 from pairflip.text import aligned, column_labels, number, percent, plural
 

@@ -13,20 +13,21 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from pairflip.report.answer import answer_of
-from pairflip.report.compare_figures import compared_errors, draw_compared_errors, plot_compared_errors
 from pairflip.report.compare_words import HEADS as METHOD_HEADS
 from pairflip.report.compare_words import cautions, method_rows, sentence
 from pairflip.report.compare_words import explanation as what_methods_show
-from pairflip.report.cooling import plot_anneal
-from pairflip.report.embed import drawn
+from pairflip.report.figures_by_column import chance_text, inclusion_height, plot_inclusion
+from pairflip.report.figures_by_size import SIZE_CURVE, draw_size_curve, plot_size_curve
+from pairflip.report.figures_compared import compared_errors, draw_compared_errors, plot_compared_errors
+from pairflip.report.figures_temperature import plot_anneal
 from pairflip.report.halves import Piece
-from pairflip.report.inclusion import InclusionBars, chance_text, inclusion_bars, inclusion_height, plot_inclusion
 from pairflip.report.model_words import model_doubts
-from pairflip.report.numbers import error_bars
+from pairflip.report.numbers import InclusionBars, error_bars, inclusion_bars
 from pairflip.report.proof import HEADS as PROOF_HEADS
 from pairflip.report.proof import best_rows, count_words, proof_pieces
+from pairflip.report.registry import Room
+from pairflip.report.renderer import drawn
 from pairflip.report.set_words import set_doubts
-from pairflip.report.size_curve import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.report.size_tables import explanation, size_heads, size_rows
 from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.selection.verdict import UNCERTAIN
@@ -66,13 +67,8 @@ def _paint(kind: str, colour: str) -> dict[str, str]:
     return {kind: "currentColor", **({f"{kind}-opacity": _OPACITY[colour]} if colour in _OPACITY else {})}
 
 
-def _size_chart(curve: SizeCurve) -> Markup:
-    """The figure of the page with a size of its own; what the pointer would show is the title of a mark."""
-    bars = error_bars(curve)
-    return _chart(draw_size_curve, bars, SIZE_CURVE.panel_labels(bars)[0], 380.0)
-
-
 def _chart(draw: Callable[[Any, Axes], None], numbers: Any, label: str, height: float) -> Markup:
+    """A figure of the page with a size of its own; what the pointer would show is the title of a mark."""
     width = 820.0
     look = {
         "width": f"{0.85 * width:g}",
@@ -89,23 +85,36 @@ def _tag(name: str, text: str | Markup, **attributes: str) -> Markup:
     return Markup("<{0}{1}>{2}</{0}>").format(name, inside, text)
 
 
+def _small(text: str) -> Markup:
+    """A paragraph in small print; nothing where there is no text."""
+    return _tag("p", _tag("small", text)) if text else Markup("")
+
+
+def _note(text: str) -> Markup:
+    """What a reader should know besides, if anything."""
+    return _small(f"Note: {clean(text)}." if text else "")
+
+
+def _html(*parts: Markup) -> str:
+    return str(_tag("div", Markup("").join(parts)))
+
+
 def curve_html(curve: SizeCurve) -> str:
     """The answer, the size figure and the table of sizes."""
-    answer, heads = answer_of(curve), size_heads(curve)
+    answer, heads, bars = answer_of(curve), size_heads(curve), error_bars(curve)
     cautions = Markup("").join(_tag("li", text) for text in answer.cautions)
     rows = [
         [*row.cells, ", ".join(_names(curve.names, curve.supports[curve.at(row.size)].tolist()))]
         for row in size_rows(curve)
     ]
-    parts = [
+    return _html(
         _tag("p", _tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
         _tag("ul", cautions) if cautions else Markup(""),
-        _size_chart(curve),
+        _chart(draw_size_curve, bars, SIZE_CURVE.words_about(curve, bars, Room()).labels[0], 380.0),
         _table([*heads, "Columns"], rows, {0, len(heads) - 1, len(heads)}),
-        _tag("p", _tag("small", explanation(curve))),
+        _small(explanation(curve)),
         *map(_note, curve.notes),
-    ]
-    return str(_tag("div", Markup("").join(parts)))
+    )
 
 
 def trace_html(trace: Trace) -> str:
@@ -125,39 +134,27 @@ def trace_html(trace: Trace) -> str:
     values = [aligned(list(of_target), least=4) for of_target in table.T]
     rows = [list(row) for row in zip([*names, "(constant)"], *values, strict=True)]
     heads = ["Coefficient"] if len(values) == 1 else [f"Target {t + 1}" for t in range(len(values))]
-    parts = [
-        _tag(
-            "p",
-            _tag("strong", f"The best {plural(trace.k, counted)} found.") + f" {agree}{doubt}; energy "
-            f"{number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s.",
-        ),
-        *_proof_line(trace),
+    told = f" {agree}{doubt}; energy {number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s."
+    proof = [] if trace.proof is None else proof_pieces(trace.proof, chosen=trace.best_support.tolist())
+    return _html(
+        _tag("p", _tag("strong", f"The best {plural(trace.k, counted)} found.") + told),
+        _tag("p", _pieces(proof)) if proof else Markup(""),
         _table(["Column", *heads], rows, {0}),
-        _tag("p", _tag("small", f"{plural(more, 'more column')} not shown.")) if more else Markup(""),
+        _small(f"{plural(more, 'more column')} not shown." if more else ""),
         _note(trace.note),
-    ]
-    return str(_tag("div", Markup("").join(parts)))
-
-
-def _proof_line(trace: Trace) -> list[Markup]:
-    """What is proved about the columns found, if that was tried."""
-    if trace.proof is None:
-        return []
-    return [_tag("p", _pieces(proof_pieces(trace.proof, chosen=trace.best_support.tolist())))]
+    )
 
 
 def proof_html(proof: Proof) -> str:
     """What is proved, then the best sets and how many are nearly as good."""
-    more = len(proof.energies) - _MOST_SETS
-    counts = count_words(proof)
-    parts = [
+    more, counts = len(proof.energies) - _MOST_SETS, count_words(proof)
+    return _html(
         _tag("p", _pieces(proof_pieces(proof))),
         _table(PROOF_HEADS, best_rows(proof, most=_MOST_SETS), {len(PROOF_HEADS) - 1}),
-        _tag("p", _tag("small", f"{plural(more, 'more set')} not shown.")) if more > 0 else Markup(""),
+        _small(f"{plural(more, 'more set')} not shown." if more > 0 else ""),
         _tag("p", counts) if counts else Markup(""),
         _note(proof.note),
-    ]
-    return str(_tag("div", Markup("").join(parts)))
+    )
 
 
 def samples_html(found: Samples) -> str:
@@ -165,67 +162,60 @@ def samples_html(found: Samples) -> str:
     chains, _, draws = found.energies.shape
     mean, error = (float(each[-1]) for each in found.energy)
     bars = inclusion_bars(found, _MOST_SETS)
-    rows = [[label, chance_text(p, e)] for label, p, e in zip(bars.labels, bars.probability, bars.error, strict=True)]
     sets = [
         [percent(share), ", ".join(shorten(clean(name), 48) for name in names)]
         for names, share in found.most_probable(_FEW_SETS)
     ]
-    parts = [
-        _tag(
-            "p",
-            _tag("strong", f"Sets of {plural(found.k, 'column')} at beta = {number(float(found.betas[-1]))}.")
-            + f" {plural(chains, 'chain')} of {draws:,} draws; mean energy {number(mean)} ± {number(error, 2)}, "
-            f"{percent(float(found.acceptance[-1]))} of flips accepted.",
-        ),
+    drawn_at = f"Sets of {plural(found.k, 'column')} at beta = {number(float(found.betas[-1]))}."
+    told = (
+        f" {plural(chains, 'chain')} of {draws:,} draws; mean energy {number(mean)} ± {number(error, 2)}, "
+        f"{percent(float(found.acceptance[-1]))} of flips accepted."
+    )
+    return _html(
+        _tag("p", _tag("strong", drawn_at) + told),
         *(_tag("p", doubt) for doubt in set_doubts(found)),
-        _table(["Column", "In the set"], rows, {0}),
+        _table(["Column", "In the set"], zip(bars.labels, _chances(bars), strict=True), {0}),
         _cut(bars, "; ± Monte Carlo error"),
         _table(["Set", "Columns"], sets, {1}),
         _note(found.note),
-    ]
-    return str(_tag("div", Markup("").join(parts)))
+    )
 
 
 def comparison_html(found: Comparison) -> str:
     """Who predicts best, errors against size, and the table of methods."""
     label = "Error on held-out rows against the number of columns, a line for each method; the table has the numbers."
-    parts = [
+    return _html(
         _tag("p", sentence(found)),
         _chart(draw_compared_errors, compared_errors(found), label, 470.0),
         _table(METHOD_HEADS, method_rows(found), {0, len(METHOD_HEADS) - 1}),
-        *(_tag("p", _tag("small", text)) for text in (what_methods_show(found), *cautions(found))),
-    ]
-    return str(_tag("div", Markup("").join(parts)))
+        *map(_small, (what_methods_show(found), *cautions(found))),
+    )
 
 
 def posterior_html(found: Posterior) -> str:
     """What was assumed, then inclusion probabilities with coefficients, and the most probable models."""
     bars = inclusion_bars(found, _MOST_SETS)
-    at = bars.columns
-    values = aligned(found.coef_mean[at].tolist()), aligned(found.coef_sd[at].tolist(), 2)
-    chances = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
-    rows = [list(row) for row in zip(bars.labels, chances, *values, strict=True)]
+    values = aligned(found.coef_mean[bars.columns].tolist()), aligned(found.coef_sd[bars.columns].tolist(), 2)
+    rows = zip(bars.labels, _chances(bars), *values, strict=True)
     pairs = zip(found.model_probability[:_FEW_SETS].tolist(), found.models[:_FEW_SETS], strict=True)
     models = [[percent(p), ", ".join(_names(found.names, model.tolist())) or "(none)"] for p, model in pairs]
-    parts = [
+    return _html(
         _tag("p", found.assumptions),
         *(_tag("p", doubt) for doubt in model_doubts(found)),
         _table(["Column", "In the model", "Coefficient", "sd"], rows, {0}),
         _cut(bars),
         _table(["Model", "Columns"], models, {1}),
         _note(found.note),
-    ]
-    return str(_tag("div", Markup("").join(parts)))
+    )
 
 
-def _note(text: str) -> Markup:
-    """What a reader should know besides, if anything."""
-    return _tag("p", _tag("small", f"Note: {clean(text)}.")) if text else Markup("")
+def _chances(bars: InclusionBars) -> list[str]:
+    return [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
 
 
 def _cut(bars: InclusionBars, error: str = "") -> Markup:
     """How many columns are shown."""
-    return _tag("p", _tag("small", f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first{error}."))
+    return _small(f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first{error}.")
 
 
 def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
@@ -255,17 +245,17 @@ def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:
 
 
 def plot_comparison(found: Comparison, ax: Axes | None) -> Axes:
-    """cv_error of every method against size, likewise."""
+    """cv_error of every method against size; without axes, in a figure that pyplot knows."""
     return plot_compared_errors(found, _shown(7.0, 4.6) if ax is None else ax)
 
 
 def plot_trace(trace: Trace, ax: Axes | None) -> Axes:
-    """Energy against temperature, likewise."""
+    """Energy against temperature; without axes, in a figure that pyplot knows."""
     return plot_anneal(trace, _shown(5.4, 3.8) if ax is None else ax)
 
 
 def plot_probabilities(found: Samples | Posterior, ax: Axes | None) -> Axes:
-    """Inclusion probabilities, likewise."""
+    """Inclusion probabilities; without axes, in a figure that pyplot knows."""
     return plot_inclusion(found, _shown(6.0, inclusion_height(inclusion_bars(found))) if ax is None else ax)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pairflip
 from pairflip.report.done import About, Pairs, flat
-from pairflip.report.inclusion import InclusionBars, draw_inclusion, inclusion_bars, inclusion_shape, plot_inclusion
+from pairflip.report.figures_by_column import draw_inclusion, inclusion_shape, plot_inclusion
 from pairflip.report.mixing import rate_words
 from pairflip.report.model_words import (
     column_table,
@@ -18,6 +18,7 @@ from pairflip.report.model_words import (
     model_table,
     size_table,
 )
+from pairflip.report.numbers import InclusionBars, inclusion_bars
 from pairflip.report.registry import FigureTable
 from pairflip.report.save import save_all
 from pairflip.report.set_words import (

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pairflip.report.style import new_axes, set_title
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -39,6 +41,15 @@ class FigureTable:
     names: int = 1
 
 
+@dataclass(frozen=True)
+class FigureWords:
+    """What is said about a figure."""
+
+    labels: Sequence[str]  # text alternatives, one for each panel
+    caption: str = ""
+    table: FigureTable | None = None  # the numbers
+
+
 def _shape(numbers: Any, wide: bool) -> tuple[float, float]:
     return (820.0, 380.0) if wide else (350.0, 340.0)
 
@@ -57,12 +68,10 @@ class PageFigure:
         (curve, size shown, room) to whatever `draw` needs.
     draw
         One function (numbers, axes) for each panel of the figure.
-    labels
-        Text alternatives, one for each panel; by default the title.
+    words
+        (curve, numbers, room) to text alternatives, caption and table; by default the title is the text alternative.
     titles
-        Titles of the panels in files, where no caption stands below them.
-    caption, table
-        What is said below the figure; the numbers as a table (None: without).
+        Numbers to titles of the panels in files, where no caption stands below them.
     shape
         (numbers, wide page or narrow one) to width and height of a panel in pixels.
     follows
@@ -77,22 +86,23 @@ class PageFigure:
     title: str
     numbers: Callable[[SizeCurve, int, Room], Any]
     draw: tuple[Callable[[Any, Axes], None], ...]
-    labels: Callable[[Any], Sequence[str]] | None = None
+    words: Callable[[SizeCurve, Any, Room], FigureWords] | None = None
     titles: Callable[[Any], Sequence[str]] | None = None
-    caption: Callable[[SizeCurve, Any], str] = lambda curve, numbers: ""
-    table: Callable[[SizeCurve, Any, Room], FigureTable | None] = lambda curve, numbers, room: None
     shape: Callable[[Any, bool], tuple[float, float]] = _shape
     follows: bool = False
     place: Literal["sizes", "main", "search"] = "main"
     applies: Callable[[SizeCurve], bool] = lambda curve: True
 
-    def panel_labels(self, numbers: Any) -> Sequence[str]:
-        """Text alternatives of the panels."""
-        return self.labels(numbers) if self.labels else [f"{self.title}."] * len(self.draw)
+    def words_about(self, curve: SizeCurve, numbers: Any, room: Room) -> FigureWords:
+        """What is said about the figure."""
+        return self.words(curve, numbers, room) if self.words else FigureWords([f"{self.title}."] * len(self.draw))
 
-    def panel_titles(self, numbers: Any) -> Sequence[str]:
-        """Titles of the panels."""
-        return self.titles(numbers) if self.titles else [""] * len(self.draw)
+    def plot(self, numbers: Any, ax: Axes | None, width: float = 6.0, height: float = 3.6, panel: int = 0) -> Axes:
+        """A panel with its title, on the given axes or in a new figure of this size in inches."""
+        ax = new_axes(ax, width, height)
+        self.draw[panel](numbers, ax)
+        set_title(ax, self.titles(numbers)[panel] if self.titles else "")
+        return ax
 
 
 FIGURES: dict[str, PageFigure] = {}

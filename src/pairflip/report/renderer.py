@@ -1,4 +1,4 @@
-"""A matplotlib renderer for a page: few and short SVG elements, colours as roles, texts as text.
+"""Figures inside HTML, one ``<svg>`` for each panel: few and short elements, colours as roles, texts as text.
 
 matplotlib's own SVG writes a style attribute and an id for everything, which a page with a strict security policy and a
 dark mode cannot use. Here a colour of the style becomes a class of the style sheet (or, in a notebook, an attribute),
@@ -10,8 +10,9 @@ the texts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -19,12 +20,60 @@ from matplotlib.backend_bases import GraphicsContextBase, RendererBase
 from matplotlib.colors import to_hex
 from matplotlib.path import Path
 
-from pairflip.report.style import ROLES, TEXT, Tips
+from pairflip.report.registry import PageFigure
+from pairflip.report.style import ROLES, TEXT, TipBook, Tips, figure_of, page_axes, told, wipe
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Paint = Callable[[str, str], dict[str, str]]
 """(``stroke``, ``fill`` or ``text``, colour) to the attributes that give an element that colour."""
 _LETTERS = {Path.MOVETO: "M", Path.LINETO: "l", Path.CURVE3: "q", Path.CURVE4: "c"}
 _ANCHORS = {"left": "start", "right": "end", "center": "middle"}
+_PANEL = (400.0, 330.0)
+
+
+def page_svgs(
+    figure: PageFigure, numbers: Sequence[Any], labels: Sequence[Sequence[str]], book: TipBook
+) -> list[list[Markup]]:
+    """A figure for the page, for each of `numbers`: its panels, or its only panel for a wide and for a narrow page.
+
+    `labels` are the text alternatives of the panels, for each of `numbers`.
+    """
+    side_by_side = figure.follows or len(figure.draw) > 1
+    kinds = [("panel", i) for i in range(len(figure.draw))] if side_by_side else [("wide", 0), ("narrow", 0)]
+    svgs: list[list[Markup]] = [[] for _ in numbers]
+    for kind, panel in kinds:
+        ax = None
+        for at, each in enumerate(numbers):
+            if ax is None or not figure.follows:
+                shape = figure.shape(each, kind != "narrow") if figure.follows or not side_by_side else _PANEL
+                ax = page_axes(*shape, fixed=figure.follows)
+            else:
+                wipe(ax)
+            look = {"class": f"chart {kind}", "data-role": f"{figure.name}-{panel}"}
+            svgs[at].append(drawn(figure.draw[panel], each, ax, labels[at][panel], look, book=book))
+    return svgs
+
+
+def drawn(
+    draw: Callable[[Any, Axes], None],
+    numbers: Any,
+    ax: Axes,
+    label: str,
+    attributes: dict[str, str],
+    paint: Paint | None = None,
+    book: TipBook | None = None,
+) -> Markup:
+    """One panel as SVG; texts of marks go into the book, or, without one, are their titles."""
+    draw(numbers, ax)
+    figure = figure_of(ax)
+    width, height = figure.get_size_inches() * figure.dpi
+    renderer = PageRenderer(width, height, figure.dpi, paint or page_paint, told(figure), book)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+        figure.draw(renderer)
+    return renderer.svg(label, attributes)
 
 
 def page_paint(kind: str, colour: str) -> dict[str, str]:
@@ -36,34 +85,17 @@ def page_paint(kind: str, colour: str) -> dict[str, str]:
 
 
 class PageRenderer(RendererBase):
-    """Collects SVG elements in the pixels of a page.
-
-    Parameters
-    ----------
-    width, height, dpi
-        Size of the figure in pixels, and pixels per inch.
-    paint
-        How an element is given a colour.
-    tips
-        Texts of marks, by the id of their group.
-    tips_at
-        Where the page keeps these texts; None writes each into its mark, as a title.
-    """
+    """Collects SVG elements in the pixels of a page."""
 
     def __init__(
-        self,
-        width: float,
-        height: float,
-        dpi: float,
-        paint: Paint = page_paint,
-        tips: Mapping[str, Tips] | None = None,
-        tips_at: Callable[[Tips], int] | None = None,
+        self, width: float, height: float, dpi: float, paint: Paint, tips: Mapping[str, Tips], book: TipBook | None
     ) -> None:
         super().__init__()
-        self.width, self.height, self.dpi = width, height, dpi
+        self.width, self.height, self.dpi = float(width), float(height), dpi
         self.elements: list[str] = []
         self._size = _short(self.points_to_pixels(TEXT))  # of most texts
-        self._paint, self._tips, self._tips_at = paint, tips or {}, tips_at
+        self._paint, self._book = paint, book
+        self._tips = tips  # by the id of a group
         self._open: list[Tips | None] = []
         self._drawn = 0  # paths of the open group
         self._grouped = False  # whether they are children of an element
@@ -84,7 +116,7 @@ class PageRenderer(RendererBase):
         if s.startswith("matplotlib.axis") and self._axis is not None:
             lines, self._axis = self._axis, None
             for look, parts in lines.items():
-                self._add("path", {"d": "".join(parts), **dict(look)})
+                self._add_path(parts, dict(look))
 
     def get_canvas_width_height(self) -> tuple[float, float]:
         """Size of the figure in pixels."""
@@ -97,21 +129,17 @@ class PageRenderer(RendererBase):
     def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Any, rgbFace: Any = None) -> None:
         """A line, or an area if it has a colour to fill it."""
         box = gc.get_clip_rectangle() if rgbFace is None else None
-        d = self._d(path.transformed(transform), None if box is None else box.extents)
+        d = _commands(path.transformed(transform), self.height, None if box is None else tuple(box.extents))
         look = self._look(gc, rgbFace)
-        tips, title = self._group_tips() if rgbFace is not None else None, ""
-        if tips is not None and self._tips_at is None:
+        tips, title = self._open[-1] if self._open and rgbFace is not None else None, ""
+        if tips is not None and self._book is None:
             title = tips.text(self._drawn)
-        elif tips is not None and self._tips_at and not self._grouped:
-            self.elements.append(f'<g data-tips="{self._tips_at(tips)}">')
+        elif tips is not None and self._book is not None and not self._grouped:
+            self.elements.append(f'<g data-tips="{self._book.place(tips)}">')
             self._grouped = True
         self._drawn += 1
-        if not (d and look):
-            return
-        if self._axis is not None:
-            self._axis.setdefault(tuple(look.items()), []).append(d)
-        else:
-            self._add("path", {"d": d, **look}, title)
+        if d and look:
+            self._add_path([d], look, title)
 
     def draw_markers(
         self,
@@ -129,23 +157,19 @@ class PageRenderer(RendererBase):
             return
         look = self._look(gc, rgbFace)
         # 26 vertices: matplotlib's circle, made of eight curves where SVG has arcs.
-        round_one = marker_path.codes is not None and len(np.asarray(marker_path.vertices)) == 26
-        shape = _circle(mark) if round_one else self._relative(mark)
-        if round_one and rgbFace is not None and not _edge(gc, rgbFace):  # a dot is the end of a line of no length
-            look = _as_dot(look, float(np.ptp(np.asarray(mark.vertices)[:, 0])))
-            shape = "h0"
-        places = [f"M{_short(x)} {_short(self.height - y)}{shape}" for x, y in centres]
-        tips = self._group_tips()
-        if tips is not None and self._tips_at is None:
-            for i, place in enumerate(places):
-                self._add("path", {"d": place, **look}, tips.text(i))
-            return
-        if tips is not None and self._tips_at is not None:
-            look |= {"data-tips": str(self._tips_at(tips))}
-        if self._axis is not None:
-            self._axis.setdefault(tuple(look.items()), []).extend(places)
+        if marker_path.codes is not None and len(np.asarray(marker_path.vertices)) == 26:
+            shape, look = self._circle(mark, look, gc, rgbFace)
         else:
-            self._add("path", {"d": "".join(places), **look})
+            shape = _commands(mark, 0.0, from_centre=True)
+        places = [f"M{_short(x)} {_short(self.height - y)}{shape}" for x, y in centres]
+        tips = self._open[-1] if self._open else None
+        if tips is not None and self._book is None:
+            for i, place in enumerate(places):
+                self._add_path([place], look, tips.text(i))
+            return
+        if tips is not None and self._book is not None:
+            look |= {"data-tips": str(self._book.place(tips))}
+        self._add_path(places, look)
 
     def draw_text(
         self,
@@ -177,21 +201,21 @@ class PageRenderer(RendererBase):
         if angle:
             look["transform"] = f"rotate({_short(-angle)} {look['x']} {look['y']})"
         look |= self._paint("text", to_hex(gc.get_rgb()[:3]))
-        self._add("text", look, text=s)
+        self.elements.append(_element("text", look, escape(s)))
 
     def svg(self, label: str, attributes: Mapping[str, str]) -> Markup:
         """The whole figure with its text alternative."""
         box = f"0 0 {self.width:g} {self.height:g}"
         head = {"viewBox": box, "role": "img", "aria-label": label, "font-size": self._size, **attributes}
-        return Markup("<svg{}>{}</svg>").format(_attributes(head), Markup("".join(self.elements)))
+        return _element("svg", head, Markup("".join(self.elements)))
 
-    def _group_tips(self) -> Tips | None:
-        return self._open[-1] if self._open else None
-
-    def _add(self, name: str, attributes: Mapping[str, str], title: str = "", text: str = "") -> None:
-        inner = Markup("<title>{}</title>").format(title) if title else escape(text)
-        head = f"<{name}{_attributes(attributes)}"
-        self.elements.append(f"{head}>{inner}</{name}>" if inner else f"{head}/>")
+    def _add_path(self, parts: list[str], look: dict[str, str], title: str = "") -> None:
+        """A path; parts of an axis that look the same wait until they are one path."""
+        if self._axis is not None:
+            self._axis.setdefault(tuple(look.items()), []).extend(parts)
+        else:
+            inner = _element("title", {}, escape(title)) if title else Markup("")
+            self.elements.append(_element("path", {"d": "".join(parts), **look}, inner))
 
     def _look(self, gc: GraphicsContextBase, face: Any) -> dict[str, str]:
         """Colours, opacities, width and dashes; empty if nothing of it can be seen."""
@@ -218,77 +242,58 @@ class PageRenderer(RendererBase):
                     look["stroke-dasharray"] = " ".join(map(_short, lengths.tolist()))
         return look
 
-    def _d(self, path: Path, clip: Any) -> str:
-        """The commands of a path: relative ones are shorter, and start from rounded places so that nothing drifts."""
-        inside = None if clip is None else tuple(clip)
-        d, last, before = "", (0.0, 0.0), ""
-        for vertices, code in path.iter_segments(simplify=False, clip=inside, curves=True):
-            if code == Path.CLOSEPOLY:
-                d, before = f"{d}z", "z"
-                continue
-            corners = [(round(x, 1), round(self.height - y, 1)) for x, y in np.reshape(vertices, (-1, 2)).tolist()]
-            letter = _LETTERS[code]
-            steps = [v - w for corner in corners for v, w in zip(corner, last, strict=True)]
-            if letter == "M":
-                d += f"M{_short(corners[0][0])} {_short(corners[0][1])}"
-            elif letter == "l" and 0 in (flat := [float(_short(step)) for step in steps]):
-                letter, step = ("h", flat[0]) if flat[1] == 0 else ("v", flat[1])
-                d += f"{letter}{_short(step)}"
-            else:
-                text = _joined(steps)
-                d += (
-                    text
-                    if letter == before and text.startswith("-")
-                    else f"{' ' if letter == before else letter}{text}"
-                )
-            last, before = corners[-1], letter
-        return d
-
-    def _relative(self, mark: Path) -> str:
-        """The shape of a mark, from its centre."""
-        shape, last = "", np.zeros(2)
-        for vertices, code in mark.iter_segments(simplify=False, curves=False):
-            if code == Path.CLOSEPOLY:
-                return shape + "z"
-            at = np.array([vertices[-2], -vertices[-1]])
-            shape += ("m" if code == Path.MOVETO else "l") + _joined((at - last).tolist())
-            last = at
-        return shape
+    def _circle(
+        self, mark: Path, look: dict[str, str], gc: GraphicsContextBase, face: Any
+    ) -> tuple[str, dict[str, str]]:
+        """The shape of a circle from its centre, and its look; without an edge, the end of a line of no length."""
+        width = float(np.ptp(np.asarray(mark.vertices)[:, 0]))
+        if face is None or (gc.get_linewidth() > 0 and to_hex(gc.get_rgb()[:3]) != to_hex(face[:3])):
+            r = _short(width / 2, 2)
+            across = _short(2 * float(r), 2)
+            return f"m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0-{across} 0z", look
+        dot = {key.replace("fill", "stroke"): value for key, value in look.items() if not key.startswith("stroke")}
+        if "class" in dot:
+            dot["class"] = f"s-{dot['class'].split()[0][2:]} dot"
+        return "h0", dot | {"stroke-width": _short(width, 2), "stroke-linecap": "round"}
 
 
-def _attributes(attributes: Mapping[str, str]) -> Markup:
-    return Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+def _element(name: str, attributes: Mapping[str, str], inner: Markup) -> Markup:
+    head = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
+    if inner:
+        return Markup("<{0}{1}>{2}</{0}>").format(name, head, inner)
+    return Markup("<{}{}/>").format(name, head)
 
 
-def _edge(gc: GraphicsContextBase, face: Any) -> bool:
-    """Whether the edge of a mark differs from its inside."""
-    return gc.get_linewidth() > 0 and to_hex(gc.get_rgb()[:3]) != to_hex(face[:3])
+def _commands(path: Path, height: float, clip: Any = None, from_centre: bool = False) -> str:
+    """The commands of a path: relative ones are shorter, and start from rounded places so that nothing drifts.
 
-
-def _as_dot(look: dict[str, str], width: float) -> dict[str, str]:
-    """The look of a filled circle as that of the round end of a line."""
-    dot = {key.replace("fill", "stroke"): value for key, value in look.items() if not key.startswith("stroke")}
-    if "class" in dot:
-        dot["class"] = f"s-{dot['class'].split()[0][2:]} dot"
-    return dot | {"stroke-width": _short(width, 2), "stroke-linecap": "round"}
-
-
-def _circle(mark: Path) -> str:
-    r = _short(float(np.ptp(np.asarray(mark.vertices)[:, 0])) / 2, 2)
-    return f"m-{r} 0a{r} {r} 0 1 0 {_short(2 * float(r), 2)} 0a{r} {r} 0 1 0-{_short(2 * float(r), 2)} 0z"
-
-
-def _joined(values: list[float]) -> str:
-    """Numbers with a space between them only where a sign does not already separate them."""
-    text = ""
-    for value in values:
-        short = _short(value)
-        text += short if not text or short.startswith("-") else f" {short}"
-    return text
+    The shape of a mark is drawn from its centre, so that all its commands are relative.
+    """
+    d, last, before = "", (0.0, 0.0), ""
+    for vertices, code in path.iter_segments(simplify=False, clip=clip, curves=True):
+        if code == Path.CLOSEPOLY:
+            d, before = f"{d}z", "z"
+            continue
+        corners = [(round(x, 1), round(height - y, 1)) for x, y in np.reshape(vertices, (-1, 2)).tolist()]
+        letter = _LETTERS[code]
+        steps = [_short(v - w) for corner in corners for v, w in zip(corner, last, strict=True)]
+        if letter == "M" and from_centre:
+            letter = "m"
+        if letter == "M":
+            d += f"M{_short(corners[0][0])} {_short(corners[0][1])}"
+        elif letter == "l" and "0" in steps:
+            letter, step = ("h", steps[0]) if steps[1] == "0" else ("v", steps[1])
+            d += f"{letter}{step}"
+        else:
+            text = " ".join(steps).replace(" -", "-")  # a sign separates numbers, too
+            d += text if letter == before and text.startswith("-") else f"{' ' if letter == before else letter}{text}"
+        last, before = corners[-1], letter
+    return d
 
 
 def _short(value: float, digits: int = 1) -> str:
     """A length, rounded, in as few characters as possible."""
-    text = f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    text = text.replace("-0.", "-.") if text.startswith("-0.") else text[1:] if text.startswith("0.") else text
-    return "0" if text in ("-", "-0", "") else text
+    text = f"{value:.{digits}f}".rstrip("0").rstrip(".")
+    if text.startswith(("0.", "-0.")):
+        text = text.replace("0.", ".", 1)
+    return "0" if text == "-0" else text

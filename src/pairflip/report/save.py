@@ -8,10 +8,9 @@ import secrets
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pairflip.report.registry import Room, figures_of
-from pairflip.report.style import new_axes, set_title
 from pairflip.selection.verdict import size_to_show
 
 if TYPE_CHECKING:
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
 
     from pairflip.selection.curve import SizeCurve
 
-_SAME_BYTES: dict[Any, Any] = {
-    "svg.hashsalt": "pairflip",
-    "svg.fonttype": "none",
-}  # text stays text, ids do not depend on the day
+# Text stays text, and ids do not depend on the day.
+_SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none"}
 _KINDS: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None}},
     "png": {"dpi": 150, "metadata": {"Software": None}},
@@ -57,7 +54,22 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
     Returns the paths: ``size_curve``, ``half_samples`` (where there are any), ``selection_counts``, ``paths``,
     ``predictions``, ``annealing`` and what else is registered, each as ``.svg`` and ``.png``.
     """
-    return save_all(draw_all(curve), folder)
+    return save_all(_all_figures(curve), folder)
+
+
+def _all_figures(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
+    """(name, figure) of each registered figure, drawn one by one."""
+    from matplotlib.figure import Figure
+
+    size, room = size_to_show(curve), Room()
+    for each in figures_of(curve):
+        numbers = each.numbers(curve, size, room)
+        width, height = each.shape(numbers, True)
+        panels = len(each.draw)
+        figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")
+        for panel, ax in enumerate(figure.subplots(1, panels, squeeze=False)[0]):
+            each.plot(numbers, ax, panel=panel)
+        yield each.name, figure
 
 
 def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[str]) -> list[Path]:
@@ -70,35 +82,19 @@ def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[st
         raise type(error)(
             f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
         ) from None
-    return [path for stem, figure in figures for path in save_figure(figure, home, stem)]
+    return [
+        write_whole(home / f"{name}.{kind}", image(figure, kind), "the figure")
+        for name, figure in figures
+        for kind in ("svg", "png")
+    ]
 
 
-def draw_all(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
-    """(name, figure) of each registered figure, drawn one by one."""
-    from matplotlib.figure import Figure
-
-    size, room = size_to_show(curve), Room()
-    for each in figures_of(curve):
-        numbers = each.numbers(curve, size, room)
-        width, height = each.shape(numbers, True)
-        panels = len(each.draw)
-        figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")
-        axes = figure.subplots(1, panels, squeeze=False)[0]
-        for ax, draw, title in zip(axes, each.draw, each.panel_titles(numbers), strict=True):
-            draw(numbers, new_axes(ax))
-            set_title(ax, title)
-        yield each.name, figure
-
-
-def save_figure(figure: Figure, home: Path, stem: str) -> list[Path]:
-    """Write one figure as SVG and PNG; the same figure gives the same bytes."""
+def image(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
+    """A figure as the bytes of a file; the same figure gives the same bytes."""
     import matplotlib
 
-    paths = []
-    for kind, options in _KINDS.items():
-        buffer = io.BytesIO()
-        with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
-            figure.savefig(buffer, format=kind, **options)
-        paths.append(write_whole(home / f"{stem}.{kind}", buffer.getvalue(), "the figure"))
-    return paths
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+        figure.savefig(buffer, format=kind, **_KINDS[kind])
+    return buffer.getvalue()

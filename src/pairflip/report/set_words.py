@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.engines.base import EQUAL
+from pairflip.report.figures_by_column import chance_text
 from pairflip.report.halves import NAME_LENGTH, Piece
-from pairflip.report.inclusion import InclusionBars, chance_text
 from pairflip.report.mixing import ladder_doubts, walk_doubts
 from pairflip.report.model_words import MOST_SETS, fine, named, named_chances
+from pairflip.report.numbers import InclusionBars
 from pairflip.report.registry import FigureTable
 from pairflip.text import NOTHING, aligned_plus_minus, clean, column_labels, number, percent, plural, plus_minus
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from markupsafe import Markup
 
 from pairflip.report.done import Pairs
-from pairflip.report.embed import drawn
 from pairflip.report.halves import Piece
 from pairflip.report.page_files import content_policy, page_text, template_environment
 from pairflip.report.registry import FigureTable
@@ -89,6 +88,8 @@ def both_widths(
     shape: Callable[[Any, bool], tuple[float, float]],
 ) -> list[Markup]:
     """A figure for a wide page and for a narrow one; the style sheet shows one of them."""
+    from pairflip.report.renderer import drawn
+
     return [
         drawn(draw, numbers, page_axes(*shape(numbers, wide), fixed=False), label, {"class": f"chart {kind}"})
         for kind, wide in (("wide", True), ("narrow", False))

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
+from pairflip.text import number, shorten
+
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -46,6 +48,26 @@ class Tips:
         return text
 
 
+class TipBook:
+    """Texts under the pointer, each list once: the page's script puts them together."""
+
+    def __init__(self) -> None:
+        self.forms: list[tuple[str, list[int]]] = []
+        self.columns: list[str | tuple[str, ...]] = []
+        self._places: dict[Any, int] = {}  # of forms and of columns
+
+    def place(self, tips: Tips) -> int:
+        """Where these texts are."""
+        if tips not in self._places:
+            for column in tips.columns:
+                if column not in self._places:
+                    self._places[column] = len(self.columns)
+                    self.columns.append(column)
+            self._places[tips] = len(self.forms)
+            self.forms.append((tips.form, [self._places[column] for column in tips.columns]))
+        return self._places[tips]
+
+
 _TIPS: WeakKeyDictionary[Artist, Tips] = WeakKeyDictionary()
 _ABOVE: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # lines of a legend, which a title must stand above
 
@@ -57,12 +79,12 @@ def tell(artist: Artist, form: str, *columns: str | list[str]) -> None:
 
 def told(figure: Figure) -> dict[str, Tips]:
     """Texts of a figure by the group id that its renderer meets; gives the artists these ids."""
-    found: dict[str, Tips] = {}
+    tips: dict[str, Tips] = {}
     for artist in (each for ax in figure.axes for each in (*ax.lines, *ax.collections, *ax.patches)):
         if artist in _TIPS:
-            artist.set_gid(f"tips-{len(found)}")
-            found[f"tips-{len(found)}"] = _TIPS[artist]
-    return found
+            artist.set_gid(f"tips-{len(tips)}")
+            tips[f"tips-{len(tips)}"] = _TIPS[artist]
+    return tips
 
 
 def new_axes(ax: Axes | None, width: float = 6.0, height: float = 3.6) -> Axes:
@@ -114,7 +136,10 @@ def inches(ax: Axes) -> float:
 
 
 def label_axes(ax: Axes, x: str, y: str) -> None:
-    """Labels in the sizes of this style; names in them are text, never formulas."""
+    """Labels, and faint lines behind everything at the ticks of a y axis that has one; names are never formulas."""
+    if y:
+        ax.set_axisbelow(True)
+        ax.grid(axis="y", color=FAINT, linewidth=0.7)
     plain: dict[str, Any] = {"parse_math": False, "fontsize": TEXT + 0.5}
     ax.set_xlabel(x, **plain)
     ax.set_ylabel(y, **plain)
@@ -127,57 +152,51 @@ def set_title(ax: Axes, title: str) -> None:
         ax.set_title(title, fontsize=TEXT + 0.5, loc="left", pad=6 + 1.75 * TEXT * _ABOVE.get(ax, 0), **plain)
 
 
-def grid(ax: Axes) -> None:
-    """Draw faint horizontal lines behind everything."""
-    ax.set_axisbelow(True)
-    ax.grid(axis="y", color=FAINT, linewidth=0.7)
-
-
-def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False) -> None:
-    """What the lines mean, above the axes, in as many columns as there is room for."""
+def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False, beside: bool = False) -> None:
+    """What the lines mean, above the axes in as many columns as there is room for, or beside them."""
     handles, labels = ax.get_legend_handles_labels()
     if backwards:
         handles, labels = handles[::-1], labels[::-1]
     handles, labels = [*handles, *more], [*labels, *(str(artist.get_label()) for artist in more)]
     widest = max((len(text) for text in labels), default=1)
-    fit = int(inches(ax) / (0.085 * widest + 0.5))
-    columns = max(1, min(fit, len(labels)))
-    legend = ax.legend(
-        handles,
-        labels,
-        fontsize=TEXT,
-        frameon=False,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.3,
-        ncols=columns,
-        columnspacing=1.4,
-        handletextpad=0.6,
-    )
+    columns = max(1, min(int(inches(ax) / (0.085 * widest + 0.5)), len(labels)))
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3, "ncols": columns}
+    place |= {"columnspacing": 1.4, "handletextpad": 0.6}
+    if beside:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    legend = ax.legend(handles, labels, fontsize=TEXT, frameon=False, **place)
     for text in legend.get_texts():
         text.set_parse_math(False)
+    if beside:
+        return
     rows = _ABOVE[ax] = -(-len(labels) // columns)
     figure = figure_of(ax)
     if figure.get_layout_engine() is None:  # margins are fixed: more than one line of the legend needs more room
         figure.subplots_adjust(top=1.0 - (14.0 + 22.0 * (rows - 1)) / (figure.get_figheight() * _PIXELS))
 
 
-def whole_ticks(ax: Axes) -> None:
-    """Ticks of the x axis at whole numbers only: sizes are counts."""
+def size_axis(ax: Axes, unit: str, y: str) -> None:
+    """Labels, and ticks of the x axis at whole numbers only: sizes are counts."""
     from matplotlib.ticker import MaxNLocator
 
+    label_axes(ax, f"size (number of {unit}s)", y)
     few = 10 if inches(ax) > 4 else 6
     ax.xaxis.set_major_locator(MaxNLocator(nbins=few, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 
-def plain_log(ax: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
+def name_rows(ax: Axes, labels: Sequence[str]) -> None:
+    """A name for each row of a figure of columns, shorter where the figure is narrow."""
+    texts = [shorten(text, 17) if inches(ax) < 4 else text for text in labels]
+    ax.set_yticks(range(len(texts)), labels=texts, fontsize=TEXT, parse_math=False)
+    ax.tick_params(axis="y", length=0)
+
+
+def plain_log(ax: Axes, name: Literal["x", "y"], low: float, high: float) -> None:
     """A logarithmic axis with round ticks, written as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    from pairflip.text import number
-
-    ax.set(**{f"{which}scale": "log"})
-    axis: Axis = getattr(ax, f"{which}axis")
+    ax.set(**{f"{name}scale": "log"})
+    axis: Axis = getattr(ax, f"{name}axis")
     subs = (1.0,) if high > 500 * low else (1.0, 2.0, 5.0)
     axis.set_major_locator(LogLocator(subs=subs, numticks=7))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))

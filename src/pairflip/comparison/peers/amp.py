@@ -42,26 +42,14 @@ class BernoulliGauss:
 
 @dataclass(frozen=True)
 class Passing:
-    """State of an iteration.
+    """State of an iteration."""
 
-    Attributes
-    ----------
-    mean, variance, included : (n,)
-        Of each coefficient, and the probability that it is not zero.
-    residual : (M,)
-        z, with its memory of the step before.
-    spread : float
-        Sigma.
-    prior : BernoulliGauss
-        As learned so far.
-    """
-
-    mean: Floats
-    variance: Floats
-    included: Floats
-    residual: Floats
-    spread: float
-    prior: BernoulliGauss
+    mean: Floats  # (n,)
+    variance: Floats  # (n,)
+    included: Floats  # (n,), probability that a coefficient is not zero
+    residual: Floats  # (M,), z with its memory of the step before
+    spread: float  # Sigma
+    prior: BernoulliGauss  # as learned so far
 
 
 def begin(target: Floats, count: int, prior: BernoulliGauss | None = None) -> Passing:
@@ -82,9 +70,10 @@ def denoise(R: Floats, spread: float, prior: BernoulliGauss) -> tuple[Floats, Fl
     odds = np.log(prior.rate / (1.0 - prior.rate)) + 0.5 * np.log(spread / total)
     odds = odds + 0.5 * R**2 * prior.variance / (spread * total)
     included = expit(odds)
-    inside, left = R * (prior.variance / total), prior.variance * spread / total
+    inside, remaining = R * (prior.variance / total), prior.variance * spread / total
     mean = included * inside
-    return mean, included * (left + inside**2) - mean**2, included, left + inside**2
+    squares = remaining + inside**2
+    return mean, included * squares - mean**2, included, squares
 
 
 def step(columns: Floats, target: Floats, state: Passing, part: float = 1.0, learn: bool = True) -> Passing:
@@ -122,8 +111,8 @@ def pass_messages(columns: Floats, target: Floats) -> Passing:
             state = after
             size = float(np.linalg.norm(state.mean))
             if change <= CONVERGED * part * size and moved <= CONVERGED * part * state.spread:
-                left = target - columns @ state.mean
-                if float(left @ left) < power:
+                residual = target - columns @ state.mean
+                if float(residual @ residual) < power:
                     return state
                 break
     raise PeerFailed(
@@ -131,21 +120,21 @@ def pass_messages(columns: Floats, target: Floats) -> Passing:
     )
 
 
-def _find(training: Training, sizes: Sequence[int]) -> Supports:
+def most_probable(columns: Floats, target: Floats, sizes: Sequence[int]) -> Supports:
     """The columns that are most probably not zero."""
-    state = pass_messages(training.columns, training.target)
-    order = np.argsort(-state.included, kind="stable")
+    order = np.argsort(-pass_messages(columns, target).included, kind="stable")
     return {size: np.sort(order[:size]) for size in sizes}
 
 
-def _fit(training: Training) -> Model:
+def posterior_mean(training: Training) -> Model:
     """The posterior mean as it is; it uses all columns, most of them hardly at all."""
     return Model(training.linear(pass_messages(training.columns, training.target).mean).predict)
 
 
 AMP = Peer(
-    "amp", "AMP, refitted",
+    "amp",
+    "AMP, refitted",
     "Message passing with a Bernoulli-Gauss prior: the columns most probably not zero, fitted by least squares.",
-    find=_find,
-)  # fmt: skip
-AMP_MEAN = Peer("amp-mean", "AMP, posterior mean", "The same, predicting with the posterior mean.", fit=_fit)
+    find=most_probable,
+)
+AMP_MEAN = Peer("amp-mean", "AMP, posterior mean", "The same, predicting with the posterior mean.", fit=posterior_mean)

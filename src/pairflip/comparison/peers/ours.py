@@ -1,4 +1,4 @@
-"""Ours, at each effort: the search of `select_size`, timed alone, then its curve."""
+"""Ours: the search of `select_size` at each effort, timed alone, then its curve; and averages over models."""
 
 from __future__ import annotations
 
@@ -12,10 +12,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairflip.comparison.registry import Peer
+from pairflip.comparison.training import Model, Training
 from pairflip.problem import SubsetProblem
+from pairflip.search.posterior import posterior
 from pairflip.selection import Selection, SizeCurve, run_shard, select_size
 
-ALONE: dict[str, Any] = {"engine": "numba", "n_jobs": 1, "progress": False}
+_ALONE: dict[str, Any] = {"engine": "numba", "n_jobs": 1, "progress": False}
+_SWEEPS = 100, 1000
+_MOVES = 400_000  # attempted moves of a walk among models, within these numbers of sweeps
+
+
+@cache
+def compile_first(method: str) -> None:
+    """Have the kernels of one of our methods compiled, or loaded, before anything is timed."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(16, 8)), rng.normal(size=16)
+    if method == "averaged":
+        posterior(SubsetProblem(X[:, :5], y), method="enumerate")
+        posterior(SubsetProblem(X[:, :5], y), method="sample", sweeps=20)
+        return
+    for columns in (X, X[:, :1] + 1e-4 * X):  # the second has kernels for nearly dependent columns at work
+        select_size(SubsetProblem(columns, y), [1, 2], 4, effort=method, prove=False, **_ALONE)
 
 
 def search(
@@ -29,24 +46,37 @@ def search(
     chosen = replace(selection, effort=effort)  # type: ignore[arg-type]
     with TemporaryDirectory() as folder:
         began = time.process_time()
-        run_shard(problem, chosen, journal=folder, shard=(1, 1), groups=groups, **ALONE)
+        run_shard(problem, chosen, journal=folder, shard=(1, 1), groups=groups, **_ALONE)
         seconds = time.process_time() - began
-        return select_size(problem, chosen, journal=folder, groups=groups, **ALONE), seconds
+        return select_size(problem, chosen, journal=folder, groups=groups, **_ALONE), seconds
 
 
-@cache
-def compile_first(effort: str) -> None:
-    """Have the kernels compiled, or loaded, before anything is timed."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(16, 8)), rng.normal(size=16)
-    for columns in (X, X[:, :1] + 1e-4 * X):  # the second has kernels for nearly dependent columns at work
-        select_size(SubsetProblem(columns, y), [1, 2], 4, effort=effort, prove=False, **ALONE)
+def averaged(training: Training) -> Model:
+    """Predictions of all models together, each as much as it is probable; a walk is as long as its table allows."""
+    compile_first("averaged")
+    whole, rows = training.problem, training.rows
+    inside = SubsetProblem(
+        whole.X[rows],
+        whole.y[rows],
+        sample_weight=whole.sample_weight[rows],
+        always=whole.always,
+        center=None if whole.center is None else "fold",
+    )
+    sweeps = int(np.clip(_MOVES / inside.n_columns, *_SWEEPS))
+    return Model(posterior(inside, sweeps=sweeps, seed=training.seed).predict)
 
 
-def _peer(effort: str, about: str) -> Peer:
-    return Peer(effort, f"pairflip, {effort}", about, search=partial(search, effort))
-
-
-QUICK = _peer("quick", "A path over all sizes with a descent at each.")
-NORMAL = _peer("normal", "The path, descents and kicks.")
-THOROUGH = _peer("thorough", "More chains, more kicks.")
+QUICK, NORMAL, THOROUGH = (
+    Peer(effort, f"pairflip, {effort}", about, search=partial(search, effort))
+    for effort, about in (
+        ("quick", "A path over all sizes with a descent at each."),
+        ("normal", "The path, descents and kicks."),
+        ("thorough", "More chains, more kicks."),
+    )
+)
+AVERAGED = Peer(
+    "averaged",
+    "pairflip, averaged",
+    "Predictions averaged over models, each as much as it is probable.",
+    fit=averaged,
+)

@@ -10,18 +10,18 @@ import numpy as np
 from pairflip.comparison.record import Comparison
 from pairflip.least_squares import Floats
 from pairflip.report.compare_words import lowest_energies, title_of
+from pairflip.report.numbers import needs_log
 from pairflip.report.style import (
     COLOURS,
     INK,
     MARKERS,
     QUIET,
-    grid,
     label_axes,
     legend_above,
     new_axes,
     plain_log,
+    size_axis,
     tell,
-    whole_ticks,
 )
 from pairflip.text import number, plural, plus_minus
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 OURS_LOOK = {"normal": ("o", "-"), "quick": ("v", ":"), "thorough": ("X", "--")}
 """Marker and line of ours, all of them in one colour and filled."""
-_LOG = 20.0
 _LEAST_RANGE = 4.0  # of CPU seconds
-_ROOM = 1.5
+_ROOM = 1.5  # above the error without columns, or above the lowest
 
 
 @dataclass(frozen=True)
@@ -91,87 +90,69 @@ def energy_points(found: Comparison) -> list[MethodPoint]:
 
 def looks(names: list[str]) -> dict[str, dict[str, Any]]:
     """Colour, marker and line of each method: ours in one colour, the others in turn."""
-    others = [name for name in names if name not in OURS_LOOK]
-    palette, found = [*COLOURS[1:6], INK, QUIET], {}
-    for at, name in enumerate(others):
-        found[name] = {
-            "color": palette[at % 7],
-            "marker": MARKERS[1 + at % 6],
-            "linestyle": ("-", "--", ":")[at // 7 % 3],
-        }
-    own = {
-        name: {"color": COLOURS[0], "marker": OURS_LOOK[name][0], "linestyle": OURS_LOOK[name][1]}
-        for name in names
-        if name in OURS_LOOK
-    }
-    return own | found
+    styles: dict[str, dict[str, Any]] = {}
+    for name in (name for name in names if name in OURS_LOOK):
+        marker, line = OURS_LOOK[name]
+        styles[name] = {"color": COLOURS[0], "marker": marker, "linestyle": line}
+    palette, lines = [*COLOURS[1:6], INK, QUIET], ("-", "--", ":")
+    for at, name in enumerate(name for name in names if name not in OURS_LOOK):
+        marker, line = MARKERS[1 + at % 6], lines[at // 7 % 3]
+        styles[name] = {"color": palette[at % 7], "marker": marker, "linestyle": line}
+    return styles
 
 
 def draw_compared_errors(numbers: ComparedErrors, ax: Axes) -> None:
     """The drawing of `compared_errors`; errors far above that without columns are beyond the axis."""
-    grid(ax)
     every = np.concatenate([line.error for line in numbers.lines] or [np.array([numbers.without])])
-    top = min(float(every.max()), _ROOM * max(numbers.without, float(every.min())))
-    if every.min() > 0 and top > _LOG * every.min():
-        plain_log(ax, "y", float(every.min()), top)
-        ax.set_ylim(float(every.min()) / 1.2, top * 1.2)
+    low = float(every.min())
+    top = min(float(every.max()), _ROOM * max(numbers.without, low))
+    if low > 0 and needs_log(np.array([low, top])):
+        plain_log(ax, "y", low, top)
+        ax.set_ylim(low / 1.2, top * 1.2)
     else:
-        ax.set_ylim(0.9 * float(every.min()), 1.05 * top)
-    look = looks([line.name for line in numbers.lines])
+        ax.set_ylim(0.9 * low, 1.05 * top)
+    styles = looks([line.name for line in numbers.lines])
     for line in numbers.lines:
-        style = look[line.name]
+        style = styles[line.name]
         if not line.sizes.size:
-            shown = {"color": style["color"], "linestyle": "-."}
-            ax.axhline(float(line.error[0]), linewidth=1.2, zorder=1, label=f"{line.title} (no sizes)", **shown)
+            across = {"color": style["color"], "linestyle": "-."}
+            ax.axhline(float(line.error[0]), linewidth=1.2, zorder=1, label=f"{line.title} (no sizes)", **across)
             continue
         if line.name == "normal":
-            low, high = line.error - line.spread, line.error + line.spread
-            ax.vlines(line.sizes, low, high, color=style["color"], linewidth=0.8)
+            ends = line.error - line.spread, line.error + line.spread
+            ax.vlines(line.sizes, *ends, color=style["color"], linewidth=0.8)
         (drawn,) = ax.plot(line.sizes, line.error, markersize=4, linewidth=1.3, label=line.title, **style)
-        tell(
-            drawn,
-            "{0}, {1}: cv_error {2}",
-            line.title,
-            [plural(int(k), "column") for k in line.sizes],
-            [plus_minus(e, s) for e, s in zip(line.error, line.spread, strict=True)],
-        )
+        sizes = [plural(int(k), "column") for k in line.sizes]
+        errors = [plus_minus(e, s) for e, s in zip(line.error, line.spread, strict=True)]
+        tell(drawn, "{0}, {1}: cv_error {2}", line.title, sizes, errors)
     if numbers.without <= ax.get_ylim()[1]:
         ax.axhline(numbers.without, color=INK, linewidth=1, zorder=1, label="no columns")
-    label_axes(ax, "size (number of columns)", "cv_error")
-    whole_ticks(ax)
+    size_axis(ax, "column", "cv_error")
     legend_above(ax)
 
 
 def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
     """The drawing of `energy_points`; 0.01 is added, so that those with the lowest energies have a place."""
-    grid(ax)
-    look = looks([point.name for point in points])
+    styles = looks([point.name for point in points])
     x = [max(point.seconds, 1e-3) for point in points]
     y = [point.excess + 0.01 for point in points]
     if points:
         low, high = min(x), max(x)
+        middle = (low * high) ** 0.5
+        # An order of magnitude at least, so that there is room for the numbers below.
+        limits = min(low / 1.3, middle / 4), max(high * 1.3, middle * 4)
         if high < _LEAST_RANGE * low:  # so that ticks are not a few per cent apart
-            middle, apart = (low * high) ** 0.5, _LEAST_RANGE**0.5
-            low, high = middle / apart, middle * apart
-            ax.set_xlim(low, high)
+            low, high = middle / _LEAST_RANGE**0.5, middle * _LEAST_RANGE**0.5
         plain_log(ax, "x", low, high)
         plain_log(ax, "y", min(y), max(y))
     for point, seconds, excess in zip(points, x, y, strict=True):
-        style = {key: value for key, value in look[point.name].items() if key != "linestyle"}
+        style = styles[point.name] | {"linestyle": "none", "markersize": 7}
         face = style["color"] if point.name in OURS_LOOK else "none"
-        (mark,) = ax.plot(
-            [seconds], [excess], linestyle="none", markersize=7, markerfacecolor=face, label=point.title, **style
-        )  # fmt: skip
-        tell(
-            mark,
-            "{0}: {1} s, {2} % above the lowest",
-            point.title,
-            [number(point.seconds, 3)],
-            [number(point.excess, 3)],
-        )
-    if points:  # an order of magnitude at least, so that there is room for the numbers below
-        middle = (min(x) * max(x)) ** 0.5
-        ax.set_xlim(min(min(x) / 1.3, middle / 4), max(max(x) * 1.3, middle * 4))
+        (mark,) = ax.plot([seconds], [excess], markerfacecolor=face, label=point.title, **style)
+        texts = [number(point.seconds, 3)], [number(point.excess, 3)]
+        tell(mark, "{0}: {1} s, {2} % above the lowest", point.title, *texts)
+    if points:
+        ax.set_xlim(*limits)
     label_axes(ax, "CPU seconds", "training energy above the lowest, % (+ 0.01)")
     legend_above(ax)
 

@@ -1,6 +1,8 @@
-"""Partial least squares, the usual method for spectra: a few directions of all columns, chosen by cross validation."""
+"""Methods that predict by themselves, without sizes: LassoCV and partial least squares."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 
@@ -11,13 +13,25 @@ from pairflip.least_squares import Floats
 MOST_COMPONENTS = 20
 
 
+def lasso_cv(training: Training) -> Model:
+    """Columns of unit norm, the penalty with the lowest error in ten inner folds, coefficients as they are."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LassoCV
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # In units in which a column has variance one, as scikit-learn's tolerance expects.
+        root = np.sqrt(training.target.size)
+        model = LassoCV(cv=training.splits(), fit_intercept=False, n_jobs=1, max_iter=5000)
+        model.fit(training.columns * root, training.target)
+    return training.linear(model.coef_ * root)
+
+
 def pls_paths(columns: Floats, target: Floats, most: int) -> Floats:
-    r"""Coefficients (components, n) of PLS1 with 1, 2, ... components (NIPALS).
+    r"""Coefficients (components, n) of PLS1 with 1, 2, ... components (NIPALS), of centred columns and target.
 
     .. math:: w \propto X^T y, \quad t = X w, \quad p = X^T t / t^T t, \quad q = y^T t / t^T t, \quad
         X \to X - t p^T, \quad y \to y - t q; \qquad x = W (P^T W)^{-1} q .
-
-    Columns and target are used as they are: centred by whoever calls.
     """
     X, y = columns.copy(), target.copy()
     W, P, q = np.empty((most, X.shape[1])), np.empty((most, X.shape[1])), np.empty(most)
@@ -39,30 +53,30 @@ def pls_paths(columns: Floats, target: Floats, most: int) -> Floats:
     return np.array(coefficients).reshape(-1, columns.shape[1])
 
 
-def components_by_cv(training: Training, most: int) -> int:
-    """The number of components with the lowest error in inner folds."""
+def pls(training: Training) -> Model:
+    """Partial least squares with the number of components that has the lowest error in inner folds."""
+    splits = training.splits()
+    most = max(1, min(MOST_COMPONENTS, min(inside.size for inside, _ in splits) - 1, training.columns.shape[1]))
     errors = np.zeros(most)
-    for inside, outside in training.splits():
+    for inside, outside in splits:
         paths = pls_paths(training.columns[inside], training.target[inside], most)
         if not len(paths):
             raise PeerFailed("nothing of the target is related to any column in an inner fold")
         residuals = training.target[outside] - paths @ training.columns[outside].T
         squares = np.sum(residuals**2, axis=1)
         errors += np.append(squares, np.full(most - len(paths), squares[-1]))  # more components change nothing
-    return int(np.argmin(errors)) + 1
-
-
-def _fit(training: Training) -> Model:
-    fewest = min(inside.size for inside, _ in training.splits())
-    most = max(1, min(MOST_COMPONENTS, fewest - 1, training.columns.shape[1]))
-    paths = pls_paths(training.columns, training.target, components_by_cv(training, most))
+    paths = pls_paths(training.columns, training.target, int(np.argmin(errors)) + 1)
     if not len(paths):
         raise PeerFailed("nothing of the target is related to any column")
-    model = training.linear(paths[-1])
-    return Model(model.predict)
+    return Model(training.linear(paths[-1]).predict)
 
 
+LASSO_CV = Peer(
+    "lassocv", "LassoCV", "The LASSO with its penalty chosen by ten inner folds, coefficients shrunken.", fit=lasso_cv
+)
 PLS = Peer(
-    "pls", "PLS", f"Partial least squares on all columns, 1 to {MOST_COMPONENTS} components by ten inner folds.",
-    fit=_fit,
-)  # fmt: skip
+    "pls",
+    "PLS",
+    f"Partial least squares on all columns, 1 to {MOST_COMPONENTS} components by ten inner folds.",
+    fit=pls,
+)

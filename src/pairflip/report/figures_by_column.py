@@ -1,0 +1,388 @@
+"""A row for each column: how often half-samples and folds selected it, and how probably it belongs in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.report.group_words import unit_labels
+from pairflip.report.halves import NAME_LENGTH, Piece, bound_words, joined, known, null_words, plain
+from pairflip.report.numbers import (
+    Bools,
+    CountMap,
+    FrequencyBars,
+    InclusionBars,
+    count_map,
+    frequency_bars,
+    inclusion_bars,
+    probability_bars,
+)
+from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
+from pairflip.report.style import (
+    BACK,
+    COLOURS,
+    FAINT,
+    INK,
+    QUIET,
+    inches,
+    label_axes,
+    legend_above,
+    name_rows,
+    tell,
+)
+from pairflip.selection.verdict import size_to_show
+from pairflip.text import aligned, column_labels, percent, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Patch
+
+    from pairflip.least_squares import Floats
+    from pairflip.search.posterior import Posterior
+    from pairflip.search.sampling import Samples
+    from pairflip.selection.curve import SizeCurve
+
+_ROW = 0.19  # inches
+STRONGLY = 0.5
+"""Frequency and probability of a column that differ by at least so much are pointed out."""
+_MOST_NAMED = 5
+_UNKNOWN = " What noise would give here is not known; --null 20 (in Python null=20) tells."
+
+
+def plot_frequencies(curve: SizeCurve, ax: Axes | None = None, size: int | None = None, limit: int = 30) -> Axes:
+    """Draw in what fraction of the half-samples each column was selected, the most selected first.
+
+    Parameters
+    ----------
+    curve
+        What `select_size` returned, with half-samples (``stability=50``).
+    ax
+        Where to draw; a new figure if absent.
+    size
+        Number of columns; None: the recommended one.
+    limit
+        Largest number of columns shown.
+    """
+    bars = frequency_bars(curve, size_to_show(curve) if size is None else size, limit)
+    return FREQUENCIES.plot(bars, ax, 6.0, 1.3 + _ROW * len(bars.labels))
+
+
+def plot_inclusion(found: Samples | Posterior, ax: Axes | None = None, limit: int = 30) -> Axes:
+    """Draw inclusion probabilities with their Monte Carlo errors, the most probable columns first.
+
+    Parameters
+    ----------
+    found
+        What `sample`, `temper` or `posterior` returned.
+    ax
+        Where to draw; a new figure if absent.
+    limit
+        Largest number of columns shown.
+    """
+    bars = inclusion_bars(found, limit)
+    return PROBABILITIES.plot(bars, ax, 6.0, inclusion_height(bars))
+
+
+def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int = 40) -> Axes:
+    """Draw in what fraction of the folds each column was selected, by size; dots are the final fit on all rows.
+
+    Parameters
+    ----------
+    curve
+        What `select_size` returned.
+    ax
+        Where to draw; a new figure if absent.
+    limit
+        Largest number of columns; the most selected ones are shown, and the title says out of how many.
+    """
+    counts = count_map(curve, limit)
+    width = min(12.0, 4.2 + 0.28 * counts.sizes.size)
+    return SELECTION_COUNTS.plot(counts, ax, width, 1.5 + _ROW * counts.columns.size)
+
+
+def _fractions(
+    ax: Axes,
+    labels: Sequence[str],
+    values: Floats,
+    chosen: Bools,
+    kinds: tuple[str, str],
+    texts: Sequence[str],
+    n_ticks: int = 6,
+) -> list[Patch]:
+    """Draw a bar from 0 to 1 for each row, in two colours; returns what a legend says of these."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
+
+    ax.set_xlim(0.0, 1.0)
+    ax.set_ylim(len(labels) - 0.4, -0.6)
+    for group, colour in ((chosen, COLOURS[0]), (~chosen, QUIET)):
+        at = np.flatnonzero(group).tolist()
+        if at:
+            ends = zip(at, values[at], strict=True)
+            corners = [[(0, i - 0.35), (v, i - 0.35), (v, i + 0.35), (0, i + 0.35)] for i, v in ends]
+            bars = PolyCollection(corners, facecolors=colour, linewidths=0)
+            ax.add_collection(bars)
+            tell(bars, "{0}: {1}", [labels[i] for i in at], [texts[i] for i in at])
+    ticks = np.linspace(0, 1, n_ticks)
+    ax.set_xticks(ticks, labels=[percent(t) for t in ticks])
+    name_rows(ax, labels)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return [Patch(facecolor=c, linewidth=0, label=kind) for c, kind in zip((COLOURS[0], QUIET), kinds, strict=True)]
+
+
+def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
+    """The drawing of `frequency_bars`: chosen columns in one colour, others in another, the threshold as a line."""
+    texts = [f"{round(f * bars.half_samples)} of {bars.half_samples} half-samples" for f in bars.frequency]
+    patches = _fractions(ax, bars.labels, bars.frequency, bars.chosen, ("chosen on all rows", "not chosen"), texts)
+    ax.axvline(bars.threshold, color=COLOURS[1], linewidth=1.1, linestyle="--", label=f"{percent(bars.threshold)}")
+    if np.isfinite(bars.shuffled):
+        ax.axvline(bars.shuffled, color=COLOURS[2], linewidth=1.3, linestyle=":", label="highest with shuffled targets")
+    label_axes(ax, "selected in half-samples", "")
+    legend_above(ax, patches)
+
+
+def _frequency_words(curve: SizeCurve, bars: FrequencyBars, room: Room) -> FigureWords:
+    stability, unit = known(curve, bars.size), bars.unit
+    assert stability is not None
+    label = (
+        f"Bar chart of how many of {bars.half_samples} half-samples selected each {unit} at "
+        f"{plural(bars.size, unit)}: {bars.cut}. The table below the figure has the numbers."
+    )
+    rows_each = f"{'' if stability.how.endswith('rows') else 'at least '}{stability.rows:,} rows each"
+    shared = percent(float(stability.pair_overlap[stability.at(bars.size)]))
+    caption = (
+        f"At {plural(bars.size, unit)}: in what fraction of {bars.half_samples} {stability.how} ({rows_each}) "
+        f"a search of its own selected a {unit}; {bars.cut}. The two halves of a pair have no row in common; "
+        f"on average they share {shared} of their {unit}s. {bound_words(curve, stability, bars.size)} "
+        f"{unit.capitalize()}s that are alike "
+        "share their frequency: each may be selected seldom although one of them is selected always."
+        f"{null_words(curve) or (_UNKNOWN if curve.loss.squared else '')}"
+    )
+    ends = zip(aligned(bars.low), aligned(bars.high), strict=True)
+    rows = [
+        [name, "yes" if chosen else "no", f"{round(f * bars.half_samples):,} of {bars.half_samples:,}", low, high]
+        for name, chosen, f, (low, high) in zip(bars.labels, bars.chosen, bars.frequency, ends, strict=True)
+    ]
+    heads = [unit.capitalize(), "Chosen on all rows", "Selected in half-samples", "Coefficient, 5 %", "95 %"]
+    about = (
+        "Selection frequencies, and quantiles of the coefficient over the half-samples that selected the column (where "
+        "these are at least ten)"
+    )
+    return FigureWords([label], caption, FigureTable("Table: selection in half-samples", heads, rows, about))
+
+
+def draw_inclusion(bars: InclusionBars, ax: Axes) -> None:
+    """The drawing of `InclusionBars`: the prior probability as a line, selection frequencies as diamonds."""
+    rows, likely = np.arange(len(bars.labels)), bars.probability >= 0.5
+    texts = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
+    n_ticks = 3 if inches(ax) < 4 else 6
+    patches = _fractions(ax, bars.labels, bars.probability, likely, ("50 % or more", "less"), texts, n_ticks)
+    if np.any(bars.error > 0):
+        low, high = np.maximum(bars.probability - bars.error, 0.0), np.minimum(bars.probability + bars.error, 1.0)
+        ax.hlines(rows, low, high, colors=INK, linewidths=1.4, label="± Monte Carlo error")
+    before = f"before the data: {percent(bars.prior)}"
+    ax.axvline(bars.prior, color=COLOURS[1], linewidth=1.1, linestyle="--", label=before)
+    if bars.frequency is not None:
+        marks: dict[str, Any] = {"linestyle": "none", "marker": "D", "color": COLOURS[2], "markersize": 5.5}
+        edge: dict[str, Any] = {"markeredgecolor": BACK, "markeredgewidth": 0.7, "clip_on": False}
+        (drawn,) = ax.plot(bars.frequency, rows, **edge, label=f"selected in {bars.trials}", **marks)
+        tell(drawn, "{0}: selected in {1}", bars.labels, [f"{percent(f)} of {bars.trials}" for f in bars.frequency])
+    label_axes(ax, "inclusion probability", "")
+    legend_above(ax, patches)
+
+
+def chance_text(probability: float, error: float) -> str:
+    """``87 % ± 1.2``, or without an error where all models were visited."""
+    return percent(probability) + (f" ± {100 * error:.1f}" if error > 0 and 0.0 < probability < 1.0 else "")
+
+
+def inclusion_height(bars: InclusionBars) -> float:
+    """Height of the figure, in inches."""
+    return 1.4 + _ROW * len(bars.labels)
+
+
+def inclusion_shape(bars: InclusionBars, wide: bool) -> tuple[float, float]:
+    """Width and height in pixels, on a wide page or a narrow one."""
+    height = 100 * inclusion_height(bars)
+    return (820.0, height) if wide else (350.0, height + 70)
+
+
+def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
+    """Columns of a high frequency and a low probability, and the other way round; nothing where there are none."""
+    assert bars.frequency is not None
+    gap = bars.frequency - bars.probability
+    fewer = "other rows" if bars.trials.endswith(("folds", "1 fold")) else "half of the rows"
+    cases = (
+        (
+            gap >= STRONGLY,
+            "Often selected, and yet not probable: {}. At a fixed number of columns the best of what is left is "
+            "selected whether it is needed or not; the probability asks whether it is needed.",
+        ),
+        (
+            -gap >= STRONGLY,
+            f"Probable, and yet seldom selected: {{}}. With {fewer}, or with so few columns, others take their place.",
+        ),
+    )
+    words = []
+    for at, sentence in ((np.flatnonzero(mask), sentence) for mask, sentence in cases):
+        if not at.size:
+            continue
+        labels = column_labels(curve.names, bars.columns[at].tolist(), NAME_LENGTH)
+        items: list[list[Piece]] = []
+        for label, i in zip(labels[:_MOST_NAMED], at, strict=False):
+            often, chance = percent(bars.frequency[i]), percent(bars.probability[i])
+            items.append([(label, True), (f" (selected in {often}, probability {chance})", False)])
+        if at.size > _MOST_NAMED:
+            items.append([(f"{at.size - _MOST_NAMED} more", False)])
+        words.append(sentence.replace("{}", plain(joined(items))))
+    return " ".join(words)
+
+
+def _probability_words(curve: SizeCurve, bars: InclusionBars, room: Room) -> FigureWords:
+    inclusion, size = curve.inclusion, size_to_show(curve)
+    assert inclusion is not None
+    label = (
+        "Bar chart of the probability that each column belongs in the model, with marks for how often it was selected "
+        f"in {bars.trials}: {bars.cut}. The table below the figure has the numbers."
+    )
+    caption = (
+        "Bars: how probable it is that a column belongs in the model; diamonds: how often it was selected in "
+        f"{bars.trials}, at {plural(size, 'column')}; {bars.cut}. They answer different questions. How often a column "
+        "is selected says how often this procedure would choose it again from such rows, whether it matters or not. "
+        "The inclusion probability says how likely the column belongs in the model, if what was assumed is right. "
+        f"{inclusion.assumptions} Columns that are alike share their probability. {disagreement(curve, bars)}"
+    )
+    stability, chosen, columns = known(curve, size), curve.supports[curve.at(size)], bars.columns.tolist()
+    counts = curve.selection_counts[curve.at(size)]
+    place = {j: i for i, j in enumerate(inclusion.columns.tolist())}
+    at = [place[j] for j in columns]
+    cells = {
+        "Column": column_labels(curve.names, columns, 80),
+        "In the model": [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)],
+    }
+    if stability is not None:
+        total = 2 * stability.pairs
+        cells["Selected in half-samples"] = [
+            f"{round(stability.frequency(j, size) * total):,} of {total:,}" for j in columns
+        ]
+    cells |= {
+        "Selected in folds": [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns],
+        "Chosen on all rows": ["yes" if j in chosen else "no" for j in columns],
+        "Coefficient, averaged": aligned(inclusion.coef_mean[at].tolist()),
+        "sd": aligned(inclusion.coef_sd[at].tolist(), 2),
+    }
+    about = (
+        "Inclusion probabilities (± Monte Carlo error, where models were drawn at random), and selection at "
+        f"{plural(size, 'column')}; coefficients are averages over all models, with their standard deviations"
+    )
+    rows = [list(row) for row in zip(*cells.values(), strict=True)]
+    return FigureWords(
+        [label], caption.rstrip(), FigureTable("Table: probabilities and selection", list(cells), rows, about)
+    )
+
+
+def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
+    """The drawing of `count_map`: one row for each column, the fuller the colour the more folds."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Patch, Rectangle
+
+    rows, n = counts.columns.size, counts.sizes.size
+    ax.set_xlim(-0.5, n - 0.5)
+    ax.set_ylim(rows - 0.5, -1.35 if counts.marks else -0.5)  # a row for the flags
+    ax.add_patch(Rectangle((-0.5, -0.5), n, rows, facecolor=FAINT, alpha=0.6, linewidth=0))
+    at, row = np.nonzero((counts.counts > 0) | counts.final)
+    corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
+    opacity = 0.05 + 0.95 * counts.fraction[at, row]
+    cells = PolyCollection(
+        np.stack([at, row], axis=1)[:, None, :] + corners,
+        facecolors=[(*to_rgb(COLOURS[0]), round(float(a), 2)) for a in opacity],
+        linewidths=0,
+    )
+    ax.add_collection(cells)
+    tell(
+        cells,
+        f"{{0}}, {{1}}: {{2}} of {plural(counts.n_folds, 'fold')}{{3}}",
+        [counts.labels[r] for r in row],
+        [plural(int(counts.sizes[s]), counts.unit) for s in at],
+        [f"{count:,}" for count in counts.counts[at, row]],
+        [", in the final fit" if final else "" for final in counts.final[at, row]],
+    )
+    gap: dict[str, Any] = {"colors": BACK, "linewidths": 0.8}
+    ax.hlines(np.arange(1, rows) - 0.5, -0.5, n - 0.5, **gap)
+    if n <= 60:
+        ax.vlines(np.arange(1, n) - 0.5, -0.5, rows - 0.5, **gap)
+    dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": COLOURS[1], "markeredgecolor": BACK}
+    ax.plot(*np.nonzero(counts.final), markersize=5 if n <= 40 else 3, markeredgewidth=0.7, label="final fit", **dots)
+    places = {int(k): s for s, k in enumerate(counts.sizes)}
+    for mark in counts.marks:
+        flag: dict[str, Any] = {"marker": "v", "markersize": 6, "linestyle": "none"}
+        colour = COLOURS[1] if mark.recommended else COLOURS[2]
+        ax.plot([places[mark.size]], [-0.95], color=colour, label=f"{mark.text}: {mark.size}", **flag)
+    every = -(-n // (8 if inches(ax) < 4 else 20))
+    ax.set_xticks(np.arange(0, n, every), labels=[str(k) for k in counts.sizes[::every]])
+    name_rows(ax, counts.labels)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    label_axes(ax, f"size (number of {counts.unit}s)", "")
+    scale = []
+    for part in (0.25, 0.5, 1.0):
+        text = f"{percent(part)} of the folds" if part < 1 else f"all {plural(counts.n_folds, 'fold')}"
+        scale.append(Patch(facecolor=(*to_rgb(COLOURS[0]), 0.05 + 0.95 * part), linewidth=0, label=text))
+    legend_above(ax, scale)
+
+
+def _count_words(curve: SizeCurve, counts: CountMap, room: Room) -> FigureWords:
+    label = (
+        f"Heat map of how many of {plural(counts.n_folds, 'fold')} selected each {counts.unit}, by size: {counts.cut}. "
+        "The table below the figure has the numbers."
+    )
+    caption = (
+        f"How many of {counts.n_folds:,} folds selected a {counts.unit} (the fuller the colour, the more), by size: "
+        f"{counts.cut}. Dots mark the final fit on all rows. Folds have most of their rows in common, so a column of "
+        "noise can be selected in every one of them, too: a full row says that the selection does not depend on a few "
+        "rows, not that the column matters."
+    )
+    names = unit_labels(curve, counts.columns.tolist(), 80)
+    rows = [[name, *map(str, of_column)] for name, of_column in zip(names, counts.counts.T, strict=True)]
+    about = f"Folds that selected each {counts.unit}, by size, of {counts.n_folds:,} folds"
+    heads = [counts.unit.capitalize(), *map(str, counts.sizes)]
+    return FigureWords([label], caption, FigureTable("Table: selection counts", heads, rows, about))
+
+
+def _shape(numbers: FrequencyBars | CountMap, wide: bool) -> tuple[float, float]:
+    height = 110.0 + 100 * _ROW * len(numbers.labels)
+    return (820.0, height) if wide else (350.0, height + 50)
+
+
+FREQUENCIES = PageFigure(
+    "half_samples",
+    "How often halves of the rows select each column",
+    lambda curve, size, room: frequency_bars(curve, size_to_show(curve), min(room.columns, 30)),
+    (draw_frequencies,),
+    words=_frequency_words,
+    titles=lambda bars: [bars.cut],
+    shape=_shape,
+    applies=lambda curve: known(curve, size_to_show(curve)) is not None,
+)
+PROBABILITIES = PageFigure(
+    "inclusion",
+    "How probable it is that a column belongs in the model",
+    lambda curve, size, room: probability_bars(curve, size_to_show(curve), min(room.columns, 30)),
+    (draw_inclusion,),
+    words=_probability_words,
+    titles=lambda bars: [bars.cut],
+    shape=inclusion_shape,
+    applies=lambda curve: curve.inclusion is not None,
+)
+SELECTION_COUNTS = PageFigure(
+    "selection_counts",
+    "How often each column was selected",
+    lambda curve, size, room: count_map(curve, room.columns, 30),
+    (draw_selection_counts,),
+    words=_count_words,
+    titles=lambda counts: [counts.cut],
+    shape=_shape,
+)

@@ -1,0 +1,274 @@
+"""Errors and coefficients against size: cv_error, cv_error of every ridge, coefficients of the final fits."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.report.numbers import (
+    ErrorBars,
+    Paths,
+    RidgeLines,
+    coefficient_paths,
+    error_bars,
+    needs_log,
+    ridge_lines,
+)
+from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
+from pairflip.report.style import (
+    COLOURS,
+    INK,
+    MARKERS,
+    QUIET,
+    figure_of,
+    legend_above,
+    plain_log,
+    size_axis,
+    tell,
+)
+from pairflip.text import aligned, column_labels, number, plural, plus_minus
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pairflip.least_squares import Floats
+    from pairflip.selection.curve import SizeCurve
+
+_CHOSEN = 1  # place of the chosen ridge among the colours
+_OTHERS = (0, 2, 3, 4, 5)
+
+
+def plot_size_curve(curve: SizeCurve, ax: Axes | None = None) -> Axes:
+    """Draw cv_error with its standard errors against size; mark the recommended size and a second one worth knowing.
+
+    The line across is the error without any columns (the mean alone, or the forced columns alone). The dashed line is
+    the lowest cv_error plus its standard error; the dotted one is the training error, which falls with every column and
+    chooses nothing. The axis is logarithmic where errors differ more than twentyfold.
+    """
+    return SIZE_CURVE.plot(error_bars(curve), ax)
+
+
+def plot_ridge_surface(curve: SizeCurve, ax: Axes | None = None) -> Axes:
+    """Draw cv_error against size for every ridge that was tried; the chosen one stands out."""
+    return RIDGE_SURFACE.plot(ridge_lines(curve), ax)
+
+
+def plot_paths(curve: SizeCurve, ax: Axes | None = None, relative: bool | None = None) -> Axes:
+    """Draw the coefficient of each column against size, where the final fit has the column.
+
+    The seven columns that matter most have colours, markers and names; the others are grey.
+
+    Parameters
+    ----------
+    curve
+        What `select_size` returned.
+    ax
+        Where to draw; a new figure if absent.
+    relative
+        Whether to divide each column by its largest coefficient; None: if their units differ too much for one axis.
+    """
+    return PATHS.plot(coefficient_paths(curve, relative), ax)
+
+
+def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
+    """The drawing of `error_bars`."""
+    low, high = bars.axis[0] / 1.2, bars.axis[1] * 1.2
+    if bars.log:
+        plain_log(ax, "y", low, high)
+        ax.set_ylim(low, high)
+    known = np.isfinite(bars.error)
+    sizes, error = bars.sizes[known], bars.error[known]
+    least, most = (np.maximum(end[known], low) if bars.log else end[known] for end in (bars.low, bars.high))
+    ax.vlines(sizes, least, most, color=COLOURS[0], linewidth=1.1)
+    (line,) = ax.plot(sizes, error, color=COLOURS[0], marker="o", markersize=5, linewidth=1.6, label="error ± 1 SE")
+    tell(
+        line,
+        "{0}: cv_error {1}, {2}, training error {3}",
+        [plural(int(k), bars.unit) for k in sizes],
+        [plus_minus(e, h - e) for e, h in zip(error, bars.high[known], strict=True)],
+        [text for text, is_known in zip(bars.told, known, strict=True) if is_known],
+        [number(e, 3) for e in bars.training[known]],
+    )
+    at = {int(k): float(e) for k, e in zip(sizes, error, strict=True)}
+    ring: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 1.8}
+    for mark in bars.marks:
+        if mark.size in at:
+            look: dict[str, Any] = {"marker": "o", "markersize": 11, "color": COLOURS[1]}
+            if not mark.recommended:
+                look = {"marker": "s", "markersize": 10, "color": COLOURS[2]}
+            ax.plot([mark.size], [at[mark.size]], label=f"{mark.text}: {mark.size}", **look, **ring)
+    if isfinite(bars.without):
+        ax.axhline(bars.without, color=INK, linewidth=1, zorder=1, label=bars.without_text)
+    ax.axhline(bars.limit, color=QUIET, linewidth=1, linestyle="--", zorder=1, label="lowest + 1 SE")
+    ax.plot(bars.sizes, bars.training, color=QUIET, linewidth=1.3, linestyle=":", zorder=1, label="training error")
+    size_axis(ax, bars.unit, "cv_error (logarithmic)" if bars.log else "cv_error")
+    legend_above(ax)
+
+
+def _size_curve_words(curve: SizeCurve, bars: ErrorBars, room: Room) -> FigureWords:
+    ends = f"{bars.sizes[0]} to {bars.sizes[-1]} {bars.unit}s"
+    if bars.sizes.size < 2:
+        ends = plural(int(bars.sizes[0]), bars.unit)
+    marks = "".join(f"{mark.text.capitalize()}: {plural(mark.size, bars.unit)}. " for mark in bars.marks)
+    without = across = ""
+    if isfinite(bars.without):
+        without = f"The error with the {bars.without_text} is {number(bars.without, 3)}. "
+        across = (
+            f" The line across is the error without columns ({bars.without_text}): sizes that are not clearly below it "
+            "predict nothing."
+        )
+    label = f"Line chart of cv_error against size, {ends}. {marks}{without}The table below the figure has the numbers."
+    caption = (
+        f"Error on held-out rows (dots, ± one standard error) against the number of {bars.unit}s.{across} Dashed: the "
+        "lowest error plus its standard error; the smallest size below it is the one-SE size. Dotted: the training "
+        "error, which falls with every column and chooses nothing. cv_error is "
+        f"{curve.loss.words.cv_error.removesuffix(' of held-out rows')}."
+    )
+    return FigureWords([label], caption)
+
+
+def draw_ridge_surface(lines: RidgeLines, ax: Axes) -> None:
+    """The drawing of `ridge_lines`."""
+    log = needs_log(lines.errors)
+    if log:
+        low, high = float(lines.errors.min()) / 1.2, float(lines.errors.max()) * 1.2
+        plain_log(ax, "y", low, high)
+        ax.set_ylim(low, high)
+    free = iter(_OTHERS)
+    for r, (ridge, error) in enumerate(zip(lines.ridges, lines.errors, strict=True)):
+        chosen = r == lines.chosen
+        place = _CHOSEN if chosen else next(free, None)
+        (line,) = ax.plot(
+            lines.sizes,
+            error,
+            color=QUIET if place is None else COLOURS[place],
+            marker="o" if place is None else MARKERS[place],
+            markersize=6 if chosen else 3.5,
+            linewidth=2.2 if chosen else 1.0,
+            zorder=3 if chosen else 2,
+            label=f"ridge {ridge:g}{' (chosen)' if chosen else ''}",
+        )
+        sizes = [plural(int(k), "column") for k in lines.sizes]
+        tell(line, "{0}, ridge {1}: cv_error {2}", sizes, f"{ridge:g}", [number(e, 3) for e in error])
+    size_axis(ax, "column", "cv_error (logarithmic)" if log else "cv_error")
+    legend_above(ax)
+
+
+def _ridge_words(curve: SizeCurve, lines: RidgeLines, room: Room) -> FigureWords:
+    chosen = f"{lines.ridges[lines.chosen]:g}"
+    label = (
+        f"Line chart of cv_error against size, one line for each of {plural(lines.ridges.size, 'ridge term')}. Chosen: "
+        f"{chosen}. The table below the figure has the numbers."
+    )
+    caption = (
+        "Error on held-out rows against the number of columns, for every ridge term: a penalty on the squares of the "
+        "coefficients, in units of the scaled columns, by which they are shrunk (0: least squares). Each was searched "
+        "by itself in the same folds, and the one with the lowest error at any size was chosen "
+        f"({chosen}, at {plural(lines.best_size, 'column')}); all other figures and tables are "
+        "those of that ridge. The lowest of so many errors is low by luck, too."
+    )
+    ridges = [f"{ridge:g}" for ridge in lines.ridges]
+    about = "cv_error of held-out rows, by ridge and size"
+    table = _table("Table: error by ridge and size", "Ridge", lines.sizes, ridges, lines.errors, about)
+    return FigureWords([label], caption, table)
+
+
+def draw_paths(paths: Paths, ax: Axes) -> None:
+    """The drawing of `coefficient_paths`; names stand beside it, the first column first, or above a narrow one."""
+    ax.axhline(0, color=QUIET, linewidth=0.8)
+    for i, values in reversed(list(enumerate(paths.values.T))):
+        named = i < len(COLOURS)
+        (line,) = ax.plot(
+            paths.sizes,
+            values,
+            color=COLOURS[i] if named else QUIET,
+            marker=MARKERS[i] if named else "o",
+            markersize=5 if named else 2,
+            linewidth=1.6 if named else 0.8,
+            label=paths.labels[i] if named else None,
+        )
+        has = np.isfinite(values)
+        coefs = [number(c) for c in paths.coefs[has, i]]
+        tell(line, "{0}, {1}: {2}", paths.labels[i], [plural(int(k), paths.unit) for k in paths.sizes[has]], coefs)
+    size_axis(ax, paths.unit, "coefficient / its largest" if paths.relative else "coefficient")
+    legend_above(ax, backwards=True, beside=figure_of(ax).get_figwidth() >= 5)
+
+
+def _paths_words(curve: SizeCurve, paths: Paths, room: Room) -> FigureWords:
+    told, divided = "Coefficients", ""
+    if paths.relative:
+        told = "Coefficients, each divided by its largest value,"
+        divided = (
+            ", each divided by its largest value because the columns' units differ too much for one axis (the table "
+            "has the coefficients themselves)"
+        )
+    grey = f"; those beyond the first {len(COLOURS)} are grey" if len(paths.labels) > len(COLOURS) else ""
+    label = (
+        f"Line chart: {told} of the final fits against size, {paths.cut}. The table below the figure has the numbers."
+    )
+    caption = (
+        f"Coefficients of the final fits{divided}: {paths.cut}{grey}. A coefficient that jumps or changes sign when "
+        "another column enters shares its information with that column."
+    )
+    names = column_labels(curve.names, paths.columns.tolist(), 80)
+    about = "Coefficients of the final fits, by size; – where the size does not have the column"
+    return FigureWords(
+        [label], caption, _table("Table: coefficients by size", "Column", paths.sizes, names, paths.coefs.T, about)
+    )
+
+
+def _table(summary: str, head: str, sizes: Any, names: list[str], values: Floats, caption: str) -> FigureTable:
+    """A row for each name, a column for each size; the whole table has the same decimals or the same digits."""
+    texts = np.array(aligned(values.ravel(), least=3), dtype=object).reshape(values.shape)
+    rows = [[name, *line] for name, line in zip(names, texts, strict=True)]
+    return FigureTable(summary, [head, *(str(k) for k in sizes)], rows, caption)
+
+
+def shrinkage_words(curve: SizeCurve) -> str:
+    """One sentence of the answer: how much the coefficients are shrunk; "" where there was nothing to choose."""
+    surface = curve.ridge_surface
+    if surface is None or surface.ridges.size < 2:
+        return ""
+    values = ", ".join(f"{ridge:g}" for ridge in surface.ridges)
+    if surface.ridge == 0:
+        others = ", ".join(f"{ridge:g}" for ridge in surface.ridges if ridge > 0)
+        return f" Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
+    text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
+    if 0 in surface.ridges:
+        lowest = [float(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
+        if curve.loss.squared:
+            lowest = [float(np.sqrt(2.0 * error)) for error in lowest]
+        plain, shrunken = (number(error, 3) for error in lowest)
+        error = "RMSE" if curve.loss.squared else "cv_error"
+        text += f"; the lowest {error} on held-out rows was {shrunken} with it and {plain} without"
+    return f"{text}."
+
+
+SIZE_CURVE = PageFigure(
+    "size_curve",
+    "How many columns",
+    lambda curve, size, room: error_bars(curve),
+    (draw_size_curve,),
+    words=_size_curve_words,
+    place="sizes",
+)
+RIDGE_SURFACE = PageFigure(
+    "ridge_surface",
+    "How much shrinkage",
+    lambda curve, size, room: ridge_lines(curve),
+    (draw_ridge_surface,),
+    words=_ridge_words,
+    applies=lambda curve: curve.ridge_surface is not None and curve.ridge_surface.ridges.size > 1,
+)
+PATHS = PageFigure(
+    "paths",
+    "How coefficients change with size",
+    lambda curve, size, room: coefficient_paths(curve, limit=room.paths),
+    (draw_paths,),
+    words=_paths_words,
+    titles=lambda paths: [f"{paths.cut}, {len(COLOURS)} of them named" if len(paths.labels) > len(COLOURS) else ""],
+    shape=lambda paths, wide: (820.0, 360.0) if wide else (350.0, 280.0 + 17 * min(len(paths.labels), 7)),
+    applies=lambda curve: curve.outputs is None,
+)
