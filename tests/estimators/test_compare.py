@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from pairflip import Comparison, SubsetProblem, compare, select_size
 from pairflip.comparison import register_peer
 from pairflip.comparison.registry import PEERS, chosen_peers
-from pairflip.report.compare_page import comparison_sheet, save_comparison_figures
-from pairflip.report.done import About
+from pairflip.report.page import render
+from pairflip.report.record_pages import save_comparison_figures
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import held_out
 
@@ -279,13 +279,13 @@ def test_what_other_methods_do_not_have_is_refused(options, message):
 
 def test_page_notebook_and_figures(problem, tmp_path):
     found = compare(problem, [1, 2], 4, methods=["quick", "omp"], peers={"<b>mine</b>": Ridge(), "bad": Breaks()})
-    page = comparison_sheet(found, About(title="a < b", command="pairflip compare")).render()
+    page = render(found, title="a < b", command="pairflip compare")
     assert "<script" not in page
     assert "<b>mine" not in page
     assert "&lt;b&gt;mine" in page
     assert "out of luck" in page
     assert page.count("<svg") == 4
-    assert comparison_sheet(found, About(title="a < b", command="pairflip compare")).render() == page
+    assert render(found, title="a < b", command="pairflip compare") == page
     shown = found._repr_html_()
     assert "<svg" in shown
     assert "&lt;b&gt;mine" in shown

@@ -9,7 +9,7 @@ from _curves import make_curve
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
 from pairflip.report.cautions import named_heavy_row
-from pairflip.report.size_tables import explanation
+from pairflip.report.curve_tables import explanation
 from pairflip.selection.facts import SHUFFLES, autocorrelation, identical_rows, shuffled_targets, table_facts
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import difference, held_out, predicts, r_squared, recommended_size, uncertain

@@ -9,7 +9,7 @@ from _curves import LONG, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal
 from pairflip import text as labels
-from pairflip.report import numbers, size_tables
+from pairflip.report import curve_tables, numbers
 from pairflip.report.cooling_numbers import cooling
 from pairflip.report.held_out_numbers import held_out as held_out_points
 from pairflip.selection.verdict import held_out
@@ -65,7 +65,7 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     lowest = 1 + int(np.argmin(noise.cv_error[1:]))
     assert numbers.size_to_show(noise) == lowest
     assert [(m.size, m.recommended) for m in numbers.marks(noise)] == [(lowest, False)]
-    assert size_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
+    assert curve_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
 
 
 def test_an_unknown_standard_error_gives_no_bar():
@@ -179,9 +179,9 @@ def test_nothing_was_annealed_at_size_0():
 
 
 def test_what_a_fold_leaves_out():
-    assert size_tables.left_out(CURVE) == "one row is left out"
+    assert curve_tables.left_out(CURVE) == "one row is left out"
     folds = dataclasses.replace(CURVE, n_folds=10, held_out_fold=np.arange(60) % 10)
-    assert size_tables.left_out(folds) == "a fold is left out"
+    assert curve_tables.left_out(folds) == "a fold is left out"
 
 
 def test_cooling_of_a_trace_leaves_out_infinite_temperature():

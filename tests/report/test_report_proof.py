@@ -14,7 +14,7 @@ from pairflip import SubsetProblem, best_subset, prove
 from pairflip.report.answer import answer_of
 from pairflip.report.notebook import trace_html
 from pairflip.report.page import render
-from pairflip.report.proof import (
+from pairflip.report.proof_words import (
     best_rows,
     count_words,
     next_best,
@@ -301,7 +301,7 @@ def test_without_a_proof_the_answer_and_the_page_do_not_speak_of_one():
     object.__setattr__(curve, "proved", Proved(unproved))
     for each in (curve, make_curve()):
         assert "roved" not in answer_of(each).text
-        assert next_best(each) is None
+        assert next_best(each, 4) is None
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -9,11 +9,8 @@ from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline
 from pairflip import Samples, posterior, sample, write_report
-from pairflip.report.done import About
-from pairflip.report.mixing import disagreement, ladder_doubts, rate_words
-from pairflip.report.model_words import model_doubts
-from pairflip.report.probability_page import posterior_sheet, samples_sheet
-from pairflip.report.set_words import set_doubts
+from pairflip.report.page import render
+from pairflip.report.probability_words import model_doubts, model_rates, set_doubts
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +44,7 @@ def texts(page):
 
 
 def test_the_page_of_probabilities_has_their_numbers_and_conditions(weighed):
-    page = posterior_sheet(weighed, About(target="y <b>", command="pairflip <posterior>", dropped=["a & b"])).render()
+    page = render(weighed, target="y <b>", command="pairflip <posterior>", dropped=["a & b"])
     shown = texts(page)
     assert "<script" not in page
     assert "onerror=alert(1)>" not in page.replace("&gt;", "")
@@ -62,7 +59,7 @@ def test_the_page_of_probabilities_has_their_numbers_and_conditions(weighed):
 
 
 def test_the_page_of_sets_has_their_numbers_and_conditions(drawn):
-    page = samples_sheet(drawn, About()).render()
+    page = render(drawn)
     shown = texts(page)
     assert "<script" not in page
     assert page.count("<svg") == 2
@@ -83,8 +80,6 @@ def test_a_report_of_every_record_and_a_refusal_of_others(drawn, weighed, tmp_pa
 
 def test_chains_that_stay_where_they_began_are_doubted():
     found = drawn_at([[0, 1], [0, 1], [0, 2], [0, 1]])
-    worst = disagreement(found)
-    assert (worst.column, worst.lowest, worst.highest) == (1, 0.0, 1.0)
     (doubt,) = set_doubts(found)
     assert "“b” is in 0 % of the draws of one chain and in 100 % of another" in doubt
     assert "--temper" in doubt
@@ -96,7 +91,7 @@ def test_walks_that_mix_are_not_doubted(drawn):
     assert set_doubts(drawn) == []
     walked = posterior(problem(), method="sample", sweeps=200)
     assert model_doubts(walked) == []
-    assert "of those that flip a pair" in rate_words(walked)
+    assert "of those that flip a pair" in model_rates(walked)
     stuck = dataclasses.replace(walked, draws=np.full((2, 200, 1), -1), inclusion_se=np.full(13, 0.2))
     stuck.draws[0] = 4
     assert "errors go up to ± 20 %" in model_doubts(stuck)[0]
@@ -105,7 +100,7 @@ def test_walks_that_mix_are_not_doubted(drawn):
 
 def test_a_ladder_on_which_nobody_climbs_is_doubted():
     ladder = {"supports": [[0, 1]] * 2, "betas": (0.0, 1.0, 2.0)}
-    assert ladder_doubts(drawn_at(**ladder, round_trips=[3, 4], exchange=(0.5, 0.4))) == []
-    seldom, stuck = ladder_doubts(drawn_at(**ladder, round_trips=[0, 4], exchange=(0.5, 0.02)))
+    assert set_doubts(drawn_at(**ladder, round_trips=[3, 4], exchange=(0.5, 0.4))) == []
+    seldom, stuck = set_doubts(drawn_at(**ladder, round_trips=[0, 4], exchange=(0.5, 0.02)))
     assert "at beta = 1 and 2: in 2 % of the attempts" in seldom
     assert "In 1 of 2 ladders no walker went" in stuck

@@ -12,8 +12,8 @@ from _page import Outline
 from pairflip import SubsetProblem, figures, select_size
 from pairflip.cli.select import DEFAULT_STABILITY
 from pairflip.report.answer import answer_of
-from pairflip.report.halves import null_words, stability_record, stability_words
 from pairflip.report.page import render
+from pairflip.report.stability_words import null_words, stability_record, stability_words
 from pairflip.selection import settings
 from pairflip.selection.null import shuffled
 from pairflip.selection.verdict import size_to_show

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.report.halves import bound_words, known, null_words
 from pairflip.report.numbers import FrequencyBars, frequency_bars
 from pairflip.report.registry import FigureTable, PageFigure, Room
+from pairflip.report.stability_words import bound_words, known, null_words
 from pairflip.report.style import COLOURS, QUIET, TEXT, inches, label_axes, legend_above, new_axes, set_title, tell
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import NOTHING, aligned, percent, plural, shorten

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.report.group_words import what_is_counted
 from pairflip.report.numbers import Ints
+from pairflip.report.vocabulary import what_is_counted
 from pairflip.selection.verdict import held_out as errors_of
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, row_numbers, shorten

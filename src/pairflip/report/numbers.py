@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.report.group_words import counted, unit_labels, units_of, what_is_counted
-from pairflip.report.scores import error_texts
+from pairflip.report.vocabulary import counted, error_texts, unit_labels, units_of, what_is_counted
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import baseline, size_to_show
 from pairflip.text import column_labels, plural

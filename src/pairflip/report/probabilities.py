@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.report.halves import NAME_LENGTH, Piece, joined, known, plain
 from pairflip.report.inclusion import Bools, InclusionBars, bars_of, chance_text, draw_inclusion, inclusion_shape
 from pairflip.report.registry import FigureTable, PageFigure, Room
+from pairflip.report.stability_words import known
+from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, plain
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, column_labels, percent, plural
 

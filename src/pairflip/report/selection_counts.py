@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.group_words import unit_labels
 from pairflip.report.numbers import CountMap, by_size, count_map
 from pairflip.report.registry import FigureTable, PageFigure, Room
 from pairflip.report.style import (
@@ -21,6 +20,7 @@ from pairflip.report.style import (
     set_title,
     tell,
 )
+from pairflip.report.vocabulary import unit_labels
 from pairflip.text import percent, plural, shorten
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -59,32 +58,23 @@ def sentence(found: Comparison) -> str:
         f"{plus_minus(best.cv_error, best.cv_error_se)}; without columns it is {number(found.without)}."
     ]
     if found.reference:
-        parts += _beside_reference(found, best)
+        ours, name = found[found.reference], reference_title(found)
+        if best.name != ours.name:
+            parts.append(f"{name}: {size_words(ours)}, cv_error {plus_minus(ours.cv_error, ours.cv_error_se)}.")
+        others = [m for m in finished if m.name not in ("quick", "normal", "thorough")]
+        better = ", ".join(title_of(m) for m in others if m.difference < -CLEAR * m.difference_se)
+        worse = ", ".join(title_of(m) for m in others if m.difference > CLEAR * m.difference_se)
+        if others:
+            how = "by more than two standard errors of the difference, row by row"
+            than = f"lower than {name} ({how})"
+            parts.append(f"Clearly {than}: {better}." if better else f"None is clearly {than}.")
+            parts.append(f"Clearly higher: {worse}." if worse else "None is clearly higher.")
     missing = [title_of(method) for method in found.methods if method not in finished]
     if missing:
         parts.append(f"Without a result: {', '.join(missing)}.")
     if found.interrupted:
         parts.append("The comparison was interrupted.")
     return " ".join(parts)
-
-
-def _beside_reference(found: Comparison, best: MethodResult) -> list[str]:
-    ours = found[found.reference]
-    parts = []
-    if best.name != ours.name:
-        parts.append(f"{title_of(ours)}: {size_words(ours)}, cv_error {plus_minus(ours.cv_error, ours.cv_error_se)}.")
-    others = [m for m in found.finished if m.name not in ("quick", "normal", "thorough")]
-    better = [title_of(m) for m in others if m.difference < -CLEAR * m.difference_se]
-    worse = [title_of(m) for m in others if m.difference > CLEAR * m.difference_se]
-    if others:
-        what = "by more than two standard errors of the difference, row by row"
-        parts.append(
-            f"Clearly lower than {title_of(ours)} ({what}): {', '.join(better)}."
-            if better
-            else f"None is clearly lower than {title_of(ours)} ({what})."
-        )
-        parts.append(f"Clearly higher: {', '.join(worse)}." if worse else "None is clearly higher.")
-    return parts
 
 
 def cautions(found: Comparison) -> list[str]:
@@ -103,38 +93,27 @@ def cautions(found: Comparison) -> list[str]:
 
 
 def method_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """One line for each method, at the size it would choose."""
+    """One line for each method, at the size it would choose, in the order of `HEADS`."""
     methods = found.methods
-    errors = aligned_plus_minus([m.cv_error for m in methods], [m.cv_error_se for m in methods])
-    rmse, r2 = ([found.rmse_and_r2(m.cv_error)[name] for m in methods] for name in ("rmse", "r2"))
-    rmse_cells, beside = aligned(rmse), _differences(found)
     shown = [shown_row(method) for method in methods]
-    train = aligned((np.nan if row is None else row.energy_per_row for row in shown), 3)
-    seconds = [number(method.seconds, 2) for method in methods]
-    return [
-        (
-            title_of(method),
-            size_words(method).replace(" columns", "").replace(" column", "") if method in found.finished else NOTHING,
-            rmse_cells[at],
-            r2_text(r2[at]),
-            errors[at],
-            beside[at],
-            train[at],
-            _shared(found, method, shown[at]),
-            seconds[at],
-            clean(method.note) if method.note else _remark(method),
-        )
-        for at, method in enumerate(methods)
-    ]
-
-
-def _differences(found: Comparison) -> list[str]:
-    """Differences from the reference with their sign."""
-    cells = aligned_plus_minus([m.difference for m in found.methods], [m.difference_se for m in found.methods])
-    return [
-        NOTHING if method.name == found.reference else f"+{cell}" if method.difference > 0 else cell
-        for method, cell in zip(found.methods, cells, strict=True)
-    ]
+    errors = [found.rmse_and_r2(method.cv_error) for method in methods]
+    beside = aligned_plus_minus([m.difference for m in methods], [m.difference_se for m in methods])
+    columns = (
+        [title_of(method) for method in methods],
+        [size_words(m).partition(" column")[0] if m in found.finished else NOTHING for m in methods],
+        aligned([error["rmse"] for error in errors]),
+        [r2_text(error["r2"]) for error in errors],
+        aligned_plus_minus([m.cv_error for m in methods], [m.cv_error_se for m in methods]),
+        [
+            NOTHING if method.name == found.reference else f"+{cell}" if method.difference > 0 else cell
+            for method, cell in zip(methods, beside, strict=True)
+        ],
+        aligned((np.nan if row is None else row.energy_per_row for row in shown), 3),
+        [_shared(found, method, row) for method, row in zip(methods, shown, strict=True)],
+        [number(method.seconds, 2) for method in methods],
+        [clean(method.note) if method.note else _remark(method) for method in methods],
+    )
+    return list(zip(*columns, strict=True))
 
 
 def _shared(found: Comparison, method: MethodResult, row: MethodSize | None) -> str:
@@ -147,11 +126,8 @@ def _shared(found: Comparison, method: MethodResult, row: MethodSize | None) -> 
 
 
 def _remark(method: MethodResult) -> str:
-    lacking = [row.size for row in method.rows if row.note]
-    if not lacking:
-        return ""
-    first = next(row.note for row in method.rows if row.note)
-    return f"{plural(len(lacking), 'size')} without a result: {clean(first)}"
+    notes = [row.note for row in method.rows if row.note]
+    return f"{plural(len(notes), 'size')} without a result: {clean(notes[0])}" if notes else ""
 
 
 def matrix(found: Comparison, what: str) -> tuple[list[str], list[list[str]]]:
@@ -160,20 +136,13 @@ def matrix(found: Comparison, what: str) -> tuple[list[str], list[list[str]]]:
     `what` is ``"cv_error"``, ``"energy"`` (over the lowest of all methods at that size) or ``"overlap"``.
     """
     methods = [method for method in found.finished if method.sized]
-    columns = []
-    for method in methods:
-        rows = [method.at(size) for size in found.sizes]
-        columns.append([np.nan if row is None else float(getattr(row, what)) for row in rows])
-    values = np.array(columns).reshape(len(methods), len(found.sizes))
+    rows = [[method.at(size) for method in methods] for size in found.sizes]
+    values = np.array([[np.nan if row is None else float(getattr(row, what)) for row in line] for line in rows])
     if what == "energy":
-        lowest = lowest_energies(found)
+        lowest = lowest_energies(found)[:, None]
         values = np.where(lowest > 0, values / np.where(lowest > 0, lowest, 1.0), np.nan)
-    cells = [
-        [percent(value) for value in column] if what == "overlap"
-        else [number(value, 4) if np.isfinite(value) else NOTHING for value in column]
-        for column in values
-    ]  # fmt: skip
-    lines = [[str(size), *(column[at] for column in cells)] for at, size in enumerate(found.sizes)]
+    text = percent if what == "overlap" else number
+    lines = [[str(size), *map(text, line)] for size, line in zip(found.sizes, values.tolist(), strict=True)]
     return ["Size", *map(title_of, methods)], lines
 
 
@@ -211,8 +180,6 @@ def summary(found: Comparison) -> str:
         cells = [line[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:], strict=True)]
         parts.append("  ".join([*cells, line[-1]]).rstrip())
-    return "\n".join([*parts, "", *_wrapped([explanation(found), *cautions(found)])]).rstrip()
-
-
-def _wrapped(texts: Iterable[str]) -> list[str]:
-    return [line for text in texts for line in (*textwrap.wrap(text, _WIDTH), "")]
+    for text in (explanation(found), *cautions(found)):
+        parts += ["", *textwrap.wrap(text, _WIDTH)]
+    return "\n".join(parts).rstrip()
