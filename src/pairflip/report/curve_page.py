@@ -30,15 +30,6 @@ _LIMITS = (
     "The size is chosen to predict new rows. That does not identify the true support: a column that matters may be "
     "missing, and one that does not may be in, however many rows there are."
 )
-_CRITERIA = (
-    "Lowest of a criterion in bold. Criteria are computed from the final fits on all rows; they stand here for "
-    "comparison and do not choose the size."
-)
-_SEARCH = (
-    "Fraction of the independent chains that reached the best set of their fold, and of the final fit; how much "
-    "cv_error would vary if each fold had been searched by a single chain; energy (half the residual sum of squares) "
-    "of the final fit"
-)
 _NOTHING_TO_ANNEAL = "No size needed annealing: there was nothing to choose."
 _NOT_ANNEALED = (
     "In every fold, and on all rows, {unit}s were found by a path over all sizes (the best {unit} is added, then pairs "
@@ -61,11 +52,14 @@ def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[obje
     book = TipBook()
     drawings = _drawings(curve, sizes, row_names, book, per_size)
     shown = sizes.index(size)
+    sizes_table = SizeTable(
+        curve_tables.size_heads(curve), curve_tables.size_rows(curve), curve_tables.explanation(curve)
+    )
+    by_size = {"sizes": sizes_table, "criteria": curve_tables.criteria_table(curve)}
     to = f" to {tried[-1]}" if len(tried) > 1 else ""
     return Page(
-        title=clean(about.title) if about.title else f"Which {unit}s, how many, how sure",
+        title=f"Which {unit}s, how many, how sure",
         version=curve.version,
-        target=clean(about.target) if about.target else None,
         lead=f"{curve.n_rows:,} rows, {len(curve.names):,} columns, sizes {tried[0]}{to} tried, {curve.n_folds:,} "
         "folds.",
         headline=answer.headline,
@@ -75,7 +69,7 @@ def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[obje
         conditions_title="What this cannot tell",
         conditions=[_LIMITS],
         sections=[
-            _sizes_section(curve, unit, drawings["sizes"]),
+            Section(f"How many {unit}s", [*drawings["sizes"], by_size]),
             _columns_section(curve, unit, per_size[shown]),
             *_next_best_section(curve, size),
             *(Section(each.title, [each], name=f"h-{each.name}", follows=each.follows) for each in drawings["main"]),
@@ -124,20 +118,13 @@ def _drawings(
     return drawings
 
 
-def _sizes_section(curve: SizeCurve, unit: str, drawings: list[Drawing]) -> Section:
-    main = SizeTable(curve_tables.size_heads(curve), curve_tables.size_rows(curve), curve_tables.explanation(curve))
-    heads, rows = curve_tables.criteria_heads(curve), curve_tables.criteria_rows(curve)
-    criteria = SizeTable(heads, rows, _CRITERIA, "Table: training error and information criteria")
-    return Section(f"How many {unit}s", [*drawings, {"sizes": main, "criteria": criteria}])
-
-
 def _columns_section(curve: SizeCurve, unit: str, texts: Mapping[str, Any]) -> Section:
     parts: list[Any] = []
     if curve.always.size:
         names: list[Piece] = [(name, True) for name in column_labels(curve.names, curve.always.tolist(), 80)]
         separated = [piece for name in names for piece in (name, (", ", False))][:-1]
         parts.append([("Always in the model: ", False), *separated, (".", False)])
-    heads, about = curve_tables.column_heads(curve), curve_tables.column_about(curve)
+    heads, about = curve_tables.column_words(curve)
     parts.append({"columns": FigureTable("", heads, texts["columns"], about)})
     heads = ["Chosen", "Could be replaced by", "Correlation", "Selected instead in folds"]
     about = "Stand-ins of each chosen column; of a window, the correlation nearest zero"
@@ -157,7 +144,7 @@ def _next_best_section(curve: SizeCurve, size: int) -> list[Section]:
 
 
 def _search_section(curve: SizeCurve, unit: str, drawings: list[Drawing]) -> Section:
-    parts: list[Any] = [{"search": SizeTable(curve_tables.SEARCH_HEADS, curve_tables.search_rows(curve), _SEARCH)}]
+    parts: list[Any] = [{"search": curve_tables.search_table(curve)}]
     if np.isfinite(curve.annealing.energy).any():
         parts += drawings
     else:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.least_squares import Floats
 from pairflip.report.answer import answer_of
 from pairflip.report.vocabulary import (
     counted,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
 Rows = list[list[str]]
-SEARCH_HEADS = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-to-run SD of cv_error", "Energy")
 STRONG = 0.8
 """A column with a lower correlation is not a stand-in: most tables have some at 0.5 by chance."""
 _ROWS = 150  # of a table that follows the slider
@@ -49,7 +47,7 @@ class SizeRow:
     """One line: its cells, which of them are the lowest of their column, and whether the size is recommended."""
 
     size: int
-    cells: tuple[str, ...]
+    cells: list[str]
     lowest: tuple[bool, ...]
     marked: bool
 
@@ -85,57 +83,54 @@ def size_rows(curve: SizeCurve) -> list[SizeRow]:
         [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order],
         ["; ".join(each) for each in remarks],
     ]
-    return _rows(sizes, columns, marked=["recommended" in each for each in remarks])
+    return _rows(sizes, columns, {}, recommended_size(curve))
 
 
-def criteria_heads(curve: SizeCurve) -> tuple[str, ...]:
-    """Headings of `criteria_rows`."""
-    return "Size", "Training error", *(name.upper() for name in curve.criteria)
-
-
-def criteria_rows(curve: SizeCurve) -> list[SizeRow]:
+def criteria_table(curve: SizeCurve) -> SizeTable:
     """Training error and information criteria, the lowest of each marked."""
     order = np.argsort(curve.sizes, kind="stable")
-    sizes = curve.sizes[order].tolist()
-    criteria = [values[order] for values in curve.criteria.values()]
+    criteria = {name.upper(): values[order] for name, values in curve.criteria.items()}
     columns = [
-        [str(k) for k in sizes],
+        [str(k) for k in curve.sizes[order]],
         aligned(curve.energy_per_row[order], 3),
-        *([f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values] for values in criteria),
+        *([f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values] for values in criteria.values()),
     ]
-    lowest = {2 + i: int(np.nanargmin(v)) for i, v in enumerate(criteria) if np.isfinite(v).any()}
-    return _rows(sizes, columns, lowest=lowest)
+    lowest = {2 + i: int(np.nanargmin(v)) for i, v in enumerate(criteria.values()) if np.isfinite(v).any()}
+    about = (
+        "Lowest of a criterion in bold. Criteria are computed from the final fits on all rows; they stand here for "
+        "comparison and do not choose the size."
+    )
+    summary = "Table: training error and information criteria"
+    return SizeTable(("Size", "Training error", *criteria), _rows(curve.sizes[order], columns, lowest), about, summary)
 
 
-def search_rows(curve: SizeCurve) -> list[SizeRow]:
-    """How well the search went at each size that was searched, under `SEARCH_HEADS`."""
+def search_table(curve: SizeCurve) -> SizeTable:
+    """How well the search went at each size that was searched."""
     order = np.argsort(curve.sizes, kind="stable")
     order = order[curve.sizes[order] > 0]
-    sizes = curve.sizes[order].tolist()
+    spread = np.std(curve.chain_cv_error, axis=1)
+    spread[spread < 1e-12 * np.max(np.abs(curve.chain_cv_error), axis=1)] = 0.0  # that of rounding errors
     columns = [
-        [str(k) for k in sizes],
+        [str(k) for k in curve.sizes[order]],
         [percent(v) for v in curve.agreement[order]],
         [percent(v) for v in curve.final_agreement[order]],
-        aligned((_spread(curve.chain_cv_error[s]) for s in order), 2),
+        aligned(spread[order], 2),
         aligned(curve.energies[order], least=3),
     ]
-    return _rows(sizes, columns)
+    heads = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-to-run SD of cv_error", "Energy")
+    about = (
+        "Fraction of the independent chains that reached the best set of their fold, and of the final fit; how much "
+        "cv_error would vary if each fold had been searched by a single chain; energy (half the residual sum of "
+        "squares) of the final fit"
+    )
+    return SizeTable(heads, _rows(curve.sizes[order], columns, {}), about)
 
 
-def _spread(values: Floats) -> float:
-    """Standard deviation; that of rounding errors is zero."""
-    spread = float(np.std(values))
-    return 0.0 if spread < 1e-12 * float(np.max(np.abs(values))) else spread
-
-
-def _rows(
-    sizes: list[int], columns: list[list[str]], lowest: dict[int, int] | None = None, marked: Sequence[bool] = ()
-) -> list[SizeRow]:
+def _rows(sizes: Any, columns: list[list[str]], lowest: dict[int, int], recommended: int = 0) -> list[SizeRow]:
     """Columns of texts become rows; `lowest` has the row of the lowest value of some columns."""
-    low = lowest or {}
     return [
-        SizeRow(size, cells, tuple(low.get(i) == at for i in range(len(cells))), bool(marked and marked[at]))
-        for at, (size, cells) in enumerate(zip(sizes, zip(*columns, strict=True), strict=True))
+        SizeRow(int(size), cells, tuple(lowest.get(i) == at for i in range(len(cells))), 0 < size == recommended)
+        for at, (size, *cells) in enumerate(zip(sizes, *columns, strict=True))
     ]
 
 
@@ -302,44 +297,39 @@ def _about_size(curve: SizeCurve, size: int) -> str:
     )
 
 
-def column_heads(curve: SizeCurve) -> list[str]:
-    """Headings of the table of columns: what is known of this curve."""
-    if curve.outputs is not None:
-        halves = ["Selected in halves"] if curve.stability is not None else []
-        return ["Column", *map(clean, curve.outputs), *halves, "Selected in folds"]
-    halves = ["In halves: 5 %", "95 %", "Selected in halves"] if curve.stability is not None else []
-    errors = ["Standard error"] if curve.standard_errors is not None else []
-    group = ["Group"] if curve.groups is not None else []
-    return ["Column", *group, "Coefficient", *errors, *halves, "Selected in folds"]
-
-
-def column_about(curve: SizeCurve) -> str:
-    """What the columns of that table mean."""
-    each = "" if curve.outputs is None else f" for each {vocabulary(curve).output}"
+def column_words(curve: SizeCurve) -> tuple[list[str], str]:
+    """Headings of the table of columns, and what they mean: what is known of this curve."""
+    outputs, halves = curve.outputs, curve.stability
+    each = "" if outputs is None else f" for each {vocabulary(curve).output}"
+    heads = ["Column", *(["Coefficient"] if outputs is None else map(clean, outputs))]
     text = f"Columns and coefficients{each} of the final fit on all rows, in the units of the table."
     if curve.groups is not None:
+        if outputs is None:
+            heads.insert(1, "Group")
         text += (
             " Groups enter as a whole; where columns of a group depend on each other (dummies of one category do), "
             f"coefficients{each} are the smallest that fit alike."
         )
     if curve.standard_errors is not None:
+        heads.append("Standard error")
         text += (
             " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
             "coefficients tend to be too large and these errors too small."
         )
-    if curve.stability is not None:
-        halves = f"{2 * curve.stability.pairs} {curve.stability.how}"
-        if curve.outputs is not None:
-            return f"{text} Selected in halves: how many of {halves} did."
+    if halves is not None and outputs is None:
+        heads += ["In halves: 5 %", "95 %", "Selected in halves"]
         text += (
-            f" In halves: quantiles of the coefficient over those of {halves} that selected the column (where at least "
-            "ten did), and how many did."
+            f" In halves: quantiles of the coefficient over those of {2 * halves.pairs} {halves.how} that selected "
+            "the column (where at least ten did), and how many did."
         )
-    return text
+    elif halves is not None:
+        heads.append("Selected in halves")
+        text += f" Selected in halves: how many of {2 * halves.pairs} {halves.how} did."
+    return [*heads, "Selected in folds"], text
 
 
 def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
-    """Selected columns, then forced ones and the constant, under `column_heads`."""
+    """Selected columns, then forced ones and the constant, under the headings of `column_words`."""
     counts, halves, always = curve.selection_counts[curve.at(size)], curve.stability, curve.always.tolist()
     order = (*columns, *always, -1)
     kinds = {"selected": "", "always": "always in", "intercept": NOTHING}

@@ -24,6 +24,7 @@ from pairflip.report.save import write_whole
 from pairflip.report.vocabulary import Piece
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.further import with_posterior
+from pairflip.text import clean
 
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison
@@ -70,7 +71,6 @@ class Page:
     cautions: Sequence[str]
     sections: Sequence[Section]
     headline: Sequence[Piece] = ()
-    target: str | None = None
     mood: str = ""  # "fairly" sure, "not" sure, "nothing" found
     conditions: Sequence[str] = ()
     conditions_title: str = "What these numbers suppose"
@@ -116,56 +116,47 @@ def write_report(
         for name, value in (("row_names", row_names), ("posterior", posterior)):
             if value is not None:
                 raise TypeError(f"{name} is given with a {type(record).__name__}; expected it with a SizeCurve only.")
-    html = render(
-        record, row_names=row_names, title=title, target=target, dropped=dropped, command=command, extra=extra
-    )
+    about = {"title": title, "target": target, "dropped": dropped, "command": command, "extra": extra}
+    html = render(record, row_names=row_names, **about)
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
-def render(record: Any, *, row_names: Sequence[object] | None = None, **about: Any) -> str:
+def render(record: Any, *, row_names: Sequence[object] | None = None, **options: Any) -> str:
     """The page as text; options as in `write_report`. The same record gives the same text."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    page = _page_of(record, About(**about), row_names)
-    style, script = page_text("style.css"), page_text("report.js")
-    policy = f"default-src 'none'; style-src {_digest(style)}"
-    if page.data is not None:
-        policy += f"; script-src {_digest(script)}"
-    environment = Environment(
-        loader=FunctionLoader(page_text),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("template.html.j2").render(
-        page=page,
-        style=Markup(style),
-        script=Markup(script),
-        policy=f"{policy}; base-uri 'none'; form-action 'none'",
-        data=_embedded(page.data),
-    )
-
-
-def _page_of(record: Any, about: About, row_names: Sequence[object] | None) -> Page:
     from pairflip.comparison.record import Comparison
     from pairflip.report.curve_page import curve_page
     from pairflip.report.record_pages import comparison_page, posterior_page, samples_page
     from pairflip.search.averaged import Posterior
     from pairflip.search.samples import Samples
 
+    about = About(**options)
     if isinstance(record, SizeCurve):
-        return curve_page(record, about, row_names)
-    if isinstance(record, Samples):
-        return samples_page(record, about)
-    if isinstance(record, Posterior):
-        return posterior_page(record, about)
-    if isinstance(record, Comparison):
-        return comparison_page(record, about)
-    raise TypeError(
-        f"the record is a {type(record).__name__}; expected a SizeCurve, Posterior, Samples or Comparison: what "
-        "select_size, posterior, sample, temper or compare returned."
-    )
+        page = curve_page(record, about, row_names)
+    elif isinstance(record, Samples):
+        page = samples_page(record, about)
+    elif isinstance(record, Posterior):
+        page = posterior_page(record, about)
+    elif isinstance(record, Comparison):
+        page = comparison_page(record, about)
+    else:
+        raise TypeError(
+            f"the record is a {type(record).__name__}; expected a SizeCurve, Posterior, Samples or Comparison: what "
+            "select_size, posterior, sample, temper or compare returned."
+        )
+    style, script = page_text("style.css"), page_text("report.js")
+    scripts = "" if page.data is None else f"; script-src {_digest(script)}"
+    policy = f"default-src 'none'; style-src {_digest(style)}{scripts}; base-uri 'none'; form-action 'none'"
+    # JSON inside a script element: nothing in it can end the element or start another.
+    data = json.dumps(page.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    look: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FunctionLoader(page_text), autoescape=True, **look)
+    environment.filters["clean"] = clean
+    texts = {"style": Markup(style), "script": Markup(script), "data": Markup(data), "policy": policy}
+    return environment.get_template("template.html.j2").render(page=page, about=about, **texts)
 
 
 def page_text(name: str) -> str:
@@ -176,11 +167,3 @@ def page_text(name: str) -> str:
 def _digest(text: str) -> str:
     """How the content security policy names our own style and script; nothing else is allowed."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _embedded(data: Any) -> Markup:
-    """JSON that is safe inside a script element: nothing in it can end the element or start another."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

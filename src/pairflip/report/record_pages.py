@@ -88,7 +88,7 @@ def comparison_page(found: Comparison, about: About) -> Page:
         "facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, folds", 2),
     }
     return Page(
-        title=clean(about.title) if about.title else "Methods compared on the same folds",
+        title="Methods compared on the same folds",
         version=found.version,
         lead=f"{found.n_rows:,} rows, {len(found.names):,} columns, {sizes}, {found.n_folds:,} folds, "
         f"{len(found.methods)} methods, one thread each.",
@@ -106,75 +106,61 @@ def comparison_page(found: Comparison, about: About) -> Page:
 
 def posterior_page(found: Posterior, about: About) -> Page:
     """The page of probabilities of columns and models."""
-    bars, problem = inclusion_bars(found), found.problem
+    bars, doubts, problem = inclusion_bars(found), words.model_doubts(found), found.problem
     low, high = found.prior.smallest, found.prior.largest
     sizes = plural(high, "column") if low == high else f"{low} to {plural(high, 'column')}"
     facts = [
         ("Prior", f"g = {found.prior.g:g}; models: {found.prior.name}"),
         ("Visited", f"{found.visited:,} {'models, all there are' if not found.sizes.size else 'moves between models'}"),
     ]
-    return _probability_page(
-        about,
+    done = _done(found, about, (problem.n_rows, problem.n_columns, problem.hash), facts, {})
+    return Page(
         title="How probable it is that a column belongs in the model",
-        data=(problem.n_rows, problem.n_columns, problem.hash),
-        lead=f"averaged over models of {sizes}.",
+        version=pairflip.__version__,
+        lead=f"{problem.n_rows:,} rows, {problem.n_columns:,} columns, averaged over models of {sizes}.",
         answer=words.model_answer(found),
-        cautions=words.model_doubts(found),
+        cautions=doubts,
+        mood="not" if doubts else "fairly",
         conditions=words.model_conditions(found),
         sections=[
             _inclusion("How probable each column is", bars, words.column_table(found, bars)),
             Section("The most probable models", [{"models": words.model_table(found)}]),
             Section("How many columns", [{"sizes": words.size_table(found)}]),
             Section("How the models were visited", [words.model_rates(found)]),
+            Section("What was done", done, dropped=about.left_out(), note=_SHARED_NAMES + _PRIOR),
         ],
-        facts=facts,
-        settings={},
-        found=found,
-        method=_PRIOR,
     )
 
 
 def samples_page(found: Samples, about: About) -> Page:
     """The page of sets that were drawn."""
-    bars, known = inclusion_bars(found), found.settings
+    bars, doubts, known = inclusion_bars(found), words.set_doubts(found), found.settings
     sets = {"sets": words.set_table(found)} | ({"pairs": words.pair_table(found)} if found.k > 1 else {})
     ladder = [{"temperatures": words.temperature_table(found)}] if found.betas.size > 1 else []
-    columns = plural(found.k, "column")
-    return _probability_page(
-        about,
+    columns, drawn_sets = plural(found.k, "column"), plural(found.energies[:, -1].size, "set")
+    data = (known["rows"], known["columns"], known["data"])
+    done = _done(found, about, data, [("Engine", found.engine)], known)
+    return Page(
         title=f"Sets of {columns} at a finite temperature",
-        data=(known["rows"], known["columns"], known["data"]),
-        lead=f"{plural(found.energies[:, -1].size, 'set')} of {columns} drawn.",
+        version=pairflip.__version__,
+        lead=f"{known['rows']:,} rows, {known['columns']:,} columns, {drawn_sets} of {columns} drawn.",
         answer=words.set_answer(found),
-        cautions=words.set_doubts(found),
+        cautions=doubts,
+        mood="not" if doubts else "fairly",
         conditions=words.set_conditions(found),
         sections=[
             _inclusion("How often each column is in the set", bars, words.inclusion_table(found, bars)),
             Section("The sets that were drawn most often", [sets]),
             Section("How the walks went", [words.set_rates(found), *ladder]),
+            Section("What was done", done, dropped=about.left_out(), note=_SHARED_NAMES + _FLIPS),
         ],
-        facts=[("Engine", found.engine)],
-        settings=known,
-        found=found,
-        method=_FLIPS,
     )
 
 
-def _probability_page(
-    about: About,
-    *,
-    title: str,
-    data: tuple[int, int, str],
-    lead: str,
-    cautions: list[str],
-    sections: list[Section],
-    facts: Pairs,
-    settings: dict[str, Any],
-    found: Posterior | Samples,
-    method: str,
-    **more: Any,
-) -> Page:
-    """What both pages of probabilities share: data before, what was done behind."""
+def _done(
+    found: Posterior | Samples, about: About, data: tuple[int, int, str], facts: Pairs, settings: dict[str, Any]
+) -> list[Any]:
+    """What was done: a note of the run, facts, settings."""
     rows, columns, data_hash = data
     facts = [
         ("Data", f"{plural(rows, 'row')}, {plural(columns, 'column')}"),
@@ -187,18 +173,7 @@ def _probability_page(
     if settings:
         caption = "All that the draws depend on, apart from the numbers of the chains"
         tables["settings"] = FigureTable("Settings", ["Setting", "Value"], flat(settings), caption, 2)
-    note = [f"Note: {clean(found.note)}."] if found.note else []
-    done = Section("What was done", [*note, tables], dropped=about.left_out(), note=_SHARED_NAMES + method)
-    return Page(
-        title=clean(about.title) if about.title else title,
-        version=pairflip.__version__,
-        target=clean(about.target) if about.target else None,
-        lead=f"{rows:,} rows, {columns:,} columns, {lead}",
-        cautions=cautions,
-        mood="not" if cautions else "fairly",
-        sections=[*sections, done],
-        **more,
-    )
+    return [f"Note: {clean(found.note)}.", tables] if found.note else [tables]
 
 
 def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:

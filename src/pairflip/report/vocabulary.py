@@ -32,7 +32,8 @@ class Vocabulary:
     ranking = "AUC"
 
     def __init__(self, curve: SizeCurve) -> None:
-        self.curve, self.words = curve, curve.loss.words
+        self.curve, self.words, self.unit = curve, curve.loss.words, what_is_counted(curve)
+        self.choice = f"number of {self.unit}s" + ("" if curve.ridge_surface is None else " and the ridge")
 
     def error(self, size: int) -> float:
         """The error of held-out rows that people are shown first."""
@@ -68,11 +69,6 @@ class Vocabulary:
             return " in the unit of the target"
         return f", and {self.error_text(0)} with the {baseline(self.curve)}".replace("the zero", "zero")
 
-    def what_was_chosen(self) -> str:
-        """``number of columns and the ridge``."""
-        ridge = "" if self.curve.ridge_surface is None else " and the ridge"
-        return f"number of {what_is_counted(self.curve)}s{ridge}"
-
     def explains(self, size: int) -> str:
         """``it explains``, ``they explain``."""
         if self.curve.always.size:
@@ -86,12 +82,12 @@ class Vocabulary:
             return (
                 f"On rows that were held out, {self.explains(size)} {percent(held_out(self.curve, size).r2)} {of}: the "
                 f"error (RMSE) is {self.error_text(size)}{self.without_columns()}. That is somewhat too good, because "
-                f"the number of {what_is_counted(self.curve)}s was chosen by it."
+                f"the number of {self.unit}s was chosen by it."
             )
         rmse = [number(value, 3) for value in chosen.rmse]
         return (
             f"On new rows, {self.explains(size)} {share_words(chosen.r2, of)}: the error (RMSE) is about {rmse[0]} "
-            f"({rmse[1]} to {rmse[2]}){self.without_columns()}. This allows for the {self.what_was_chosen()} having "
+            f"({rmse[1]} to {rmse[2]}){self.without_columns()}. This allows for the {self.choice} having "
             f"been chosen; the ranges are {percent(chosen.level)} intervals."
         )
 
@@ -124,13 +120,12 @@ class _Deviance(Vocabulary):
     def how_well(self, size: int) -> str:
         chosen = self.curve.chosen
         share = f"{percent(held_out(self.curve, size).r2)} of the deviance on rows that were held out"
-        allowed = f"That is somewhat too good, because the number of {what_is_counted(self.curve)}s was chosen by it."
+        allowed = f"That is somewhat too good, because the number of {self.unit}s was chosen by it."
         if chosen is not None:
             share = share_words(chosen.r2, "of the deviance on new rows", self.mean_alone)
             errors = "The deviance allows" if chosen.auc is None else "AUC and deviance allow"
             allowed = (
-                f"{errors} for the {self.what_was_chosen()} having been chosen; ranges are {percent(chosen.level)} "
-                "intervals."
+                f"{errors} for the {self.choice} having been chosen; ranges are {percent(chosen.level)} intervals."
             )
         return f"{self.held_out_rows(size)} On the whole, {self.explains(size)} {share}. {allowed}"
 
