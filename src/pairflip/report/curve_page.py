@@ -15,7 +15,7 @@ from pairflip.report.held_out_numbers import row_labels
 from pairflip.report.page import Drawing, Page, Section
 from pairflip.report.proof_words import next_best
 from pairflip.report.registry import FigureTable, Room, figures_of
-from pairflip.report.vocabulary import Piece, what_is_counted
+from pairflip.report.vocabulary import what_is_counted
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, column_labels, plural
 
@@ -30,7 +30,8 @@ _LIMITS = (
     "The size is chosen to predict new rows. That does not identify the true support: a column that matters may be "
     "missing, and one that does not may be in, however many rows there are."
 )
-_NOTHING_TO_ANNEAL = "No size needed annealing: there was nothing to choose."
+_STAND_INS = ("Chosen", "Could be replaced by", "Correlation", "Selected instead in folds")
+_ABOUT_STAND_INS = "Stand-ins of each chosen column; of a window, the correlation nearest zero"
 _NOT_ANNEALED = (
     "In every fold, and on all rows, {unit}s were found by a path over all sizes (the best {unit} is added, then pairs "
     "are exchanged as long as that lowers the error), by the same from random starts, and by replacing part of the "
@@ -46,19 +47,13 @@ _NOTE = (
 def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[object] | None) -> Page:
     """The page of a curve; its `data` is what the script needs to follow the slider."""
     sizes = [int(k) for k in np.sort(curve.sizes)]
-    tried = [k for k in sizes if k > 0]
-    size, unit, answer = size_to_show(curve), what_is_counted(curve), answer_of(curve)
+    shown, tried = sizes.index(size_to_show(curve)), [k for k in sizes if k > 0]
     per_size = [curve_tables.of_size(curve, k) for k in sizes]
-    book = TipBook()
+    answer, book = answer_of(curve), TipBook()
     drawings = _drawings(curve, sizes, row_names, book, per_size)
-    shown = sizes.index(size)
-    sizes_table = SizeTable(
-        curve_tables.size_heads(curve), curve_tables.size_rows(curve), curve_tables.explanation(curve)
-    )
-    by_size = {"sizes": sizes_table, "criteria": curve_tables.criteria_table(curve)}
     to = f" to {tried[-1]}" if len(tried) > 1 else ""
     return Page(
-        title=f"Which {unit}s, how many, how sure",
+        title=f"Which {what_is_counted(curve)}s, how many, how sure",
         version=curve.version,
         lead=f"{curve.n_rows:,} rows, {len(curve.names):,} columns, sizes {tried[0]}{to} tried, {curve.n_folds:,} "
         "folds.",
@@ -68,14 +63,7 @@ def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[obje
         mood=answer.mood,
         conditions_title="What this cannot tell",
         conditions=[_LIMITS],
-        sections=[
-            Section(f"How many {unit}s", [*drawings["sizes"], by_size]),
-            _columns_section(curve, unit, per_size[shown]),
-            *_next_best_section(curve, size),
-            *(Section(each.title, [each], name=f"h-{each.name}", follows=each.follows) for each in drawings["main"]),
-            _search_section(curve, unit, drawings["search"]),
-            _done_section(curve, about),
-        ],
+        sections=_sections(curve, about, drawings, per_size[shown]),
         data={"sizes": sizes, "shown": shown, "tables": per_size, "tips": book.forms, "columns": book.columns},
     )
 
@@ -118,47 +106,47 @@ def _drawings(
     return drawings
 
 
-def _columns_section(curve: SizeCurve, unit: str, texts: Mapping[str, Any]) -> Section:
-    parts: list[Any] = []
+def _sections(
+    curve: SizeCurve, about: run_info.About, drawings: Mapping[str, list[Drawing]], texts: Mapping[str, Any]
+) -> list[Section]:
+    """Sizes, columns, the next best sets where they are proved, figures, the search, what was done."""
+    unit, size = what_is_counted(curve), size_to_show(curve)
+    size_heads, size_rows = curve_tables.size_heads(curve), curve_tables.size_rows(curve)
+    by_size = {
+        "sizes": SizeTable(size_heads, size_rows, curve_tables.explanation(curve)),
+        "criteria": curve_tables.criteria_table(curve),
+    }
+    heads, caption = curve_tables.column_words(curve)
+    columns: list[Any] = [{"columns": FigureTable("", heads, texts["columns"], caption)}]
     if curve.always.size:
-        names: list[Piece] = [(name, True) for name in column_labels(curve.names, curve.always.tolist(), 80)]
-        separated = [piece for name in names for piece in (name, (", ", False))][:-1]
-        parts.append([("Always in the model: ", False), *separated, (".", False)])
-    heads, about = curve_tables.column_words(curve)
-    parts.append({"columns": FigureTable("", heads, texts["columns"], about)})
-    heads = ["Chosen", "Could be replaced by", "Correlation", "Selected instead in folds"]
-    about = "Stand-ins of each chosen column; of a window, the correlation nearest zero"
-    stand_ins = FigureTable("", heads, texts["stand_ins"], about, 2)
-    more: dict[str, Any] = {"follows": True, "following": "summary", "stand_ins": stand_ins}
-    return Section(f"Which {unit}s", parts, "columns", **more)
-
-
-def _next_best_section(curve: SizeCurve, size: int) -> list[Section]:
-    """The best sets of the size shown; no section where these are not known."""
-    found = next_best(curve, size)
-    if found is None:
-        return []
-    table, counts = found
-    title = f"The next best sets of {plural(size, 'column')}"
-    return [Section(title, [{"next_best": table}, counts] if counts else [{"next_best": table}])]
-
-
-def _search_section(curve: SizeCurve, unit: str, drawings: list[Drawing]) -> Section:
-    parts: list[Any] = [{"search": curve_tables.search_table(curve)}]
+        labels = column_labels(curve.names, curve.always.tolist(), 80)
+        names = [piece for label in labels for piece in ((", ", False), (label, True))][1:]
+        columns.insert(0, [("Always in the model: ", False), *names, (".", False)])
+    stand_ins = FigureTable("", _STAND_INS, texts["stand_ins"], _ABOUT_STAND_INS, 2)
+    sections = [
+        Section(f"How many {unit}s", [*drawings["sizes"], by_size]),
+        Section(f"Which {unit}s", columns, "columns", follows=True, following="summary", stand_ins=stand_ins),
+    ]
+    if (best_sets := next_best(curve, size)) is not None:
+        table, counts = best_sets
+        parts: list[Any] = [{"next_best": table}, counts]
+        sections.append(Section(f"The next best sets of {plural(size, 'column')}", parts if counts else parts[:1]))
+    sections += [Section(each.title, [each], f"h-{each.name}", follows=each.follows) for each in drawings["main"]]
+    search: list[Any] = [{"search": curve_tables.search_table(curve)}]
     if np.isfinite(curve.annealing.energy).any():
-        parts += drawings
+        search += drawings["search"]
+    elif curve.settings.get("method", "anneal") == "anneal":
+        search.append("No size needed annealing: there was nothing to choose.")
     else:
-        annealing = curve.settings.get("method", "anneal") == "anneal"
-        parts.append(_NOTHING_TO_ANNEAL if annealing else _NOT_ANNEALED.format(unit=unit))
-    return Section("How the search went", parts, closed=True)
-
-
-def _done_section(curve: SizeCurve, about: run_info.About) -> Section:
-    facts = about.facts(run_info.facts(curve))
-    settings = run_info.flat(curve.settings)
+        search.append(_NOT_ANNEALED.format(unit=unit))
+    facts, settings = about.facts(run_info.facts(curve)), run_info.flat(curve.settings)
     tables = {
         "facts": FigureTable("", ["What", "Value"], facts, "Data, version, time", 2),
         "settings": FigureTable("Settings", ["Setting", "Value"], settings, "All that determines the result", 2),
     }
     notes = [clean(note) for note in curve.notes]
-    return Section("What was done", [tables], dropped=about.left_out(), notes=notes, note=_NOTE)
+    return [
+        *sections,
+        Section("How the search went", search, closed=True),
+        Section("What was done", [tables], dropped=about.left_out(), notes=notes, note=_NOTE),
+    ]

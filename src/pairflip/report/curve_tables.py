@@ -252,26 +252,20 @@ def of_size(curve: SizeCurve, size: int) -> dict[str, Any]:
     counts, support = curve.selection_counts[at], curve.supports[at].tolist()
     first = range(len(counts)) if curve.units is None else curve.units.first  # columns of a group stay together
     columns = sorted(support, key=lambda j: (-int(counts[j]), int(first[j])))[:_ROWS]
+    name = size_text(curve, size) if size else "0 columns"
+    words = [word for word in size_words(curve, size) if word != "one-SE size" or size != curve.best_size]
+    remarks = ", ".join(words) if size else baseline(curve)
+    if remarks:  # 4 columns (recommended, lowest error), 2 groups (5 columns; recommended)
+        name = f"{name[:-1]}; {remarks})" if name.endswith(")") else f"{name} ({remarks})"
     replacing = _stand_in_rows(curve, size, columns)
     none = f"None: no other column has a correlation above {STRONG} or below -{STRONG} with a chosen one."
     return {
-        "name": _size_name(curve, size),
+        "name": name,
         "summary": _about_size(curve, size),
         "columns": _column_rows(curve, size, columns),
         "stand_ins": replacing,
         "no_stand_ins": "" if replacing else none if size else "No columns are chosen at this size.",
     }
-
-
-def _size_name(curve: SizeCurve, size: int) -> str:
-    """``4 columns (recommended, lowest error)``, ``0 columns (mean alone)``, ``2 groups (5 columns; recommended)``."""
-    if not size:
-        return f"0 columns ({baseline(curve)})"
-    words = [word for word in size_words(curve, size) if word != "one-SE size" or size != curve.best_size]
-    name = size_text(curve, size)
-    if not words:
-        return name
-    return f"{name[:-1]}; {', '.join(words)})" if name.endswith(")") else f"{name} ({', '.join(words)})"
 
 
 def _about_size(curve: SizeCurve, size: int) -> str:

@@ -32,16 +32,11 @@ if TYPE_CHECKING:
     from pairflip.search.averaged import Posterior
     from pairflip.search.samples import Samples
 
-CHANCE = 1e-6
-"""Chains disagree about a column if the variance of their shares is so improbable, ..."""
-UNDERRATED = 4.0
-"""... is so many times what errors say, ..."""
-CLEARLY = 0.1
-"""... and the shares differ by so much."""
-ROUGH = 0.05
-"""A Monte Carlo error above this is pointed out."""
-SELDOM = 0.1
-"""Neighbours on a ladder that trade places in less than this fraction of the attempts are pointed out."""
+_CHANCE = 1e-6  # chains disagree about a column if the variance of their shares is so improbable,
+_UNDERRATED = 4.0  # is so many times what errors say,
+_CLEARLY = 0.1  # and the shares differ by so much
+_ROUGH = 0.05  # a Monte Carlo error above this is pointed out
+_SELDOM = 0.1  # and neighbours on a ladder that trade places in less than this fraction of the attempts
 _NAMED = 6  # columns that a sentence names one by one
 _SETS = 20  # models or sets in a table
 _LONGER = "Walk longer (--sweeps, in Python sweeps=)."
@@ -109,7 +104,7 @@ def set_doubts(found: Samples) -> list[str]:
         longer = "Walk longer (--sweeps), or use a ladder of temperatures (--temper, in Python temper)."
         return _walk_doubts(found, drawn, longer)
     doubts, least = _walk_doubts(found, drawn, _LONGER), int(found.exchange.argmin())
-    if found.exchange[least] < SELDOM:
+    if found.exchange[least] < _SELDOM:
         low, high = (number(float(beta)) for beta in found.betas[least : least + 2])
         doubts.append(
             f"Neighbours on the ladder hardly trade places at beta = {low} and {high}: in "
@@ -141,7 +136,7 @@ def _walk_doubts(found: Samples | Posterior, drawn: np.ndarray, longer: str) -> 
             f"{longer}"
         )
     error = float(found.inclusion_se.max())
-    if error > ROUGH:
+    if error > _ROUGH:
         doubts.append(f"The probabilities are rough: their Monte Carlo errors go up to ± {100 * error:.0f} %. {longer}")
     return doubts
 
@@ -154,9 +149,9 @@ def disagreement(shares: Floats, errors: Floats) -> int | None:
     these. Chains that stay where they began have parts that are all alike, and means that differ.
     """
     chains = len(shares)
-    limit = max(UNDERRATED, float(chdtri(chains - 1, CHANCE)) / (chains - 1))
+    limit = max(_UNDERRATED, float(chdtri(chains - 1, _CHANCE)) / (chains - 1))
     gap = np.ptp(shares, axis=0)
-    gap[(gap < CLEARLY) | (shares.var(axis=0, ddof=1) <= limit * chains * errors**2)] = 0.0
+    gap[(gap < _CLEARLY) | (shares.var(axis=0, ddof=1) <= limit * chains * errors**2)] = 0.0
     worst = int(gap.argmax())
     return worst if gap[worst] else None
 
