@@ -27,11 +27,7 @@ CHOSEN = (
 
 @dataclass(frozen=True, eq=False)
 class PredictedRows:
-    """Predictions of one file; `why_not`: why there are no intervals, `given`: whether the size was asked for.
-
-    `risks`: whether predictions are relative risks. `outside` marks rows outside the range of the training rows; None
-    where the result does not know it.
-    """
+    """Predictions of one file of new rows."""
 
     rows: NewRows
     size: int
@@ -43,11 +39,11 @@ class PredictedRows:
     lower: Floats
     upper: Floats
     comparison: PredictionCheck | None
-    why_not: str | None
-    given: bool
+    why_not: str | None  # why there are no intervals
+    given: bool  # whether the size was asked for
     classes: list[str] | None = None
-    risks: bool = False
-    outside: NDArray[np.bool_] | None = None
+    risks: bool = False  # whether predictions are relative risks
+    outside: NDArray[np.bool_] | None = None  # rows outside the range of the training rows, where that is known
 
 
 def folds_need(absent: list[str]) -> str:
@@ -74,9 +70,9 @@ def remarks_of(found: PredictedRows) -> list[str]:
         how = "without columns: every row gets the same number"
         if not found.given:
             how += ", since nothing in the result predicts better (--size K takes K columns all the same)"
-    covers = (
-        "" if found.coverage is None else f"; the intervals are made to cover {percent(found.coverage)} of new rows"
-    )
+    covers = ""
+    if found.coverage is not None:
+        covers = f"; the intervals are made to cover {percent(found.coverage)} of new rows"
     remarks.append(f"{plural(int((~lost).sum()), 'row')} predicted {how}{covers}.")
     if found.coverage is not None and not found.given:
         remarks.append(CHOSEN)
@@ -89,16 +85,16 @@ def remarks_of(found: PredictedRows) -> list[str]:
             remarks.append(f"{plural(len(some), 'row')} without {what}, since {why}: {listed(some)}.")
     if found.outside is not None and found.outside.any():
         remarks.append(outside_words(found.outside, found.rows.row_names))
-    if found.comparison is not None:
-        seen = found.comparison
-        inside = "" if seen.inside is None else f"; {percent(seen.inside)} are inside their intervals"
-        said = f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}"
-        if seen.concordance is not None:
-            return [*remarks, f"{said}: concordance {number(seen.concordance, 3)}."]
-        if seen.wrong is not None:
-            area = "" if seen.auc is None else f", AUC {number(seen.auc, 3)}"
-            return [*remarks, f"{said}: {percent(seen.wrong)} wrong{area}."]
-        remarks.append(f"{said}: RMSE {number(seen.rmse, 3)}, R2 {number(seen.r2, 3)}{inside}.")
+    check = found.comparison
+    if check is not None:
+        errors = f"RMSE {number(check.rmse, 3)}, R2 {number(check.r2, 3)}"
+        if check.inside is not None:
+            errors += f"; {percent(check.inside)} are inside their intervals"
+        if check.wrong is not None:
+            errors = f"{percent(check.wrong)} wrong" + ("" if check.auc is None else f", AUC {number(check.auc, 3)}")
+        if check.concordance is not None:
+            errors = f"concordance {number(check.concordance, 3)}"
+        remarks.append(f"compared with {quoted(found.target)} in {plural(check.n_rows, 'row')}: {errors}.")
     return remarks
 
 
@@ -108,9 +104,10 @@ def predicted_record(found: PredictedRows, header: list[str], lines: list[Any]) 
     def plain(value: Any) -> Any:
         return None if isinstance(value, float) and not isfinite(value) else value
 
-    seen = None if found.comparison is None else {k: plain(v) for k, v in asdict(found.comparison).items()}
-    if seen is not None:
-        seen = {k: v for k, v in seen.items() if v is not None or k not in ("wrong", "auc", "concordance")}
+    check = None
+    if found.comparison is not None:
+        values = {k: plain(v) for k, v in asdict(found.comparison).items()}
+        check = {k: v for k, v in values.items() if v is not None or k not in ("wrong", "auc", "concordance")}
     return {
         "table": found.rows.source,
         "target": found.target,
@@ -119,6 +116,6 @@ def predicted_record(found: PredictedRows, header: list[str], lines: list[Any]) 
         "always": found.always,
         "interval": found.coverage,
         "rows": [dict(zip(header, map(plain, line), strict=True)) for line in lines],
-        "comparison": seen,
+        "comparison": check,
         "remarks": remarks_of(found),
     }
