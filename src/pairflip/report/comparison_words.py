@@ -47,18 +47,18 @@ def shown_row(method: MethodResult) -> MethodSize | None:
     return method.rows[0] if not method.sized else method.at(method.chosen or 0)
 
 
-def sentence(found: Comparison) -> str:
+def sentence(comparison: Comparison) -> str:
     """Who has the lowest error, where the reference stands, and which differences are clear."""
-    finished = found.finished
+    finished = comparison.finished
     if not finished:
         return "No method has a result."
     best = min(finished, key=lambda method: method.cv_error)
     parts = [
         f"Lowest error on held-out rows: {title_of(best)} with {size_words(best)}, cv_error "
-        f"{plus_minus(best.cv_error, best.cv_error_se)}; without columns it is {number(found.without)}."
+        f"{plus_minus(best.cv_error, best.cv_error_se)}; without columns it is {number(comparison.without)}."
     ]
-    if found.reference:
-        ours, name = found[found.reference], reference_title(found)
+    if comparison.reference:
+        ours, name = comparison[comparison.reference], reference_title(comparison)
         if best.name != ours.name:
             parts.append(f"{name}: {size_words(ours)}, cv_error {plus_minus(ours.cv_error, ours.cv_error_se)}.")
         others = [m for m in finished if m.name not in ("quick", "normal", "thorough")]
@@ -69,22 +69,22 @@ def sentence(found: Comparison) -> str:
             than = f"lower than {name} ({how})"
             parts.append(f"Clearly {than}: {better}." if better else f"None is clearly {than}.")
             parts.append(f"Clearly higher: {worse}." if worse else "None is clearly higher.")
-    missing = [title_of(method) for method in found.methods if method not in finished]
+    missing = [title_of(method) for method in comparison.methods if method not in finished]
     if missing:
         parts.append(f"Without a result: {', '.join(missing)}.")
-    if found.interrupted:
+    if comparison.interrupted:
         parts.append("The comparison was interrupted.")
     return " ".join(parts)
 
 
-def cautions(found: Comparison) -> list[str]:
+def cautions(comparison: Comparison) -> list[str]:
     """What to keep in mind."""
     told = [
         "A method with sizes is shown at the size with its lowest error. The lowest of several errors is a little too "
         "good, for every such method alike; methods without sizes chose their penalty or components inside the folds, "
         "so theirs is not."
     ]
-    if found.reference:
+    if comparison.reference:
         told.append(
             "Two methods with different columns can predict equally well: shared columns say how much they resemble "
             "each other, not who is right."
@@ -92,34 +92,34 @@ def cautions(found: Comparison) -> list[str]:
     return told
 
 
-def method_rows(found: Comparison) -> list[tuple[str, ...]]:
+def method_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """One line for each method, at the size it would choose, in the order of `HEADS`."""
-    methods = found.methods
+    methods = comparison.methods
     shown = [shown_row(method) for method in methods]
-    errors = [found.rmse_and_r2(method.cv_error) for method in methods]
+    errors = [comparison.rmse_and_r2(method.cv_error) for method in methods]
     beside = aligned_plus_minus([m.difference for m in methods], [m.difference_se for m in methods])
     columns = (
         [title_of(method) for method in methods],
-        [size_words(m).partition(" column")[0] if m in found.finished else NOTHING for m in methods],
+        [size_words(m).partition(" column")[0] if m in comparison.finished else NOTHING for m in methods],
         aligned([error["rmse"] for error in errors]),
         [r2_text(error["r2"]) for error in errors],
         aligned_plus_minus([m.cv_error for m in methods], [m.cv_error_se for m in methods]),
         [
-            NOTHING if method.name == found.reference else f"+{cell}" if method.difference > 0 else cell
+            NOTHING if method.name == comparison.reference else f"+{cell}" if method.difference > 0 else cell
             for method, cell in zip(methods, beside, strict=True)
         ],
         aligned((np.nan if row is None else row.energy_per_row for row in shown), 3),
-        [_shared(found, method, row) for method, row in zip(methods, shown, strict=True)],
+        [_shared(comparison, method, row) for method, row in zip(methods, shown, strict=True)],
         [number(method.seconds, 2) for method in methods],
         [clean(method.note) if method.note else _remark(method) for method in methods],
     )
     return list(zip(*columns, strict=True))
 
 
-def _shared(found: Comparison, method: MethodResult, row: MethodSize | None) -> str:
-    if row is None or not np.isfinite(row.overlap) or method.name == found.reference:
+def _shared(comparison: Comparison, method: MethodResult, row: MethodSize | None) -> str:
+    if row is None or not np.isfinite(row.overlap) or method.name == comparison.reference:
         return NOTHING
-    ours = found[found.reference]
+    ours = comparison[comparison.reference]
     same = ours.at(row.size if row.size is not None else ours.chosen or 0)
     count = len(same.columns) if same is not None else 0
     return f"{round(row.overlap * count)} of {count}"
@@ -130,37 +130,37 @@ def _remark(method: MethodResult) -> str:
     return f"{plural(len(notes), 'size')} without a result: {clean(notes[0])}" if notes else ""
 
 
-def matrix(found: Comparison, what: str) -> tuple[list[str], list[list[str]]]:
+def matrix(comparison: Comparison, what: str) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of a table with a line for each size and a column for each method that has sizes.
 
     `what` is ``"cv_error"``, ``"energy"`` (over the lowest of all methods at that size) or ``"overlap"``.
     """
-    methods = [method for method in found.finished if method.sized]
-    rows = [[method.at(size) for method in methods] for size in found.sizes]
+    methods = [method for method in comparison.finished if method.sized]
+    rows = [[method.at(size) for method in methods] for size in comparison.sizes]
     values = np.array([[np.nan if row is None else float(getattr(row, what)) for row in line] for line in rows])
     if what == "energy":
-        lowest = lowest_energies(found)[:, None]
+        lowest = lowest_energies(comparison)[:, None]
         values = np.where(lowest > 0, values / np.where(lowest > 0, lowest, 1.0), np.nan)
     text = percent if what == "overlap" else number
-    lines = [[str(size), *map(text, line)] for size, line in zip(found.sizes, values.tolist(), strict=True)]
+    lines = [[str(size), *map(text, line)] for size, line in zip(comparison.sizes, values.tolist(), strict=True)]
     return ["Size", *map(title_of, methods)], lines
 
 
-def lowest_energies(found: Comparison) -> Floats:
+def lowest_energies(comparison: Comparison) -> Floats:
     """The lowest training energy (S,) that any method found on all rows at each size."""
-    rows = [[method.at(size) for size in found.sizes] for method in found.finished if method.sized]
+    rows = [[method.at(size) for size in comparison.sizes] for method in comparison.finished if method.sized]
     values = [[np.inf if row is None or np.isnan(row.energy) else row.energy for row in line] for line in rows]
-    return np.asarray(np.min(np.array(values).reshape(-1, len(found.sizes)), axis=0, initial=np.inf))
+    return np.asarray(np.min(np.array(values).reshape(-1, len(comparison.sizes)), axis=0, initial=np.inf))
 
 
-def reference_title(found: Comparison) -> str:
+def reference_title(comparison: Comparison) -> str:
     """What the method that others are compared with is called; where none of ours was run, what it would be."""
-    return title_of(found[found.reference]) if found.reference else "pairflip"
+    return title_of(comparison[comparison.reference]) if comparison.reference else "pairflip"
 
 
-def explanation(found: Comparison) -> str:
+def explanation(comparison: Comparison) -> str:
     """What the columns of the table of methods mean."""
-    reference = reference_title(found)
+    reference = reference_title(comparison)
     return (
         "Columns: the size with the lowest cv_error (half the mean squared error of held-out rows, ± one standard "
         "error); methods without sizes: the columns they use. RMSE, R2: of held-out rows. "
@@ -171,15 +171,15 @@ def explanation(found: Comparison) -> str:
     )
 
 
-def summary(found: Comparison) -> str:
+def summary(comparison: Comparison) -> str:
     """The sentence, then one line for each method."""
-    lines = [tuple(lower_heads(HEADS)), *method_rows(found)]
+    lines = [tuple(lower_heads(HEADS)), *method_rows(comparison)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS) - 1)]
-    parts = [*textwrap.wrap(sentence(found), _WIDTH), ""]
+    parts = [*textwrap.wrap(sentence(comparison), _WIDTH), ""]
     for line in lines:
         cells = [line[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:], strict=True)]
         parts.append("  ".join([*cells, line[-1]]).rstrip())
-    for text in (explanation(found), *cautions(found)):
+    for text in (explanation(comparison), *cautions(comparison)):
         parts += ["", *textwrap.wrap(text, _WIDTH)]
     return "\n".join(parts).rstrip()

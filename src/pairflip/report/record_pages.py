@@ -63,24 +63,26 @@ _MATRICES = {
 }
 
 
-def comparison_page(found: Comparison, about: About) -> Page:
+def comparison_page(comparison: Comparison, about: About) -> Page:
     """The page of methods compared on the same folds."""
-    sizes = f"sizes {found.sizes[0]}" + (f" to {found.sizes[-1]}" if len(found.sizes) > 1 else "")
-    reference = compared.reference_title(found)
-    methods = [(compared.title_of(method), clean(method.about)) for method in found.methods]
+    sizes = f"sizes {comparison.sizes[0]}" + (f" to {comparison.sizes[-1]}" if len(comparison.sizes) > 1 else "")
+    reference = compared.reference_title(comparison)
+    methods = [(compared.title_of(method), clean(method.about)) for method in comparison.methods]
     facts = [
-        ("Version", f"pairflip {found.version}"),
-        ("Data", f"{found.n_rows:,} rows, {len(found.names):,} columns; hash {found.data_hash}"),
-        ("Folds", f"{found.n_folds:,}: {found.folds}"),
-        ("Seed", str(found.seed)),
+        ("Version", f"pairflip {comparison.version}"),
+        ("Data", f"{comparison.n_rows:,} rows, {len(comparison.names):,} columns; hash {comparison.data_hash}"),
+        ("Folds", f"{comparison.n_folds:,}: {comparison.folds}"),
+        ("Seed", str(comparison.seed)),
     ]
     label = "{}, a line or mark for each method. The tables below have the numbers."
     errors, seconds = "Error against size", "Energy against seconds"
-    lines = _both_widths(draw_compared_errors, compared_errors(found), label.format(errors), _compared_shape)
-    points = _both_widths(draw_energy_points, energy_points(found), label.format(seconds), _compared_shape)
-    table = FigureTable("", compared.HEADS, compared.method_rows(found), compared.explanation(found))
+    lines = _both_widths(draw_compared_errors, compared_errors(comparison), label.format(errors), _compared_shape)
+    points = _both_widths(draw_energy_points, energy_points(comparison), label.format(seconds), _compared_shape)
+    table = FigureTable("", compared.HEADS, compared.method_rows(comparison), compared.explanation(comparison))
     by_size = {
-        name: FigureTable(f"Table: {title} by size", *compared.matrix(found, name), text.format(reference=reference))
+        name: FigureTable(
+            f"Table: {title} by size", *compared.matrix(comparison, name), text.format(reference=reference)
+        )
         for name, (title, text) in _MATRICES.items()
     }
     done = {
@@ -89,11 +91,11 @@ def comparison_page(found: Comparison, about: About) -> Page:
     }
     return Page(
         title="Methods compared on the same folds",
-        version=found.version,
-        lead=f"{found.n_rows:,} rows, {len(found.names):,} columns, {sizes}, {found.n_folds:,} folds, "
-        f"{len(found.methods)} methods, one thread each.",
-        answer=[(compared.sentence(found), False)],
-        cautions=compared.cautions(found),
+        version=comparison.version,
+        lead=f"{comparison.n_rows:,} rows, {len(comparison.names):,} columns, {sizes}, {comparison.n_folds:,} folds, "
+        f"{len(comparison.methods)} methods, one thread each.",
+        answer=[(compared.sentence(comparison), False)],
+        cautions=compared.cautions(comparison),
         sections=[
             Section("The methods", [{"methods": table}]),
             Section(errors, [Drawing([(lines, _ERRORS.format(reference=reference))])]),
@@ -104,61 +106,64 @@ def comparison_page(found: Comparison, about: About) -> Page:
     )
 
 
-def posterior_page(found: Posterior, about: About) -> Page:
+def posterior_page(posterior: Posterior, about: About) -> Page:
     """The page of probabilities of columns and models."""
-    bars, doubts, problem = inclusion_bars(found), words.model_doubts(found), found.problem
-    low, high = found.prior.smallest, found.prior.largest
+    bars, doubts, problem = inclusion_bars(posterior), words.model_doubts(posterior), posterior.problem
+    low, high = posterior.prior.smallest, posterior.prior.largest
     sizes = plural(high, "column") if low == high else f"{low} to {plural(high, 'column')}"
     facts = [
-        ("Prior", f"g = {found.prior.g:g}; models: {found.prior.name}"),
-        ("Visited", f"{found.visited:,} {'models, all there are' if not found.sizes.size else 'moves between models'}"),
+        ("Prior", f"g = {posterior.prior.g:g}; models: {posterior.prior.name}"),
+        (
+            "Visited",
+            f"{posterior.visited:,} {'models, all there are' if not posterior.sizes.size else 'moves between models'}",
+        ),
     ]
-    done = _done(found, about, (problem.n_rows, problem.n_columns, problem.hash), facts, {})
+    done = _done(posterior, about, (problem.n_rows, problem.n_columns, problem.hash), facts, {})
     return Page(
         title="How probable it is that a column belongs in the model",
         version=pairflip.__version__,
         lead=f"{problem.n_rows:,} rows, {problem.n_columns:,} columns, averaged over models of {sizes}.",
-        answer=words.model_answer(found),
+        answer=words.model_answer(posterior),
         cautions=doubts,
         mood="not" if doubts else "fairly",
-        conditions=words.model_conditions(found),
+        conditions=words.model_conditions(posterior),
         sections=[
-            _inclusion("How probable each column is", bars, words.column_table(found, bars)),
-            Section("The most probable models", [{"models": words.model_table(found)}]),
-            Section("How many columns", [{"sizes": words.size_table(found)}]),
-            Section("How the models were visited", [words.model_rates(found)]),
+            _inclusion("How probable each column is", bars, words.column_table(posterior, bars)),
+            Section("The most probable models", [{"models": words.model_table(posterior)}]),
+            Section("How many columns", [{"sizes": words.size_table(posterior)}]),
+            Section("How the models were visited", [words.model_rates(posterior)]),
             Section("What was done", done, dropped=about.left_out(), note=_SHARED_NAMES + _PRIOR),
         ],
     )
 
 
-def samples_page(found: Samples, about: About) -> Page:
+def samples_page(samples: Samples, about: About) -> Page:
     """The page of sets that were drawn."""
-    bars, doubts, known = inclusion_bars(found), words.set_doubts(found), found.settings
-    sets = {"sets": words.set_table(found)} | ({"pairs": words.pair_table(found)} if found.k > 1 else {})
-    ladder = [{"temperatures": words.temperature_table(found)}] if found.betas.size > 1 else []
-    columns, drawn_sets = plural(found.k, "column"), plural(found.energies[:, -1].size, "set")
+    bars, doubts, known = inclusion_bars(samples), words.set_doubts(samples), samples.settings
+    sets = {"sets": words.set_table(samples)} | ({"pairs": words.pair_table(samples)} if samples.k > 1 else {})
+    ladder = [{"temperatures": words.temperature_table(samples)}] if samples.betas.size > 1 else []
+    columns, drawn_sets = plural(samples.k, "column"), plural(samples.energies[:, -1].size, "set")
     data = (known["rows"], known["columns"], known["data"])
-    done = _done(found, about, data, [("Engine", found.engine)], known)
+    done = _done(samples, about, data, [("Engine", samples.engine)], known)
     return Page(
         title=f"Sets of {columns} at a finite temperature",
         version=pairflip.__version__,
         lead=f"{known['rows']:,} rows, {known['columns']:,} columns, {drawn_sets} of {columns} drawn.",
-        answer=words.set_answer(found),
+        answer=words.set_answer(samples),
         cautions=doubts,
         mood="not" if doubts else "fairly",
-        conditions=words.set_conditions(found),
+        conditions=words.set_conditions(samples),
         sections=[
-            _inclusion("How often each column is in the set", bars, words.inclusion_table(found, bars)),
+            _inclusion("How often each column is in the set", bars, words.inclusion_table(samples, bars)),
             Section("The sets that were drawn most often", [sets]),
-            Section("How the walks went", [words.set_rates(found), *ladder]),
+            Section("How the walks went", [words.set_rates(samples), *ladder]),
             Section("What was done", done, dropped=about.left_out(), note=_SHARED_NAMES + _FLIPS),
         ],
     )
 
 
 def _done(
-    found: Posterior | Samples, about: About, data: tuple[int, int, str], facts: Pairs, settings: dict[str, Any]
+    record: Posterior | Samples, about: About, data: tuple[int, int, str], facts: Pairs, settings: dict[str, Any]
 ) -> list[Any]:
     """What was done: a note of the run, facts, settings."""
     rows, columns, data_hash = data
@@ -167,13 +172,13 @@ def _done(
         ("Data hash", data_hash),
         *facts,
         ("pairflip version", pairflip.__version__),
-        ("Time", f"{number(found.seconds, 3)} s"),
+        ("Time", f"{number(record.seconds, 3)} s"),
     ]
     tables = {"facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, time", 2)}
     if settings:
         caption = "All that the draws depend on, apart from the numbers of the chains"
         tables["settings"] = FigureTable("Settings", ["Setting", "Value"], flat(settings), caption, 2)
-    return [f"Note: {clean(found.note)}.", tables] if found.note else [tables]
+    return [f"Note: {clean(record.note)}.", tables] if record.note else [tables]
 
 
 def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:
@@ -197,11 +202,11 @@ def _both_widths(
     ]
 
 
-def save_comparison_figures(found: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
+def save_comparison_figures(comparison: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
     """Write both figures as SVG and PNG into `folder` (made if missing)."""
-    return save_all(((name, figure_of(plot(found))) for name, plot in FIGURES.items()), folder)
+    return save_all(((name, figure_of(plot(comparison))) for name, plot in FIGURES.items()), folder)
 
 
-def save_probability_figures(found: Posterior | Samples, folder: str | os.PathLike[str]) -> list[Path]:
+def save_probability_figures(record: Posterior | Samples, folder: str | os.PathLike[str]) -> list[Path]:
     """Write the figure of the page as SVG and PNG into `folder` (made if missing)."""
-    return save_all([("inclusion", figure_of(plot_inclusion(found)))], folder)
+    return save_all([("inclusion", figure_of(plot_inclusion(record)))], folder)
