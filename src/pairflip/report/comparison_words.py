@@ -79,17 +79,17 @@ def sentence(comparison: Comparison) -> str:
 
 def cautions(comparison: Comparison) -> list[str]:
     """What to keep in mind."""
-    told = [
+    texts = [
         "A method with sizes is shown at the size with its lowest error. The lowest of several errors is a little too "
         "good, for every such method alike; methods without sizes chose their penalty or components inside the folds, "
         "so theirs is not."
     ]
     if comparison.reference:
-        told.append(
+        texts.append(
             "Two methods with different columns can predict equally well: shared columns say how much they resemble "
             "each other, not who is right."
         )
-    return told
+    return texts
 
 
 def method_rows(comparison: Comparison) -> list[tuple[str, ...]]:

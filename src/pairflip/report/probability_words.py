@@ -175,8 +175,8 @@ def set_conditions(samples: Samples) -> list[str]:
     return [
         f"Every set has exactly {plural(samples.k, 'column')}, beside those that are always in, and the probability of "
         f"a set S is proportional to exp(-beta E(S)) with beta = {number(float(samples.betas[-1]))}; the energy E is "
-        "half the sum of squared residuals. With beta = 1/v that is the likelihood of the set when the noise is normal with "
-        "variance v, and all sets are alike before the data.",
+        "half the sum of squared residuals. With beta = 1/v that is the likelihood of the set when the noise is normal "
+        "with variance v, and all sets are alike before the data.",
         "A column is in some set of this size whether it is needed or not: before the data, each has the probability "
         f"{percent(samples.k / samples.candidates.size)}. How probable it is that a column belongs in a model of any size "
         "is what pairflip posterior says. Columns that are alike share their probability.",
