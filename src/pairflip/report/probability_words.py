@@ -178,8 +178,8 @@ def set_conditions(samples: Samples) -> list[str]:
         "half the sum of squared residuals. With beta = 1/v that is the likelihood of the set when the noise is normal "
         "with variance v, and all sets are alike before the data.",
         "A column is in some set of this size whether it is needed or not: before the data, each has the probability "
-        f"{percent(samples.k / samples.candidates.size)}. How probable it is that a column belongs in a model of any size "
-        "is what pairflip posterior says. Columns that are alike share their probability.",
+        f"{percent(samples.k / samples.candidates.size)}. How probable it is that a column belongs in a model of any "
+        "size is what pairflip posterior says. Columns that are alike share their probability.",
     ]
 
 
