@@ -1,13 +1,8 @@
 """How names and numbers are shown to a reader: as text and never obeyed, never NaN, never longer than the room.
 
-A name comes from other people's tables. On a page and in a figure `clean` replaces what cannot be shown; on a terminal
-`visible` writes it as an escape; in a sentence `quoted` sets it in quotes. All three know the same characters.
-
-Rows and folds follow one rule. Where a reader is told of one (messages, the report, predictions.csv, the command line),
-it is counted from 1, and a row that has a name is shown by its name. Where the user gives numbers in Python (rows of a
-split, columns of a support), they are Python's indices from 0, and a message about such a number says so. Arrays of
-records and the files that hold them (result.json, journals) keep Python's indices. `numbered` writes both kinds, and
-`row_numbers` names the rows of a table that has no names for them.
+On a page and in a figure `clean` replaces what cannot be shown; on a terminal `visible` writes it as an escape; in a
+sentence `quoted` sets it in quotes. A reader is told of rows and folds counted from 1, or of their names; numbers that
+a user gives in Python, arrays and files count from 0, and a message about such a number says so (`numbered`).
 """
 
 from __future__ import annotations
@@ -52,19 +47,14 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def short(name: str, most: int = 40) -> str:
+def short(name: str) -> str:
     """A name for a terminal, short enough to leave room for others."""
-    shown = visible(name) if name.strip() else repr(name)
-    tail = most // 3
-    return shown if len(shown) <= most else f"{shown[: most - tail - 1]}…{shown[-tail:]}"
+    return shorten(visible(name) if name.strip() else repr(name), 40)
 
 
 def quoted(name: object, most: int = 25) -> str:
     """A name or value as it may stand in a sentence: quoted, on one line, the middle left out when it is long."""
-    text = str(name)
-    if len(text) > most:
-        text = f"{text[: most - 9]}…{text[-8:]}"
-    return repr(text)
+    return repr(shorten(str(name), most))
 
 
 def listed(names: Iterable[object], most: int = 3) -> str:
@@ -89,16 +79,12 @@ def column_labels(names: Sequence[str], columns: Sequence[int], length: int | No
     A name that several columns of the table have, or that shortening made equal to another one, carries its
     column index (from 0, as in `SizeCurve.supports`) in square brackets.
     """
-    often = _repeated(tuple(names))
+    repeated = _repeated(tuple(names))
     cleaned = [clean(names[j]) for j in columns]
     texts = [shorten(text, length) if length else text for text in cleaned]
-    alike = Counter(texts)
-    places: dict[str, set[int]] = {}
-    for text, j in zip(texts, columns, strict=True):
-        places.setdefault(text, set()).add(int(j))
-    unsure = {text for text in alike if len(places[text]) > 1}
+    alike = Counter(text for text, _ in {*zip(texts, columns, strict=True)})  # a column that is asked for twice is one
     return [
-        f"{text} [{j}]" if text in unsure or full in often else text
+        f"{text} [{j}]" if alike[text] > 1 or full in repeated else text
         for text, full, j in zip(texts, cleaned, columns, strict=True)
     ]
 

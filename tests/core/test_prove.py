@@ -11,7 +11,7 @@ import pairflip.search.exhaustive as exhaustive
 import pairflip.search.prove as proving
 from pairflip import Proof, SubsetProblem, SubsetRegressor, anneal, best_subset, prove
 from pairflip.engines import RankTooSmall
-from pairflip.report.proof import proof_sentence
+from pairflip.report.proof_words import proof_sentence
 from pairflip.search.effort import check_size
 from pairflip.testing import all_supports, enumerate_energies
 

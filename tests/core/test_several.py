@@ -11,7 +11,7 @@ import pytest
 from pairflip import SubsetProblem, best_subset, select_size
 from pairflip.engines.base import RankTooSmall
 from pairflip.least_squares import SINGULAR
-from pairflip.report.proof import proof_sentence
+from pairflip.report.proof_words import proof_sentence
 
 
 def literal(X: Any, Y: Any, w: Any, forced: Any, ridge: float, scaled: bool, support: Any) -> float:

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from pairflip import Comparison, SubsetProblem, compare, select_size
 from pairflip.comparison import register_peer
 from pairflip.comparison.registry import PEERS, chosen_peers
-from pairflip.report.compare_page import comparison_sheet, save_comparison_figures
-from pairflip.report.done import About
+from pairflip.report.page import render
+from pairflip.report.record_pages import save_comparison_figures
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import held_out
 
@@ -274,7 +274,7 @@ def test_what_other_methods_do_not_have_is_refused(target, options, message):
 
 def test_page_notebook_and_figures(problem, tmp_path):
     found = compare(problem, [1, 2], 4, methods=["quick", "omp"], peers={"<b>mine</b>": Ridge(), "bad": Breaks()})
-    page, again = (comparison_sheet(found, About(title="a < b", command="pairflip compare")).render() for _ in range(2))
+    page, again = (render(found, title="a < b", command="pairflip compare") for _ in range(2))
     assert page == again
     assert "out of luck" in page
     assert page.count("<svg") == 4

@@ -8,7 +8,8 @@ from sklearn.metrics import d2_log_loss_score, log_loss, mean_poisson_deviance, 
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.figures import plot_roc
 from pairflip.report.answer import answer_of
-from pairflip.report.class_words import separated, share_words
+from pairflip.report.cautions import separated
+from pairflip.report.vocabulary import share_words
 from pairflip.selection.criteria import auc, confusion, roc
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import held_out, recommended_size

@@ -8,7 +8,7 @@ import pytest
 from _curves import LONG, make_curve, plain_names, unannealed
 from _older_curve import without_size_0
 from pairflip import SubsetProblem, anneal, text
-from pairflip.report import numbers, size_tables
+from pairflip.report import curve_tables, numbers
 from pairflip.report.numbers import coefficient_paths, cooling, count_map, error_bars
 from pairflip.selection.verdict import held_out
 
@@ -60,7 +60,7 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     assert noise.best_size == 0
     assert numbers.size_to_show(noise) == lowest
     assert [(m.size, m.recommended) for m in numbers.marks(noise)] == [(lowest, False)]
-    assert size_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
+    assert curve_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
 
 
 def test_an_unknown_standard_error_gives_no_bar():
@@ -175,9 +175,9 @@ def test_a_size_that_was_not_annealed_has_no_curves():
 
 
 def test_what_a_fold_leaves_out():
-    assert size_tables.left_out(CURVE) == "one row is left out"
+    assert curve_tables.left_out(CURVE) == "one row is left out"
     folds = replace(CURVE, n_folds=10, held_out_fold=np.arange(60) % 10)
-    assert size_tables.left_out(folds) == "a fold is left out"
+    assert curve_tables.left_out(folds) == "a fold is left out"
 
 
 def test_labels_are_one_line_short_and_different():

@@ -1,8 +1,10 @@
-"""The report as a file: self-contained, escaped, complete, small, written whole."""
+"""The report as a file: self-contained, escaped, complete, small, written whole; and what it says."""
 
 import dataclasses
 import os
 import re
+import xml.etree.ElementTree as ET
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -10,10 +12,25 @@ import pytest
 from _curves import ODD, make_curve, plain_names, unannealed
 from _errors import sentence_of
 from _older_curve import without_size_0
-from _page import CURVE, OUTLINE, PAGE, TEXT, Outline, data_of
+from _page import CURVE, NOISE, OUTLINE, PAGE, TEXT, Outline, data_of
 from pairflip.report import write_report
+from pairflip.report.answer import answer_of
 from pairflip.report.page import render
-from pairflip.selection.verdict import recommended_size
+from pairflip.selection.curve import StandIns
+from pairflip.selection.verdict import held_out, recommended_size, size_to_show
+
+SMALL = make_curve(sizes=(1, 4, 7))
+
+
+def changed(**changes):
+    return dataclasses.replace(CURVE, **changes)
+
+
+def text_of(page):
+    return " ".join(" ".join(Outline(page).text).split())
+
+
+# The file -------------------------------------------------------------------------------------------------------------
 
 
 def test_every_element_closes_and_ids_are_unique():
@@ -40,52 +57,12 @@ def test_odd_names_are_text():
     assert [a.get("type") for a in OUTLINE.all("script")] == ["application/json", None]
     assert PAGE.count("<script") == 2
     assert "<img" not in PAGE
-    assert "49 " not in re.findall(r"\S* \{% raw %\}", TEXT)
     for name in (ODD[0], ODD[1], ODD[2], "two↵lines and a tab", ODD[8], "same name [6]", "same name [7]", "(no name)"):
         assert name in TEXT, name
-    data = data_of(PAGE)
-    rows = [row[0] for table in data["tables"] for row in table["columns"]]
-    assert ODD[0] in rows
-    assert ODD[4] in rows
+    rows = [row[0] for table in data_of(PAGE)["tables"] for row in table["columns"]]
+    assert {ODD[0], ODD[4]} <= set(rows)
     for character in "<>&":
         assert character not in re.search(r'id="data">(.*?)</script>', PAGE, re.DOTALL)[1]
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_long_name_is_whole_in_the_table_of_columns():
-    supports = tuple(np.arange(k) for k in range(9))
-    page = render(dataclasses.replace(CURVE, supports=supports))
-    rows = [row[0] for row in data_of(page)["tables"][-1]["columns"]]
-    assert ODD[5] in rows
-
-
-def test_the_issue_list_is_there():
-    for head in (
-        "The answer",
-        "What this cannot tell",
-        "How many columns",
-        "Which columns",
-        "Correlated stand-ins",
-        "How often each column was selected",
-        "How coefficients change with size",
-        "Held-out predictions",
-        "How the search went",
-        "What was done",
-    ):
-        assert head in TEXT
-    assert "does not identify the true support" in TEXT
-    assert "fixed-support" not in TEXT, "the number it warned of is not on the page"
-    for fact in (
-        CURVE.data_hash,
-        "0.1.0",
-        "numba",
-        "12.3 s",
-        "schedule.steps",
-        "AIC",
-        "EBIC",
-        "worked from the columns",
-    ):
-        assert fact in TEXT
 
 
 def test_figures_have_text_alternatives_and_tables():
@@ -98,40 +75,26 @@ def test_figures_have_text_alternatives_and_tables():
     assert len(OUTLINE.all("figure")) == len(OUTLINE.all("figcaption")) == 3 + 2 * CURVE.sizes.size
     following = [a for a in OUTLINE.all("figure") if "data-follow" in a]
     assert [a["data-follow"] for a in following if "hidden" not in a] == ["4", "4"], "the size shown, and no other"
-
-
-def test_the_slider_is_a_labelled_range_with_a_live_output():
     (slider,) = OUTLINE.all("input")
     assert slider["type"] == "range"
+    assert int(slider["value"]) == CURVE.sizes.tolist().index(recommended_size(CURVE)) == 4
     assert {"for": "size"} in OUTLINE.all("label")
     assert OUTLINE.all("output")[0]["aria-live"] == "polite"
-    assert int(slider["value"]) == CURVE.sizes.tolist().index(recommended_size(CURVE)) == 4
-
-
-def test_tables_of_every_size_hold_the_final_fits():
-    for at, table in enumerate(data_of(PAGE)["tables"]):
-        rows = table["columns"]
-        assert len(rows) == CURVE.sizes[at] + 1
-        got = sorted(float(row[1]) for row in rows[:-1])
-        np.testing.assert_allclose(got, np.sort(CURVE.coefs[at]), rtol=1e-3)
-        assert rows[-1][0] == "(constant)"
-        decimals = {len(row[1].split(".")[1]) for row in rows if "e" not in row[1]}
-        assert len(decimals) <= 1, "numbers of a column can be compared"
-
-
-SMALL = make_curve(sizes=(1, 4, 7))
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"cv_error_se": np.where(SMALL.sizes == SMALL.best_size, SMALL.cv_error_se, np.nan)},
-        {"criteria": {"aic": np.full(4, -np.inf), "bic": np.full(4, np.nan), "ebic": SMALL.ebic}},
-        {"agreement": np.full(4, np.nan), "final_agreement": np.full(4, np.nan)},
-        {"predictions": np.where((np.arange(60) == 3) & (SMALL.sizes[:, None] == 7), np.nan, SMALL.predictions)},
+        {
+            "cv_error_se": np.where(SMALL.sizes == SMALL.best_size, SMALL.cv_error_se, np.nan),
+            "criteria": {"aic": np.full(4, -np.inf), "bic": np.full(4, np.nan), "ebic": SMALL.ebic},
+            "agreement": np.full(4, np.nan),
+            "final_agreement": np.full(4, np.nan),
+            "predictions": np.where((np.arange(60) == 3) & (SMALL.sizes[:, None] == 7), np.nan, SMALL.predictions),
+        },
         {"observed": np.ones(60), "predictions": np.ones((4, 60))},
     ],
-    ids=["se", "criteria", "agreement", "prediction", "constant target"],
+    ids=["many numbers", "constant target"],
 )
 def test_no_nan_reaches_the_reader(changes):
     page = render(dataclasses.replace(SMALL, **changes))
@@ -161,58 +124,255 @@ def test_the_same_curve_gives_the_same_page():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_one_size_no_annealing_and_forced_columns():
+def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    assert write_report(CURVE, path) == path
+    before = path.read_bytes()
+    assert before.startswith(b"<!DOCTYPE html>")
+    for nowhere in (tmp_path / "no" / "r.html", tmp_path):
+        message = sentence_of(OSError, lambda nowhere=nowhere: write_report(CURVE, nowhere))
+        assert message.startswith("Cannot write the report")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left" in sentence_of(OSError, lambda: write_report(CURVE, path, title="other"))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# What it says ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_section_is_there():
+    heads = (
+        "The answer", "What this cannot tell", "How many columns", "Which columns", "Correlated stand-ins",
+        "How often each column was selected", "How coefficients change with size", "Held-out predictions",
+        "How the search went", "What was done", "does not identify the true support",
+    )  # fmt: skip
+    facts = (CURVE.data_hash, "0.1.0", "numba", "12.3 s", "schedule.steps", "AIC", "EBIC", "worked from the columns")
+    for text in heads + facts:
+        assert text in TEXT
+    inside = re.search(r'<details class="search">.*?<table id="t-annealing".*?</table>', PAGE, re.DOTALL)[0]
+    for word in ("Run-to-run SD", "Energy", "accepted fraction"):
+        assert word in inside
+        assert word not in PAGE.replace(inside, "").split("<script")[0], "closed at first"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_answer_box_is_that_of_the_answer():
+    cautious = changed(agreement=np.full(9, 0.1))
+    for curve, mood in ((CURVE, "fairly"), (cautious, "not"), (NOISE, "nothing")):
+        answer = answer_of(curve)
+        box = re.search(r'<section class="answer[^>]*>.*?</section>', render(curve), re.DOTALL)[0]
+        assert f'class="answer {mood}"' in box
+        assert answer.mood == mood
+        words = "".join(Outline(box).text)
+        for pieces in (answer.headline, answer.details):
+            assert "".join(text for text, _ in pieces) in words
+        assert box.count("<li>") == len(answer.cautions)
+        assert box.count("<strong>") == 1
+    style = (files("pairflip.report") / "style.css").read_text(encoding="utf-8")
+    green = re.findall(r"^(\S.*?) \{[^}]*var\(--good-edge\)", style, re.MULTILINE)
+    assert green == [".answer.fairly"], "nothing is green but an answer without doubts"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_where_nothing_predicts_the_page_shows_the_best_columns_tried_and_recommends_none():
+    page = render(NOISE)
+    data = data_of(page)
+    assert data["sizes"][data["shown"]] == size_to_show(NOISE) > 0
+    assert "recommended" not in " ".join(t["name"] for t in data["tables"])
+    assert "(recommended" not in text_of(page)
+    none = data["tables"][0]
+    assert none["name"] == "0 columns (mean alone)"
+    assert none["summary"].startswith("No columns (mean alone). Root mean square error ")
+    assert "worse than the mean" not in none["summary"], "the mean is not compared with the mean"
+    assert none["no_stand_ins"] == "No columns are chosen at this size."
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_one_size_no_annealing_forced_columns_and_curves_of_version_01():
     one = make_curve(sizes=[3], columns=5, planted=3)
     curve = unannealed(dataclasses.replace(one, always=np.array([4]), always_coefs=np.array([[1.25], [1.5]])))
     page = render(curve)
-    text = " ".join(Outline(page).text)
-    assert "No size needed annealing" in text
-    assert "Always in the model" in text
+    assert "No size needed annealing" in text_of(page)
+    assert "Always in the model" in text_of(page)
     tables = data_of(page)["tables"]
     assert tables[0]["name"] == "0 columns (forced columns alone)"
     assert [row[2] for row in tables[0]["columns"]] == ["always in", "–"]
     assert float(tables[1]["columns"][-2][1]) == 1.5
     assert "disabled" not in page
     assert " disabled>" in render(without_size_0(curve)), "one size: nothing to slide"
+    old = render(without_size_0(CURVE))
+    assert data_of(old)["sizes"] == list(range(1, 9))
+    assert "mean alone" not in text_of(old)
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_what_was_dropped_and_extra_facts_are_listed():
+def test_what_was_done():
     dropped = ["3 rows with missing values", ("a <b>", "text column"), *(f"column {j}" for j in range(400))]
-    text = " ".join(
-        Outline(render(CURVE, dropped=dropped, command="pairflip select 'a b.csv'", extra={"numpy": "2"})).text
-    )
+    long = changed(settings={"betas": [3.5999999999999996 * 4**i for i in range(40)], "cv": "loo"})
+    text = text_of(render(long, dropped=dropped, command="pairflip select 'a b.csv'", extra={"numpy": "2"}))
     for part in ("3 rows with missing values", "a <b>", "text column", "and 202 more", "pairflip select 'a b.csv'"):
         assert part in text
+    assert re.search(r"\[3\.6, 14\.4, 57\.6, …, \S+\] \(40 values\)", text), "a long setting is cut"
+
+
+def cells(page, table):
+    body = re.search(rf'<table id="{table}".*?</table>', page, re.DOTALL)[0]
+    return [
+        [Outline(c).text[0] if Outline(c).text else "" for c in re.findall(r"<t[hd][^>]*>.*?</t[hd]>", row)]
+        for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL)
+    ]
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_long_settings_are_cut_and_say_so():
-    long = dataclasses.replace(CURVE, settings={"betas": [3.5999999999999996 * 4**i for i in range(40)], "cv": "loo"})
-    assert re.search(r"\[3\.6, 14\.4, 57\.6, …, \S+\] \(40 values\)", " ".join(Outline(render(long)).text))
+def test_the_table_of_sizes():
+    head, *rows = cells(PAGE, "t-sizes")
+    assert head == ["Size", "RMSE", "R2", "cv_error ± SE", "Unchanged", "Chains agree", "Remarks"]
+    assert [row[0] for row in rows] == ["0 (mean alone)", *map(str, range(1, 9))]
+    for row, size in zip(rows, CURVE.sizes.tolist(), strict=True):
+        errors = held_out(CURVE, size)
+        assert float(row[1]) == pytest.approx(errors.rmse, abs=6e-4)
+        assert float(row[2]) == pytest.approx(errors.r2, abs=6e-3)
+        assert float(row[3].split(" ± ")[0]) == pytest.approx(CURVE.cv_error[CURVE.at(size)], abs=6e-4)
+    assert len({len(row[3]) for row in rows}) == 1, "the same decimals down the column"
+    assert rows[4][6] == "recommended; lowest error; one-SE size"
+    assert PAGE.count('<tr class="marked">') == 1
+    uncertain = [row[0] for row in rows if "search uncertain" in row[6]]
+    assert uncertain == [str(k) for k in CURVE.sizes if k and CURVE.agreement[CURVE.at(k)] < 0.3] == ["8"]
+    assert "unchanged when one row is left out" in TEXT
+    folds = render(changed(n_folds=10, held_out_fold=np.arange(60) % 10))
+    assert "unchanged when a fold is left out" in folds
+    lowest = re.search(r'<table id="t-criteria".*?</table>', PAGE, re.DOTALL)[0]
+    assert lowest.count("<b>") == 3, "the lowest of each criterion"
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "report.html"
-    assert write_report(CURVE, path) == path
-    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    before = path.read_bytes()
+def test_tables_of_every_size_hold_the_final_fits():
+    for at, table in enumerate(data_of(PAGE)["tables"]):
+        rows = table["columns"]
+        assert len(rows) == CURVE.sizes[at] + 1
+        got = sorted(float(row[1]) for row in rows[:-1])
+        np.testing.assert_allclose(got, np.sort(CURVE.coefs[at]), rtol=1e-3)
+        assert rows[-1][0] == "(constant)"
+        decimals = {len(row[1].split(".")[1]) for row in rows if "e" not in row[1]}
+        assert len(decimals) <= 1, "numbers of a column can be compared"
+    first = render(changed(supports=tuple(np.arange(k) for k in range(9))))
+    assert ODD[5] in [row[0] for row in data_of(first)["tables"][-1]["columns"]], "a long name is whole"
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    message = sentence_of(OSError, lambda: write_report(CURVE, path, title="other"))
-    assert "No space left" in message
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
+# Figures of each size -------------------------------------------------------------------------------------------------
+
+
+def panels(page, role):
+    """Panels of a figure that follows the slider, one for each size."""
+    return [ET.fromstring(svg) for svg in re.findall(rf'<svg[^>]*data-role="{role}".*?</svg>', page, re.DOTALL)]
+
+
+def numbers_in(svg):
+    texts = [e.text.replace("−", "-") for e in svg.iter("text")]
+    return [float(t) for t in texts if re.fullmatch(r"-?[\d.]+(e[-+]\d+)?", t)]
+
+
+def test_every_size_has_axes_of_its_own():
+    wild = CURVE.predictions.copy()
+    wild[8] += 500 * np.sin(np.arange(60))
+    page = render(changed(predictions=wild))
+    highest = [max(numbers_in(svg)) for svg in panels(page, "predictions-0")]
+    assert len(highest) == 9
+    assert max(highest[:8]) < 15, "a bad size does not squeeze the others"
+    energies = panels(page, "annealing-0")
+    assert "not annealed at this size" in [e.text for e in energies[0].iter("text")]
+    for svg in energies[1:]:
+        assert "best" in [e.text for e in svg.iter("text")]
+        assert min(numbers_in(svg)) > 0, "logarithmic"
+
+
+def test_dots_stand_where_their_numbers_say_and_tips_are_those_of_the_rows():
+    """Distances on the page are in the ratio of the numbers, along both axes."""
+    (dots,) = [e for e in panels(PAGE, "predictions-0")[4].iter("path") if "data-tips" in e.attrib]
+    at = np.array([list(map(float, m)) for m in re.findall(r"M(\S+) ([\d.]+)h0", dots.get("d"))])
+    assert len(at) == 60
+    for pixels, values in ((at[:, 0], CURVE.observed), (-at[:, 1], CURVE.predictions[4])):
+        slope, start = np.polyfit(values, pixels, 1)
+        assert slope > 0
+        np.testing.assert_allclose(pixels, slope * values + start, atol=0.11)
+    data = data_of(PAGE)
+    form, columns = data["tips"][int(dots.get("data-tips"))]
+    assert form == "row {0}: observed {1}, predicted {2}, residual {3}"
+    names, observed, predicted, _ = (data["columns"][c] for c in columns)
+    assert names == [str(row + 1) for row in range(60)]
+    np.testing.assert_allclose([float(v) for v in observed], CURVE.observed, rtol=1e-3)
+    np.testing.assert_allclose([float(v) for v in predicted], CURVE.predictions[4], rtol=1e-3)
+    other = next(e for e in panels(PAGE, "predictions-1")[4].iter("path") if "data-tips" in e.attrib)
+    assert other.get("data-tips") == dots.get("data-tips"), "both panels share their texts"
+
+
+# Stand-ins and rows ---------------------------------------------------------------------------------------------------
+
+
+def stand_ins(correlation, names):
+    """The texts of one chosen column, 10, whose stand-ins are 8, 9, 11, 12 and 20."""
+    curve = make_curve(names=names)
+    support, folds = np.array([10]), np.full((60, 1), 10)
+    folds[:5], folds[5:7] = 9, 20
+    page = render(
+        dataclasses.replace(
+            curve,
+            supports=(curve.supports[0], support, *curve.supports[2:]),
+            fold_supports=(curve.fold_supports[0], folds, *curve.fold_supports[2:]),
+            stand_ins=StandIns(support, np.array([[9, 11, 8, 12, 20]]), np.array([correlation])),
+        )
+    )
+    return data_of(page)["tables"][1]
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_folder_that_is_missing_is_one_sentence(tmp_path):
-    message = sentence_of(OSError, lambda: write_report(CURVE, tmp_path / "no" / "r.html"))
-    assert message.startswith("Cannot write the report")
-    message = sentence_of(OSError, lambda: write_report(CURVE, tmp_path))
-    assert "Cannot write the report" in message
-    assert list(tmp_path.iterdir()) == []
+def test_neighbours_in_a_spectrum_are_one_window():
+    nm = [f"{2136 + 2 * j} nm" for j in range(24)]
+    assert stand_ins([0.99, 0.98, 0.97, -0.91, 0.85], nm)["stand_ins"] == [
+        ["2156 nm", "2152 nm to 2160 nm or wider", "-0.910", "5 of 60"],
+        ["2156 nm", "2176 nm", "0.850", "2 of 60"],
+    ]
+    assert stand_ins([0.9996, 0.95, 0.79, 0.5, 0.81], nm)["stand_ins"] == [
+        ["2156 nm", "2154 nm to 2158 nm", "0.950", "5 of 60"],
+        ["2156 nm", "2176 nm", "0.810", "2 of 60"],
+    ]
+    words = [f"{chr(97 + j)} content" for j in range(24)]
+    apart = stand_ins([0.9996, 0.95, 0.79, 0.5, 0.81], words)["stand_ins"]
+    assert [row[1:3] for row in apart] == [["j content", ">0.999"], ["l content", "0.950"], ["u content", "0.810"]]
+    none = stand_ins([0.8, 0.79, -0.8, 0.5, 0.1], plain_names(24))
+    assert none["stand_ins"] == []
+    assert none["no_stand_ins"] == "None: no other column has a correlation above 0.8 or below -0.8 with a chosen one."
+    alone = changed(stand_ins=StandIns(np.arange(0), np.zeros((0, 4), int), np.zeros((0, 4))))
+    assert '<div id="some-stand-ins" hidden>' in render(alone)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_rows_have_their_names_or_numbers_from_1():
+    worst = int(np.argmax(np.abs(CURVE.observed - CURVE.predictions[4])))
+    data = data_of(PAGE)
+    assert data["tables"][4]["predictions"][0][0] == str(worst + 1)
+    assert [str(row + 1) for row in range(60)] in data["columns"]
+    assert "Row (from 1)" in TEXT
+    named = render(CURVE, row_names=[f"plant <{row}>" for row in range(60)])
+    assert data_of(named)["tables"][4]["predictions"][0][0] == f"plant <{worst}>"
+    assert "from 1" not in text_of(named)
+    assert "59 names for a table of 60 rows" in sentence_of(ValueError, lambda: render(CURVE, row_names=["a"] * 59))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_row_predicted_several_times_is_listed_once():
+    per_row = ("held_out_rows", "held_out_unit", "observed", "weights")
+    twice = {name: np.tile(getattr(CURVE, name), 2) for name in per_row}
+    shifted = np.hstack([CURVE.predictions, CURVE.predictions + 0.5])
+    page = render(changed(predictions=shifted, held_out_fold=np.arange(120), n_folds=120, **twice))
+    rows = data_of(page)["tables"][4]["predictions"]
+    assert len({row[0] for row in rows}) == len(rows) == 25
+    at = int(rows[0][0]) - 1
+    assert float(rows[0][2]) == pytest.approx(CURVE.predictions[4, at] + 0.25, abs=6e-4)
+    assert "2 times with other folds" in text_of(page)
+    assert "mean of the 2 predictions of a row" in text_of(page)

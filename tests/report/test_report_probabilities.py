@@ -1,4 +1,4 @@
-"""Probabilities as figures, on the page, in notebooks and in files."""
+"""Probabilities as figures, on pages and in files: what is said, what is doubted, and that names stay text."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline
 from pairflip import (
-    Posterior,
+    Samples,
     SizeCurve,
     SubsetProblem,
     figures,
@@ -25,6 +25,7 @@ from pairflip import (
 from pairflip.report.figures_by_column import disagreement
 from pairflip.report.numbers import inclusion_bars, probability_bars
 from pairflip.report.page import render
+from pairflip.report.probability_words import model_doubts, model_rates, set_doubts
 from pairflip.selection import with_posterior
 
 
@@ -44,7 +45,11 @@ def curve(weighed):
     return with_posterior(found, weighed)
 
 
-# Numbers --------------------------------------------------------------------------------------------------------------
+def texts(page):
+    return " ".join(" ".join(Outline(page).text).split())
+
+
+# Numbers and drawings -------------------------------------------------------------------------------------------------
 
 
 def test_the_most_probable_columns_come_first_and_the_prior_is_that_of_the_question(drawn, weighed):
@@ -68,9 +73,6 @@ def test_the_prior_probability_of_a_column(prior, sizes, expected):
     assert posterior(problem(12), prior=prior, sizes=sizes).prior.inclusion == pytest.approx(expected, rel=1e-3)
 
 
-# Drawings -------------------------------------------------------------------------------------------------------------
-
-
 def test_figures_of_records(drawn, weighed):
     from matplotlib.figure import Figure
 
@@ -84,30 +86,107 @@ def test_figures_of_records(drawn, weighed):
     assert len(ax.get_yticklabels()) == 12
 
 
-@pytest.mark.parametrize("record", ["drawn", "weighed"])
-def test_records_in_a_notebook_escape_names(record, request):
-    html = request.getfixturevalue(record)._repr_html_()
-    outline = Outline(html)
-    assert not outline.open
-    assert "<script>" not in html
-    assert not outline.all("script")
-    assert "".join(outline.text).count("same name [6]") >= 1
+# Pages of their own ---------------------------------------------------------------------------------------------------
 
 
-# The page and the files -----------------------------------------------------------------------------------------------
+def test_pages_have_numbers_and_conditions_and_names_as_text(drawn, weighed):
+    page = render(weighed, target="y <b>", command="pairflip <posterior>", dropped=["a & b"])
+    assert "onerror=alert(1)>" not in page.replace("&gt;", "")
+    for text in (
+        weighed.assumptions,
+        "All 4,096 models were visited",
+        "y <b>",
+        "pairflip <posterior>",
+        "a & b",
+        "same name [6]",
+        f"always {weighed.coef_mean[1]:.3f}",
+    ):
+        assert text in texts(page)
+    other = render(drawn)
+    for text in (
+        "proportional to exp(-beta E(S))",
+        "each has the probability 23 %",  # 3 of 13
+        "4 chains of 200 sweeps after 40 that do not count, a draw after every sweep",
+    ):
+        assert text in texts(other)
+    for each in (page, other):
+        assert "<script" not in each
+        assert each.count("<svg") == 2
+    for record in (drawn, weighed):
+        html = record._repr_html_()
+        assert not Outline(html).open
+        assert "<script" not in html
+        assert "same name [6]" in "".join(Outline(html).text)
 
 
+def test_a_report_of_every_record_and_a_refusal_of_others(drawn, weighed, tmp_path):
+    for record in (drawn, weighed):
+        page = write_report(record, tmp_path / "report.html", title="A title").read_text(encoding="utf-8")
+        assert "<h1>A title</h1>" in page
+    assert "expected a SizeCurve, Posterior, Samples" in sentence_of(TypeError, lambda: write_report(3, "x.html"))
+    for name in ("row_names", "posterior"):
+        told = sentence_of(TypeError, lambda name=name: write_report(drawn, "x.html", **{name: ["a"]}))
+        assert f"{name} is given with a Samples" in told
+
+
+# Doubts ---------------------------------------------------------------------------------------------------------------
+
+
+def drawn_at(supports, betas=(1.0,), round_trips=(), exchange=()):
+    """Samples of 40 draws whose chains stand at these supports (chain, k), at every temperature."""
+    supports = np.asarray(supports, dtype=np.int32)
+    chains, places = len(supports), len(betas)
+    shape = (chains, places, 40, supports.shape[1])
+    return Samples(
+        k=supports.shape[1], betas=np.array(betas), energies=np.ones(shape[:3]),
+        supports=np.broadcast_to(supports[:, None, None], shape), candidates=np.arange(6),
+        accepted=np.zeros((chains, places), np.int64), flips=240,
+        traded=np.tile(np.array([round(100 * e) for e in exchange], np.int64), (chains, 1)),
+        tried=np.full(places - 1, 100), round_trips=np.array(round_trips or [0] * chains),
+        chain_numbers=np.arange(chains), sweeps=40, burn_in=8, thin=1, names=list("abcdef"), engine="numba", seed=0,
+        seconds=1.0, settings={"rows": 20, "columns": 6, "data": "0"},
+    )  # fmt: skip
+
+
+def test_chains_that_stay_where_they_began_are_doubted(drawn):
+    (doubt,) = set_doubts(drawn_at([[0, 1], [0, 1], [0, 2], [0, 1]]))
+    assert "“b” is in 0 % of the draws of one chain and in 100 % of another" in doubt
+    assert "--temper" in doubt
+    assert set_doubts(drawn_at([[0, 1]] * 4)) == set_doubts(drawn) == []
+    assert "no other can be compared" in set_doubts(drawn_at([[0, 1]]))[0]
+    walked = posterior(problem(), method="sample", sweeps=200)
+    assert model_doubts(walked) == []
+    assert "of those that flip a pair" in model_rates(walked)
+    stuck = dataclasses.replace(walked, draws=np.full((2, 200, 1), -1), inclusion_se=np.full(13, 0.2))
+    stuck.draws[0] = 4
+    assert "errors go up to ± 20 %" in model_doubts(stuck)[0]
+    assert "The chains disagree" in model_doubts(dataclasses.replace(stuck, inclusion_se=np.full(13, 0.01)))[0]
+
+
+def test_a_ladder_on_which_nobody_climbs_is_doubted():
+    ladder = {"supports": [[0, 1]] * 2, "betas": (0.0, 1.0, 2.0)}
+    assert set_doubts(drawn_at(**ladder, round_trips=[3, 4], exchange=(0.5, 0.4))) == []
+    seldom, stuck = set_doubts(drawn_at(**ladder, round_trips=[0, 4], exchange=(0.5, 0.02)))
+    assert "at beta = 1 and 2: in 2 % of the attempts" in seldom
+    assert "In 1 of 2 ladders no walker went" in stuck
+
+
+# Beside a curve -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_has_both_numbers_and_what_they_are_conditional_on(curve, weighed):
-    outline = Outline(render(curve))
-    text = " ".join(" ".join(outline.text).split())
+    text = texts(render(curve))
     assert "How probable it is that a column belongs in the model" in text
     assert weighed.assumptions in text
     assert "how often this procedure would choose it again" in text
+    assert "Selected in half-samples" in text
     bars = probability_bars(curve, 2)
     assert bars.trials == "10 half-samples"
-    for column in curve.supports[curve.at(2)]:
-        assert column in bars.columns
-    assert "Selected in half-samples" in text
+    assert set(curve.supports[curve.at(2)]) <= set(bars.columns)
+    folds = probability_bars(dataclasses.replace(curve, stability=None), 3)
+    assert folds.trials == "5 folds"
+    np.testing.assert_array_equal(folds.frequency, curve.selection_counts[curve.at(3), folds.columns] / 5)
 
 
 def test_strong_disagreement_is_said(curve):
@@ -116,35 +195,24 @@ def test_strong_disagreement_is_said(curve):
     assert "Often selected, and yet not probable: “" in disagreement(curve, high)
     assert "(selected in 90 %, probability 10 %)" in disagreement(curve, high)
     low = dataclasses.replace(bars, probability=np.full(12, 0.95), frequency=np.full(12, 0.1))
-    told = disagreement(curve, low)
-    assert "seldom selected" in told
-    assert "and 7 more" in told
+    assert "seldom selected" in disagreement(curve, low)
+    assert "and 7 more" in disagreement(curve, low)
     assert disagreement(curve, dataclasses.replace(bars, frequency=bars.probability)) == ""
 
 
-def test_without_half_samples_folds_are_shown(curve):
-    bars = probability_bars(dataclasses.replace(curve, stability=None), 3)
-    assert bars.trials == "5 folds"
-    np.testing.assert_array_equal(bars.frequency, curve.selection_counts[curve.at(3), bars.columns] / 5)
-
-
-def test_a_saved_curve_keeps_them(curve, tmp_path):
+def test_a_saved_curve_keeps_them_and_others_are_refused(curve, tmp_path):
     curve.save(tmp_path / "curve.json")
     again = SizeCurve.load(tmp_path / "curve.json")
     for name, value in vars(curve.inclusion).items():
         np.testing.assert_array_equal(getattr(again.inclusion, name), value)
     assert again.inclusion.columns.dtype == np.int64
     assert probability_bars(again, 2).labels == probability_bars(curve, 2).labels
-
-
-def test_a_posterior_of_other_data_is_refused(curve, tmp_path):
     other = posterior(problem(always=[1], m=39))
     told = sentence_of(ValueError, lambda: write_report(curve, tmp_path / "r.html", posterior=other))
     assert "other data, forced columns or centring than the curve" in told
     assert sentence_of(ValueError, lambda: with_posterior(curve, posterior(problem(always=[2])))) == told
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.json"]
     assert "no probabilities" in sentence_of(ValueError, lambda: probability_bars(make_curve(), 3))
-    assert isinstance(other, Posterior)
 
 
 def test_select_shows_and_keeps_them(tmp_path, monkeypatch):
@@ -189,15 +257,10 @@ def test_arviz_reads_the_draws():
         assert float(rhat["energy"]) < 1.1
         assert 100 < float(ess["energy"]) <= 2000
         assert 100 < float(ess["included"].sel(column="x26")) <= 2000
-        table = arviz.summary(data)
-        indicators = [name for name in table.index if name.startswith("included[")]
+        indicators = [name for name in arviz.summary(data).index if name.startswith("included[")]
         assert indicators[:2] == ["included[a [0]]", "included[a [1]]"]
         assert len(indicators) == 20
         means = tree["posterior"]["included"].mean(("chain", "draw")).values
         np.testing.assert_allclose(means, np.sort(found.inclusion_probability)[::-1][:20], atol=1e-12)
-    assert sample(given, 3, sweeps=20, first_chain=2).to_datatree()["posterior"]["chain"].values.tolist() == [
-        2,
-        3,
-        4,
-        5,
-    ]
+    chains = sample(given, 3, sweeps=20, first_chain=2).to_datatree()["posterior"]["chain"].values
+    assert chains.tolist() == [2, 3, 4, 5]

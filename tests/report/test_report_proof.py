@@ -1,8 +1,8 @@
 """What is said about a proof: every case in words, numbers never rounded to nothing, names as text."""
 
 import dataclasses
+import json
 import re
-from html.parser import HTMLParser
 from math import comb
 from types import SimpleNamespace
 
@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from _curves import ODD, make_curve, plain_names
+from _page import Outline
 from pairflip import SubsetProblem, best_subset, prove
 from pairflip.report.answer import answer_of
 from pairflip.report.notebook import trace_html
 from pairflip.report.page import render
-from pairflip.report.proof import (
+from pairflip.report.proof_words import (
     best_rows,
     count_words,
     next_best,
@@ -33,23 +34,11 @@ def made(supports, energies, *, optimal=True, names=None, candidates=276, **chan
     supports = np.array(supports)
     k = supports.shape[1]
     values = {
-        "k": k,
-        "optimal": optimal,
-        "support": supports[0],
-        "energy": float(energies[0]),
-        "supports": supports,
-        "energies": np.array(energies, dtype=float),
-        "lower_bound": float(energies[0]),
-        "within": np.zeros(0),
-        "counts": np.zeros(0, np.int64),
-        "subsets": comb(candidates, k),
-        "looked": 10,
-        "method": "enumeration",
-        "seconds": 0.1,
-        "note": "",
-        "names": names or [f"x{j}" for j in range(candidates)],
-        "yy": 100.0,
-    }
+        "k": k, "optimal": optimal, "support": supports[0], "energy": float(energies[0]), "supports": supports,
+        "energies": np.array(energies, dtype=float), "lower_bound": float(energies[0]), "within": np.zeros(0),
+        "counts": np.zeros(0, np.int64), "subsets": comb(candidates, k), "looked": 10, "method": "enumeration",
+        "seconds": 0.1, "note": "", "names": names or [f"x{j}" for j in range(candidates)], "yy": 100.0,
+    }  # fmt: skip
     return Proof(**(values | changes))
 
 
@@ -146,30 +135,17 @@ def test_every_case_in_words(proof, sentence):
     assert proof_record(proof, 60.0)["sentence"] == sentence
 
 
-def test_without_a_budget_none_is_named():
-    proof, _ = SENTENCES["no bound"]
-    assert proof_sentence(proof).startswith("No proof: better sets may exist")
+def test_without_a_budget_none_is_named_and_the_set_shown_is_no_other():
+    assert proof_sentence(SENTENCES["no bound"][0]).startswith("No proof: better sets may exist")
+    told = proof_sentence(SENTENCES["one equal"][0], chosen=[8, 1, 5])
+    assert told.endswith("1 other set fits exactly as well: “x1”, “x5” and “x9”.")
 
 
-def test_an_equal_that_was_shown_as_the_best_is_not_another_set():
-    proof, _ = SENTENCES["one equal"]
-    assert proof_sentence(proof, chosen=[8, 1, 5]).endswith("1 other set fits exactly as well: “x1”, “x5” and “x9”.")
-
-
-@pytest.mark.parametrize(
-    ("excess", "text"),
-    [(0.0, "0 %"), (1e-9, "less than 0.0001 %"), (3e-6, "0.0003 %"), (0.021, "2.1 %"), (1.5, "150 %"), (np.inf, "–")],
-)
-def test_worse_is_never_nothing_unless_it_is(excess, text):
-    assert worse(excess) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.25, "0.25 s"), (60.0, "60 s"), (120.0, "2 min"), (3600.0, "60 min"), (9000.0, "2.5 h"), (1e6, "12 days")],
-)
-def test_times(seconds, text):
-    assert seconds_text(seconds) == text
+def test_numbers_are_never_rounded_to_nothing():
+    shown = {0.0: "0 %", 1e-9: "less than 0.0001 %", 3e-6: "0.0003 %", 0.021: "2.1 %", 1.5: "150 %", np.inf: "–"}
+    assert {excess: worse(excess) for excess in shown} == shown
+    shown = {0.25: "0.25 s", 60.0: "60 s", 120.0: "2 min", 3600.0: "60 min", 9000.0: "2.5 h", 1e6: "12 days"}
+    assert {seconds: seconds_text(seconds) for seconds in shown} == shown
 
 
 def test_candidates_are_those_to_choose_from():
@@ -206,35 +182,21 @@ def test_counts_that_were_not_asked_for_are_not_told():
     assert count_words(made(BEST, [10.0, 11.0])) == ""
     one = made(BEST, [10.0, 11.0], within=np.array([0.05]), counts=np.array([1]))
     assert count_words(one).endswith("sets, the best one included, 1 has an energy within 5 % of the lowest.")
-
-
-def test_the_record_can_be_written_as_json_where_nothing_is_left():
-    import json
-
-    record = json.loads(json.dumps(proof_record(made(BEST, [0.0, 3.0])), allow_nan=False))
-    assert [each["excess"] for each in record["best"]] == [0.0, None]
-    assert [row[3] for row in best_rows(made(BEST, [0.0, 3.0]))] == ["0 %", "–"]
-
-
-def odd_proof():
-    names = [*ODD, *(f"x{j}" for j in range(263))]
-    return made([[0, 11], [3, 9]], [10.0, 11.0], names=names)
+    perfect = made(BEST, [0.0, 3.0])
+    record = json.loads(json.dumps(proof_record(perfect), allow_nan=False))
+    assert [each["excess"] for each in record["best"]] == [0.0, None], "nothing is left to compare with"
+    assert [row[3] for row in best_rows(perfect)] == ["0 %", "–"]
 
 
 def words(html):
-    found = []
-    parser = HTMLParser()
-    parser.handle_data = found.append
-    parser.feed(html)
-    return "".join(found)
+    return "".join(Outline(html).text)
 
 
 def test_names_are_text_everywhere():
-    proof = odd_proof()
-    sentence = proof_sentence(proof)
+    proof = made([[0, 11], [3, 9]], [10.0, 11.0], names=[*ODD, *(f"x{j}" for j in range(263))])
+    sentence, html = proof_sentence(proof), proof._repr_html_()
     assert "two↵lines and a tab" in sentence
     assert not re.search(r"[\x00-\x1f\u202e]", sentence + "".join(row[-1] for row in best_rows(proof)))
-    html = proof._repr_html_()
     assert "<script" not in html
     assert "<img" not in html
     assert "</script><img src=x onerror=alert(1)>" in words(html)
@@ -242,9 +204,8 @@ def test_names_are_text_everywhere():
 
 
 def test_a_proof_shows_itself_in_a_notebook():
-    supports = [[j, j + 1] for j in range(25)]
     within = {"within": np.array([0.1]), "counts": np.array([7])}
-    proof = made(supports, np.linspace(10, 12, 25), **within, note="a remark")
+    proof = made([[j, j + 1] for j in range(25)], np.linspace(10, 12, 25), **within, note="a remark")
     html = proof._repr_html_()
     assert html.count("<tr>") == 1 + 20
     for text in (count_words(proof), "5 more sets not shown.", "Note: a remark."):
@@ -287,12 +248,9 @@ def test_the_answer_says_that_the_recommended_columns_are_proved():
     assert proof.names == curve.names
     assert answer_of(curve).size == 4
     assert f" {proof_sentence(proof)} " in f"{answer_of(curve).text} "
-    assert (
-        "Proved: no other 4 columns of these 24 fit better; the next best set is 2 % worse: " in answer_of(curve).text
-    )
-    assert proof_of(curve, 3) is None
-    assert proof_of(curve, 0) is None
-    assert proof_of(make_curve(), 4) is None
+    said = "Proved: no other 4 columns of these 24 fit better; the next best set is 2 % worse: "
+    assert said in answer_of(curve).text
+    assert proof_of(curve, 3) is proof_of(curve, 0) is proof_of(make_curve(), 4) is None
 
 
 def test_without_a_proof_the_answer_and_the_page_do_not_speak_of_one():
@@ -301,7 +259,7 @@ def test_without_a_proof_the_answer_and_the_page_do_not_speak_of_one():
     object.__setattr__(curve, "proved", Proved(unproved))
     for each in (curve, make_curve()):
         assert "roved" not in answer_of(each).text
-        assert next_best(each) is None
+        assert next_best(each, 4) is None
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -12,8 +12,9 @@ from _page import Outline
 from pairflip import SubsetProblem, figures, select_size
 from pairflip.cli.select import DEFAULT_STABILITY
 from pairflip.report.answer import answer_of
-from pairflip.report.halves import null_words, stability_record, stability_words
 from pairflip.report.page import render
+from pairflip.report.registry import figures_of
+from pairflip.report.stability_words import null_words, stability_record, stability_words
 from pairflip.selection import settings
 from pairflip.selection.permutation import shuffled
 from pairflip.selection.verdict import size_to_show
@@ -94,6 +95,8 @@ def test_without_half_samples_nothing_is_said(curve):
     assert "halves" not in answer_of(silent).text
     assert "halves" not in " ".join(Outline(render(silent)).text).replace("halves of the rows", "")
     assert stability_record(silent) is None
+    with pytest.raises(ValueError, match="no half-samples"):
+        figures.plot_frequencies(silent)
 
 
 def test_noise_is_not_stable_and_the_answer_has_both(noise):
@@ -129,37 +132,31 @@ def test_a_shuffled_target_has_the_same_values_and_what_is_forced_stays():
     assert fit.always_coef[0] == pytest.approx(again.always_coef[0], abs=1.0)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_shows_frequencies_errors_and_escapes_names(curve):
     page = render(curve)
     text = " ".join(" ".join(Outline(page).text).split())
     assert "<b>c3" not in page
-    assert "How often halves of the rows select each column" in text
-    assert "Meinshausen and Bühlmann" in text
-    assert "r-concave (Shah and Samworth)" in text
-    for head in ("Standard error", "In halves: 5 %", "Selected in halves", "Selected in folds"):
-        assert head in text
-    assert "fixed beforehand; these were chosen because they fit" in text
-    assert "Unchanged in" in text
-    assert "when a fold is left out (noise can pass this, too)" in text
-    assert null_words(curve).strip() in text
+    for words in (
+        "How often halves of the rows select each column", "Meinshausen and Bühlmann", "r-concave (Shah and Samworth)",
+        "Standard error", "In halves: 5 %", "Selected in halves", "Selected in folds", "Unchanged in",
+        "fixed beforehand; these were chosen because they fit", "when a fold is left out (noise can pass this, too)",
+        null_words(curve).strip(),
+    ):  # fmt: skip
+        assert words in text
 
 
-def test_the_figure_stands_alone(curve, tmp_path):
-    ax = figures.plot_frequencies(curve)
-    assert ax.get_xlabel() == "selected in half-samples"
-    names = {path.name for path in figures.save_figures(curve, tmp_path)}
-    assert {"half_samples.svg", "half_samples.png"} <= names
+def test_the_figure_and_the_record_for_machines(curve):
+    assert figures.plot_frequencies(curve).get_xlabel() == "selected in half-samples"
     plain = dataclasses.replace(curve, stability=None)
-    assert not any("half_samples" in path.name for path in figures.save_figures(plain, tmp_path / "plain"))
-    with pytest.raises(ValueError, match="no half-samples"):
-        figures.plot_frequencies(plain)
-
-
-def test_the_record_for_machines(curve):
+    assert ["half_samples" in [figure.name for figure in figures_of(each)] for each in (curve, plain)] == [True, False]
     record = stability_record(curve)
     json.dumps(record, allow_nan=False)
     assert record["half_samples"] == 40
-    assert set(record["passing"]) <= {name for name, f in record["frequencies"].items() if f >= 0.8} | set(curve.names)
+    halves = curve.stability
+    often = [n for j, n in zip(halves.columns.tolist(), halves.names, strict=True) if halves.frequency(j, 3) >= 0.8]
+    assert record["passing"] == often
+    assert often
     assert [b["threshold"] for b in record["expected_false"]] == [0.6, 0.7, 0.8, 0.9]
 
 

@@ -12,8 +12,8 @@ from _groups import combined_case, people
 from pairflip import SizeCurve, SubsetProblem, best_subset, select_size
 from pairflip.report import write_report
 from pairflip.report.answer import answer_of
-from pairflip.report.group_words import kept
 from pairflip.report.numbers import count_map
+from pairflip.report.vocabulary import size_text
 from pairflip.selection.folds import as_folds
 
 
@@ -97,7 +97,7 @@ def test_a_group_of_one_column_each_chooses_as_columns_do() -> None:
     np.testing.assert_array_equal(single.selection_counts, plain.selection_counts)
     np.testing.assert_allclose(single.bic, plain.bic, rtol=1e-9)
     np.testing.assert_allclose(single.ebic, plain.ebic, rtol=1e-9)
-    assert kept(single, 2) == "2 columns"
+    assert size_text(single, 2) == "2 columns"
 
 
 def test_sizes_that_cannot_be_are_refused() -> None:

@@ -76,7 +76,7 @@ def test_the_answer_the_report_and_a_saved_curve_say_the_limits(kind: str, says:
 
 
 def test_a_long_list_of_groups_is_cut_in_the_report() -> None:
-    from pairflip.report.done import flat
+    from pairflip.report.run_info import flat
 
     lines = flat({"column_groups": {f"g{j}": ["a"] for j in range(40)}})
     assert len(lines) == 13

@@ -89,7 +89,7 @@ def _write(found: Comparison, folder: Path, force: bool, command: str, about: di
     from pairflip.cli.result_files import write_csv
     from pairflip.cli.result_folder import new_folder
     from pairflip.report import write_report
-    from pairflip.report.compare_page import save_comparison_figures
+    from pairflip.report.record_pages import save_comparison_figures
 
     with new_folder(folder, force, CONTENTS) as part:
         sized = found.to_pandas()
@@ -105,7 +105,7 @@ def _write(found: Comparison, folder: Path, force: bool, command: str, about: di
 
 def _show(found: Comparison, folder: Path, as_json: bool, about: dict[str, str]) -> None:
     from pairflip.cli.shown import print_json, print_rows, print_text
-    from pairflip.report.compare_words import HEADS, explanation, method_rows, sentence
+    from pairflip.report.comparison_words import HEADS, explanation, method_rows, sentence
     from pairflip.text import lower_heads, visible
 
     if as_json:

@@ -96,7 +96,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     """What was found, in plain values; R^2 counts only what the forced columns leave unexplained."""
     import numpy as np
 
-    from pairflip.report.proof import proof_record
+    from pairflip.report.proof_words import proof_record
     from pairflip.text import label_text
 
     best, quadratic = problem.fit(trace.best_support), problem.loss.squared

@@ -145,7 +145,7 @@ def _models(found: Posterior, most: int) -> list[tuple[float, list[str]]]:
 
 def _result(found: Posterior, most: int, table: Table) -> ProbabilityResult:
     """What is written, and printed for machines."""
-    from pairflip.report.model_words import model_doubts
+    from pairflip.report.probability_words import model_doubts
 
     columns = _rows(found, len(found.names))
     models = [(share, len(names), names) for share, names in _models(found, len(found.models))]
@@ -178,8 +178,7 @@ def _result(found: Posterior, most: int, table: Table) -> ProbabilityResult:
 def _print(found: Posterior, most: int) -> None:
     """The answer, columns and models, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
-    from pairflip.report.mixing import rate_words
-    from pairflip.report.model_words import model_answer, model_doubts
+    from pairflip.report.probability_words import model_answer, model_doubts, model_rates
 
     cells = [
         [chance_text(chance, error), number(mean, 4), number(sd, 2), short(name)]
@@ -191,7 +190,7 @@ def _print(found: Posterior, most: int) -> None:
     models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(found, most)]
     print_rows(["model", "columns"], models)
     typer.echo()
-    print_text(rate_words(found))
+    print_text(model_rates(found))
     print_text(found.assumptions)
     if found.note:
         print_text(f"Note: {found.note}.")

@@ -100,7 +100,7 @@ class ProbabilityResult:
     def _draw(self, part: Path, table: Table, typed: str) -> None:
         """The page, and its figures as files."""
         from pairflip.report import write_report
-        from pairflip.report.probability_page import save_probability_figures
+        from pairflip.report.record_pages import save_probability_figures
 
         write_report(
             self.found,

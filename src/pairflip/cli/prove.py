@@ -117,7 +117,7 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
     from math import comb
 
     from pairflip.jobs import local_threads
-    from pairflip.report.proof import seconds_text
+    from pairflip.report.proof_words import seconds_text
     from pairflip.search.exhaustive import all_seconds
     from pairflip.text import plural
 
@@ -134,7 +134,7 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
 
 
 def _write(proof: Proof, out: Path) -> None:
-    from pairflip.report.proof import r_squared
+    from pairflip.report.proof_words import r_squared
 
     names = [json_list([proof.names[j] for j in s]) for s in proof.supports.tolist()]
     lines = zip(range(1, len(names) + 1), proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
@@ -143,7 +143,7 @@ def _write(proof: Proof, out: Path) -> None:
 
 def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
     from pairflip.cli.shown import print_json, print_rows, print_text
-    from pairflip.report.proof import HEADS, best_rows, count_words, proof_record, proof_sentence
+    from pairflip.report.proof_words import HEADS, best_rows, count_words, proof_record, proof_sentence
     from pairflip.text import lower_heads, short
 
     if as_json:

@@ -31,7 +31,7 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """The curve's record (`SizeCurve.load` reads it) and what is known about the table and the run."""
         from pairflip.report.answer import answer_of
-        from pairflip.report.halves import stability_record
+        from pairflip.report.stability_words import stability_record
         from pairflip.selection.curve_file import curve_to_json
 
         return {

@@ -103,7 +103,7 @@ def _rows(found: Samples, most: int) -> list[tuple[str, float, float]]:
 
 def _result(found: Samples, most: int, table: Table) -> ProbabilityResult:
     """What is written, and printed for machines."""
-    from pairflip.report.set_words import set_doubts
+    from pairflip.report.probability_words import set_doubts
 
     columns = _rows(found, len(found.names))
     sets = found.most_probable(found.energies.size)
@@ -137,8 +137,7 @@ def _result(found: Samples, most: int, table: Table) -> ProbabilityResult:
 def _print(found: Samples, most: int) -> None:
     """The answer, columns and sets, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
-    from pairflip.report.mixing import rate_words
-    from pairflip.report.set_words import set_answer, set_doubts
+    from pairflip.report.probability_words import set_answer, set_doubts, set_rates
 
     print_answer(set_answer(found), set_doubts(found))
     print_rows(["in the set", "column"], [[chance_text(p, e), short(name)] for name, p, e in _rows(found, most)])
@@ -150,6 +149,6 @@ def _print(found: Samples, most: int) -> None:
         f"Sets of {plural(found.k, 'column')}, each with probability proportional to exp(-beta E) at beta = "
         f"{found.betas[-1]:g}."
     )
-    print_text(rate_words(found))
+    print_text(set_rates(found))
     if found.note:
         print_text(f"Note: {found.note}.")

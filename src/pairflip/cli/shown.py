@@ -19,7 +19,7 @@ from pairflip.text import short, visible
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from pairflip.report.halves import Piece
+    from pairflip.report.vocabulary import Piece
     from pairflip.selection import SizeCurve
 
 _PLAIN_WIDTH = 160  # of a table where there is no terminal
@@ -42,7 +42,7 @@ def print_text(text: str) -> None:
 def print_curve(curve: SizeCurve) -> None:
     """The answer, then one line for each size; names are made safe to show."""
     from pairflip.report.answer import answer_of
-    from pairflip.report.summary import header, legend, rows
+    from pairflip.report.curve_tables import header, legend, rows
 
     groups = None if curve.groups is None else {short(name): own for name, own in curve.groups.items()}
     shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
@@ -59,7 +59,7 @@ def print_curve(curve: SizeCurve) -> None:
 
 def print_answer(answer: Iterable[Piece], doubts: Iterable[str]) -> None:
     """The answer as plain text, then what to doubt about it, each a paragraph."""
-    from pairflip.report.halves import plain
+    from pairflip.report.vocabulary import plain
 
     for text in (plain(answer), *doubts):
         print_text(text)

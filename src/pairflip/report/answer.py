@@ -5,72 +5,63 @@ It is written here and nowhere else: `print(curve)`, the command line, the page 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Literal
 
+import numpy as np
+
 from pairflip.least_squares import Floats
-from pairflip.report import class_words
-from pairflip.report.cautions import search_doubts, size_doubts, table_doubts
+from pairflip.limits import ALL_POSITIVE
+from pairflip.report.cautions import cautions_of
 from pairflip.report.figures_by_size import shrinkage_words
-from pairflip.report.group_words import counted, kept, members, unit_labels, units_of, what_is_counted
-from pairflip.report.halves import (
+from pairflip.report.proof_words import curve_pieces
+from pairflip.report.stability_words import null_words, stability_words
+from pairflip.report.vocabulary import (
     NAME_LENGTH,
     Piece,
+    counted,
     joined,
-    listed,
-    null_words,
+    members,
+    named,
     plain,
-    stability_words,
-    unstable_names,
+    size_text,
+    target_record,
+    unit_labels,
+    units_of,
+    vocabulary,
+    what_is_counted,
 )
-from pairflip.report.limits import limit_words
-from pairflip.report.proof import curve_pieces
-from pairflip.report.sign_words import sign_words
-from pairflip.selection.curve import SizeCurve, TargetErrors
+from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import (
     CHANCE,
     CLEAR,
-    HeldOut,
     baseline,
     difference,
-    held_out,
     predicts,
     recommended_size,
     sizes_by_repetition,
 )
-from pairflip.text import clean, explained, number, percent, plural, r2_text, shorten
+from pairflip.text import clean, column_labels, explained, number, percent, plural, r2_text, shorten
 
 _LISTED = 6  # columns of a group that are named one by one
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a reader is told.
+    """What a reader is told; names stand apart in pieces (text, is a name), so that they are never read as markup."""
 
-    Attributes
-    ----------
-    predicts : bool
-        Whether some columns predict clearly better than the mean (or than the forced columns alone).
-    size, other_size : int
-        The recommended number of columns, 0 if nothing predicts; a second one that is worth knowing, or None.
-    headline : pieces (text, is a name)
-        The recommendation in one sentence. Names are set apart, so that they are never read as markup.
-    details : pieces
-        How well it predicts, and the other size.
-    cautions : tuple of str
-        Reasons to doubt it, each with what to do.
-    mood : {"fairly", "not", "nothing"}
-        Fairly sure, not sure (there are cautions), or nothing predicts.
-    """
+    predicts: bool  # whether some columns predict clearly better than the mean (or than the forced columns alone)
+    size: int  # the recommended number of columns, 0 if nothing predicts
+    other_size: int | None  # a second one that is worth knowing
+    headline: tuple[Piece, ...]  # the recommendation in one sentence
+    details: tuple[Piece, ...]  # how well it predicts, and the other size
+    cautions: tuple[str, ...]  # reasons to doubt it, each with what to do
 
-    predicts: bool
-    size: int
-    other_size: int | None
-    headline: tuple[Piece, ...]
-    details: tuple[Piece, ...]
-    cautions: tuple[str, ...]
-    mood: Literal["fairly", "not", "nothing"]
+    @property
+    def mood(self) -> Literal["fairly", "not", "nothing"]:
+        """Fairly sure, not sure (there are cautions), or nothing predicts."""
+        return "nothing" if not self.predicts else "not" if self.cautions else "fairly"
 
     @property
     def text(self) -> str:
@@ -79,203 +70,145 @@ class Answer:
 
     def to_json(self, curve: SizeCurve) -> dict[str, Any]:
         """The verdict for machines."""
-        at = curve.at(self.size)
-        now = held_out(curve, self.size)
+        words, units, squared = vocabulary(curve), curve.units, curve.loss.squared
+        groups, without = {}, {}
+        if units is not None:
+            groups["groups"] = {
+                units.name(unit, curve.names): [curve.names[j] for j in members(curve, unit) or [unit]]
+                for unit in units_of(curve, self.size)
+            }
+        if squared:
+            without["rmse_without_columns"] = words.error(0) if 0 in curve.sizes else None
         return {
             "predicts": self.predicts,
             "size": self.size,
             "other_size": self.other_size,
-            "columns": [curve.names[j] for j in curve.supports[at].tolist()],
-            **_groups(curve, self.size),
+            "columns": [curve.names[j] for j in curve.supports[curve.at(self.size)].tolist()],
+            **groups,
             "always": [curve.names[j] for j in curve.always.tolist()],
-            **_errors(curve, self.size, now),
+            **words.record(self.size),
             "p_value": curve.facts.get("p_value"),
-            "outer": _outer_errors(curve),
+            "outer": None if curve.outer is None else _outer_record(curve),
             "sizes_by_repetition": sizes_by_repetition(curve),
             "corrected": None if curve.chosen is None else curve.chosen.to_json(),
-            **({"rmse_without_columns": _without_columns(curve)} if curve.loss.squared else {}),
+            **without,
             "headline": plain(self.headline),
             "details": plain(self.details),
             "cautions": list(self.cautions),
         }
 
 
-def _groups(curve: SizeCurve, size: int) -> dict[str, Any]:
-    """The groups that were chosen and their columns, where columns are chosen in groups."""
-    if curve.units is None:
-        return {}
-    return {
-        "groups": {
-            curve.units.name(unit, curve.names): [curve.names[j] for j in members(curve, unit) or [unit]]
-            for unit in units_of(curve, size)
-        }
-    }
-
-
-def _errors(curve: SizeCurve, size: int, now: HeldOut) -> dict[str, Any]:
-    """The errors of held-out rows that make sense for the target."""
-    if curve.targets is not None:
-        at = curve.at(size)
-        return {
-            "rmse": now.rmse,
-            "r2": now.r2,
-            **_target_record(curve.targets, curve.targets.r2[at], curve.targets.rmse[at]),
-        }
-    if curve.loss.squared:
-        return {"rmse": now.rmse, "r2": now.r2}
-    at, classes = curve.at(size), curve.classes
-    more: dict[str, Any] = {"rmse": now.rmse}
-    if classes is not None:
-        wrong = float(classes.misclassified[at])
-        more = {"classes": classes.labels, "misclassified": wrong, "majority": classes.majority}
-    if curve.ranked is not None:
-        more = {**(more if curve.survival is None else {}), curve.loss.words.ranking: float(curve.ranked[at])}
-    return {"loss": curve.loss.name, "deviance": 2.0 * float(curve.cv_error[at]), "explained_deviance": now.r2, **more}
-
-
-def _target_record(targets: TargetErrors | None, r2: Floats | None, rmse: Floats | None) -> dict[str, Any]:
-    """R2 and RMSE of each of several targets; nothing for one."""
-    if targets is None or r2 is None or rmse is None:
-        return {}
-    own = zip(targets.names, r2.tolist(), rmse.tolist(), strict=True)
-    return {"targets": [{"target": name, "r2": _finite(share), "rmse": error} for name, share, error in own]}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if isfinite(value) else None
-
-
-def _outer_errors(curve: SizeCurve) -> dict[str, Any] | None:
-    if curve.outer is None:
-        return None
-    if curve.loss.squared:
-        of_targets = _target_record(curve.targets, curve.outer.target_r2, curve.outer.target_rmse)
-        return {"rmse": curve.outer.rmse, "r2": curve.outer.r2, **of_targets}
-    return {"deviance": 2.0 * curve.outer.error, "explained_deviance": curve.outer.r2}
-
-
-def _without_columns(curve: SizeCurve) -> float | None:
-    return held_out(curve, 0).rmse if 0 in curve.sizes else None
+def _outer_record(curve: SizeCurve) -> dict[str, Any]:
+    outer, targets = curve.outer, curve.targets
+    assert outer is not None
+    if not curve.loss.squared:
+        return {"deviance": 2.0 * outer.error, "explained_deviance": outer.r2}
+    record: dict[str, Any] = {"rmse": outer.rmse, "r2": outer.r2}
+    if targets is not None and outer.target_r2 is not None and outer.target_rmse is not None:
+        record["targets"] = target_record(targets.names, outer.target_r2, outer.target_rmse)
+    return record
 
 
 def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
     if not predicts(curve):
         return _nothing(curve)
-    size = recommended_size(curve)
+    size, words = recommended_size(curve), vocabulary(curve)
     other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
-    headline = [(f"Keep {kept(curve, size)}{_besides(curve)}", False), *_forced(curve), (": ", False)]
-    headline += [*_names(curve, size), (".", False)]
-    details: list[Piece] = [*_limits(curve), (_how_well(curve, size), False), *_by_target(curve, size)]
-    details += [(_repetition_words(curve), False), *_outer_words(curve)]
+    headline: list[Piece] = [(f"Keep {size_text(curve, size)}", False)]
+    if curve.always.size:
+        those = "those that are" if curve.always.size > 1 else "the one that is"
+        headline.append((f" in addition to {those} always in (", False))
+        headline += [*named(column_labels(curve.names, curve.always.tolist(), NAME_LENGTH)), (")", False)]
+    headline += [(": ", False), *_names(curve, size), (".", False)]
+    details: list[Piece] = [(limit_words(curve.settings) + words.how_well(size), False)]
+    if curve.targets is not None:
+        units = (
+            " Errors are in units of each target's standard deviation;" if curve.settings.get("scale_targets") else ""
+        )
+        r2 = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
+        details += [(f"{units} R2 on held-out rows: ", False), *r2, (".", False)]
+    if sizes := sizes_by_repetition(curve):
+        details.append((_repetition_words(sizes, what_is_counted(curve)), False))
+    if curve.outer is not None:
+        details += _outer_words(curve)
     if other is not None:
         details += _other(curve, size, other)
-    if words := shrinkage_words(curve):
-        details.append((words, False))
-    details += sign_words(curve, size)
-    details += [*stability_words(curve, size), (null_words(curve), False), *curve_pieces(curve, size)]
-    cautions = (*search_doubts(curve, size), *size_doubts(curve), *table_doubts(curve), *unstable_names(curve, size))
-    cautions = (*class_words.separated(curve, size), *cautions)
-    return Answer(True, size, other, tuple(headline), tuple(details), cautions, "not" if cautions else "fairly")
+    if curve.ridge_surface is not None:
+        details.append((shrinkage_words(curve), False))
+    details += [*_after_errors(curve, size), *curve_pieces(curve, size)]
+    return Answer(True, size, other, tuple(headline), tuple(details), cautions_of(curve, size, True))
 
 
 def _nothing(curve: SizeCurve) -> Answer:
     """The answer where no set of columns predicts better than none."""
-    what, than = "target", "its mean"
-    if curve.classes is not None:
-        what, than = "class", "the class frequencies"
-    elif curve.survival is not None:
-        what, than = "time", "the same risk for every row"
-    elif curve.targets is not None:
-        what, than = "targets", "their means"
-    if curve.always.size:
-        than = "the columns that are always in the model"
-    headline: tuple[Piece, ...] = ((f"No set of columns predicts the {what} better than {than}.", False),)
+    words = vocabulary(curve)
+    than = "the columns that are always in the model" if curve.always.size else words.mean
+    headline: Piece = (f"No set of columns predicts the {words.predicted} better than {than}.", False)
     tried = [int(k) for k in curve.sizes if k > 0]
     best = min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
-    now = held_out(curve, best)
-    how = "the error is no lower"
-    if 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]:
-        how = "the error is hardly lower"
-    details: list[Piece] = [
-        *_limits(curve),
-        (f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else "", False),
-        (f"{kept(curve, best)} did best on rows that were held out (", False),
-        *_names(curve, best),
-        (f"), but {how}", False),
-    ]
+    lower = 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
+    errors = f"{words.short(best)}, against {words.short(0)} with the {baseline(curve)}"
     if curve.loss.squared:
-        details.append((f": the RMSE is {number(now.rmse, 3)}{_against_nothing(curve)}", False))
-    else:
-        beside = f", against {class_words.short(curve, 0)} with the {baseline(curve)}"
-        details.append((f": {class_words.short(curve, best)}{beside}", False))
-    details.append((f"{_chance(curve, best)}. Do not rely on {'it' if best == 1 else 'them'}.", False))
-    details += sign_words(curve, best)
-    details += [*_outer_words(curve), *stability_words(curve, best), (null_words(curve), False)]
-    cautions = (*class_words.separated(curve, 0), *search_doubts(curve, best), *table_doubts(curve))
+        errors = f"the RMSE is {words.error_text(best)}{words.without_columns()}"
+    of = f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else ""
+    details: list[Piece] = [
+        (f"{limit_words(curve.settings)}{of}{size_text(curve, best)} did best on rows that were held out (", False),
+        *_names(curve, best),
+        (f"), but the error is {'hardly' if lower else 'no'} lower: {errors}{_chance(curve, best)}. ", False),
+        (f"Do not rely on {'it' if best == 1 else 'them'}.", False),
+    ]
+    if curve.outer is not None:
+        details += _outer_words(curve)
+    details += _after_errors(curve, best)
     size = 0 if 0 in curve.sizes else best
-    return Answer(False, size, None, headline, tuple(details), cautions, "nothing")
+    return Answer(False, size, None, (headline,), tuple(details), cautions_of(curve, best, False))
 
 
-def _limits(curve: SizeCurve) -> list[Piece]:
-    """Under which limits columns were chosen, where there were any."""
-    words = limit_words(curve.settings)
-    return [(f"{words} ", False)] if words else []
+def _after_errors(curve: SizeCurve, size: int) -> list[Piece]:
+    """What is known about the columns of a size beside the errors: signs, half-samples, shuffled targets."""
+    pieces = sign_words(curve, size) if curve.settings.get("signs") else []
+    return [*pieces, *stability_words(curve, size), (null_words(curve), False)]
 
 
-def _how_well(curve: SizeCurve, size: int) -> str:
-    """How well the chosen columns predict new rows, allowing for their number having been chosen."""
-    if not curve.loss.squared:
-        return class_words.how_well(curve, size, _explains(curve, size))
-    chosen = curve.chosen
-    if chosen is None:
-        now = held_out(curve, size)
-        return (
-            f"On rows that were held out, {_explains(curve, size)} {percent(now.r2)} of the variance "
-            f"{_of_target(curve)}: the error (RMSE) is {number(now.rmse, 3)}{_against_nothing(curve)}. That is "
-            f"somewhat too good, because the number of {what_is_counted(curve)}s was chosen by it."
-        )
-    rmse = [number(value, 3) for value in chosen.rmse]
-    share = class_words.share_words(chosen.r2, f"of the variance {_of_target(curve)}")
-    what = f"number of {what_is_counted(curve)}s" + (" and the ridge" if curve.ridge_predictions is not None else "")
-    return (
-        f"On new rows, {_explains(curve, size)} {share}: the error (RMSE) is about {rmse[0]} ({rmse[1]} to {rmse[2]})"
-        f"{_against_nothing(curve)}. This allows for the {what} having been chosen; the ranges are "
-        f"{percent(chosen.level)} intervals."
-    )
+def limit_words(settings: Mapping[str, Any]) -> str:
+    """One sentence for each limit on what may be chosen together, from `limits.Limits.settings`."""
+    limits = ""
+    if settings.get("one_per_group"):
+        limits += f"At most one column is chosen of each of {plural(len(settings['column_groups']), 'group')}. "
+    if settings.get("min_distance"):
+        by = "by the numbers in their names" if settings.get("distance_by") == "names" else "in places"
+        limits += f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}). "
+    if settings.get("hierarchy"):
+        limits += "A product is chosen only together with its factors. "
+    return limits
 
 
-def _by_target(curve: SizeCurve, size: int) -> list[Piece]:
-    """How well each of several targets is predicted."""
-    if curve.targets is None:
-        return []
-    units = " Errors are in units of each target's standard deviation;" if _scaled(curve) else ""
-    own = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
-    return [(f"{units} R2 on held-out rows: ", False), *own, (".", False)]
+def sign_words(curve: SizeCurve, size: int) -> list[Piece]:
+    """That coefficients were kept to signs, and which columns carry no weight for that."""
+    how = "positive" if curve.settings["signs"] == ALL_POSITIVE else "to the signs that were asked for"
+    at = curve.at(size)
+    idle = curve.supports[at][np.asarray(curve.coefs[at]) == 0].tolist()
+    if not idle:
+        return [(f" Coefficients were kept {how}.", False)]
+    carry, zero = ("carries", "its coefficient is") if len(idle) == 1 else ("carry", "their coefficients are")
+    return [
+        (f" Coefficients were kept {how}; ", False),
+        *named(column_labels(curve.names, idle, NAME_LENGTH)),
+        (f" {carry} no weight in this fit: {zero} zero at the bound, so a smaller size does the same.", False),
+    ]
 
 
 def _r2_of_targets(names: list[str], shares: Floats) -> list[Piece]:
     """Targets, each with its R2."""
     pieces: list[Piece] = []
-    for t, name in enumerate(names):
-        pieces += [(", " if t else "", False), (shorten(clean(name), 60), True)]
-        pieces.append((f" {r2_text(float(shares[t]))}", False))
+    for name, share in zip(names, shares.tolist(), strict=True):
+        pieces += [(", " if pieces else "", False), (shorten(clean(name), 60), True), (f" {r2_text(share)}", False)]
     return pieces
 
 
-def _scaled(curve: SizeCurve) -> bool:
-    return bool(curve.settings.get("scale_targets", False))
-
-
-def _of_target(curve: SizeCurve) -> str:
-    return "of the target" if curve.targets is None else "of the targets"
-
-
-def _repetition_words(curve: SizeCurve) -> str:
+def _repetition_words(sizes: list[int], unit: str) -> str:
     """How stable the number of columns is: what each repetition of the folds would have chosen."""
-    sizes, unit = sizes_by_repetition(curve), what_is_counted(curve)
-    if not sizes:
-        return ""
     if len(set(sizes)) == 1:
         have = "has" if sizes[0] == 1 else "have"
         return f" In each of {len(sizes)} repetitions of the folds, {plural(sizes[0], unit)} {have} the lowest error."
@@ -284,96 +217,67 @@ def _repetition_words(curve: SizeCurve) -> str:
 
 
 def _outer_words(curve: SizeCurve) -> list[Piece]:
-    """What the cross validation around the whole selection found, if there was one."""
+    """What the cross validation around the whole selection found."""
     outer = curve.outer
-    if outer is None:
-        return []
-    sizes = ", ".join(str(size) for size in outer.sizes.tolist())
-    if not curve.loss.squared:
-        said = f"half the mean deviance is {number(outer.error, 3)}"
-    else:
-        said = f"the RMSE is {number(outer.rmse, 3)} ({explained(outer.r2)})"
+    assert outer is not None
+    error = f"half the mean deviance is {number(outer.error, 3)}"
+    if curve.loss.squared:
+        error = f"the RMSE is {number(outer.rmse, 3)} ({explained(outer.r2)})"
     text = (
         f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, "
-        f"{said}; sizes chosen there: {sizes}."
+        f"{error}; sizes chosen there: {', '.join(str(size) for size in outer.sizes.tolist())}."
     )
     if curve.targets is None or outer.target_r2 is None:
         return [(text, False)]
     return [(f"{text} R2 there: ", False), *_r2_of_targets(curve.targets.names, outer.target_r2), (".", False)]
 
 
-def _explains(curve: SizeCurve, size: int) -> str:
-    if curve.always.size:
-        return "all these together explain"
-    return "it explains" if curve.supports[curve.at(size)].size == 1 else "they explain"
-
-
 def _chance(curve: SizeCurve, best: int) -> str:
     """Why an error below that of the mean is not a finding."""
-    if 0 not in curve.sizes:
-        return ""
-    gain, error = difference(curve, 0, best)
+    gain, error = difference(curve, 0, best) if 0 in curve.sizes else (0.0, 0.0)
     if not gain > 0:
         return ""
     if curve.facts.get("p_value", 0.0) > CHANCE:
         return f"; but of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
     if curve.corrected is not None and curve.corrected.ranked is not None:
-        what = "AUC" if curve.survival is None else "concordance"
-        return f", and {what} is {curve.corrected.ranked[0]:.2f} once it is corrected for the choice of the size"
+        ranking = vocabulary(curve).ranking
+        return f", and {ranking} is {curve.corrected.ranked[0]:.2f} once it is corrected for the choice of the size"
     if gain <= CLEAR * error:
         return f", a difference of {gain / error:.1f} standard errors"
     return ", and not lower once it is corrected for the choice of the size"
 
 
-def _against_nothing(curve: SizeCurve) -> str:
-    """The error of the mean, with which every other error is to be compared."""
-    if 0 not in curve.sizes:
-        return " in the unit of the target"
-    return f", and {number(held_out(curve, 0).rmse, 3)} with the {baseline(curve)}".replace("the zero", "zero")
-
-
 def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
     """The other size: the one with the lowest error, or the smallest that is not clearly worse."""
     # Both without the correction, which is there for the chosen size only.
-    there, here = held_out(curve, other).rmse, held_out(curve, size).rmse
-    how = f"RMSE {number(there, 3)} against {number(here, 3)} on held-out rows"
-    if not curve.loss.squared:
-        how = f"{class_words.short(curve, other)}, against {class_words.short(curve, size)} on held-out rows"
+    words = vocabulary(curve)
+    errors = f"{words.short(other)}, against {words.short(size)} on held-out rows"
+    if curve.loss.squared:
+        errors = f"{words.short(other)} against {words.error_text(size)} on held-out rows"
     if other > size:
-        return [(f" {kept(curve, other)} had the lowest error ({how}), but not clearly.", False)]
+        return [(f" {size_text(curve, other)} had the lowest error ({errors}), but not clearly.", False)]
     verb = "is" if other == 1 else "are"
     return [
         (f" {counted(curve, other)} (", False),
         *_names(curve, other),
-        (f") {verb} not clearly worse ({how}).", False),
+        (f") {verb} not clearly worse ({errors}).", False),
     ]
 
 
-def _besides(curve: SizeCurve) -> str:
-    return (
-        f" in addition to {'those that are' if curve.always.size > 1 else 'the one that is'} always in ("
-        if curve.always.size
-        else ""
-    )
-
-
-def _forced(curve: SizeCurve) -> list[Piece]:
-    return [*listed(curve, curve.always.tolist()), (")", False)] if curve.always.size else []
-
-
 def _names(curve: SizeCurve, size: int) -> list[Piece]:
-    """The chosen columns; of groups, each with its columns."""
+    """The chosen columns; of groups, each with its columns, of many the first and the last."""
+    units = units_of(curve, size)
+    labels = unit_labels(curve, units, NAME_LENGTH)
     if curve.units is None:
-        return listed(curve, curve.supports[curve.at(size)].tolist())
-    return joined([_group(curve, unit) for unit in units_of(curve, size)])
-
-
-def _group(curve: SizeCurve, unit: int) -> list[Piece]:
-    """A group and its columns, of many the first and the last."""
-    own, name = members(curve, unit), (unit_labels(curve, [unit], NAME_LENGTH)[0], True)
-    if not own:
-        return [name]
-    if len(own) <= _LISTED:
-        return [name, (" (", False), *listed(curve, own), (")", False)]
-    (first,), (last,) = listed(curve, own[:1]), listed(curve, own[-1:])
-    return [name, (f" ({plural(len(own), 'column')}, ", False), first, (" to ", False), last, (")", False)]
+        return named(labels)
+    items = []
+    for unit, label in zip(units, labels, strict=True):
+        columns = members(curve, unit)
+        item: list[Piece] = [(label, True)]
+        if len(columns) > _LISTED:
+            (first,), (last,) = (column_labels(curve.names, [j], NAME_LENGTH) for j in (columns[0], columns[-1]))
+            item += [(f" ({plural(len(columns), 'column')}, ", False), (first, True), (" to ", False), (last, True)]
+        elif columns:
+            item += [(" (", False), *named(column_labels(curve.names, columns, NAME_LENGTH))]
+        items.append([*item, (")", False)] if columns else item)
+    return joined(items)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from pairflip.report.group_words import counted, how_many, what_is_counted
+from pairflip.report.stability_words import known
+from pairflip.report.vocabulary import counted, vocabulary, what_is_counted
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.facts import copy_words
 from pairflip.selection.verdict import recommended_size, uncertain
@@ -16,86 +16,107 @@ from pairflip.text import clean, number, numbered, percent, plural, quoted, shor
 _HEAVY = 0.25
 _BY_CHANCE = 0.003
 _ROUNDING = 1e-20  # of the square of the target: errors of columns that fit it exactly
+_SHAKY_NAMES = 0.5
+_CHOOSE = "with --ridge auto (in Python ridge='auto') held-out rows choose a larger ridge"
 
 
-def _more_search(curve: SizeCurve) -> str:
-    """What to do about a search that was too short."""
-    if curve.settings.get("method", "anneal") == "anneal":
-        return "Use more chains or a slower schedule."
-    return "Search longer (--effort thorough, in Python effort='thorough')."
+def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> tuple[str, ...]:
+    """Reasons to doubt an answer that recommends a size, or that nothing predicts (then the best size tried)."""
+    cautions = []
+    if "separated" in curve.facts or "separated_folds" in curve.facts:
+        cautions += separated(curve, size if predicts else 0)
+    if uncertain(curve, size):
+        more = "Search longer (--effort thorough, in Python effort='thorough')."
+        if curve.settings.get("method", "anneal") == "anneal":
+            more = "Use more chains or a slower schedule."
+        cautions.append(
+            f"The search is uncertain at {counted(curve, size)}: only {percent(curve.agreement[curve.at(size)])} of "
+            "the chains reached the best set of their fold, so better columns may have been missed and the error may "
+            f"be too high. {more}"
+        )
+    units = f"{what_is_counted(curve)}s"
+    candidates = (len(curve.names) if curve.units is None else np.unique(curve.units.first).size) - curve.always.size
+    if predicts and curve.sizes.size > 2 and int(curve.sizes.max()) == curve.best_size < candidates:
+        cautions.append(
+            f"The lowest error is at the largest size tried ({curve.best_size}), so more {units} may predict better: "
+            "try larger sizes."
+        )
+    cautions += _about_rows(curve)
+    halves = known(curve, size) if predicts else None
+    if halves is not None and halves.overlap[halves.at(size)] < _SHAKY_NAMES:
+        cautions.append(
+            f"Which {units} is not certain: {halves.how} selected only "
+            f"{percent(float(halves.overlap[halves.at(size)]))} of these {units} again, on average. Do not read the "
+            f"names as a finding; other {units} may predict as well."
+        )
+    return tuple(cautions)
 
 
-def search_doubts(curve: SizeCurve, size: int) -> list[str]:
-    """Doubts about the search."""
-    if not uncertain(curve, size):
+def separated(curve: SizeCurve, size: int) -> list[str]:
+    """The doubt where the fitted columns separate the classes completely, in the whole table or in folds."""
+    apart = curve.facts.get("separated", [])
+    if not size and apart and curve.ridge_surface is None:
+        return [
+            f"From {plural(min(apart), 'column')} on, the classes of this table are separated completely, so that "
+            f"predicted probabilities are too sure and the log loss of held-out rows is high: {_CHOOSE}."
+        ]
+    folds = curve.facts.get("separated_folds", {}).get(str(size), 0)
+    if not size or not (size in apart or folds):
         return []
+    where = "this table" if size in apart else f"the training rows of {folds} of {plural(curve.n_folds, 'fold')}"
+    more = f"; {_CHOOSE}" if curve.ridge_surface is None else ""
     return [
-        f"The search is uncertain at {counted(curve, size)}: only {percent(curve.agreement[curve.at(size)])} of the "
-        "chains reached the best set of their fold, so better columns may have been missed and the error may be too "
-        f"high. {_more_search(curve)}"
+        f"The columns separate the classes of {where} completely: only the ridge keeps the coefficients finite, so "
+        f"do not read their sizes or standard errors, and expect some rows of a new table to be wrong{more}."
     ]
 
 
-def size_doubts(curve: SizeCurve) -> list[str]:
-    """Doubts about the range of sizes."""
-    best = curve.best_size
-    most = how_many(curve) - curve.always.size
-    if best < int(curve.sizes.max()) or curve.sizes.size <= 2 or best >= most:
-        return []
-    return [
-        f"The lowest error is at the largest size tried ({best}), so more {what_is_counted(curve)}s may predict "
-        "better: try larger sizes."
-    ]
-
-
-def table_doubts(curve: SizeCurve) -> list[str]:
+def _about_rows(curve: SizeCurve) -> list[str]:
     """Doubts about whether held-out rows stand for new ones."""
-    found = []
     facts, how = curve.facts, str(curve.settings.get("cv", ""))
+    cautions = copy_words(facts)
     in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
     if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
         why = "the names of the rows are dates"
         if "autocorrelation" in facts:
             why = f"the target of a row is like that of the row before (autocorrelation {facts['autocorrelation']:.2f})"
-        found.append(
+        cautions.append(
             f"The rows may not be independent: {why}. If they are in the order of time or place, rows held out at "
             "random have near copies among the others, and all errors here are too low: leave out blocks of "
             "neighbouring rows instead (--cv blocks:5, in Python cv='blocks:5')."
         )
     if "identical_rows" in facts and "group" not in how.lower():
         copies = int(facts["identical_rows"])
-        found.append(
+        cautions.append(
             f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
             "target included: a held-out row is then predicted from its own copy, and all errors here are too low. "
             "Keep one of each, or give copies the same group (--groups)."
         )
     if "two_values" in facts:
         low, high = facts["two_values"]
-        found.append(
+        cautions.append(
             f"The target has two values only ({number(low)} and {number(high)}) and is treated as a number: errors and "
             "predictions are those of a number, not of a class (--loss logistic, in Python loss='logistic', is for "
             "classes)."
         )
-    return [*copy_words(facts), *found, *_heavy_words(curve)]
+    if (heavy := heavy_row(curve)) is not None:
+        row, share, error, without = heavy
+        name, words = facts.get("heavy_row"), vocabulary(curve)
+        row_name = numbered("row", row) if name is None else f"row {quoted(shorten(clean(name), 60), 60)}"
+        cautions.append(
+            f"One row carries {percent(share)} of the {words.loss} of all held-out rows: {row_name}. Without it the "
+            f"{words.loss_per_row} would be {number(without, 3)} instead of {number(error, 3)}. Look "
+            "whether its values are right."
+        )
+    return cautions
 
 
-class HeavyRow(NamedTuple):
-    """A row that carries much of the held-out error: its index, its fraction, and errors with and without it.
+def heavy_row(curve: SizeCurve) -> tuple[int, float, float, float] | None:
+    """The row that carries more than a quarter of the held-out error, its share, and the errors with and without it.
 
-    Errors are root mean squares; for classes and counts, mean deviances.
-    """
-
-    row: int
-    share: float
-    error: float
-    without: float
-
-
-def heavy_row(curve: SizeCurve) -> HeavyRow | None:
-    """The row that carries more than a quarter of the held-out error of the recommended size, if there is one.
-
-    A row that is held out several times counts with all its errors. Of few rows one may carry more by chance: the limit
-    is then what the largest of n squared normal errors exceeds in three tables of a thousand.
+    Errors are root mean squares, or mean deviances, at the recommended size; a row that is held out several times
+    counts with all its errors. Of few rows one may carry more by chance: the limit is then what the largest of n
+    squared normal errors exceeds in three tables of a thousand.
     """
     from scipy.special import betaincinv
 
@@ -114,23 +135,10 @@ def heavy_row(curve: SizeCurve) -> HeavyRow | None:
         return None
     both = np.array([total / weight.sum(), (total - by_row[row]) / (weight.sum() - weight[row])])
     error, without = np.sqrt(both) if curve.loss.squared else both
-    return HeavyRow(row, share, float(error), float(without))
+    return row, share, float(error), float(without)
 
 
 def named_heavy_row(curve: SizeCurve, names: Sequence[str]) -> dict[str, str]:
     """The fact that gives the name of that row, for a table whose rows have names."""
     heavy = heavy_row(curve)
-    return {} if heavy is None else {"heavy_row": str(names[heavy.row])}
-
-
-def _heavy_words(curve: SizeCurve) -> list[str]:
-    heavy = heavy_row(curve)
-    if heavy is None:
-        return []
-    name = curve.facts.get("heavy_row")
-    which = numbered("row", heavy.row) if name is None else f"row {quoted(shorten(clean(name), 60), 60)}"
-    what, error = ("squared error", "RMSE") if curve.loss.squared else ("deviance", "mean deviance")
-    return [
-        f"One row carries {percent(heavy.share)} of the {what} of all held-out rows: {which}. Without it the {error} "
-        f"would be {number(heavy.without, 3)} instead of {number(heavy.error, 3)}. Look whether its values are right."
-    ]
+    return {} if heavy is None else {"heavy_row": str(names[heavy[0]])}

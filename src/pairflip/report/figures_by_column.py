@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.group_words import unit_labels
-from pairflip.report.halves import NAME_LENGTH, Piece, bound_words, joined, known, null_words, plain
 from pairflip.report.numbers import (
     Bools,
     CountMap,
@@ -20,6 +18,7 @@ from pairflip.report.numbers import (
     probability_bars,
 )
 from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
+from pairflip.report.stability_words import bound_words, known, null_words
 from pairflip.report.style import (
     BACK,
     COLOURS,
@@ -32,6 +31,7 @@ from pairflip.report.style import (
     name_rows,
     tell,
 )
+from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, plain, unit_labels
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, column_labels, percent, plural
 

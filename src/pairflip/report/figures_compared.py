@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.comparison.record import Comparison
 from pairflip.least_squares import Floats
-from pairflip.report.compare_words import lowest_energies, title_of
+from pairflip.report.comparison_words import lowest_energies, title_of
 from pairflip.report.numbers import needs_log
 from pairflip.report.style import (
     COLOURS,

@@ -13,23 +13,22 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from pairflip.report.answer import answer_of
-from pairflip.report.compare_words import HEADS as METHOD_HEADS
-from pairflip.report.compare_words import cautions, method_rows, sentence
-from pairflip.report.compare_words import explanation as what_methods_show
+from pairflip.report.comparison_words import HEADS as METHOD_HEADS
+from pairflip.report.comparison_words import cautions, method_rows, sentence
+from pairflip.report.comparison_words import explanation as what_methods_show
+from pairflip.report.curve_tables import explanation, size_heads, size_rows
 from pairflip.report.figures_by_column import chance_text, inclusion_height, plot_inclusion
 from pairflip.report.figures_by_size import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.report.figures_compared import compared_errors, draw_compared_errors, plot_compared_errors
 from pairflip.report.figures_temperature import plot_anneal
-from pairflip.report.halves import Piece
-from pairflip.report.model_words import model_doubts
 from pairflip.report.numbers import InclusionBars, error_bars, inclusion_bars
-from pairflip.report.proof import HEADS as PROOF_HEADS
-from pairflip.report.proof import best_rows, count_words, proof_pieces
+from pairflip.report.probability_words import model_doubts, set_doubts
+from pairflip.report.proof_words import HEADS as PROOF_HEADS
+from pairflip.report.proof_words import best_rows, count_words, proof_pieces
 from pairflip.report.registry import Room
 from pairflip.report.renderer import drawn
-from pairflip.report.set_words import set_doubts
-from pairflip.report.size_tables import explanation, size_heads, size_rows
 from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
+from pairflip.report.vocabulary import Piece
 from pairflip.selection.verdict import UNCERTAIN
 from pairflip.text import aligned, clean, column_labels, number, percent, plural, shorten
 

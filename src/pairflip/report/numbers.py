@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.report.group_words import unit_labels, units_of, what_is_counted
-from pairflip.report.halves import known
-from pairflip.report.scores import error_texts
+from pairflip.report.stability_words import known
+from pairflip.report.vocabulary import error_texts, unit_labels, units_of, what_is_counted
 from pairflip.selection.criteria import auc, class_of, confusion, roc
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import baseline, size_to_show

@@ -1,27 +1,80 @@
-"""Writing the report: one HTML file that needs nothing else."""
+"""The page: one HTML file that needs nothing else, made of an answer, sections of text, figures and tables.
+
+A curve, a comparison, probabilities of models and samples of sets each say what stands on their page; the markup is in
+the template alone.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from pairflip.report.content import page_content
-from pairflip.report.done import About
-from pairflip.report.page_files import content_policy, page_text, template_environment
+from pairflip.report.registry import FigureTable
+from pairflip.report.run_info import About, Pairs
 from pairflip.report.save import write_whole
+from pairflip.report.vocabulary import Piece
 from pairflip.selection.after_selection import with_posterior
 from pairflip.selection.curve import SizeCurve
+from pairflip.text import clean
 
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison
-    from pairflip.report.sheet import Sheet
+    from pairflip.report.curve_tables import SizeTable
     from pairflip.search.posterior import Posterior
     from pairflip.search.sampling import Samples
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure in the page: one variant, or one for each size where it follows the slider."""
+
+    variants: Sequence[tuple[Sequence[Markup], str]]  # panels (or widths) and caption
+    name: str = ""
+    title: str = ""
+    follows: bool = False
+    table: FigureTable | None = None  # closed at first
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page; a table with a `summary` is closed at first."""
+
+    title: str
+    parts: Sequence[str | Sequence[Piece] | Drawing | Mapping[str, FigureTable | SizeTable]]  # tables by name
+    name: str = ""  # of the heading, for links
+    follows: bool = False  # whether the heading ends with the size of the slider
+    following: str = ""  # the text of each size that stands first
+    closed: bool = False  # whether all of it is closed at first
+    stand_ins: FigureTable | None = None
+    dropped: Pairs | None = None  # what was left out of the table; None: nothing is said
+    notes: Sequence[str] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the page says."""
+
+    title: str
+    version: str  # of pairflip that computed it
+    lead: str  # what it was computed from
+    answer: Sequence[Piece]
+    cautions: Sequence[str]
+    sections: Sequence[Section]
+    headline: Sequence[Piece] = ()
+    mood: str = ""  # "fairly" sure, "not" sure, "nothing" found
+    conditions: Sequence[str] = ()
+    conditions_title: str = "What these numbers suppose"
+    data: Mapping[str, Any] | None = None  # what the slider needs: sizes, the one shown, texts and tables of each
 
 
 def write_report(
@@ -57,63 +110,60 @@ def write_report(
     posterior
         Beside a curve: what `posterior` returned for the same problem.
     """
-    about = About(title, target, dropped, command, extra)
-    if not isinstance(record, SizeCurve):
-        _refuse(record, row_names=row_names, posterior=posterior)
-        return _sheet(record, about).write(path)
-    curve = record if posterior is None else with_posterior(record, posterior)
-    html = render(curve, row_names=row_names, **vars(about))
+    if isinstance(record, SizeCurve):
+        record = record if posterior is None else with_posterior(record, posterior)
+    else:
+        for name, value in (("row_names", row_names), ("posterior", posterior)):
+            if value is not None:
+                raise TypeError(f"{name} is given with a {type(record).__name__}; expected it with a SizeCurve only.")
+    about = {"title": title, "target": target, "dropped": dropped, "command": command, "extra": extra}
+    html = render(record, row_names=row_names, **about)
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
-def _refuse(record: Any, **given: Any) -> None:
-    """Refuse what belongs to a curve."""
-    for name, value in given.items():
-        if value is not None:
-            raise TypeError(f"{name} is given with a {type(record).__name__}; expected it with a SizeCurve only.")
+def render(record: Any, *, row_names: Sequence[object] | None = None, **options: Any) -> str:
+    """The page as text; options as in `write_report`. The same record gives the same text."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-
-def _sheet(record: Any, about: About) -> Sheet:
-    """The page of a record that is not a curve."""
     from pairflip.comparison.record import Comparison
-    from pairflip.report.compare_page import comparison_sheet
-    from pairflip.report.probability_page import posterior_sheet, samples_sheet
+    from pairflip.report.curve_page import curve_page
+    from pairflip.report.record_pages import comparison_page, posterior_page, samples_page
     from pairflip.search.posterior import Posterior
     from pairflip.search.sampling import Samples
 
-    if isinstance(record, Samples):
-        return samples_sheet(record, about)
-    if isinstance(record, Posterior):
-        return posterior_sheet(record, about)
-    if isinstance(record, Comparison):
-        return comparison_sheet(record, about)
-    raise TypeError(
-        f"the record is a {type(record).__name__}; expected a SizeCurve, Posterior, Samples or Comparison: what "
-        "select_size, posterior, sample, temper or compare returned."
-    )
-
-
-def render(curve: SizeCurve, *, row_names: Sequence[object] | None = None, **about: Any) -> str:
-    """The page as text; options as in `write_report`. The same curve gives the same text."""
-    style, script = page_text("style.css"), page_text("report.js")
-    content = page_content(curve, About(**about), row_names)
-    data = content.pop("data")
-    return (
-        template_environment()
-        .get_template("template.html.j2")
-        .render(
-            **content,
-            style=Markup(style),
-            script=Markup(script),
-            policy=content_policy(style, script),
-            data=_embedded(data),
+    about = About(**options)
+    if isinstance(record, SizeCurve):
+        page = curve_page(record, about, row_names)
+    elif isinstance(record, Samples):
+        page = samples_page(record, about)
+    elif isinstance(record, Posterior):
+        page = posterior_page(record, about)
+    elif isinstance(record, Comparison):
+        page = comparison_page(record, about)
+    else:
+        raise TypeError(
+            f"the record is a {type(record).__name__}; expected a SizeCurve, Posterior, Samples or Comparison: what "
+            "select_size, posterior, sample, temper or compare returned."
         )
-    )
-
-
-def _embedded(data: Any) -> Markup:
-    """JSON that is safe inside a script element: nothing in it can end the element or start another."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    style, script = page_text("style.css"), page_text("report.js")
+    scripts = "" if page.data is None else f"; script-src {_digest(script)}"
+    policy = f"default-src 'none'; style-src {_digest(style)}{scripts}; base-uri 'none'; form-action 'none'"
+    # JSON inside a script element: nothing in it can end the element or start another.
+    data = json.dumps(page.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    look: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FunctionLoader(page_text), autoescape=True, **look)
+    environment.filters["clean"] = clean
+    texts = {"style": Markup(style), "script": Markup(script), "data": Markup(data), "policy": policy}
+    return environment.get_template("template.html.j2").render(page=page, about=about, **texts)
+
+
+def page_text(name: str) -> str:
+    """The template, the style sheet or the script, which stand beside this file."""
+    return (files("pairflip.report") / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """How the content security policy names our own style and script; nothing else is allowed."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -27,11 +27,7 @@ CHOSEN = (
 
 @dataclass(frozen=True, eq=False)
 class PredictedRows:
-    """Predictions of one file; `why_not`: why there are no intervals, `given`: whether the size was asked for.
-
-    `risks`: whether predictions are relative risks. `outside` marks rows outside the range of the training rows; None
-    where the result does not know it.
-    """
+    """Predictions of one file of new rows."""
 
     rows: NewRows
     size: int
@@ -43,11 +39,11 @@ class PredictedRows:
     lower: Floats
     upper: Floats
     comparison: PredictionCheck | None
-    why_not: str | None
-    given: bool
+    why_not: str | None  # why there are no intervals
+    given: bool  # whether the size was asked for
     classes: list[str] | None = None
-    risks: bool = False
-    outside: NDArray[np.bool_] | None = None
+    risks: bool = False  # whether predictions are relative risks
+    outside: NDArray[np.bool_] | None = None  # rows outside the range of the training rows, where that is known
 
 
 def folds_need(absent: list[str]) -> str:
@@ -58,67 +54,70 @@ def folds_need(absent: list[str]) -> str:
     )
 
 
-def remarks_of(found: PredictedRows) -> list[str]:
+def remarks_of(predicted: PredictedRows) -> list[str]:
     """What a reader should know, each a sentence: what was done, what is missing, and how well it predicted."""
-    remarks = [f"{note}." for note in found.rows.notes]
-    if found.classes is not None:
-        two = found.prediction.ndim == 1
-        of, most = (quoted(found.classes[1]), "more") if two else ("the classes", "most")
+    remarks = [f"{note}." for note in predicted.rows.notes]
+    if predicted.classes is not None:
+        two = predicted.prediction.ndim == 1
+        of, most = (quoted(predicted.classes[1]), "more") if two else ("the classes", "most")
         remarks.append(f"predictions are probabilities of {of}; the class is the {most} probable one.")
-    if found.risks:
+    if predicted.risks:
         remarks.append("predictions are risks (hazards), relative to that of a row with the means of the columns.")
-    names = [*found.always, *found.columns]
-    lost, bare = (~np.isfinite(each.reshape(len(each), -1)).all(axis=1) for each in (found.prediction, found.lower))
+    names = [*predicted.always, *predicted.columns]
+    lost, bare = (
+        ~np.isfinite(each.reshape(len(each), -1)).all(axis=1) for each in (predicted.prediction, predicted.lower)
+    )
     how = f"with {plural(len(names), 'column')}, {listed(names)}"
     if not names:
         how = "without columns: every row gets the same number"
-        if not found.given:
+        if not predicted.given:
             how += ", since nothing in the result predicts better (--size K takes K columns all the same)"
-    covers = (
-        "" if found.coverage is None else f"; the intervals are made to cover {percent(found.coverage)} of new rows"
-    )
+    covers = ""
+    if predicted.coverage is not None:
+        covers = f"; the intervals are made to cover {percent(predicted.coverage)} of new rows"
     remarks.append(f"{plural(int((~lost).sum()), 'row')} predicted {how}{covers}.")
-    if found.coverage is not None and not found.given:
+    if predicted.coverage is not None and not predicted.given:
         remarks.append(CHOSEN)
-    if found.why_not is not None:
-        remarks.append(f"there are no intervals: {found.why_not.rstrip('.')}.")
+    if predicted.why_not is not None:
+        remarks.append(f"there are no intervals: {predicted.why_not.rstrip('.')}.")
     for gone, what in ((lost, "prediction"), (~lost & bare, "interval")):
-        if gone.any() and (what == "prediction" or found.coverage is not None):
-            some = [found.rows.row_names[i] for i in np.flatnonzero(gone)]
+        if gone.any() and (what == "prediction" or predicted.coverage is not None):
+            some = [predicted.rows.row_names[i] for i in np.flatnonzero(gone)]
             why = "values are missing in columns that it needs"
             remarks.append(f"{plural(len(some), 'row')} without {what}, since {why}: {listed(some)}.")
-    if found.outside is not None and found.outside.any():
-        remarks.append(outside_words(found.outside, found.rows.row_names))
-    if found.comparison is not None:
-        seen = found.comparison
-        inside = "" if seen.inside is None else f"; {percent(seen.inside)} are inside their intervals"
-        said = f"compared with {quoted(found.target)} in {plural(seen.n_rows, 'row')}"
-        if seen.concordance is not None:
-            return [*remarks, f"{said}: concordance {number(seen.concordance, 3)}."]
-        if seen.wrong is not None:
-            area = "" if seen.auc is None else f", AUC {number(seen.auc, 3)}"
-            return [*remarks, f"{said}: {percent(seen.wrong)} wrong{area}."]
-        remarks.append(f"{said}: RMSE {number(seen.rmse, 3)}, R2 {number(seen.r2, 3)}{inside}.")
+    if predicted.outside is not None and predicted.outside.any():
+        remarks.append(outside_words(predicted.outside, predicted.rows.row_names))
+    check = predicted.comparison
+    if check is not None:
+        errors = f"RMSE {number(check.rmse, 3)}, R2 {number(check.r2, 3)}"
+        if check.inside is not None:
+            errors += f"; {percent(check.inside)} are inside their intervals"
+        if check.wrong is not None:
+            errors = f"{percent(check.wrong)} wrong" + ("" if check.auc is None else f", AUC {number(check.auc, 3)}")
+        if check.concordance is not None:
+            errors = f"concordance {number(check.concordance, 3)}"
+        remarks.append(f"compared with {quoted(predicted.target)} in {plural(check.n_rows, 'row')}: {errors}.")
     return remarks
 
 
-def predicted_record(found: PredictedRows, header: list[str], lines: list[Any]) -> dict[str, Any]:
+def predicted_record(predicted: PredictedRows, header: list[str], lines: list[Any]) -> dict[str, Any]:
     """Everything in plain values; what is not a number is null."""
 
     def plain(value: Any) -> Any:
         return None if isinstance(value, float) and not isfinite(value) else value
 
-    seen = None if found.comparison is None else {k: plain(v) for k, v in asdict(found.comparison).items()}
-    if seen is not None:
-        seen = {k: v for k, v in seen.items() if v is not None or k not in ("wrong", "auc", "concordance")}
+    check = None
+    if predicted.comparison is not None:
+        values = {k: plain(v) for k, v in asdict(predicted.comparison).items()}
+        check = {k: v for k, v in values.items() if v is not None or k not in ("wrong", "auc", "concordance")}
     return {
-        "table": found.rows.source,
-        "target": found.target,
-        "size": found.size,
-        "columns": found.columns,
-        "always": found.always,
-        "interval": found.coverage,
+        "table": predicted.rows.source,
+        "target": predicted.target,
+        "size": predicted.size,
+        "columns": predicted.columns,
+        "always": predicted.always,
+        "interval": predicted.coverage,
         "rows": [dict(zip(header, map(plain, line), strict=True)) for line in lines],
-        "comparison": seen,
-        "remarks": remarks_of(found),
+        "comparison": check,
+        "remarks": remarks_of(predicted),
     }

@@ -566,7 +566,7 @@ class SizeCurve:
 
     def summary(self) -> str:
         """The answer, then a table: what `print(curve)` shows."""
-        from pairflip.report.summary import summary
+        from pairflip.report.curve_tables import summary
 
         return summary(self)
 

@@ -28,22 +28,12 @@ class About:
     command: str | None = None
     extra: Mapping[str, object] | None = None
 
-    def heading(self, usual: str) -> str:
-        """The title of the page: what was asked for, or the usual one."""
-        return clean(self.title) if self.title else usual
-
-    @property
-    def target_shown(self) -> str | None:
-        """The name of the target, safe to show."""
-        return clean(self.target) if self.target else None
-
-    def facts(self, found: Pairs) -> Pairs:
+    def facts(self, record_facts: Pairs) -> Pairs:
         """Facts of a record, with the command before them and what the caller adds behind."""
         first = [("Command", self.command)] if self.command else []
         more = [(str(key), _text(value)) for key, value in (self.extra or {}).items()]
-        return [(clean(key), clean(value)) for key, value in (*first, *found, *more)]
+        return [(clean(key), clean(value)) for key, value in (*first, *record_facts, *more)]
 
-    @property
     def left_out(self) -> Pairs:
         """(what, why) of what was left out of the table."""
         pairs = [(item, "") if isinstance(item, str) else (item[0], item[1]) for item in self.dropped]
@@ -52,30 +42,26 @@ class About:
 
 
 def facts(curve: SizeCurve) -> Pairs:
-    """Data, folds, engine, version, time."""
-    return [
+    """Data, folds, sizes for which nothing was left to a search, engine, version, time."""
+    sizes = curve.sizes.tolist()
+    solved = [] if curve.exact is None else [k for k, exact in zip(sizes, curve.exact, strict=True) if exact and k]
+    proofs = [] if curve.proved is None else zip(sizes, curve.proved.proofs, strict=True)
+    proved = [k for k, proof in proofs if proof is not None and proof.optimal]
+    pairs = [
         ("Data", f"{plural(curve.n_rows, 'row')}, {plural(len(curve.names), 'column')}"),
         ("Data hash", str(curve.data_hash)),
         ("Folds", f"{curve.n_folds:,}"),
-        *_certain(curve),
+    ]
+    if solved:
+        pairs.append(("Solved in every fold by looking at all sets", f"sizes {_runs(solved)}"))
+    if proved:
+        pairs.append(("Proved to be the best on all rows", f"sizes {_runs(proved)}"))
+    return [
+        *pairs,
         ("Engine", str(curve.engine)),
         ("pairflip version", str(curve.version)),
         ("Time", f"{number(curve.seconds, 3)} s"),
     ]
-
-
-def _certain(curve: SizeCurve) -> Pairs:
-    """For which sizes nothing was left to a search."""
-    found: Pairs = []
-    sizes = curve.sizes.tolist()
-    solved = [] if curve.exact is None else [k for k, exact in zip(sizes, curve.exact, strict=True) if exact and k]
-    proofs = [None] * len(sizes) if curve.proved is None else curve.proved.proofs
-    proved = [k for k, proof in zip(sizes, proofs, strict=True) if proof is not None and proof.optimal]
-    if solved:
-        found.append(("Solved in every fold by looking at all sets", f"sizes {_runs(solved)}"))
-    if proved:
-        found.append(("Proved to be the best on all rows", f"sizes {_runs(proved)}"))
-    return found
 
 
 def _runs(sizes: list[int]) -> str:
@@ -94,8 +80,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Pairs:
     pairs: Pairs = []
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            first = dict(islice(value.items(), _ENTRIES))
-            pairs += flat(first, f"{prefix}{key}.")
+            pairs += flat(dict(islice(value.items(), _ENTRIES)), f"{prefix}{key}.")
             if len(value) > _ENTRIES:
                 pairs.append((clean(f"{prefix}{key}"), f"and {len(value) - _ENTRIES:,} more"))
         else:
@@ -113,7 +98,4 @@ def _text(value: object) -> str:
         return f"{_text(list(value[:3]))[:-1]}, …, {_text(value[-1])}] ({len(value)} values)"
     if isinstance(value, (list, tuple)) and all(isinstance(v, float) for v in value):
         return f"[{', '.join(number(v, 6) for v in value)}]"
-    try:
-        return shorten(json.dumps(value, ensure_ascii=False, default=str), 200)
-    except (TypeError, ValueError):
-        return shorten(str(value), 200)
+    return shorten(json.dumps(value, ensure_ascii=False, default=str), 200)

@@ -6,15 +6,15 @@ It is written here and nowhere else: `pairflip prove`, `pairflip fit`, notebooks
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairflip.engines.base import reaches
-from pairflip.report.halves import Piece, joined, plain
-from pairflip.selection.verdict import size_to_show
+from pairflip.report.registry import FigureTable
+from pairflip.report.vocabulary import NAME_LENGTH, Piece, named, plain
 from pairflip.text import NOTHING, aligned, column_labels, number, plural
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ HEADS = ("Rank", "Energy", "R2", "Worse by", "Columns")
 
 _SETS = 3  # that are named in a sentence
 _NAMED = 6  # columns of a set; of a larger one, only those are named that differ
-_NAME_LENGTH = 48
 _ROWS = 20  # sets in the page
 _SECONDS = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
 
@@ -40,41 +39,32 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
     """What is proved, or how much is known without a proof: pieces (text, is a name)."""
     if proof.subsets == 1 and proof.optimal:
         return ((f"Proved: there is no other set of {plural(proof.k, proof.counted)} to choose.", False),)
-    if not (proof.optimal or _is_perfect(proof)):
+    perfect = _is_perfect(proof)
+    if not (proof.optimal or perfect):
         return ((_unproved(proof, budget), False),)
+    one, unit = proof.k == 1, proof.counted
+    units, fit = (unit, "fits") if one else (f"{proof.k} {unit}s", "fit")
+    keeping = f" that {'keeps' if one else 'keep'} the limits" if proof.limited else ""
+    proved = f"Proved: no other {units} of these {proof.n_candidates:,}{keeping} {fit} better"
+    if perfect:
+        proved = (
+            f"Proved: {'this' if one else 'these'} {units} {fit} the target perfectly, so that nothing can fit better"
+        )
     best = proof.support if chosen is None else np.sort(np.asarray(chosen, dtype=np.int64))
     others = [support for support in proof.supports[: proof.equals] if not np.array_equal(support, best)]
-    pieces: list[Piece] = [(_proved(proof), False)]
     if others:
         # Where all that was asked for are equal, there may be more of them.
         least = "at least " if proof.runner_up is None and len(proof.supports) < proof.subsets else ""
-        verb = "fits" if len(others) == 1 else "fit"
-        other = f"other {proof.counted}" if proof.k == 1 else "other set"
-        pieces.append((f"; {least}{plural(len(others), other)} {verb} exactly as well: ", False))
-        pieces += _sets(proof, others, best)
+        many = plural(len(others), f"other {unit}" if one else "other set")
+        proved += f"; {least}{many} {'fits' if len(others) == 1 else 'fit'} exactly as well: "
     elif proof.runner_up is not None and proof.optimal:
-        then = "the next best" if proof.k == 1 else "the next best set"
-        pieces.append((f"; {then} {_next(proof)}: ", False))
-        pieces += _sets(proof, [proof.supports[proof.runner_up]], best)
-    return (*pieces, (".", False))
-
-
-def _proved(proof: Proof) -> str:
-    """That nothing fits better, without its full stop."""
-    if _is_perfect(proof):
-        these = f"this {proof.counted} fits" if proof.k == 1 else f"these {proof.k} {proof.counted}s fit"
-        return f"Proved: {these} the target perfectly, so that nothing can fit better"
-    other = f"no other {proof.counted}" if proof.k == 1 else f"no other {proof.k} {proof.counted}s"
-    keeping = f" that {'keeps' if proof.k == 1 else 'keep'} the limits" if proof.limited else ""
-    return f"Proved: {other} of these {proof.n_candidates:,}{keeping} {'fits' if proof.k == 1 else 'fit'} better"
-
-
-def _next(proof: Proof) -> str:
-    """How much worse the next best set is."""
-    assert proof.runner_up is not None
-    if _is_perfect(proof):
-        return f"leaves an energy of {number(float(proof.energies[proof.runner_up]), 3)}"
-    return f"is {worse(float(proof.excess()[proof.runner_up]))} worse"
+        others = [proof.supports[proof.runner_up]]
+        proved += f"; the next best{'' if one else ' set'} "
+        if perfect:
+            proved += f"leaves an energy of {number(float(proof.energies[proof.runner_up]), 3)}: "
+        else:
+            proved += f"is {worse(float(proof.excess()[proof.runner_up]))} worse: "
+    return (proved, False), *_sets(proof, others, best), (".", False)
 
 
 def _unproved(proof: Proof, budget: float | None) -> str:
@@ -87,12 +77,9 @@ def _unproved(proof: Proof, budget: float | None) -> str:
         return f"{began}: better sets may exist, and no bound better than zero can be given."
     if proof.gap == 0.0:
         return f"{began} of which sets are the best, but no set has a lower energy than the one found."
-    return f"{began}: a better set could have an energy {_lower(proof.gap)} lower."
-
-
-def _lower(gap: float) -> str:
-    """A gap in per cent, never rounded down: it is a promise."""
-    return "more than 99.9 %" if gap > 0.999 else f"up to {math.ceil(1000.0 * gap) / 10.0:g} %"
+    # Never rounded down: it is a promise.
+    lower = "more than 99.9 %" if proof.gap > 0.999 else f"up to {math.ceil(1000.0 * proof.gap) / 10.0:g} %"
+    return f"{began}: a better set could have an energy {lower} lower."
 
 
 def _is_perfect(proof: Proof) -> bool:
@@ -106,17 +93,13 @@ def _sets(proof: Proof, supports: Sequence[Any], best: Any) -> list[Piece]:
     for at, support in enumerate(supports[:_SETS]):
         pieces.append(("; " if at else "", False))
         if proof.k <= _NAMED:
-            pieces += _names(proof, support)
+            pieces += named(column_labels(proof.names, support.tolist(), NAME_LENGTH))
         else:
-            inside, outside = np.setdiff1d(support, best), np.setdiff1d(best, support)
-            pieces += [*_names(proof, inside), (" in place of ", False), *_names(proof, outside)]
+            inside, outside = (np.setdiff1d(a, b).tolist() for a, b in ((support, best), (best, support)))
+            pieces += named(column_labels(proof.names, inside, NAME_LENGTH))
+            pieces += [(" in place of ", False), *named(column_labels(proof.names, outside, NAME_LENGTH))]
     more = len(supports) - _SETS
     return [*pieces, (f"; and {more:,} more", False)] if more > 0 else pieces
-
-
-def _names(proof: Proof, columns: Any) -> list[Piece]:
-    labels = column_labels(proof.names, [int(j) for j in columns], _NAME_LENGTH)
-    return joined([[(label, True)] for label in labels])
 
 
 def worse(excess: float) -> str:
@@ -138,7 +121,7 @@ def seconds_text(seconds: float) -> str:
     return f"{number(seconds, 2)} s"
 
 
-def best_rows(proof: Proof, names: int | None = _NAME_LENGTH, most: int | None = None) -> list[tuple[str, ...]]:
+def best_rows(proof: Proof, names: int | None = NAME_LENGTH, most: int | None = None) -> list[tuple[str, ...]]:
     """The best sets as texts, in the order of `HEADS`."""
     energies, excess = proof.energies[:most], proof.excess()[:most]
     perfect = _is_perfect(proof)
@@ -163,20 +146,17 @@ def r_squared(proof: Proof) -> list[float]:
 
 def count_words(proof: Proof) -> str:
     """How many sets are nearly as good, or nothing if that was not counted."""
-    parts = [f"{count:,} within {number(100.0 * distance)} %" for distance, count in _counted(proof)]
+    each = zip(proof.within.tolist(), proof.counts.tolist(), strict=True)
+    parts = [f"{count:,} within {number(100.0 * distance)} %" for distance, count in each]
     if not parts:
         return ""
-    each = "has" if proof.counts[0] == 1 else "have"
-    parts[0] = parts[0].replace(" within", f" {each} an energy within").replace("%", "% of the lowest")
+    have = "has" if proof.counts[0] == 1 else "have"
+    parts[0] = parts[0].replace(" within", f" {have} an energy within").replace("%", "% of the lowest")
     return f"Of all {proof.subsets:,} sets, the best one included, {', '.join(parts)}."
 
 
-def _counted(proof: Proof) -> Iterable[tuple[float, int]]:
-    return zip(proof.within.tolist(), proof.counts.tolist(), strict=True)
-
-
 def proof_record(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> dict[str, Any]:
-    """The same for machines."""
+    """What is proved, for machines."""
     excess = [float(e) if math.isfinite(e) else None for e in proof.excess()]
     sets = zip(proof.energies.tolist(), r_squared(proof), excess, proof.supports.tolist(), strict=True)
     return {
@@ -191,7 +171,10 @@ def proof_record(proof: Proof, budget: float | None = None, chosen: Sequence[int
             {"rank": at, "energy": energy, "r_squared": r2, "excess": e, "columns": [proof.names[j] for j in support]}
             for at, (energy, r2, e, support) in enumerate(sets, 1)
         ],
-        "within": [{"distance": distance, "count": count} for distance, count in _counted(proof)],
+        "within": [
+            {"distance": distance, "count": count}
+            for distance, count in zip(proof.within.tolist(), proof.counts.tolist(), strict=True)
+        ],
         "candidates": proof.n_candidates,
         "subsets": proof.subsets,
         "looked": proof.looked,
@@ -204,33 +187,26 @@ def proof_record(proof: Proof, budget: float | None = None, chosen: Sequence[int
 
 
 def proof_of(curve: SizeCurve, size: int) -> Proof | None:
-    """What was proved about the final fit of a size, with the names of the curve; None if nothing was tried."""
+    """The proof that the final fit of a size is the best, with the names of the curve; None if there is none."""
     proof = None if curve.proved is None or not size else curve.proved[curve.at(size)]
-    return None if proof is None else replace(proof, names=curve.names)
+    return None if proof is None or not proof.optimal else replace(proof, names=curve.names)
 
 
 def curve_pieces(curve: SizeCurve, size: int) -> list[Piece]:
     """A sentence of the answer: that the final fit of a size is proved to be the best; nothing if it is not."""
     proof = proof_of(curve, size)
-    if proof is None or not proof.optimal:
-        return []
-    return [(" ", False), *proof_pieces(proof, chosen=curve.supports[curve.at(size)].tolist())]
+    return [] if proof is None else [(" ", False), *proof_pieces(proof, chosen=curve.supports[curve.at(size)].tolist())]
 
 
-def next_best(curve: SizeCurve) -> dict[str, Any] | None:
-    """The best sets of the size that the page shows first, as texts of a table; None where these are not known."""
-    size = size_to_show(curve)
+def next_best(curve: SizeCurve, size: int) -> tuple[FigureTable, str] | None:
+    """The best sets of a size as a table, and how many more are nearly as good; None where these are not known."""
     proof = proof_of(curve, size)
-    if proof is None or not proof.optimal or len(proof.energies) < 2:
+    if proof is None or len(proof.energies) < 2:
         return None
-    return {
-        "title": f"The next best sets of {plural(size, 'column')}",
-        "heads": (HEADS[-1], *HEADS[:-1]),
-        "rows": [(row[-1], *row[:-1]) for row in best_rows(proof, most=_ROWS)],
-        "about": (
-            "The sets that fit all rows best, proved: no other set has a lower energy (half the residual sum of "
-            "squares) than the last one here. R2 on the rows that were fitted; worse by: how much higher the energy is "
-            "than the lowest. Where the next ones are hardly worse, the names of the first are partly chance."
-        ),
-        "counts": count_words(proof),
-    }
+    about = (
+        "The sets that fit all rows best, proved: no other set has a lower energy (half the residual sum of squares) "
+        "than the last one here. R2 on the rows that were fitted; worse by: how much higher the energy is than the "
+        "lowest. Where the next ones are hardly worse, the names of the first are partly chance."
+    )
+    rows = [(row[-1], *row[:-1]) for row in best_rows(proof, most=_ROWS)]
+    return FigureTable("", (HEADS[-1], *HEADS[:-1]), rows, about), count_words(proof)

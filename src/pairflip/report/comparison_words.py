@@ -1,0 +1,185 @@
+"""What is said about a comparison of methods: the sentence, the cautions, and tables of texts."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+
+from pairflip.comparison.record import Comparison, MethodResult, MethodSize
+from pairflip.least_squares import Floats
+from pairflip.text import (
+    NOTHING,
+    aligned,
+    aligned_plus_minus,
+    clean,
+    lower_heads,
+    number,
+    percent,
+    plural,
+    plus_minus,
+    r2_text,
+)
+
+CLEAR = 2.0
+"""A difference of more than so many standard errors is called clear."""
+HEADS = ("Method", "Columns", "RMSE", "R2", "cv_error", "Difference", "Train", "Shared", "CPU s", "Remarks")
+_WIDTH = 110
+
+
+def title_of(method: MethodResult) -> str:
+    """What a method is called; a user's own name for it is made safe to show."""
+    return clean(method.title)
+
+
+def size_words(method: MethodResult) -> str:
+    """``5 columns``, ``no columns``, ``all columns``."""
+    if method.chosen is not None:
+        return plural(method.chosen, "column") if method.chosen else "no columns"
+    used = len(method.rows[0].columns) if method.rows else 0
+    return plural(used, "column") if used else "all columns"
+
+
+def shown_row(method: MethodResult) -> MethodSize | None:
+    """The row of the size that a method would choose, or its only one."""
+    if not method.rows or method.note:
+        return None
+    return method.rows[0] if not method.sized else method.at(method.chosen or 0)
+
+
+def sentence(comparison: Comparison) -> str:
+    """Who has the lowest error, where the reference stands, and which differences are clear."""
+    finished = comparison.finished
+    if not finished:
+        return "No method has a result."
+    best = min(finished, key=lambda method: method.cv_error)
+    parts = [
+        f"Lowest error on held-out rows: {title_of(best)} with {size_words(best)}, cv_error "
+        f"{plus_minus(best.cv_error, best.cv_error_se)}; without columns it is {number(comparison.without)}."
+    ]
+    if comparison.reference:
+        ours, name = comparison[comparison.reference], reference_title(comparison)
+        if best.name != ours.name:
+            parts.append(f"{name}: {size_words(ours)}, cv_error {plus_minus(ours.cv_error, ours.cv_error_se)}.")
+        others = [m for m in finished if m.name not in ("quick", "normal", "thorough")]
+        better = ", ".join(title_of(m) for m in others if m.difference < -CLEAR * m.difference_se)
+        worse = ", ".join(title_of(m) for m in others if m.difference > CLEAR * m.difference_se)
+        if others:
+            how = "by more than two standard errors of the difference, row by row"
+            than = f"lower than {name} ({how})"
+            parts.append(f"Clearly {than}: {better}." if better else f"None is clearly {than}.")
+            parts.append(f"Clearly higher: {worse}." if worse else "None is clearly higher.")
+    missing = [title_of(method) for method in comparison.methods if method not in finished]
+    if missing:
+        parts.append(f"Without a result: {', '.join(missing)}.")
+    if comparison.interrupted:
+        parts.append("The comparison was interrupted.")
+    return " ".join(parts)
+
+
+def cautions(comparison: Comparison) -> list[str]:
+    """What to keep in mind."""
+    texts = [
+        "A method with sizes is shown at the size with its lowest error. The lowest of several errors is a little too "
+        "good, for every such method alike; methods without sizes chose their penalty or components inside the folds, "
+        "so theirs is not."
+    ]
+    if comparison.reference:
+        texts.append(
+            "Two methods with different columns can predict equally well: shared columns say how much they resemble "
+            "each other, not who is right."
+        )
+    return texts
+
+
+def method_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """One line for each method, at the size it would choose, in the order of `HEADS`."""
+    methods = comparison.methods
+    shown = [shown_row(method) for method in methods]
+    errors = [comparison.rmse_and_r2(method.cv_error) for method in methods]
+    beside = aligned_plus_minus([m.difference for m in methods], [m.difference_se for m in methods])
+    columns = (
+        [title_of(method) for method in methods],
+        [size_words(m).partition(" column")[0] if m in comparison.finished else NOTHING for m in methods],
+        aligned([error["rmse"] for error in errors]),
+        [r2_text(error["r2"]) for error in errors],
+        aligned_plus_minus([m.cv_error for m in methods], [m.cv_error_se for m in methods]),
+        [
+            NOTHING if method.name == comparison.reference else f"+{cell}" if method.difference > 0 else cell
+            for method, cell in zip(methods, beside, strict=True)
+        ],
+        aligned((np.nan if row is None else row.energy_per_row for row in shown), 3),
+        [_shared(comparison, method, row) for method, row in zip(methods, shown, strict=True)],
+        [number(method.seconds, 2) for method in methods],
+        [clean(method.note) if method.note else _remark(method) for method in methods],
+    )
+    return list(zip(*columns, strict=True))
+
+
+def _shared(comparison: Comparison, method: MethodResult, row: MethodSize | None) -> str:
+    if row is None or not np.isfinite(row.overlap) or method.name == comparison.reference:
+        return NOTHING
+    ours = comparison[comparison.reference]
+    same = ours.at(row.size if row.size is not None else ours.chosen or 0)
+    count = len(same.columns) if same is not None else 0
+    return f"{round(row.overlap * count)} of {count}"
+
+
+def _remark(method: MethodResult) -> str:
+    notes = [row.note for row in method.rows if row.note]
+    return f"{plural(len(notes), 'size')} without a result: {clean(notes[0])}" if notes else ""
+
+
+def matrix(comparison: Comparison, what: str) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of a table with a line for each size and a column for each method that has sizes.
+
+    `what` is ``"cv_error"``, ``"energy"`` (over the lowest of all methods at that size) or ``"overlap"``.
+    """
+    methods = [method for method in comparison.finished if method.sized]
+    rows = [[method.at(size) for method in methods] for size in comparison.sizes]
+    values = np.array([[np.nan if row is None else float(getattr(row, what)) for row in line] for line in rows])
+    if what == "energy":
+        lowest = lowest_energies(comparison)[:, None]
+        values = np.where(lowest > 0, values / np.where(lowest > 0, lowest, 1.0), np.nan)
+    text = percent if what == "overlap" else number
+    lines = [[str(size), *map(text, line)] for size, line in zip(comparison.sizes, values.tolist(), strict=True)]
+    return ["Size", *map(title_of, methods)], lines
+
+
+def lowest_energies(comparison: Comparison) -> Floats:
+    """The lowest training energy (S,) that any method found on all rows at each size."""
+    rows = [[method.at(size) for size in comparison.sizes] for method in comparison.finished if method.sized]
+    values = [[np.inf if row is None or np.isnan(row.energy) else row.energy for row in line] for line in rows]
+    return np.asarray(np.min(np.array(values).reshape(-1, len(comparison.sizes)), axis=0, initial=np.inf))
+
+
+def reference_title(comparison: Comparison) -> str:
+    """What the method that others are compared with is called; where none of ours was run, what it would be."""
+    return title_of(comparison[comparison.reference]) if comparison.reference else "pairflip"
+
+
+def explanation(comparison: Comparison) -> str:
+    """What the columns of the table of methods mean."""
+    reference = reference_title(comparison)
+    return (
+        "Columns: the size with the lowest cv_error (half the mean squared error of held-out rows, ± one standard "
+        "error); methods without sizes: the columns they use. RMSE, R2: of held-out rows. "
+        "Difference: how much higher the error is than that of "
+        f"{reference}, rows compared with themselves. Train: training error per row in the folds. Shared: how many of "
+        f"the columns of {reference}, on all rows, it chose, too. CPU s: the search in all folds and on all rows, all "
+        "sizes, one thread."
+    )
+
+
+def summary(comparison: Comparison) -> str:
+    """The sentence, then one line for each method."""
+    lines = [tuple(lower_heads(HEADS)), *method_rows(comparison)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS) - 1)]
+    parts = [*textwrap.wrap(sentence(comparison), _WIDTH), ""]
+    for line in lines:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:], strict=True)]
+        parts.append("  ".join([*cells, line[-1]]).rstrip())
+    for text in (explanation(comparison), *cautions(comparison)):
+        parts += ["", *textwrap.wrap(text, _WIDTH)]
+    return "\n".join(parts).rstrip()

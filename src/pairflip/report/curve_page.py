@@ -1,0 +1,154 @@
+"""What stands on the page of a curve: the answer, figures and tables by size, the columns of the size shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.report import curve_tables, run_info
+from pairflip.report.answer import answer_of
+from pairflip.report.curve_tables import SizeTable
+from pairflip.report.numbers import row_labels
+from pairflip.report.page import Drawing, Page, Section
+from pairflip.report.proof_words import next_best
+from pairflip.report.registry import FigureTable, Room, figures_of
+from pairflip.report.style import TipBook
+from pairflip.report.vocabulary import what_is_counted
+from pairflip.selection.verdict import size_to_show
+from pairflip.text import clean, column_labels, plural
+
+if TYPE_CHECKING:
+    from pairflip.selection.curve import SizeCurve
+
+_POINTS = 16_000  # held-out predictions in the page, over all sizes
+_CHAIN_POINTS = 12_000  # temperatures x chains x sizes in the page
+_STEPS = 60  # temperatures
+_CELLS = 1200  # places of the heat map, and of the paths
+_LIMITS = (
+    "The size is chosen to predict new rows. That does not identify the true support: a column that matters may be "
+    "missing, and one that does not may be in, however many rows there are."
+)
+_STAND_INS = ("Chosen", "Could be replaced by", "Correlation", "Selected instead in folds")
+_ABOUT_STAND_INS = "Stand-ins of each chosen column; of a window, the correlation nearest zero"
+_NOT_ANNEALED = (
+    "In every fold, and on all rows, {unit}s were found by a path over all sizes (the best {unit} is added, then pairs "
+    "are exchanged as long as that lowers the error), by the same from random starts, and by replacing part of the "
+    "{unit}s of the best sets at random and exchanging again. Nothing was annealed."
+)
+_NOTE = (
+    "Names that several columns share carry the index of their column (counting from 0, as in result.json and in "
+    "Python) in square brackets. Method: a search over sets of columns that exchanges a pair of columns at a time, "
+    "after Obuchi and Kabashima (2016)."
+)
+
+
+def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[object] | None) -> Page:
+    """The page of a curve; its `data` is what the script needs to follow the slider."""
+    sizes = [int(k) for k in np.sort(curve.sizes)]
+    shown, tried = sizes.index(size_to_show(curve)), [k for k in sizes if k > 0]
+    per_size = [curve_tables.of_size(curve, k) for k in sizes]
+    answer, book = answer_of(curve), TipBook()
+    drawings = _drawings(curve, sizes, row_names, book, per_size)
+    to = f" to {tried[-1]}" if len(tried) > 1 else ""
+    return Page(
+        title=f"Which {what_is_counted(curve)}s, how many, how sure",
+        version=curve.version,
+        lead=f"{curve.n_rows:,} rows, {len(curve.names):,} columns, sizes {tried[0]}{to} tried, {curve.n_folds:,} "
+        "folds.",
+        headline=answer.headline,
+        answer=answer.details,
+        cautions=answer.cautions,
+        mood=answer.mood,
+        conditions_title="What this cannot tell",
+        conditions=[_LIMITS],
+        sections=_sections(curve, about, drawings, per_size[shown]),
+        data={"sizes": sizes, "shown": shown, "tables": per_size, "tips": book.forms, "columns": book.columns},
+    )
+
+
+def _drawings(
+    curve: SizeCurve,
+    sizes: list[int],
+    row_names: Sequence[object] | None,
+    book: TipBook,
+    per_size: list[dict[str, Any]],
+) -> dict[str, list[Drawing]]:
+    """The registered figures by their place in the page; rows of tables that follow the slider go to `per_size`."""
+    from pairflip.report.renderer import page_svgs
+
+    room = Room(  # so that the page stays small
+        columns=int(np.clip(_CELLS // len(sizes), 12, 40)),
+        paths=int(np.clip(_CELLS // len(sizes), 20, 60)),
+        points=max(100, min(1000, _POINTS // len(sizes))),
+        chains=int(np.clip(_CHAIN_POINTS // (_STEPS * len(sizes)), 3, 32)),
+        steps=_STEPS,
+        rows=None if row_names is None else row_labels(curve, row_names),
+    )
+    size, unit = size_to_show(curve), what_is_counted(curve)
+    drawings: dict[str, list[Drawing]] = {"sizes": [], "main": [], "search": []}
+    for figure in figures_of(curve):
+        numbers = [figure.numbers(curve, k, room) for k in (sizes if figure.follows else [size])]
+        words = [figure.words_about(curve, each, room) for each in numbers]
+        panels = page_svgs(figure, numbers, [each.labels for each in words], book)
+        tables = [each.table for each in words]
+        if figure.follows:
+            for texts, table in zip(per_size, tables, strict=True):
+                texts[figure.name] = table.rows if table else []
+        drawings[figure.place].append(
+            Drawing(
+                [(panel, each.caption) for panel, each in zip(panels, words, strict=True)],
+                figure.name,
+                figure.title.replace("column", unit),
+                figure.follows,
+                tables[sizes.index(size) if figure.follows else 0],
+            )
+        )
+    return drawings
+
+
+def _sections(
+    curve: SizeCurve, about: run_info.About, drawings: Mapping[str, list[Drawing]], texts: Mapping[str, Any]
+) -> list[Section]:
+    """Sizes, columns, the next best sets where they are proved, figures, the search, what was done."""
+    unit, size = what_is_counted(curve), size_to_show(curve)
+    size_heads, size_rows = curve_tables.size_heads(curve), curve_tables.size_rows(curve)
+    by_size = {
+        "sizes": SizeTable(size_heads, size_rows, curve_tables.explanation(curve)),
+        "criteria": curve_tables.criteria_table(curve),
+    }
+    heads, caption = curve_tables.column_words(curve)
+    columns: list[Any] = [{"columns": FigureTable("", heads, texts["columns"], caption)}]
+    if curve.always.size:
+        labels = column_labels(curve.names, curve.always.tolist(), 80)
+        names = [piece for label in labels for piece in ((", ", False), (label, True))][1:]
+        columns.insert(0, [("Always in the model: ", False), *names, (".", False)])
+    stand_ins = FigureTable("", _STAND_INS, texts["stand_ins"], _ABOUT_STAND_INS, 2)
+    sections = [
+        Section(f"How many {unit}s", [*drawings["sizes"], by_size]),
+        Section(f"Which {unit}s", columns, "columns", follows=True, following="summary", stand_ins=stand_ins),
+    ]
+    if (best_sets := next_best(curve, size)) is not None:
+        table, counts = best_sets
+        parts: list[Any] = [{"next_best": table}, counts]
+        sections.append(Section(f"The next best sets of {plural(size, 'column')}", parts if counts else parts[:1]))
+    sections += [Section(each.title, [each], f"h-{each.name}", follows=each.follows) for each in drawings["main"]]
+    search: list[Any] = [{"search": curve_tables.search_table(curve)}]
+    if np.isfinite(curve.annealing.energy).any():
+        search += drawings["search"]
+    elif curve.settings.get("method", "anneal") == "anneal":
+        search.append("No size needed annealing: there was nothing to choose.")
+    else:
+        search.append(_NOT_ANNEALED.format(unit=unit))
+    facts, settings = about.facts(run_info.facts(curve)), run_info.flat(curve.settings)
+    tables = {
+        "facts": FigureTable("", ["What", "Value"], facts, "Data, version, time", 2),
+        "settings": FigureTable("Settings", ["Setting", "Value"], settings, "All that determines the result", 2),
+    }
+    notes = [clean(note) for note in curve.notes]
+    return [
+        *sections,
+        Section("How the search went", search, closed=True),
+        Section("What was done", [tables], dropped=about.left_out(), notes=notes, note=_NOTE),
+    ]

@@ -1,0 +1,400 @@
+"""Tables of a curve as texts: one line for each size (on the page and as plain text), the columns, their stand-ins."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairflip.report.answer import answer_of
+from pairflip.report.vocabulary import (
+    counted,
+    members,
+    size_text,
+    unit_labels,
+    units_of,
+    vocabulary,
+    what_is_counted,
+)
+from pairflip.selection.coefficients import coefficient_rows, target_coefficients
+from pairflip.selection.verdict import baseline, held_out, least_agreement, recommended_size, single_rows, uncertain
+from pairflip.text import NOTHING, aligned, aligned_plus_minus, clean, column_labels, number, percent, plural, r2_text
+
+if TYPE_CHECKING:
+    from pairflip.selection.curve import SizeCurve
+
+Rows = list[list[str]]
+STRONG = 0.8
+"""A column with a lower correlation is not a stand-in: most tables have some at 0.5 by chance."""
+_ROWS = 150  # of a table that follows the slider
+_NAMES = 6  # that a line of plain text has
+_WIDTH = 110  # of plain text
+_LABEL = 80
+_NUMBERED = re.compile(r"(.*?)([-+]?\d+(?:\.\d+)?)\s*([^\W\d]{0,4}(?:/[^\W\d]+)?)")
+
+
+# One line for each size -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """One line: its cells, which of them are the lowest of their column, and whether the size is recommended."""
+
+    size: int
+    cells: list[str]
+    lowest: tuple[bool, ...]
+    marked: bool
+
+
+@dataclass(frozen=True)
+class SizeTable:
+    """A table with one line for each size; with a `summary` it is closed at first."""
+
+    heads: Sequence[str]
+    rows: Sequence[SizeRow]
+    caption: str
+    summary: str = ""
+    names: int = 1  # how many columns are words
+
+
+def size_heads(curve: SizeCurve) -> tuple[str, ...]:
+    """Headings of the main table."""
+    words = curve.loss.words
+    return ("Size", words.error, words.share, "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
+
+
+def size_rows(curve: SizeCurve) -> list[SizeRow]:
+    """The main table."""
+    order = np.argsort(curve.sizes, kind="stable")
+    sizes, words = curve.sizes[order].tolist(), vocabulary(curve)
+    remarks = [size_words(curve, k) + (["search uncertain"] if k and uncertain(curve, k) else []) for k in sizes]
+    columns = [
+        [str(k) if k else f"0 ({baseline(curve)})" for k in sizes],
+        words.error_cells(sizes),
+        words.share_cells(sizes),
+        aligned_plus_minus(curve.cv_error[order].tolist(), curve.cv_error_se[order].tolist()),
+        [percent(curve.unchanged[s]) if curve.sizes[s] else NOTHING for s in order],
+        [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order],
+        ["; ".join(each) for each in remarks],
+    ]
+    return _rows(sizes, columns, {}, recommended_size(curve))
+
+
+def criteria_table(curve: SizeCurve) -> SizeTable:
+    """Training error and information criteria, the lowest of each marked."""
+    order = np.argsort(curve.sizes, kind="stable")
+    criteria = {name.upper(): values[order] for name, values in curve.criteria.items()}
+    columns = [
+        [str(k) for k in curve.sizes[order]],
+        aligned(curve.energy_per_row[order], 3),
+        *([f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values] for values in criteria.values()),
+    ]
+    lowest = {2 + i: int(np.nanargmin(v)) for i, v in enumerate(criteria.values()) if np.isfinite(v).any()}
+    about = (
+        "Lowest of a criterion in bold. Criteria are computed from the final fits on all rows; they stand here for "
+        "comparison and do not choose the size."
+    )
+    summary = "Table: training error and information criteria"
+    return SizeTable(("Size", "Training error", *criteria), _rows(curve.sizes[order], columns, lowest), about, summary)
+
+
+def search_table(curve: SizeCurve) -> SizeTable:
+    """How well the search went at each size that was searched."""
+    order = np.argsort(curve.sizes, kind="stable")
+    order = order[curve.sizes[order] > 0]
+    spread = np.std(curve.chain_cv_error, axis=1)
+    spread[spread < 1e-12 * np.max(np.abs(curve.chain_cv_error), axis=1)] = 0.0  # that of rounding errors
+    columns = [
+        [str(k) for k in curve.sizes[order]],
+        [percent(v) for v in curve.agreement[order]],
+        [percent(v) for v in curve.final_agreement[order]],
+        aligned(spread[order], 2),
+        aligned(curve.energies[order], least=3),
+    ]
+    heads = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-to-run SD of cv_error", "Energy")
+    about = (
+        "Fraction of the independent chains that reached the best set of their fold, and of the final fit; how much "
+        "cv_error would vary if each fold had been searched by a single chain; energy (half the residual sum of "
+        "squares) of the final fit"
+    )
+    return SizeTable(heads, _rows(curve.sizes[order], columns, {}), about)
+
+
+def _rows(sizes: Any, columns: list[list[str]], lowest: dict[int, int], recommended: int = 0) -> list[SizeRow]:
+    """Columns of texts become rows; `lowest` has the row of the lowest value of some columns."""
+    return [
+        SizeRow(int(size), cells, tuple(lowest.get(i) == at for i in range(len(cells))), 0 < size == recommended)
+        for at, (size, *cells) in enumerate(zip(sizes, *columns, strict=True))
+    ]
+
+
+def size_words(curve: SizeCurve, size: int) -> list[str]:
+    """Remarks on a size: recommended, lowest error, one-SE size."""
+    recommended = size > 0 and size == recommended_size(curve)
+    words = (("recommended", recommended), ("lowest error", size == curve.best_size))
+    return [word for word, holds in (*words, ("one-SE size", size == curve.one_se_size)) if holds]
+
+
+def left_out(curve: SizeCurve) -> str:
+    """What a fold leaves out."""
+    return "one row is left out" if single_rows(curve) else "a fold is left out"
+
+
+def explanation(curve: SizeCurve) -> str:
+    """What the columns of the main table mean."""
+    words, limit = curve.loss.words, least_agreement(curve)
+    doubt = f"; below {percent(limit)}, better columns may have been missed, and the remark says “search uncertain”"
+    return (
+        f"Errors on held-out rows by size: {words.meaning}; cv_error, "
+        f"{words.cv_error.removesuffix(' of held-out rows')}, and its standard error. Unchanged: fraction of the folds "
+        f"that selected exactly the columns of the final fit, so unchanged when {left_out(curve)} (noise can pass "
+        f"this, too). Chains agree: fraction of the searches that reached the best set of their fold"
+        f"{doubt if limit else ''}.{_correction_note(curve)}"
+    )
+
+
+def _correction_note(curve: SizeCurve) -> str:
+    """Why the answer's numbers differ from those of the table of sizes; empty where they do not."""
+    chosen = curve.chosen
+    if chosen is None:
+        return ""
+    size, table = chosen.size, held_out(curve, chosen.size)
+    if curve.survival is not None and chosen.ranked is not None:
+        return (
+            " The answer's concordance is corrected for the size having been chosen, that of this table is not: at "
+            f"{counted(curve, size)}, {chosen.ranked[0]:.2f} and {curve.survival.concordance[curve.at(size)]:.2f}."
+        )
+    rmse = f", the RMSE {number(chosen.rmse[0], 3)} and {number(table.rmse, 3)}" if curve.loss.squared else ""
+    return (
+        " The answer's numbers are corrected for the size having been chosen, those of this table are not: at "
+        f"{counted(curve, size)}, the explained part of the {curve.loss.words.explained} is {percent(chosen.r2[0])} in "
+        f"the answer and {percent(table.r2)} in this table{rmse}."
+    )
+
+
+# Plain text -----------------------------------------------------------------------------------------------------------
+
+
+def header(curve: SizeCurve) -> tuple[str, ...]:
+    """Headings of `rows`."""
+    words = curve.loss.words
+    return ("size", words.error, words.share, "cv_error", "train", "agree", "BIC", f"{what_is_counted(curve)}s")
+
+
+def legend(curve: SizeCurve) -> str:
+    """What the columns of `rows` mean."""
+    words, limit = curve.loss.words, least_agreement(curve)
+    return (
+        f"* lowest cv_error ({words.cv_error}), + smallest size within one standard error of it; {words.share} and "
+        f"{words.error} on held-out rows; agree: chains that reached the best set of their fold"
+        f"{f' (? below {percent(limit)}: search uncertain)' if limit else ''}.{_correction_note(curve)}"
+    )
+
+
+def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
+    """The table of sizes as texts; the size with the lowest error is marked *, the one-standard-error size +."""
+    sizes, words = curve.sizes.tolist(), vocabulary(curve)
+    marks = {curve.one_se_size: "+"} | {curve.best_size: "*"}
+    shares = words.share_cells(sizes)
+    if curve.ranked is None:  # R2 as a number, however far below zero
+        shares = [f"{held_out(curve, size).r2:.2f}".replace("-0.00", "0.00") for size in sizes]
+    columns = (
+        [f"{size}{marks.get(size, ' ')}" for size in sizes],
+        words.error_cells(sizes),
+        shares,
+        aligned_plus_minus(curve.cv_error.tolist(), curve.cv_error_se.tolist()),
+        aligned(curve.energy_per_row, 3),
+        [f"{curve.agreement[at]:.0%}{'?' if uncertain(curve, size) else ' '}" for at, size in enumerate(sizes)],
+        [f"{bic:.1f}" for bic in curve.bic],
+        [_names(curve, size) for size in sizes],
+    )
+    return list(zip(*columns, strict=True))
+
+
+def _names(curve: SizeCurve, size: int) -> str:
+    """The chosen columns, or groups with their numbers of columns: the first few."""
+    names = [clean(name) for name in curve.columns(size)]
+    if curve.units is not None:
+        units = units_of(curve, size)
+        sizes = [len(members(curve, unit)) for unit in units]
+        labels = zip(unit_labels(curve, units), sizes, strict=True)
+        names = [f"{label} ({plural(columns, 'column')})" if columns else label for label, columns in labels]
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more if names else f"({baseline(curve)})"
+
+
+def summary(curve: SizeCurve) -> str:
+    """The answer, then one line for each size, as plain text."""
+    answer, parts = answer_of(curve), []
+    for text in (answer.text, *answer.cautions):
+        parts += [*textwrap.wrap(text, _WIDTH), ""]
+    table = [header(curve), *rows(curve)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]) - 1)]
+    for line in table:
+        cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=False)]
+        parts.append("  ".join([*cells, line[-1]]))
+    parts += ["", *textwrap.wrap(legend(curve), _WIDTH), "", *(f"Note: {note}." for note in curve.notes)]
+    return "\n".join(parts).rstrip()
+
+
+# Texts and tables that follow the slider of the page ------------------------------------------------------------------
+
+
+def of_size(curve: SizeCurve, size: int) -> dict[str, Any]:
+    """Texts and rows of tables about the columns of a size, the most often selected first."""
+    at = curve.at(size)
+    counts, support = curve.selection_counts[at], curve.supports[at].tolist()
+    first = range(len(counts)) if curve.units is None else curve.units.first  # columns of a group stay together
+    columns = sorted(support, key=lambda j: (-int(counts[j]), int(first[j])))[:_ROWS]
+    name = size_text(curve, size) if size else "0 columns"
+    words = [word for word in size_words(curve, size) if word != "one-SE size" or size != curve.best_size]
+    remarks = ", ".join(words) if size else baseline(curve)
+    if remarks:  # 4 columns (recommended, lowest error), 2 groups (5 columns; recommended)
+        name = f"{name[:-1]}; {remarks})" if name.endswith(")") else f"{name} ({remarks})"
+    replacing = _stand_in_rows(curve, size, columns)
+    none = f"None: no other column has a correlation above {STRONG} or below -{STRONG} with a chosen one."
+    return {
+        "name": name,
+        "summary": _about_size(curve, size),
+        "columns": _column_rows(curve, size, columns),
+        "stand_ins": replacing,
+        "no_stand_ins": "" if replacing else none if size else "No columns are chosen at this size.",
+    }
+
+
+def _about_size(curve: SizeCurve, size: int) -> str:
+    """How well a size predicts, and how often folds chose the same columns."""
+    at, words = curve.at(size), vocabulary(curve)
+    # The mean itself (of the other rows) is not compared with the mean.
+    share = f", {words.share_text(size)}" if size or curve.always.size else ""
+    error = f"{words.words.long_error} {words.error_text(size)} on held-out rows{share}."
+    if curve.chosen is not None and curve.chosen.size == size and curve.loss.squared:
+        rmse = [number(value, 3) for value in curve.chosen.rmse]
+        error += f" Corrected for having chosen this size: {rmse[0]} ({rmse[1]} to {rmse[2]})."
+    if not size:
+        return f"No columns ({baseline(curve)}). {error}"
+    if curve.targets is not None:
+        each = zip(curve.targets.names, curve.targets.r2[at].tolist(), strict=True)
+        error += f" R2 of each target: {', '.join(f'{clean(name)} {r2_text(r2)}' for name, r2 in each)}."
+    same = round(curve.unchanged[at] * curve.n_folds)
+    doubt = " The search is uncertain at this size." if uncertain(curve, size) else ""
+    cut = f" The {_ROWS} columns selected most often are listed." if curve.supports[at].size > _ROWS else ""
+    return (
+        f"{error} Unchanged in {same:,} of {plural(curve.n_folds, 'fold')}, when {left_out(curve)} (noise can pass "
+        f"this, too).{doubt}{cut}"
+    )
+
+
+def column_words(curve: SizeCurve) -> tuple[list[str], str]:
+    """Headings of the table of columns, and what they mean: what is known of this curve."""
+    outputs, halves = curve.outputs, curve.stability
+    each = "" if outputs is None else f" for each {vocabulary(curve).output}"
+    heads = ["Column", *(["Coefficient"] if outputs is None else map(clean, outputs))]
+    text = f"Columns and coefficients{each} of the final fit on all rows, in the units of the table."
+    if curve.groups is not None:
+        if outputs is None:
+            heads.insert(1, "Group")
+        text += (
+            " Groups enter as a whole; where columns of a group depend on each other (dummies of one category do), "
+            f"coefficients{each} are the smallest that fit alike."
+        )
+    if curve.standard_errors is not None:
+        heads.append("Standard error")
+        text += (
+            " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
+            "coefficients tend to be too large and these errors too small."
+        )
+    if halves is not None and outputs is None:
+        heads += ["In halves: 5 %", "95 %", "Selected in halves"]
+        text += (
+            f" In halves: quantiles of the coefficient over those of {2 * halves.pairs} {halves.how} that selected "
+            "the column (where at least ten did), and how many did."
+        )
+    elif halves is not None:
+        heads.append("Selected in halves")
+        text += f" Selected in halves: how many of {2 * halves.pairs} {halves.how} did."
+    return [*heads, "Selected in folds"], text
+
+
+def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
+    """Selected columns, then forced ones and the constant, under the headings of `column_words`."""
+    counts, halves, always = curve.selection_counts[curve.at(size)], curve.stability, curve.always.tolist()
+    order = (*columns, *always, -1)
+    kinds = {"selected": "", "always": "always in", "intercept": NOTHING}
+    cells = [[*column_labels(curve.names, columns), *column_labels(curve.names, always), "(constant)"]]
+    if curve.outputs is not None:
+        several = {row.place: row for row in target_coefficients(curve, size)}
+        kind_of = [several[j].kind for j in order]
+        cells += [aligned(list(each), least=4) for each in zip(*(several[j].coefficients for j in order), strict=True)]
+        if halves is not None:
+            chosen = halves.chosen[halves.at(size)] if size in halves.sizes else ()
+            cells.append([percent(halves.frequency(j, size)) if j in chosen else NOTHING for j in order])
+    else:
+        single = {row.place: row for row in coefficient_rows(curve, size)}
+        shown = [single[j] for j in order]
+        kind_of = [row.kind for row in shown]
+        if curve.units is not None:
+            firsts = [int(curve.units.first[j]) if j >= 0 else -1 for j in order]
+            cells.append([unit_labels(curve, [unit])[0] if members(curve, unit) else NOTHING for unit in firsts])
+        cells.append(aligned([row.coefficient for row in shown], least=4))
+        if curve.standard_errors is not None:
+            cells.append(aligned([row.standard_error for row in shown], 3))
+        if halves is not None:
+            cells += [aligned([row.coef_5 for row in shown], 3), aligned([row.coef_95 for row in shown], 3)]
+            cells.append([percent(row.frequency) for row in shown])
+    cells.append([kinds[k] or f"{counts[j]:,} of {curve.n_folds:,}" for k, j in zip(kind_of, order, strict=True)])
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
+# Columns that could take the place of a chosen one --------------------------------------------------------------------
+
+
+def _stand_in_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
+    """Stand-ins of the chosen columns of a size, the strongest of each first; neighbours in a spectrum are one window.
+
+    Of a window, the correlation nearest zero is shown, and how many folds selected any of it but not the chosen column.
+    """
+    at, lines = curve.at(size), []
+    selected, support = curve.fold_supports[at], set(curve.supports[at].tolist())
+    for chosen, label in zip(columns, column_labels(curve.names, columns, _LABEL), strict=True):
+        correlations = curve.stand_ins.of(chosen)
+        strong = {other: r for other, r in correlations if abs(r) > STRONG}
+        windows = [(run, [j for j in run if j != chosen]) for run in _windows(curve.names, [*strong, chosen])]
+        windows = [(run, others) for run, others in windows if others]
+        for run, others in sorted(windows, key=lambda window: -max(abs(strong[j]) for j in window[1])):
+            first, last = column_labels(curve.names, [run[0], run[-1]], _LABEL)
+            wider = " or wider" if chosen in run and len(strong) == len(correlations) else ""
+            text = f"{first} to {last}{wider}" if len(run) > 1 else first
+            instead = np.isin(selected, others).any(axis=1) & ~np.isin(selected, chosen).any(axis=1)
+            also = " (also chosen)" if support.intersection(others) else ""
+            r = min((strong[j] for j in others), key=abs)
+            rounded = f"{r:.3f}" if not 0.9995 <= abs(r) < 1 else ">0.999" if r > 0 else "<-0.999"
+            lines.append([label, text + also, rounded, f"{np.count_nonzero(instead):,} of {curve.n_folds:,}"])
+    return lines[: 2 * _ROWS]
+
+
+def _windows(names: Sequence[str], columns: Sequence[int]) -> list[list[int]]:
+    """Columns in runs: next to each other in the table, with names that are numbered upwards or downwards."""
+    runs: list[list[int]] = []
+    for j in sorted(columns):
+        if runs and runs[-1][-1] == j - 1 and _numbered(names, [*runs[-1], j]):
+            runs[-1].append(j)
+        else:
+            runs.append([j])
+    return runs
+
+
+def _numbered(names: Sequence[str], run: Sequence[int]) -> bool:
+    """Whether the names are one name with a number that rises or falls: ``2152``, ``line 2154``, ``2156 nm``."""
+    parts = [_NUMBERED.fullmatch(str(names[j]).strip()) for j in run]
+    if any(part is None for part in parts):
+        return False
+    around = {(part[1], part[3]) for part in parts if part}
+    values = [float(part[2]) for part in parts if part]
+    steps = [b - a for a, b in pairwise(values)]
+    return len(around) == 1 and (all(s > 0 for s in steps) or all(s < 0 for s in steps))
