@@ -163,7 +163,7 @@ def broken(*_, **__):
 def test_a_bug_is_called_a_bug(monkeypatch, tmp_path):
     """One sentence is for bad input; a bug must not hide behind it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pairflip.demo.run_demo", broken)
+    monkeypatch.setattr("pairflip.selection.select_size", broken)
     result = invoke(*DEMO)
     assert result.exit_code == 1
     assert plain(result.stderr).startswith("pairflip: this is a bug: KeyError: 'missing'.")

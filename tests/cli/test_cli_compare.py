@@ -6,7 +6,7 @@ import pytest
 
 from _cli import assert_refused, invoke, small_table, tree
 from pairflip import Comparison
-from pairflip.cli.compare import FILES
+from pairflip.cli.results import FOLDERS
 from pairflip.comparison.peers import BUILT_IN
 from pairflip.comparison.registry import PEERS
 
@@ -26,7 +26,7 @@ def test_it_prints_the_answer_and_writes_a_folder(data, tmp_path, monkeypatch):
     assert "pairflip, quick" in result.stdout
     assert "Page: data-compared/compare.html" in result.stdout
     folder = tmp_path / "data-compared"
-    assert {path.name for path in folder.iterdir()} == FILES
+    assert {path.name for path in folder.iterdir()} == FOLDERS["compare"].files
     found = Comparison.load(folder / "comparison.json")
     assert found["quick"].chosen == 2
     assert "<h2>Error against size</h2>" in (folder / "compare.html").read_text()

@@ -5,7 +5,7 @@ import json
 import os
 import resource
 import shutil
-from enum import Enum
+from typing import Literal, get_origin
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from _cli import QUICK, assert_refused, invoke, planted, run, small_table, tree, without_figures, write_csv
 from pairflip.cli import app
-from pairflip.cli.usage import annotation, option_name
+from pairflip.cli.errors import annotation, option_name
 
 COMMANDS = {
     "select": ["small.csv", "-t", "y"],
@@ -288,7 +288,7 @@ def wrong_values():
     for command in COMMANDS:
         for parameter in commands[command].params:
             kind, _ = annotation(commands[command], parameter)
-            if parameter.name != "config" and (kind in (int, float) or issubclass(kind, Enum)):
+            if parameter.name != "config" and (kind in (int, float) or get_origin(kind) is Literal):
                 yield pytest.param(command, option_name(parameter), id=f"{command} {option_name(parameter)}")
 
 

@@ -219,7 +219,7 @@ WRITING = """
 import os, signal, time
 from pathlib import Path
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.result_folder import new_folder
+from pairflip.cli.results import FOLDERS, new_folder
 from pairflip.interrupt import listen
 
 def press():
@@ -227,7 +227,7 @@ def press():
     time.sleep(1)
 
 listen()
-with plain_errors(), new_folder(Path("new/found"), False) as part:
+with plain_errors(), new_folder(Path("new/found"), False, FOLDERS["select"]) as part:
     (part / "half.csv").write_text("")
     import catching
 """
@@ -269,7 +269,7 @@ def test_when_the_results_are_written_it_says_where_they_are(folder, monkeypatch
 
     without_figures(monkeypatch)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("pairflip.cli.shown.print_curve", stopped)
+    monkeypatch.setattr("pairflip.cli.printing.print_curve", stopped)
     done = invoke("select", "a table.csv", "-t", "y", "--sizes", "1", "--chains", "2", "--out", "found", "--quiet")
     assert (done.exit_code, done.stderr) == (130, "pairflip: interrupted; the results are in 'found'.\n")
 

@@ -3,7 +3,8 @@
 import pytest
 
 from _cli import assert_refused, invoke
-from pairflip.cli.limits import LimitOptions, read_groups
+from pairflip.cli.loading import limit_arguments
+from pairflip.cli.options import LimitOptions
 from pairflip.tables import read_table
 
 ROWS = "y,a,b,a:b,c,odd\n" + "".join(f"{i * i % 7},{i},{i * 3 % 5},{i * i % 11},{i * 5 % 13},1\n" for i in range(12))
@@ -17,22 +18,21 @@ def table(tmp_path, monkeypatch):
 
 
 def test_nothing_asked_for_is_nothing_passed_on(table):
-    assert LimitOptions().arguments(table, []) == {}
+    assert limit_arguments(LimitOptions(), table, []) == {}
 
 
 def test_groups_come_from_a_file_and_columns_that_were_left_out_are_passed_over(table, tmp_path):
     file = tmp_path / "groups.csv"
     file.write_text("group,column,why\nfirst,a,x\nfirst,b,x\n,c,x\nsecond,odd,x\n")
     without_odd = read_table(tmp_path / "t.csv", "y", drop=["odd"])
-    assert read_groups(file, without_odd) == {"first": ["a", "b"]}
-    asked = LimitOptions(file, one_per_group=True).arguments(without_odd, [])
+    asked = limit_arguments(LimitOptions(file, one_per_group=True), without_odd, [])
     assert asked == {"groups": {"first": ["a", "b"]}, "one_per_group": True}
 
 
 def test_signs_are_named_one_by_one_by_expressions_or_for_all(table):
-    asked = LimitOptions(positive=["/^a/"], negative=["c"]).arguments(table, ["a"])
+    asked = limit_arguments(LimitOptions(positive=["/^a/"], negative=["c"]), table, ["a"])
     assert asked["positive"] == {"a:b": 1, "c": -1}
-    everything = LimitOptions(negative=["all"]).arguments(table, [])
+    everything = limit_arguments(LimitOptions(negative=["all"]), table, [])
     assert everything["positive"] == dict.fromkeys(table.names, -1)
 
 

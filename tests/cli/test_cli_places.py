@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from _cli import QUICK, assert_refused, invoke, small_table, tree, without_figures, write_csv
-from pairflip.cli.result_folder import new_folder
+from pairflip.cli.results import FOLDERS, new_folder
 
 FIT = ["-t", "y", "-k", "2", *QUICK]
 SELECT = ["-t", "y", "--sizes", "1", *QUICK]
@@ -64,7 +64,7 @@ def test_fit_never_replaces_its_table(folder, untouched, data, out):
 
 def test_fit_never_replaces_a_packed_table(folder, untouched):
     (folder / "small.csv.gz").write_bytes(gzip.compress((folder / "small.csv").read_bytes()))
-    assert_refused(untouched("fit", "small.csv.gz", *FIT, "--out", "small.csv.gz", "--force"), "has the suffix .gz")
+    assert_refused(untouched("fit", "small.csv.gz", *FIT, "--out", "small.csv.gz", "--force"), "is the table itself")
 
 
 @pytest.fixture
@@ -174,6 +174,6 @@ def test_a_result_folder_of_version_0_2_is_replaced(tmp_path):
     """It may hold surface.csv, which is not written any more."""
     (tmp_path / "result.json").write_text("{}")
     (tmp_path / "surface.csv").touch()
-    with new_folder(tmp_path, force=True) as part:
+    with new_folder(tmp_path, True, FOLDERS["select"]) as part:
         (part / "result.json").write_text("{}")
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]

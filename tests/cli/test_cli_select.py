@@ -26,7 +26,7 @@ from _cli import (
     write_csv,
 )
 from pairflip import SubsetProblem, select_size
-from pairflip.cli.shown import print_text
+from pairflip.cli.printing import print_text
 from pairflip.selection import SizeCurve
 from pairflip.tables import read_table
 

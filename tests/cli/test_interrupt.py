@@ -35,16 +35,17 @@ else:
 
 DEMO = """
 import pairflip.cli
-import pairflip.demo as demo
+from pairflip import SubsetProblem, selection
+from pairflip.datasets import load_diabetes_products
 
-select_size = demo.select_size
-demo.run_demo(demo.demo_table(), [1], progress=False)
+select_size, data = selection.select_size, load_diabetes_products()
+select_size(SubsetProblem(data.X, data.y), [1], stability=50, progress=False)
 
 def announced(*args, **options):
     print("ready", flush=True)
     return select_size(*args, **options)
 
-demo.select_size = announced
+selection.select_size = announced
 pairflip.cli.app(["demo", "--sizes", "1-60", "--quiet"], prog_name="pairflip")
 """
 

@@ -9,6 +9,7 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.printing import print_json
 
 _NEEDED = (
     "numpy",
@@ -152,8 +153,6 @@ def enumerate_supports(X: Any, y: Any, k: int) -> tuple[float, list[int]]:
 
 
 def _show(record: dict[str, Any], as_json: bool) -> None:
-    from pairflip.cli.shown import print_json
-
     if as_json:
         print_json(record)
         return
