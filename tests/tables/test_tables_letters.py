@@ -7,7 +7,7 @@ import pytest
 
 from _errors import sentence_of
 from pairflip.tables import TableError, read_table
-from pairflip.tables.layout import SPACES, find_layout
+from pairflip.tables.text_files import SPACES, find_layout
 
 X = np.array([[1, 2.5], [40, 5.5], [7, 90.5]])
 Y = np.array([3.0, 7.0, 9.0])

@@ -8,8 +8,7 @@ import pytest
 
 from _errors import sentence_of
 from pairflip.tables import TableError, read_table
-from pairflip.tables.kinds import KINDS, describe
-from pairflip.tables.marks import READINGS, Marks, readings, simplest
+from pairflip.tables.kinds import KINDS, READINGS, Marks, describe, readings, simplest
 
 POINT, GROUPS, COMMA, EUROPE = READINGS
 
