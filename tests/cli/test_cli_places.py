@@ -1,7 +1,6 @@
 """Where results may be put: never onto what they are made from, and never into a file of another kind."""
 
 import csv
-import gzip
 import json
 import os
 import shutil
@@ -37,11 +36,6 @@ def untouched(folder):
     return check
 
 
-@pytest.mark.parametrize("out", ["coef.xlsx", "coef.csv.gz", "coef.txt", "coef", "coef.parquet", ".csv"])
-def test_fit_writes_csv_into_csv_only(untouched, out):
-    assert_refused(untouched("fit", "small.csv", *FIT, "--out", out), f"--out {out!r} has", "expected a .csv or .tsv")
-
-
 @pytest.mark.parametrize(("out", "delimiter"), [("coef.csv", ","), ("coef.tsv", "\t"), ("COEF.CSV", ",")])
 def test_fit_writes_what_the_suffix_says(folder, out, delimiter):
     assert invoke("fit", "small.csv", *FIT, "--out", out).exit_code == 0
@@ -51,7 +45,7 @@ def test_fit_writes_what_the_suffix_says(folder, out, delimiter):
     assert [row[:2] for row in rows[1:]] == [["", "intercept"], ["a", "selected"], ["d", "selected"]]
 
 
-@pytest.mark.parametrize("out", ["small.csv", "./small.csv", "deep/../small.csv", "link.csv", "hard.csv"])
+@pytest.mark.parametrize("out", ["small.csv", "deep/../small.csv", "link.csv", "hard.csv"])
 @pytest.mark.parametrize("data", ["small.csv", "link.csv"])
 def test_fit_never_replaces_its_table(folder, untouched, data, out):
     (folder / "deep").mkdir()
@@ -60,11 +54,6 @@ def test_fit_never_replaces_its_table(folder, untouched, data, out):
     assert_refused(
         untouched("fit", data, *FIT, "--out", out, "--force"), f"--out {str(Path(out))!r} is the table itself"
     )
-
-
-def test_fit_never_replaces_a_packed_table(folder, untouched):
-    (folder / "small.csv.gz").write_bytes(gzip.compress((folder / "small.csv").read_bytes()))
-    assert_refused(untouched("fit", "small.csv.gz", *FIT, "--out", "small.csv.gz", "--force"), "is the table itself")
 
 
 @pytest.fixture
@@ -92,12 +81,6 @@ def test_a_journal_is_not_put_among_the_data(folder, untouched, more):
     refused = untouched("select", "data/small.csv", *SELECT, "--journal", "data/small.csv", *more)
     assert_refused(refused, "--journal 'data/small.csv' is the table")
     assert sorted(tree(folder)) == ["data", "data/small.csv"]
-
-
-def test_a_journal_that_is_a_file(folder, untouched):
-    (folder / "afile").write_text("mine")
-    refused = untouched("select", "small.csv", *SELECT, "--journal", "afile")
-    assert_refused(refused, "journal 'afile' is a file; expected a folder, or the name of a new one.")
 
 
 def test_a_journal_in_the_result_through_a_link(folder, untouched, result):
