@@ -63,7 +63,7 @@ class Loaded:
             y = labels[table.y.astype(int)]
         if self.beside_y:
             y = np.column_stack([table.y, *self.beside_y])
-        arguments = {} if limits is None else limit_arguments(limits, table, wanted)
+        arguments = {} if limits in (None, LimitOptions()) else limit_arguments(limits, table, wanted)
         groups = {name: columns for name, columns in table.groups.items() if name not in wanted}
         if groups:  # the columns that stand for the categories of one column
             arguments["groups"] = groups | arguments.get("groups", {})

@@ -84,9 +84,11 @@ def checked_place(command: str, out: Path | None, force: bool, data: Path | None
         place = Path(f"{stem}-{FOLDERS[command].suffix}")
     if command in ("posterior", "sample") and is_table_file(place):
         check_file(place, force, data)
-        refuse_journal(journal, None, data)
+        if journal is not None:
+            refuse_journal(journal, None, data)
         return place
-    refuse_journal(journal, place, data)
+    if journal is not None:
+        refuse_journal(journal, place, data)
     check_folder(place, force, FOLDERS[command])
     if data is not None and data.resolve().is_relative_to(place.resolve()):
         raise ValueError(
@@ -95,10 +97,8 @@ def checked_place(command: str, out: Path | None, force: bool, data: Path | None
     return place
 
 
-def refuse_journal(journal: Path | None, folder: Path | None, data: Path | None) -> None:
+def refuse_journal(journal: Path, folder: Path | None, data: Path | None) -> None:
     """Refuse a journal in the result folder, which is replaced as a whole, or among the user's data."""
-    if journal is None:
-        return
     place = journal.resolve()
     if folder is not None and place.is_relative_to(folder.resolve()):
         raise ValueError(
@@ -160,8 +160,7 @@ def new_folder(out: Path, force: bool, contents: FolderContents) -> Iterator[Pat
     finally:
         if lock is not None:
             os.close(lock)
-    place = _shown(given)
-    interrupt.sentence = lambda: f"interrupted; the results are in {place}."
+    interrupt.sentence = lambda: f"interrupted; the results are in {_shown(given)}."
     shutil.rmtree(older, ignore_errors=True)
 
 

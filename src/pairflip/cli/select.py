@@ -104,14 +104,14 @@ def select(
             o.parse_sizes(sizes), cv, search.schedule, search.chains, run.seed, search.polish, method, search.effort,
             stability, stability_at, null, outer, choices, search.prove,
         )  # fmt: skip
+        folder = Path()
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
             raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
-        folder = Path()
-        if shard is None:
-            folder = checked_place("select", out, results.force, table.data, journal)
-        else:
+        if journal is not None and shard is not None:
             refuse_journal(journal, None, table.data)
+        else:
+            folder = checked_place("select", out, results.force, table.data, journal)
         loaded = load(table, fitted)
         problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet)
         how["groups"] = loaded.groups

@@ -167,7 +167,9 @@ def read_table(
         if asked is not True and asked:
             raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
         return _from_matrix(raw, source, target, index, keep, drop, missing, bool(classes))
-    raw, dropped = without_blank_columns(raw)
+    dropped = list[Change]()
+    if "" in raw.names:
+        raw, dropped = without_blank_columns(raw)
     with naming_sheets(raw) if raw.sheets else nullcontext():
         if target is None and source.lower().endswith(".npz") and raw.names[:1] == ["y"]:
             target = "y"
@@ -206,7 +208,8 @@ def read_table(
     rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else texts_of(raw.frame[chosen.index])
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing)
-    raise_all(problems)
+    if problems:
+        raise_all(problems)
     if labels is not None:  # rows that were left out may have taken a class with them
         as_classes([labels[int(code)] for code in y.tolist()], label)
     present = [category for category in kinds.values() if category.names[0] in columns]
@@ -220,7 +223,7 @@ def read_table(
         dropped=dropped + chosen.dropped + text + lost,
         notes=raw.notes
         + notes
-        + about_commas(raw, names, {label, *columns})
+        + (about_commas(raw, names, {label, *columns}) if raw.either else [])
         + about_values
         + _constant_columns(X, columns)
         + _about_target(y, label, labels, by_itself),
