@@ -36,7 +36,6 @@ def home(tmp_path_factory):
         "minus": -np.ones(24),
         "red": ["red"] * 24,
         "void": [""] * 24,
-        "site": ["u", "v", "", "w"] * 6,
     }
     columns = [*np.column_stack([y, X]).T.tolist(), *(list(each) for each in extra.values())]
     write_csv(folder / "mixed.csv", [*names, *extra], zip(*columns, strict=True))
@@ -47,6 +46,7 @@ def home(tmp_path_factory):
         "one.csv": "y,a\n1,2\n",
         "short.csv": "y,a,b,c,d,e\n1,2,3,5,6,2\n2,1,5,1,9,1\n4,4,1,2,1,1\n",
         "commas.csv": "y;a\n1;1,499\n2;2,500\n",
+        "grouped.csv": "y,a,b,g\n1,2,3,u\n2,,5,v\n3,1,4,\n4,4,1,w\n5,9,2,u\n",  # row 2 is left out, row 3 keeps its number
         "constant.csv": "y,a,b\n1,2,3\n2,2,3\n4,2,3\n",
         "unknown.csv": "column,group\na,first\nzz,first\n",
         "long.csv": f"column,group\n{'a' * 140_000},first\n",
@@ -111,7 +111,10 @@ BAD = [
     (f"{SELECT} -t y --weights minus", "sample_weight"),
     (f"{Y} --groups site", "--groups 'site' is not a column"),
     (f"{Y} --groups y", "--groups and --target"),
-    (f"{SELECT} -t y --groups site", "--groups 'site' has no value in row '3'; expected a group for every row."),
+    (
+        "select grouped.csv -t y --groups g --missing drop-rows",
+        "--groups 'g' has no value in row '3'; expected a group",
+    ),
     (
         "posterior mixed.csv -t sick --keep a",
         "select and fit take classes (--loss logistic or multinomial), other",
