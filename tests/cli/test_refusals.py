@@ -46,7 +46,7 @@ def home(tmp_path_factory):
         "one.csv": "y,a\n1,2\n",
         "short.csv": "y,a,b,c,d,e\n1,2,3,5,6,2\n2,1,5,1,9,1\n4,4,1,2,1,1\n",
         "commas.csv": "y;a\n1;1,499\n2;2,500\n",
-        "grouped.csv": "y,a,b,g\n1,2,3,u\n2,,5,v\n3,1,4,\n4,4,1,w\n5,9,2,u\n",  # row 2 is left out, row 3 keeps its number
+        "grouped.csv": "y,a,b,g\n1,2,3,u\n2,,5,v\n3,1,4,\n4,4,1,w\n5,9,2,u\n",  # row 3 keeps its number
         "constant.csv": "y,a,b\n1,2,3\n2,2,3\n4,2,3\n",
         "unknown.csv": "column,group\na,first\nzz,first\n",
         "long.csv": f"column,group\n{'a' * 140_000},first\n",
