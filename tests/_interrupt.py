@@ -16,10 +16,10 @@ def delay():
     return (time.perf_counter() - began) / (time.process_time() - busy)
 
 
-def interrupt(code, *arguments, after=0.3):
-    """Start code, wait until it is ready and a little longer, send SIGINT: (exit code, out, err, seconds).
+def interrupt(code, *arguments, after=0.3, number=signal.SIGINT, folder=None, ready=None):
+    """Start code, wait until it is ready and a little longer, send a signal: (exit code, out, err, seconds).
 
-    The seconds are those of a machine that does nothing else.
+    It is ready when it prints so, or when `ready()` says so. The seconds are those of a machine that does nothing else.
     """
     others = max(delay(), 1.0)
     process = subprocess.Popen(
@@ -27,15 +27,20 @@ def interrupt(code, *arguments, after=0.3):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=folder,
         # A shell that runs the tests in the background has SIGINT ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        assert process.stdout.readline() == "ready\n", process.stderr.read()
-        time.sleep(after)
+        if ready is None:
+            assert process.stdout.readline() == "ready\n", process.stderr.read()
+            time.sleep(after)
+        while ready is not None and not ready():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
         assert process.poll() is None, "it was done before it could be interrupted"
         began = time.perf_counter()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err, (time.perf_counter() - began) / others
     finally:

@@ -14,8 +14,8 @@ def refusal(path, most=250, **options):
     return sentence_of(TableError, lambda: read_table(path, **({"target": "y"} | options)), most)
 
 
-def assert_is_the_table(table):
-    assert table.names == ["a", "b"]
+def assert_is_the_table(table, names=("a", "b")):
+    assert table.names == list(names)
     assert table.target == "y"
     np.testing.assert_array_equal(table.X, X)
     np.testing.assert_array_equal(table.y, Y)

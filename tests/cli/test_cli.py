@@ -7,12 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 import pairflip
 from _cli import FILES, assert_refused, invoke, plain, run, without_figures
+from pairflip.cli import app
 from pairflip.selection import SizeCurve
 
-COMMANDS = ["select", "fit", "report", "demo", "doctor", "theory"]
 DEMO = ["demo", "--sizes", "1,3", "--jobs", "2"]
 
 
@@ -27,7 +28,7 @@ def demo(tmp_path_factory):
 
 
 def test_demo_answers_first_then_shows_the_table_then_the_files(demo):
-    _, done = demo
+    folder, done = demo
     texts = ("Keep 3 columns: “bmi”, “bp” and “ltg”", "cv_error  ", "Report: pairflip-demo")
     places = [done.stdout.index(text) for text in texts]
     assert places == sorted(places)
@@ -35,18 +36,10 @@ def test_demo_answers_first_then_shows_the_table_then_the_files(demo):
     rows = [line.split() for line in table.splitlines() if line.strip()[:1].isdigit()]
     assert [row[0].rstrip("*+") for row in rows] == ["0", "1", "3"]
     assert [row[-1] for row in rows] == ["alone)", "bmi", "ltg"]
-
-
-def test_demo_without_a_terminal_is_silent_and_plain(demo):
-    _, done = demo
-    assert done.stderr == ""
+    assert done.stderr == ""  # silent and plain without a terminal
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
     assert all(line == line.rstrip() for line in done.stdout.splitlines())
-
-
-def test_demo_writes_a_result_folder(demo):
-    folder, _ = demo
     assert [path.name for path in folder.iterdir()] == ["pairflip-demo"]
     assert {path.name for path in (folder / "pairflip-demo").iterdir()} == FILES - {"run.toml"}
 
@@ -84,13 +77,13 @@ def test_version():
     assert invoke("--version").stdout == run("--version").stdout == f"pairflip {pairflip.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
-def test_help(arguments):
-    result = invoke(*arguments)
-    assert result.exit_code == 0
-    assert "Usage:" in result.stdout
-    for name in COMMANDS if arguments == ["--help"] else arguments[:1]:
-        assert name in result.stdout
+def test_help():
+    shown, bare = invoke("--help").stdout, run()
+    assert "Usage:" in bare.stdout + bare.stderr
+    assert "Traceback" not in bare.stderr
+    for name in get_command(app).commands:
+        assert name in shown
+        assert f"Usage: root {name}" in plain(invoke(name, "--help").stdout)
 
 
 @pytest.mark.alone
@@ -125,37 +118,6 @@ def test_shell_completion_is_there(monkeypatch):
     assert "select" in shell.stdout or shell.returncode == 0
 
 
-BAD_USAGE = {
-    "unknown option": (["demo", "--size", "3"], "--size"),
-    "unknown command": (["dmeo"], "dmeo"),
-    "no number": (["demo", "--sizes", "many"], "--sizes is 'many'; expected"),
-    "too small": (["demo", "--sizes", "0"], "--sizes is '0'; expected"),
-    "backwards": (["demo", "--sizes", "5-2"], "--sizes is '5-2'; expected"),
-    "far too large": (["demo", "--sizes", "1-99999999999"], "--sizes is"),
-    "negative seed": (["demo", "--seed", "-1"], "--seed is -1; expected a whole number, at least 0."),
-    "no threads": (["demo", "--sizes", "1", "--jobs", "0"], "--jobs is 0; expected"),
-    "seed too large": (["demo", "--sizes", "1", "--seed", str(2**64)], f"seed is {2**64}"),
-    "missing value": (["fit", "x.csv"], "--k"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "named"), BAD_USAGE.values(), ids=BAD_USAGE)
-def test_bad_usage_is_one_sentence_and_exit_code_2(arguments, named, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert_refused(invoke(*arguments), named)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_bad_usage_in_a_shell():
-    assert_refused(run("demo", "--size", "3"), "--size")
-
-
-def test_no_arguments_is_help():
-    done = run()
-    assert "Usage:" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def broken(*_, **__):
     return {}["missing"]
 
@@ -163,7 +125,7 @@ def broken(*_, **__):
 def test_a_bug_is_called_a_bug(monkeypatch, tmp_path):
     """One sentence is for bad input; a bug must not hide behind it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pairflip.demo.run_demo", broken)
+    monkeypatch.setattr("pairflip.selection.select_size", broken)
     result = invoke(*DEMO)
     assert result.exit_code == 1
     assert plain(result.stderr).startswith("pairflip: this is a bug: KeyError: 'missing'.")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from _cli import assert_refused, invoke, small_table, tree
+from _cli import assert_refused, invoke, small_table
 from pairflip import Comparison
-from pairflip.cli.compare import FILES
+from pairflip.cli.results import FOLDERS
 from pairflip.comparison.peers import BUILT_IN
 from pairflip.comparison.registry import PEERS
 
@@ -26,7 +26,7 @@ def test_it_prints_the_answer_and_writes_a_folder(data, tmp_path, monkeypatch):
     assert "pairflip, quick" in result.stdout
     assert "Page: data-compared/compare.html" in result.stdout
     folder = tmp_path / "data-compared"
-    assert {path.name for path in folder.iterdir()} == FILES
+    assert {path.name for path in folder.iterdir()} == FOLDERS["compare"].files
     found = Comparison.load(folder / "comparison.json")
     assert found["quick"].chosen == 2
     assert "<h2>Error against size</h2>" in (folder / "compare.html").read_text()
@@ -39,23 +39,6 @@ def test_it_prints_the_answer_and_writes_a_folder(data, tmp_path, monkeypatch):
 def test_methods_of_the_help_are_those_there_are():
     shown = " ".join(invoke("compare", "--help").stdout.replace("│", " ").split())
     assert all(peer.name in shown for peer in BUILT_IN)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--methods", "omp,lars"], "'lars' is not a method (--methods); expected "),
-        (["--methods", ","], "no method is named (--methods)"),
-        (["--sizes", "1-7"], "sizes (--sizes) holds 7, but the table has 6 candidate columns that vary"),
-        (["--sizes", "3-1"], "--sizes is '3-1'"),
-        (["--cv", "two"], "--cv is 'two'"),
-        (["--target", "z"], "--target 'z' is not a column"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_leaves_nothing(data, tmp_path, options, expected):
-    before = tree(tmp_path)
-    assert_refused(invoke("compare", data, *QUICK, *options, "--quiet"), expected)
-    assert tree(tmp_path) == before
 
 
 def test_ctrl_c_shows_what_is_finished(data, monkeypatch):

@@ -61,11 +61,10 @@ def test_points_and_intervals_are_those_of_the_curve(home):
     assert "5 rows predicted with 2 columns, 'a', 'd'; the intervals are made to cover 90 % of new rows." in remarks
     assert "compared with 'y' in 5 rows: RMSE " in remarks
     assert "are inside their intervals." in remarks
-
-
-def test_a_result_file_will_do(home):
-    table = new_rows(home)
-    assert predicted(home / "result" / "result.json", table) == predicted(home / "result", table)
+    assert predicted(home / "result" / "result.json", home / "new.csv") == (lines, remarks)
+    (home / "p.toml").write_text('result = "result"\ndata = "new.csv"\ninterval = 0.8\nsize = 1\n')
+    typed = invoke("predict", home / "result", home / "new.csv", "--interval", "0.8", "--size", "1")
+    assert invoke("predict", "--config", home / "p.toml").stdout == typed.stdout
 
 
 WRONG = ("text", None, True, -5, 10**30, 0.5, [], {"a": 1}, [[1], "a"], float("nan"))
@@ -206,57 +205,32 @@ def test_inputs_are_never_written_over(home):
     assert table.read_bytes() == before
 
 
-BAD_TABLES = {
-    "absent": (lambda f: f / "no.csv", (), "does not exist; expected the file of a table"),
-    "a column gone": (
-        lambda f: new_rows(f, "x.csv", columns=["a", "b"], d2=0.0),
-        (),
-        "'x.csv' lacks 1 column that the model needs, 'd'; expected all 2:",
-    ),
-    "text": (
-        lambda f: new_rows(f, "x.csv", a=["1", "2", "low", "4", "5"]),
-        (),
-        "The column 'a', which the model needs, holds text (row 3: 'low'); expected numbers: correct these values",
-    ),
-    "commas": (
-        lambda f: new_rows(f, "x.csv", a=["1,5"] * 5),
-        (),
-        "The column 'a', which the model needs, holds decimal commas (row 1: '1,5'); expected numbers: read the table",
-    ),
-    "no rows": (
-        lambda f: write_csv(f / "x.csv", NAMES, []),
-        (),
-        "'x.csv' holds a header but no rows; expected rows of numbers below it.",
-    ),
-    "index": (lambda f: new_rows(f), ("--index", "nope"), "--index 'nope' is not a column of the table"),
-    "suffix": (lambda f: new_rows(f), ("--out", "p.txt"), "--out 'p.txt' has the suffix .txt; expected a .csv or .tsv"),
-    "coverage": (lambda f: new_rows(f), ("--interval", "90"), "--interval is 90.0; expected the fraction to cover"),
-    "too few rows": (lambda f: new_rows(f), ("--interval", "0.99"), "--interval is 0.99, but 24 held-out rows"),
-    "not a number": (lambda f: new_rows(f), ("--interval", "many"), "--interval is 'many'; expected a number."),
-    "size": (lambda f: new_rows(f), ("--size", "8"), "size is 8; expected one of 0, 1, 2, 3."),
-    "both": (lambda f: new_rows(f), ("--interval", "0.9", "--no-interval"), "expected one or the other"),
-}
+LACKS = "'x.csv' lacks 1 column that the model needs, 'd'; expected all 2:"
+HOLDS = "The column 'a', which the model needs, holds"
+BAD_TABLES = [
+    ({"columns": ["a", "b"], "d2": 0.0}, (), LACKS),
+    ({"a": ["1", "2", "low", "4", "5"]}, (), f"{HOLDS} text (row 3: 'low'); expected numbers: correct these values"),
+    ({"a": ["1,5"] * 5}, (), f"{HOLDS} decimal commas (row 1: '1,5'); expected numbers: read the table"),
+    ({}, ("--index", "nope"), "--index 'nope' is not a column of the table"),
+    ({}, ("--out", "p.txt"), "--out 'p.txt' has the suffix .txt; expected a .csv or .tsv"),
+    ({}, ("--interval", "90"), "--interval is 90.0; expected the fraction to cover"),
+    ({}, ("--interval", "0.99"), "--interval is 0.99, but 24 held-out rows"),
+    ({}, ("--interval", "many"), "--interval is 'many'; expected a number."),
+    ({}, ("--size", "8"), "size is 8; expected one of 0, 1, 2, 3."),
+    ({}, ("--interval", "0.9", "--no-interval"), "expected one or the other"),
+]
 
 
-@pytest.mark.parametrize(("make", "options", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
-def test_what_cannot_be_used_is_one_sentence(make, options, words, home):
-    assert_refused(invoke("predict", home / "result", make(home), *options), words)
-
-
-def test_what_is_not_a_result_is_one_sentence(home, tmp_path):
+def test_what_cannot_be_used_is_one_sentence(home, tmp_path):
+    for changes, options, words in BAD_TABLES:
+        assert_refused(invoke("predict", home / "result", new_rows(home, "x.csv", **changes), *options), words)
     table = new_rows(home)
+    assert_refused(invoke("predict", home / "result", home / "no.csv"), "does not exist; expected the file of a table")
     assert_refused(invoke("predict"), "no result was named")
     assert_refused(invoke("predict", home / "result"), "no table of new rows was named")
     assert_refused(invoke("predict", tmp_path, table), "holds no result.json; expected a result folder")
     assert_refused(invoke("predict", table, table), "is not JSON")
     assert_refused(invoke("predict", tmp_path / "no", table), "cannot be read")
-
-
-def test_two_columns_of_a_needed_name_are_refused(home):
-    X = planted(rows=3, seed=4)[1]
-    rows = np.column_stack([X, X[:, 0]]).tolist()
-    table = write_csv(home / "twins.csv", [*NAMES, "a"], rows)
-    assert_refused(invoke("predict", home / "result", table), "2 columns of the table are called 'a'")
 
 
 def test_one_row_and_a_target_of_text(home):
@@ -291,34 +265,10 @@ def test_where_nothing_predicts_the_remark_says_so(home, monkeypatch):
     assert "without columns: every row gets the same number;" in predicted(home / "noise", table, "--size", "0")[1]
 
 
-def test_settings_from_a_file(home, tmp_path):
-    table = new_rows(home)
-    (home / "p.toml").write_text('result = "result"\ndata = "new.csv"\ninterval = 0.8\nsize = 1\n')
-    done = invoke("predict", "--config", home / "p.toml")
-    assert done.stdout == invoke("predict", home / "result", table, "--interval", "0.8", "--size", "1").stdout
-
-
 def test_names_of_rows_come_back_as_they_were(home):
     odd = ['say "a, b"', "two\nlines", "007", "", "é"]
     lines, _ = predicted(home / "result", new_rows(home, "odd.csv", id=odd))
     assert [line["row"] for line in lines] == odd
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".xlsx"])
-def test_other_kinds_of_files(home, suffix):
-    csv_lines, _ = predicted(home / "result", new_rows(home))
-    y, X = planted(rows=5, seed=3)
-    file = home / f"new{suffix}"
-    frame = pd.DataFrame(X, columns=NAMES)
-    if suffix == ".npz":
-        np.savez(file, X=X, y=y, names=NAMES)
-    elif suffix == ".parquet":
-        pytest.importorskip("pyarrow")
-        frame.to_parquet(file)
-    else:
-        pytest.importorskip("openpyxl")
-        frame.to_excel(file, index=False)
-    assert numbers(predicted(home / "result", file)[0]) == numbers(csv_lines)
 
 
 def test_numpy_arrays_are_found_by_their_numbers(home, tmp_path, monkeypatch):

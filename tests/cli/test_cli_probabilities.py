@@ -6,7 +6,7 @@ import json
 import pytest
 
 from _cli import assert_refused, invoke, small_table, tree
-from pairflip.cli.probability_files import contents_of
+from pairflip.cli.results import FOLDERS
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_posterior_leaves_a_folder(data, tmp_path):
     assert shown.stdout.startswith("2 of 6 columns have a probability of 50 % or more")
     assert "Report: small-posterior/report.html" in shown.stdout
     folder = tmp_path / "small-posterior"
-    assert {path.name for path in folder.iterdir()} == contents_of("posterior").files
+    assert {path.name for path in folder.iterdir()} == FOLDERS["posterior"].files
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "small.csv: which columns belong in a model of y" in page
     record = json.loads((folder / "posterior.json").read_text())

@@ -14,7 +14,6 @@ from _cli import assert_refused, invoke, planted, small_table, tree, write_csv
 from pairflip import SubsetProblem
 from pairflip import prove as prove_best
 from pairflip.cli import fit as fit_command
-from pairflip.cli.prove import parse_distances, parse_time
 from pairflip.search import exhaustive
 
 NAMES = tuple("abcdef")
@@ -102,66 +101,8 @@ def test_out_has_one_line_for_each_set_and_is_not_overwritten(folder):
     assert_refused(invoke(*arguments), "'best.csv' exists; add --force")
     assert invoke(*arguments, "--n-best", "1", "--force").exit_code == 0
     assert (folder / "best.csv").read_bytes() != before
-    assert_refused(invoke(*arguments[:-1], "best.json"), "expected a .csv or .tsv file")
     assert_refused(invoke(*arguments[:-1], "small.csv", "--force"), "the table")
     assert tree(folder) == ["best.csv", "small.csv"]
-
-
-REFUSED = {
-    "a column more than there are": (["--k", "7"], "k is 7"),
-    "no time": (
-        ["--k", "2", "--budget", "soon"],
-        "--budget is 'soon'; expected a time such as 60 (seconds), 60s, 2min",
-    ),
-    "none of it": (["--k", "2", "--budget", "0s"], "--budget is '0s'; expected a time"),
-    "another unit": (["--k", "2", "--budget", "3 weeks"], "--budget is '3 weeks'; expected a time"),
-    "no sets": (["--k", "2", "--n-best", "0"], "--n-best is 0; expected a whole number, at least 1."),
-    "too many sets": (["--k", "2", "--n-best", "1000000"], "n_best is 1000000; expected a whole number from 1 to"),
-    "no distance": (["--k", "2", "--within", "abc"], "--within is 'abc'; expected distances from the best such as 1%"),
-    "per cent or not": (["--k", "2", "--within", "1,5"], "--within is '1,5'; expected distances from the best"),
-    "below zero": (["--k", "2", "--within=-1%"], "--within is '-1%'; expected distances"),
-    "no threads": (["--k", "2", "--jobs", "0"], "--jobs is 0"),
-    "no size": ([], "--k is missing; expected a whole number, at least 1."),
-}
-
-
-@pytest.mark.parametrize(("options", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_bad_input_is_one_sentence(folder, options, sentence):
-    assert_refused(invoke("prove", "small.csv", "-t", "y", *options), sentence)
-    assert tree(folder) == ["small.csv"]
-
-
-def test_more_columns_than_rows_can_carry_are_refused_before_anything_is_announced(folder):
-    noise(folder / "noise.csv", 12, 40)
-    assert_refused(invoke("prove", "noise.csv", "-t", "y", "--k", "20"), "k is 20")
-
-
-def test_a_column_of_text_is_named(folder):
-    write_csv(folder / "text.csv", ["y", "a", "plot"], [[row, row % 3, "north"] for row in range(9)])
-    assert_refused(invoke("prove", "text.csv", "-t", "y", "--k", "1"), "'plot'", "--drop")
-    write_csv(folder / "same.csv", ["y", "a", "b"], [[1, row % 3, row] for row in range(9)])
-    assert_refused(invoke("prove", "same.csv", "-t", "y", "--k", "1"), "'y'")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("60", 60), ("60s", 60), ("2min", 120), ("1h", 3600), (" 1.5 H ", 5400), ("1d", 86400)]
-)
-def test_times_are_read(text, seconds):
-    assert parse_time(text) == seconds
-
-
-def test_distances_are_read():
-    assert parse_distances(None) == ()
-    assert parse_distances("1%, 5 %,200%") == (0.01, 0.05, 2.0)
-    assert parse_distances("0,0.05,.5") == (0.0, 0.05, 0.5)
-
-
-def test_options_from_a_file(folder):
-    (folder / "run.toml").write_text(
-        'data = "small.csv"\ntarget = "y"\nk = 2\nbudget = 30\nn-best = 2\nwithin = "10%"\n'
-    )
-    record = json.loads(invoke("prove", "--config", "run.toml", "--json").stdout)
-    assert (record["budget"], len(record["best"]), record["within"][0]["distance"]) == (30.0, 2, 0.1)
 
 
 def test_all_columns_are_an_answer(folder):
@@ -181,30 +122,24 @@ def test_forced_columns_and_weights_are_those_of_the_problem(folder):
     assert record["energy"] == pytest.approx(prove_best(problem, 1).energy)
 
 
-def test_without_enough_time_it_says_so_and_ends_well(folder):
+def test_without_enough_time_it_gives_a_bound_or_says_that_there_is_none(folder):
     noise(folder / "wide.csv", 30, 200)
-    result = invoke("prove", "wide.csv", "-t", "y", "--k", "8", "--budget", "1s")
+    result = invoke("prove", "wide.csv", "-t", "y", "--k", "8", "--budget", "0.3s")
     assert result.exit_code == 0
     assert result.stdout.endswith(
-        "\nNo proof within the budget of 1 s: better sets may exist, and no bound better than zero can be\ngiven.\n"
+        "\nNo proof within the budget of 0.3 s: better sets may exist, and no bound better than zero can be\ngiven.\n"
     )
     assert "pairflip: looking at every one of 5.51e+13 sets takes about " in result.stderr
-    assert result.stderr.endswith("more than the budget of 1 s; they can only be ruled out in groups.\n")
-    assert invoke("prove", "wide.csv", "-t", "y", "--k", "8", "--budget", "1s", "--quiet").stderr == ""
-
-
-def test_a_bound_where_time_ran_out(folder):
+    assert result.stderr.endswith("more than the budget of 0.3 s; they can only be ruled out in groups.\n")
     noise(folder / "long.csv", 100, 60)
-    result = invoke("prove", "long.csv", "-t", "y", "--k", "12", "--budget", "0.3s", "--n-best", "2", "--json")
-    assert result.exit_code == 0
+    result = invoke("prove", "long.csv", "-t", "y", "--k", "12", "--budget", "0.3s", "--n-best", "2", "--json", "-q")
+    assert (result.exit_code, result.stderr) == (0, "")
     record = json.loads(result.stdout)
-    assert record["proved"] is False
+    assert (record["proved"], record["within"]) == (False, [])
     assert 0.0 < record["lower_bound"] < record["energy"]
-    assert record["within"] == []
     assert record["sentence"].startswith(
         "No proof within the budget of 0.3 s: a better set could have an energy up to "
     )
-    assert "they can only be ruled out in groups" in result.stderr
 
 
 def test_names_reach_the_terminal_as_text(folder):

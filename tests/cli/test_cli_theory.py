@@ -1,7 +1,6 @@
 """`pairflip theory`: numbers on standard output, JSON without NaN, plots whole or absent."""
 
 import json
-import re
 
 import pytest
 from typer.testing import CliRunner
@@ -12,10 +11,6 @@ from pairflip.cli import app
 
 def invoke(*arguments):
     return CliRunner().invoke(app, ["theory", *arguments])
-
-
-def plain(text):
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def test_table_has_the_at_point_and_temperature_zero():
@@ -62,24 +57,3 @@ def test_plot_over_sizes(tmp_path):
     sizes = [word for rho in ("0.05", "0.06", "0.07") for word in ("--rho", rho)]
     assert invoke(*sizes, "--plot", str(tmp_path / "sizes.svg")).exit_code == 0
     assert (tmp_path / "sizes.svg").exists()
-
-
-BAD = {
-    "no size": ([], "--rho 0.1"),
-    "size": (["--rho", "1.5"], "rho is 1.5"),
-    "alpha": (["--rho", "0.1", "--alpha", "-1"], "alpha is -1"),
-    "beta": (["--rho", "0.1", "--beta", "cold"], "beta is 'cold'"),
-    "betas": (["--rho", "0.1", "--betas", "1:2"], "FIRST:LAST:COUNT"),
-    "suffix": (["--rho", "0.1", "--plot", "curve.xls"], ".svg, .png or .pdf"),
-    "folder": (["--rho", "0.1", "--plot", "no/such/folder/a.svg"], "does not exist"),
-    "both": (["--rho", "0.1", "--rho", "0.2", "--beta", "1", "--beta", "2", "--plot", "a.svg"], "one of them"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "named"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_sentence_and_exit_code_2(arguments, named):
-    result = invoke(*arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert named in plain(result.stderr)
-    assert len(result.stderr.strip().splitlines()) == 1

@@ -1,6 +1,5 @@
 """Text, dates, truth values and missing values are named, never guessed; what is left is finite numbers."""
 
-import dataclasses
 from decimal import Decimal
 
 import numpy as np
@@ -52,7 +51,7 @@ def test_text_is_dropped_when_asked(read):
     assert table.names == ["a"]
     assert said(table.dropped) == ["1 column of text dropped: 'who'", "1 column of dates dropped: 'when'"]
     assert table.dropped[0] == Change("column", "of text dropped", ("who",))
-    assert read(TEXT, keep=["a"]).dropped[0].count == 2
+    assert read(TEXT, keep="a").dropped[0].count == read(TEXT, drop="who,when").dropped[0].count == 2
 
 
 def test_no_numbers_left(refusal):
@@ -83,7 +82,26 @@ def test_truth_values_are_one_and_zero(read, words):
 
 
 @pytest.mark.parametrize(
-    "word", ["", "NA", "N/A", "nan", "NaN", "null", "NULL", "None", "?", ".", "-", "na", "#DIV/0!", "inf", "-Inf", " "]
+    "word",
+    [
+        "",
+        "1e999",
+        "NA",
+        "N/A",
+        "nan",
+        "NaN",
+        "null",
+        "NULL",
+        "None",
+        "?",
+        ".",
+        "-",
+        "na",
+        "#DIV/0!",
+        "inf",
+        "-Inf",
+        " ",
+    ],
 )
 def test_missing_values(read, refusal, word):
     text = GOOD.replace("4,5", f"4,{word}")
@@ -100,10 +118,6 @@ def test_missing_values(read, refusal, word):
     assert table.X.tolist() == [[1], [4], [7], [1]]
     assert table.X.flags.c_contiguous
     assert said(table.dropped) == ["1 column with missing or infinite values dropped: 'b'"]
-
-
-def test_numbers_too_large_are_infinite_or_refused(refusal):
-    assert "expected numbers" in refusal(GOOD.replace("4,5", "4,1e999"))
 
 
 def test_missing_target(read, refusal):
@@ -166,13 +180,9 @@ def test_constants_are_kept_and_noted(read, refusal):
     assert table.names == ["a", "c"]
     assert said(table.notes) == ["1 column with a single value, kept: 'c'"]
     assert "is 5 in every row" in refusal("a,y\n1,5\n2,5\n")
-
-
-def test_two_columns_of_one_name(read):
-    table = read("a,a,y\n1,2,3\n4,5,7\n")
-    assert table.names == ["a", "a (2)"]
-    assert table.X.tolist() == [[1, 2], [4, 5]]
-    assert said(table.notes) == ["1 column renamed, since another one has the same name: 'a (2)'"]
+    twins = read("a,a,y\n1,2,3\n4,5,7\n")
+    assert (twins.names, twins.X.tolist()) == (["a", "a (2)"], [[1, 2], [4, 5]])
+    assert said(twins.notes) == ["1 column renamed, since another one has the same name: 'a (2)'"]
 
 
 def test_hash_is_of_the_contents(read, tmp_path):
@@ -184,12 +194,6 @@ def test_hash_is_of_the_contents(read, tmp_path):
     changed = [GOOD.replace("4,5", "4,6"), GOOD.replace("a,", "c,"), GOOD.replace("7\n", "8\n"), GOOD + "1,1,1\n"]
     assert len({one.hash, *(read(text).hash for text in changed)}) == 5
     assert read("a,b,c,y\n1,2,3,4\n5,6,7,8\n").hash != read("ab,,c,y\n1,2,3,4\n5,6,7,8\n").hash
-
-
-def test_the_record_is_frozen(read):
-    table = read(GOOD)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        table.target = "a"
 
 
 @pytest.mark.parametrize(

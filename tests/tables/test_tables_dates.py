@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pairflip.tables import Table, read_table
-from pairflip.tables.dates import in_order, is_date
+from pairflip.tables.kinds import in_order, is_date
 
 
 @pytest.mark.parametrize(

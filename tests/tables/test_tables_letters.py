@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from _errors import sentence_of
+from _tables import assert_is_the_table
 from pairflip.tables import TableError, read_table
-from pairflip.tables.layout import SPACES, find_layout
-
-X = np.array([[1, 2.5], [40, 5.5], [7, 90.5]])
-Y = np.array([3.0, 7.0, 9.0])
+from pairflip.tables.text_files import SPACES, find_layout
 
 
 @pytest.fixture
@@ -24,24 +22,18 @@ def read(tmp_path):
     return reading
 
 
-def assert_is_the_table(table, names=("a", "b")):
-    assert table.names == list(names)
-    np.testing.assert_array_equal(table.X, X)
-    np.testing.assert_array_equal(table.y, Y)
-
-
 @pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("separator", [",", "\t", ";", " "])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_utf_16(read, order, separator, end):
-    text = "\ufeffa,größe µ,y\n1,2.5,3\n40,5.5,7\n7,90.5,9\n".replace("größe µ", '"größe µ"')
+    text = "\ufeffa,größe µ,y\n1,2.5,3\n4,5.5,7\n7,9.5,9\n".replace("größe µ", '"größe µ"')
     content = text.replace(",", separator).replace("\n", end).encode(order)
-    assert_is_the_table(read(content), ["a", "größe µ"])
-    assert_is_the_table(read(gzip.compress(content), "data.txt.gz"), ["a", "größe µ"])
+    assert_is_the_table(read(content), names=["a", "größe µ"])
+    assert_is_the_table(read(gzip.compress(content), "data.txt.gz"), names=["a", "größe µ"])
 
 
 def test_unicode_text_of_a_spreadsheet(read):
-    text = "Name\ta\tb\ty\r\nGöran\t1\t2,5\t3\r\nЖ\t40\t5,5\t7\r\n\N{BUG}\t7\t90,5\t9\r\n"
+    text = "Name\ta\tb\ty\r\nGöran\t1\t2,5\t3\r\nЖ\t4\t5,5\t7\r\n\N{BUG}\t7\t9,5\t9\r\n"
     table = read(text.encode("utf-16"), index="Name", decimal=",")
     assert_is_the_table(table)
     assert table.row_names == ["Göran", "Ж", "\N{BUG}"]
@@ -51,12 +43,12 @@ def test_unicode_text_of_a_spreadsheet(read):
 
 
 SPACED = {
-    "single spaces": "a b y\n1 2.5 3\n40 5.5 7\n7 90.5 9\n",
-    "aligned": "  a     b  y\n  1   2.5  3\n 40   5.5  7\n  7  90.5  9\n",
-    "at the end of the lines": "a b y  \n1 2.5 3 \n40 5.5 7\n7 90.5 9   \n",
-    "tabs among spaces": "a b y\n1 2.5\t3\n40  \t5.5 7\n7 90.5 9\n",
-    "blank lines": "\n\n a b y\n\n1 2.5 3\n40 5.5 7\n  \n7 90.5 9\n\n",
-    "quotes": '"a" "b" "y"\n1 2.5 3\n"40" 5.5 7\n7 90.5 9\n',
+    "single spaces": "a b y\n1 2.5 3\n4 5.5 7\n7 9.5 9\n",
+    "aligned": "  a     b  y\n  1   2.5  3\n  4   5.5  7\n  7  9.5  9\n",
+    "at the end of the lines": "a b y  \n1 2.5 3 \n4 5.5 7\n7 9.5 9   \n",
+    "tabs among spaces": "a b y\n1 2.5\t3\n4  \t5.5 7\n7 9.5 9\n",
+    "blank lines": "\n\n a b y\n\n1 2.5 3\n4 5.5 7\n  \n7 9.5 9\n\n",
+    "quotes": '"a" "b" "y"\n1 2.5 3\n"4" 5.5 7\n7 9.5 9\n',
 }
 
 
@@ -72,12 +64,12 @@ def test_spaces(read, text, name):
 
 def test_tables_of_r(read):
     """As write.table writes them: quotes around texts, and a header without a name for the names of the rows."""
-    text = '"a" "b c" "y"\n"first row" 1 2.5 3\n"007" 40 5.5 7\n"NA" 7 90.5 9\n'
+    text = '"a" "b c" "y"\n"first row" 1 2.5 3\n"007" 4 5.5 7\n"NA" 7 9.5 9\n'
     for written in (text, '"" ' + text):  # the second with col.names=NA
         table = read(written)
-        assert_is_the_table(table, ["a", "b c"])
+        assert_is_the_table(table, names=["a", "b c"])
         assert table.row_names == ["first row", "007", "NA"]
-    assert_is_the_table(read(text.replace('"a"', '"id" "a"'), index="id"), ["a", "b c"])
+    assert_is_the_table(read(text.replace('"a"', '"id" "a"'), index="id"), names=["a", "b c"])
     table = read(text.replace("5.5", "NA"), missing="drop-rows")
     assert table.row_names == ["first row", "NA"]
     assert read(text.replace("9\n", "NA\n"), missing="drop-rows").row_names == ["first row", "007"]

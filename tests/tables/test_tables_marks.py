@@ -8,8 +8,7 @@ import pytest
 
 from _errors import sentence_of
 from pairflip.tables import TableError, read_table
-from pairflip.tables.kinds import KINDS, describe
-from pairflip.tables.marks import READINGS, Marks, readings, simplest
+from pairflip.tables.kinds import KINDS, READINGS, describe, readings, simplest
 
 POINT, GROUPS, COMMA, EUROPE = READINGS
 
@@ -192,8 +191,3 @@ def test_commas_in_a_workbook_are_no_matter_of_options(tmp_path):
     message = sentence_of(TableError, lambda: read_table(tmp_path / "data.xlsx", "y"))
     assert "holds commas in numbers: 'a'" in message
     assert message.endswith("store them as numbers in the file.")
-
-
-def test_marks_are_values():
-    assert Marks() == POINT
-    assert Marks(",", ".").options == ("--decimal ,", "--thousands '.'")

@@ -10,7 +10,7 @@ import pytest
 
 from _tables import ROWS, X, Y, assert_is_the_table, refusal
 from pairflip.tables import read_table
-from pairflip.tables.reading import read_raw
+from pairflip.tables.files import read_raw
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])

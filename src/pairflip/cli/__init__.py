@@ -10,8 +10,9 @@ import pairflip
 from pairflip.cli.compare import compare
 from pairflip.cli.demo import demo
 from pairflip.cli.doctor import doctor
-from pairflip.cli.errors import PlainGroup
+from pairflip.cli.errors import PlainCommand, PlainGroup
 from pairflip.cli.fit import fit
+from pairflip.cli.options import expanded
 from pairflip.cli.posterior import posterior
 from pairflip.cli.predict import predict
 from pairflip.cli.prove import prove
@@ -19,15 +20,9 @@ from pairflip.cli.report import report
 from pairflip.cli.reproduce import reproduce
 from pairflip.cli.sample import sample
 from pairflip.cli.select import select
-from pairflip.cli.signature import expanded
 from pairflip.cli.theory import theory
-from pairflip.cli.usage import PlainCommand
 
-app = typer.Typer(
-    cls=PlainGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(cls=PlainGroup, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _show_version(wanted: bool) -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import load
-from pairflip.cli.errors import plain_errors, say, typed
-from pairflip.cli.result_folder import FolderContents, default_folder, refuse_folder_of
-from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ModelOptions, ResultOptions, TableOptions
-from pairflip.cli.table_file import json_list
+from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.loading import load
+from pairflip.cli.printing import print_json, print_rows, print_text
+from pairflip.cli.results import checked_place, json_list, write_folder
 
 if TYPE_CHECKING:
     from pairflip.comparison import Comparison
 
-FILES = frozenset({"compare.html", "comparison.csv", "methods.csv", "comparison.json", "figures"})
-CONTENTS = FolderContents(FILES, "comparison.json")
 _KNOWN = (
     "quick, normal, thorough, averaged (of pairflip); omp, forward, backward, lasso, lassocv, pls, amp, amp-mean, "
     "abess, skglm"
@@ -44,77 +39,70 @@ Cv = Annotated[
 def compare(
     context: typer.Context,
     *,
-    table: Annotated[TableOptions, Without("categories")],
+    table: Annotated[o.TableOptions, o.Without("categories")],
     sizes: o.Sizes = None,
     cv: Cv = "10",
     methods: Methods = None,
-    model: ModelOptions,
+    model: o.ModelOptions,
     seed: o.Seed = 0,
     out: Out = None,
-    results: ResultOptions,
+    results: o.ResultOptions,
 ) -> None:
     """Compare pairflip with OMP, LASSO, stepwise selection, PLS, AMP, abess and skglm on the same folds.
 
     Example: pairflip compare data.csv --target y --sizes 1-20
     """
     with plain_errors():
-        from pairflip.cli.result_folder import check_folder
         from pairflip.comparison import compare as run
         from pairflip.comparison.registry import chosen_peers
         from pairflip.interrupt import exit_code
+        from pairflip.report.record_pages import save_comparison_figures
 
         o.check_cv(cv)
         named = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
         chosen_peers(named, None)  # what is wrong with the names is said before the table is read
-        folder = default_folder(table.data, "compared") if out is None else out
-        check_folder(folder, results.force, CONTENTS)
-        refuse_folder_of(folder, table.data)
+        folder = checked_place("compare", out, results.force, table.data)
         loaded = load(table)
         problem = loaded.problem(model, quiet=results.quiet)
-        found = run(
+        result = run(
             problem, o.parse_sizes(sizes), cv, methods=named, groups=loaded.groups, seed=seed,
             progress=results.progress,
         )  # fmt: skip
         about = {"source": loaded.table.source, "target": loaded.table.target}
-        command = typed(context)
-        _write(found, folder, results.force, command, about)
-        _show(found, folder, results.as_json, about)
-        if found.interrupted:
+        record = {**result.to_json(), "table": about}
+        sized = result.to_pandas()
+        sized["columns"] = [json_list(names) for names in sized["columns"]]
+        write_folder(
+            "compare",
+            folder,
+            results.force,
+            result,
+            {"comparison.csv": sized, "methods.csv": result.summary_table()},
+            {**record, "command": context.obj},
+            {},
+            save_comparison_figures,
+            title=f"{about['source']}: methods that predict {about['target']}",
+            command=context.obj,
+            extra={"Table": about["source"]},
+        )
+        if results.as_json:
+            print_json(record)
+        else:
+            _print(result, folder)
+        if result.interrupted:
             say("interrupted; the methods that were finished are shown.")
             raise typer.Exit(exit_code())
 
 
-def _write(found: Comparison, folder: Path, force: bool, command: str, about: dict[str, str]) -> None:
-    """The result folder: the page, the figures, both tables, everything as JSON."""
-    from pairflip.cli.result_files import write_csv
-    from pairflip.cli.result_folder import new_folder
-    from pairflip.report import write_report
-    from pairflip.report.record_pages import save_comparison_figures
-
-    with new_folder(folder, force, CONTENTS) as part:
-        sized = found.to_pandas()
-        sized["columns"] = [json_list(names) for names in sized["columns"]]
-        for name, frame in (("comparison.csv", sized), ("methods.csv", found.summary_table())):
-            write_csv(frame, part / name)
-        record = {**found.to_json(), "table": about, "command": command}
-        (part / CONTENTS.mark).write_text(json.dumps(record, allow_nan=False) + "\n", encoding="utf-8")
-        title = f"{about['source']}: methods that predict {about['target']}"
-        write_report(found, part / "compare.html", title=title, command=command, extra={"Table": about["source"]})
-        save_comparison_figures(found, part / "figures")
-
-
-def _show(found: Comparison, folder: Path, as_json: bool, about: dict[str, str]) -> None:
-    from pairflip.cli.shown import print_json, print_rows, print_text
+def _print(result: Comparison, folder: Path) -> None:
+    """The answer, one line for each method, and where the files are."""
     from pairflip.report.comparison_words import HEADS, explanation, method_rows, sentence
     from pairflip.text import lower_heads, visible
 
-    if as_json:
-        print_json({**found.to_json(), "table": about})
-        return
-    print_text(sentence(found))
+    print_text(sentence(result))
     typer.echo()
-    print_rows(lower_heads(HEADS), method_rows(found))
+    print_rows(lower_heads(HEADS), method_rows(result))
     typer.echo()
-    print_text(explanation(found))
+    print_text(explanation(result))
     typer.echo(f"Page: {visible(str(folder / 'compare.html'))}")
     typer.echo(f"Tables and figures: {visible(str(folder))}")

@@ -5,15 +5,17 @@ Paths in the file are relative to the folder of the file, so a `run.toml` works 
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from pairflip.cli.usage import annotation, expected_words
+from pairflip.cli.errors import annotation, expected_words, plain_errors
 
 _NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
 _INPUTS = ("data", "journal", "column_groups")
@@ -24,8 +26,6 @@ def use_config(context: typer.Context, value: Path | None) -> Path | None:
     """Take the file's values as defaults of the other options (called before they are read)."""
     if value is None or context.resilient_parsing:
         return value
-    from pairflip.cli.errors import plain_errors
-
     with plain_errors():
         context.default_map = read_config(value, context.command)
     return value
@@ -48,42 +48,22 @@ def read_config(path: Path, command: Any) -> dict[str, Any]:
     for key, value in given.items():
         name = key.replace("_", "-")
         if name not in known:
-            raise ValueError(_unknown(path, key, list(known)))
+            near = difflib.get_close_matches(name, known, 2, 0.6)
+            some = f"expected some of {', '.join(list(known)[:12])} and so on (the options that --help lists)"
+            hint = f"perhaps {' or '.join(near)}" if near else some
+            raise ValueError(f"--config {str(path)!r} has the unknown key {key!r}; {hint}.")
         checked = _checked(path, key, value, known[name], command)
-        values[known[name].name] = _relative_to_file(path, checked) if name in _PATHS else checked
+        if name in _PATHS:  # relative to the folder of the file
+            folder = path.parent
+            checked = [str(folder / each) for each in checked] if isinstance(checked, list) else str(folder / checked)
+        values[known[name].name] = checked
     return values
-
-
-def _relative_to_file(config: Path, value: Any) -> Any:
-    """Paths as they are meant in a file: relative to its folder."""
-    if isinstance(value, list):
-        return [_relative_to_file(config, item) for item in value]
-    return str(config.parent / value) if isinstance(value, str) else value
-
-
-def path_from(folder: Path, path: Path) -> str:
-    """How a file in `folder` writes a path, so that both may be moved together; links on the way are followed."""
-    path = Path(path)  # older versions of typer keep strings in the context
-    target = path.parent.resolve() / path.name
-    try:
-        return os.path.relpath(target, folder.resolve())
-    except ValueError:  # on another drive
-        return str(target)
 
 
 def _key(parameter: Any) -> str:
     """The option as people write it, without dashes: ``drop-text``."""
     longest: str = max(parameter.opts, key=len)
     return longest.lstrip("-").replace("_", "-")
-
-
-def _unknown(path: Path, key: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(key.replace("_", "-"), known, 2, 0.6)
-    some = f"expected some of {', '.join(known[:12])} and so on (the options that --help lists)"
-    hint = f"perhaps {' or '.join(near)}" if near else some
-    return f"--config {str(path)!r} has the unknown key {key!r}; {hint}."
 
 
 def _checked(path: Path, key: str, value: Any, parameter: Any, command: Any) -> Any:
@@ -114,39 +94,37 @@ def _checked(path: Path, key: str, value: Any, parameter: Any, command: Any) -> 
 
 def run_settings(context: typer.Context, used: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Options for run.toml in a folder, in the order of the help, as texts, numbers and lists of texts."""
-    used = {**used, **{name: path_from(folder, used[name]) for name in _INPUTS if used.get(name) is not None}}
+    settings: dict[str, Any] = {}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name not in used or name in _NOT_SETTINGS:
+            continue
+        value = used[name]
+        if name in _INPUTS and value is not None:  # relative, so that both may be moved together; links are followed
+            path = Path(value)
+            value = str(path.parent.resolve() / path.name)
+            with suppress(ValueError):  # on another drive
+                value = os.path.relpath(value, folder.resolve())
+        elif isinstance(value, (list, tuple)):
+            value = [str(item) for item in value]
+        elif value is not None and not isinstance(value, (bool, int, float)):
+            value = str(value)
+        settings[_key(parameter).replace("-", "_")] = value
+    return settings
 
-    def plain(value: Any) -> Any:
-        if value is None or isinstance(value, (bool, int, float)):
-            return value
-        return [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
 
-    known = [each for each in context.command.params if each.name in used and each.name not in _NOT_SETTINGS]
-    return {_key(each).replace("-", "_"): plain(used[str(each.name)]) for each in known}
-
-
-def settings_comment(command: str) -> str:
-    """What run.toml says of itself."""
-    return (
-        f"The settings of this result. Again: pairflip {command} --config run.toml --out another-folder\n"
-        "Paths are relative to the folder of this file."
-    )
-
-
-def config_text(settings: Mapping[str, Any], comment: str) -> str:
+def config_text(command: str, settings: Mapping[str, Any]) -> str:
     """Settings as TOML that `read_config` reads, below a comment; those that are None or empty are left out."""
     import tomli_w
 
-    given = {
-        name.replace("_", "-"): _writable(value)
-        for name, value in settings.items()
-        if value is not None and value not in ([], ())
-    }
-    return "".join(f"# {line}\n" for line in comment.splitlines()) + tomli_w.dumps(given)
-
-
-def _writable(value: Any) -> Any:
-    """Texts without halves of surrogate pairs (from file names that are not UTF-8), which no TOML file can hold."""
-    if isinstance(value, (list, tuple)):
-        return [_writable(item) for item in value]
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    given: dict[str, Any] = {}
+    for name, value in settings.items():
+        if value is not None and value not in ([], ()):
+            texts = [value] if isinstance(value, str) else value
+            if isinstance(texts, (list, tuple)):  # no TOML file can hold halves of surrogate pairs, from file names
+                texts = [text.encode("utf-8", "replace").decode() for text in texts]
+            given[name.replace("_", "-")] = texts[0] if isinstance(value, str) else texts
+    return (
+        f"# The settings of this result. Again: pairflip {command} --config run.toml --out another-folder\n"
+        f"# Paths are relative to the folder of this file.\n{tomli_w.dumps(given)}"
+    )

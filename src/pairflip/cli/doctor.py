@@ -9,8 +9,9 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.printing import print_json
 
-_NEEDED = (
+_NEEDED = [
     "numpy",
     "scipy",
     "numba",
@@ -23,7 +24,7 @@ _NEEDED = (
     "typer",
     "rich",
     "tomli-w",
-)
+]
 _EXTRAS = {
     "pyarrow": "Parquet, Feather, Arrow",
     "openpyxl": "Excel",
@@ -36,51 +37,45 @@ _EXTRAS = {
 def doctor(as_json: o.AsJson = False) -> None:
     """Check the installation: versions, cores, GPU, cache, and a comparison with brute force."""
     with plain_errors():
-        record = _installation()
+        import platform
+
+        from joblib import cpu_count
+
+        import pairflip
+        from pairflip.engines.choice import auto_rule
+
+        device, why_not = gpu()
+        record: dict[str, Any] = {
+            "pairflip": pairflip.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "packages": {name: _version(name) for name in _NEEDED},
+            "extras": {name: _version(name) for name in _EXTRAS},
+            "cores": int(cpu_count()),
+            "gpu": device or None,
+            "gpu_rule": auto_rule() if device else None,
+            "no_gpu": why_not or None,
+            "cache": _cache(),
+        }
         engines = ["numba", "cuda"] if record["gpu"] else ["numba"]
         record["self_check"] = [check for engine in engines for check in self_check(engine)]
-        _show(record, as_json)
+        if as_json:
+            print_json(record)
+        else:
+            _print(record)
         if not all(check["passed"] for check in record["self_check"]):
             raise typer.Exit(1)
-
-
-def _installation() -> dict[str, Any]:
-    import platform
-
-    import pairflip
-    from pairflip.engines.choice import auto_rule
-
-    device, why_not = gpu()
-    return {
-        "pairflip": pairflip.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": {name: _version(name) for name in _NEEDED},
-        "extras": {name: _version(name) for name in _EXTRAS},
-        "cores": _cores(),
-        "gpu": device or None,
-        "gpu_rule": auto_rule() if device else None,
-        "no_gpu": why_not or None,
-        "cache": _cache(),
-    }
 
 
 def _version(name: str) -> str | None:
     from importlib import metadata
 
     if name == "cupy":  # its distributions carry the version of CUDA in their names
-        found = [d.version for d in metadata.distributions() if (d.name or "").lower().startswith("cupy")]
-        return found[0] if found else None
+        return next((d.version for d in metadata.distributions() if (d.name or "").lower().startswith("cupy")), None)
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 def gpu() -> tuple[str, str]:
@@ -143,20 +138,15 @@ def enumerate_supports(X: Any, y: Any, k: int) -> tuple[float, list[int]]:
     import numpy as np
 
     X, y = X - X.mean(axis=0), y - y.mean()
-    found = []
+    energies = []
     for support in combinations(range(X.shape[1]), k):
         chosen = X[:, support]
         rest = y - chosen @ np.linalg.lstsq(chosen, y, rcond=None)[0]
-        found.append((float(rest @ rest) / 2.0, list(support)))
-    return min(found)
+        energies.append((float(rest @ rest) / 2.0, list(support)))
+    return min(energies)
 
 
-def _show(record: dict[str, Any], as_json: bool) -> None:
-    from pairflip.cli.shown import print_json
-
-    if as_json:
-        print_json(record)
-        return
+def _print(record: dict[str, Any]) -> None:
     packages = ", ".join(f"{name} {version or 'missing'}" for name, version in record["packages"].items())
     extras = ", ".join(
         f"{name} {version or 'not installed'} ({_EXTRAS[name]})" for name, version in record["extras"].items()

@@ -1,34 +1,32 @@
 """How a command that could not do its work ends: one sentence on standard error and an exit code that means something.
 
 0 done; 1 failed, or a bug; 2 bad usage or bad input; 130 interrupted, 143 by SIGTERM.
+Typer's words for bad usage differ between its versions, so the sentences are made from the signature of the command.
 """
 
 from __future__ import annotations
 
 import errno
+import inspect
 import os
+import re
 import shlex
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from pairflip import interrupt
-from pairflip.cli.usage import PlainFlags, usage_sentence
-from pairflip.interrupt import interrupted
-from pairflip.text import one_line
+from pairflip.text import one_line, quoted
 
 DEBUG = "PAIRFLIP_DEBUG"
-
-
-def typed(context: typer.Context) -> str:
-    """The command as it was typed."""
-    return shlex.join(["pairflip", *(context.obj or [])])
 
 
 def say(message: str) -> None:
@@ -37,28 +35,42 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def plain_errors(sentence: Callable[[], str] = interrupted) -> Iterator[None]:
-    """Turn what went wrong into one sentence and an exit code; `sentence` gives the one shown after Ctrl-C.
+def plain_errors(journal: Path | None = None, command: str | None = None) -> Iterator[None]:
+    """Turn what went wrong into one sentence and an exit code, and warnings of pairflip into sentences.
 
-    With PAIRFLIP_DEBUG=1 in the environment the traceback of a bug is shown as well.
+    After Ctrl-C the sentence says how to resume from the journal. With PAIRFLIP_DEBUG=1 in the environment the
+    traceback of a bug is shown as well.
     """
-    with _warnings():
-        try:
-            interrupt.sentence = lambda: one_line(sentence())
-            yield
-        except (typer.Exit, typer.Abort):
+    show_warning = warnings.showwarning
+
+    def show_ours(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category.__module__.partition(".")[0] == "pairflip":
+            say(str(message))
+        else:
+            show_warning(message, category, *where, **more)
+
+    warnings.showwarning = show_ours
+    interrupt.sentence = lambda: one_line(interrupt.interrupted(journal, command))
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except BaseException as error:
+        if interrupt.received or isinstance(error, KeyboardInterrupt):  # what it stopped may raise another error
+            interrupt.stop_listening()
+            code, message = interrupt.exit_code(), interrupt.sentence()
+        elif isinstance(error, Exception) and getattr(error, "errno", None) != errno.EPIPE:
+            if os.environ.get(DEBUG, "0") not in ("", "0"):
+                import traceback
+
+                traceback.print_exc()
+            code, message = _verdict(error)
+        else:  # the program that reads our output has stopped reading
             raise
-        except BaseException as error:
-            if interrupt.received or isinstance(error, KeyboardInterrupt):  # what it stopped may raise another error
-                interrupt.stop_listening()
-                code, message = interrupt.exit_code(), interrupt.sentence()
-            elif isinstance(error, Exception) and getattr(error, "errno", None) != errno.EPIPE:
-                _show_traceback()
-                code, message = _verdict(error)
-            else:  # the program that reads our output has stopped reading
-                raise
-            say(message)
-            raise typer.Exit(code) from None
+        say(message)
+        raise typer.Exit(code) from None
+    finally:
+        warnings.showwarning = show_warning
 
 
 def _verdict(error: Exception) -> tuple[int, str]:
@@ -76,33 +88,24 @@ def _verdict(error: Exception) -> tuple[int, str]:
     )
 
 
-@contextmanager
-def _warnings() -> Iterator[None]:
-    """Our own warnings are one line on standard error, like all our messages."""
-    show = warnings.showwarning
+class PlainFlags:
+    """A command whose help has nothing behind options that take no value, where Typer would write ``<bool>``."""
 
-    def plain(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-        if category.__module__.partition(".")[0] == "pairflip":
-            say(str(message))
-        else:
-            show(message, category, *where, **more)
-
-    warnings.showwarning = plain
-    try:
-        yield
-    finally:
-        warnings.showwarning = show
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options and arguments, as Click has them."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in parameters:
+            if getattr(each, "is_flag", False) and each.metavar is None:
+                each.metavar = ""
+        return parameters
 
 
-def _show_traceback() -> None:
-    if os.environ.get(DEBUG, "0") not in ("", "0"):
-        import traceback
-
-        traceback.print_exc()
+class PlainCommand(PlainFlags, TyperCommand):
+    """One of the commands."""
 
 
 class PlainGroup(PlainFlags, TyperGroup):
-    """The commands; bad usage is also one sentence, and `ctx.obj` is the list of arguments as typed."""
+    """The commands; bad usage is also one sentence, and `ctx.obj` is the command as it was typed."""
 
     def main(
         self,
@@ -114,8 +117,8 @@ class PlainGroup(PlainFlags, TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run the command that the arguments name; the parameters are those of Click's `BaseCommand.main`."""
-        typed = list(sys.argv[1:] if args is None else args)
-        interrupt.sentence = interrupted
+        typed = shlex.join(["pairflip", *(sys.argv[1:] if args is None else args)])
+        interrupt.sentence = interrupt.interrupted
         for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows its escape
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -130,22 +133,14 @@ class PlainGroup(PlainFlags, TyperGroup):
             code = _show_usage_error(error)
         if not standalone_mode:
             return code
-        if code and args is None:
-            _leave_now(code)
+        if code and args is None and threading.active_count() > 1:
+            # Searches stop within milliseconds after Ctrl-C or an error, but the interpreter ends before them, and a
+            # thread that returns from compiled code into an interpreter that is gone aborts the process.
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(code)
         sys.exit(code or 0)
-
-
-def _leave_now(code: int) -> None:
-    """End the process although threads are still at work.
-
-    After Ctrl-C or an error the walks stop within milliseconds, but the end of the interpreter does not wait for them,
-    and a thread that returns from compiled code into an interpreter that is gone aborts the process.
-    """
-    if threading.active_count() > 1:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
 
 
 def _show_usage_error(error: Any) -> int:
@@ -158,3 +153,79 @@ def _show_usage_error(error: Any) -> int:
         path = "pairflip" if context is None else context.command_path
         say(f"{usage_sentence(error) or message.rstrip()} ({path} --help shows what can be given.)")
     return int(error.exit_code)
+
+
+def usage_sentence(error: Any) -> str | None:
+    """One sentence about a value that cannot be used or is missing; None where the library's own words will do."""
+    message = str(error.format_message()).rstrip()
+    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
+    extra = re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message)
+    if extra:
+        named = context is not None and any(each.name == "target" for each in context.command.params)
+        hint = "; put names with spaces in quotes, as in --target 'gene 1'" if named else ""
+        return f"{extra[1]!r} was not expected here{hint}."
+    if context is None or parameter is None:
+        return None
+    kind, info = annotation(context.command, parameter)
+    name, wanted = option_name(parameter), expected_words(kind, info)
+    if type(error).__name__ == "MissingParameter":
+        text = str(getattr(info, "help", None) or "a value").rstrip(".")
+        wanted = wanted if name.startswith("-") else text[0].lower() + text[1:]
+        return f"{name} is missing; expected {wanted or text}."
+    if wanted is None:
+        return None
+    config, where = context.params.get("config"), ""
+    if config is not None and getattr(context.get_parameter_source(parameter.name), "name", "") == "DEFAULT_MAP":
+        from pairflip.tables.errors import shown_path
+
+        where = f" in {shown_path(config)}"
+    return f"{name} {_given_words(error)}{where}; expected {wanted}."
+
+
+def _given_words(error: Any) -> str:
+    """What is said of the value that was refused."""
+    details = getattr(error.__cause__, "errors", None)
+    if callable(details):
+        problems: Sequence[Any] = details()
+        given = problems[0].get("input") if problems else None
+    else:
+        match = re.match(r"(?:Value )?('[^']*'|\S+) is not ", str(error.message))
+        given = None if match is None else match[1].strip("'")
+    if given is None:
+        return "has a value that cannot be used"
+    is_number = re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?|nan|inf", str(given))
+    return f"is {given if is_number else quoted(str(given))}"
+
+
+def option_name(parameter: Any) -> str:
+    """The option as people write it, ``--drop-text``; an argument in capitals, as in the help."""
+    longest: str = max(parameter.opts, key=len)
+    return longest if longest.startswith("-") else str(parameter.metavar or longest).upper()
+
+
+def expected_words(kind: Any, info: Any) -> str | None:
+    """What an option or argument takes, in words; None for what takes any text."""
+    if kind is int or kind is float:
+        word = "a whole number" if kind is int else "a number"
+        return word if getattr(info, "min", None) is None else f"{word}, at least {info.min}"
+    if get_origin(kind) is Literal:
+        *others, last = map(repr, get_args(kind))
+        return f"{', '.join(others)} or {last}" if others else last
+    return "the name of a file or folder" if kind is Path else None
+
+
+def annotation(command: Any, parameter: Any) -> tuple[Any, Any]:
+    """(type of one value, what Typer was told about it) from the signature of the function behind the command."""
+    function = inspect.unwrap(command.callback)
+    hint = get_type_hints(function, include_extras=True).get(parameter.name)
+    info = None
+    while hint is not None:
+        if get_origin(hint) is Annotated:
+            hint, info = get_args(hint)
+        elif get_origin(hint) in (Union, UnionType):
+            hint = next(each for each in get_args(hint) if each is not type(None))
+        elif get_origin(hint) is list:
+            (hint,) = get_args(hint)
+        else:
+            break
+    return hint, info

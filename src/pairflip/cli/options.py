@@ -1,11 +1,22 @@
-"""Single options that several commands share, the panels of the help, and what the texts of options mean."""
+"""The options of the commands, each declared once, and what their texts mean.
+
+Options that belong together are the fields of a dataclass. Typer makes a command line of a signature, so that every
+option has to be a parameter: the command
+
+    def fit(*, table: TableOptions, search: Annotated[SearchOptions, Without("polish")], k: K) -> None:
+
+is given to Typer as `expanded(fit)`, which takes every field of the two dataclasses but one, in their order, and calls
+`fit` with both of them filled; a field that is left out keeps its default.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -16,68 +27,67 @@ in_table, in_model, in_search, in_results = (
 )
 """An option in that panel of the help."""
 
-
-class Center(StrEnum):
-    """Where the intercept is fitted."""
-
-    FOLD = "fold"
-    GLOBAL = "global"
-    NONE = "none"
-
-    @property
-    def value_for_api(self) -> Literal["fold", "global"] | None:
-        """The same for `SubsetProblem`."""
-        return None if self is Center.NONE else "fold" if self is Center.FOLD else "global"
+Names = list[str] | None
+Missing = Literal["drop-rows", "drop-columns"]
+Center = Literal["fold", "global", "none"]
+LossName = Literal["squares", "logistic", "poisson", "multinomial", "cox"]
+MethodName = Literal["auto", "descend", "anneal"]
+EffortName = Literal["quick", "normal", "thorough"]
+ScheduleName = Literal["auto", "paper"]
 
 
-class ScheduleName(StrEnum):
-    """Schedules by name."""
+class Without:
+    """Beside a dataclass of options: these are not among those of the command."""
 
-    AUTO = "auto"
-    PAPER = "paper"
-
-    @property
-    def value_for_api(self) -> Literal["auto", "paper"]:
-        """The same for `select_size` and `anneal`."""
-        return "auto" if self is ScheduleName.AUTO else "paper"
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
 
-class Missing(StrEnum):
-    """What to leave out because of missing values."""
+def expanded(function: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer is to see it: with the fields of its dataclasses of options as parameters."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    filled: dict[str, tuple[type, list[str]]] = {}
 
-    DROP_ROWS = "drop-rows"
-    DROP_COLUMNS = "drop-columns"
+    def add(name: str, hint: Any, default: Any) -> None:  # by name, so that those without defaults may stand anywhere
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
 
-    @property
-    def value_for_api(self) -> Literal["drop-rows", "drop-columns"]:
-        """The same for `read_table`."""
-        return "drop-rows" if self is Missing.DROP_ROWS else "drop-columns"
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind, *beside = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+        if not is_dataclass(kind):
+            add(name, hints[name], parameter.default)
+            continue
+        left_out = {option for each in beside if isinstance(each, Without) for option in each.names}
+        taken = [each for each in fields(kind) if each.name not in left_out]
+        if len(taken) + len(left_out) != len(fields(kind)):
+            raise TypeError(f"{kind} does not have all of the options {sorted(left_out)} that are to be left out.")
+        field_hints = get_type_hints(kind, include_extras=True)
+        for each in taken:
+            add(each.name, field_hints[each.name], each.default)
+        filled[name] = kind, [each.name for each in taken]  # type: ignore[assignment]
+
+    def command(**given: Any) -> None:
+        subjects = {
+            name: kind(**{option: given.pop(option) for option in taken}) for name, (kind, taken) in filled.items()
+        }
+        function(**given, **subjects)
+
+    look: Any = command
+    look.__name__, look.__doc__, look.__module__ = function.__name__, function.__doc__, function.__module__
+    look.__signature__ = inspect.Signature(parameters)
+    look.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
 
 
-class LossName(StrEnum):
-    """What is minimized."""
-
-    SQUARES = "squares"
-    LOGISTIC = "logistic"
-    POISSON = "poisson"
-    MULTINOMIAL = "multinomial"
-    COX = "cox"
-
-
-class MethodName(StrEnum):
-    """How supports are searched."""
-
-    AUTO = "auto"
-    DESCEND = "descend"
-    ANNEAL = "anneal"
-
-
-class EffortName(StrEnum):
-    """How long."""
-
-    QUICK = "quick"
-    NORMAL = "normal"
-    THOROUGH = "thorough"
+def folder_or_table(command: str) -> Any:
+    """The option --out of a command that writes a folder, or one table."""
+    return typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Result folder; a .csv or .tsv file: the columns alone.",
+        show_default=f"name of the table + -{command}",
+    )
 
 
 Sheet = Annotated[str | None, in_table(metavar="NAME", help="Sheet of a workbook.")]
@@ -115,7 +125,159 @@ Config = Annotated[
 ]  # fmt: skip
 
 
-def parse_sizes(text: str | None) -> list[int] | None:
+@dataclass(frozen=True)
+class TableOptions:
+    """The table: its file, what its columns are, how it is read."""
+
+    data: Annotated[
+        Path | None,
+        typer.Argument(help="Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz, .npy or "
+                       ".xlsx."),
+    ] = None  # fmt: skip
+    target: Annotated[
+        str | None, in_table("--target", "-t", metavar="NAME", help="Column to predict; several: a,b,c.")
+    ] = None
+    drop: Annotated[
+        Names,
+        in_table(metavar="NAME", help="Leave this column out; /^ab/ is a regular expression. Several: a,b, or repeat."),
+    ] = None
+    keep: Annotated[
+        Names,
+        in_table(
+            metavar="NAME", help="Choose only from this column; /^ab/ is a regular expression. Several: a,b, or repeat."
+        ),
+    ] = None
+    index: Annotated[str | None, in_table(metavar="NAME", help="Column of row names.")] = None
+    drop_text: Annotated[bool, in_table("--drop-text", help="Leave columns of text and dates out.")] = False
+    categories: Annotated[
+        Names,
+        in_table(metavar="NAME", help="Read the categories of this column as columns of 0 and 1, chosen together; "
+                 "/^ab/ is a regular expression. Several: a,b, or repeat."),
+    ] = None  # fmt: skip
+    missing: Annotated[Missing | None, in_table("--missing", help="What to leave out if values are missing.")] = None
+    sheet: Sheet = None
+    decimal: Decimal = None
+    thousands: Thousands = None
+    weights: Annotated[str | None, in_table(metavar="NAME", help="Column of row weights.")] = None
+    groups: Annotated[
+        str | None, in_table(metavar="NAME", help="Column of groups; rows of a group are left out together.")
+    ] = None
+
+
+PlainTable = Annotated[TableOptions, Without("categories", "groups")]
+"""Where nothing is held out, and single columns are chosen."""
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What every model has: an intercept, columns that are always in."""
+
+    center: Annotated[
+        Center, in_model("--center", help="Intercept in every fold, means removed once, or no intercept.")
+    ] = "fold"
+    always: Annotated[
+        Names, in_model(metavar="NAME", help="Column that is in every model. Several: a,b, or repeat.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class LossOptions:
+    """What is minimized."""
+
+    loss: Annotated[
+        LossName | None,
+        in_model("--loss", help="squares: the target is a number; logistic: one of two classes; multinomial: of more; "
+                 "poisson: a count; cox: a survival time.", show_default="squares; classes for text"),
+    ] = None  # fmt: skip
+    offset: Annotated[
+        str | None,
+        in_model(metavar="NAME", help="Column that is added to the logarithm of the expected count (--loss poisson)."),
+    ] = None
+    time: Annotated[str | None, in_model(metavar="NAME", help="Column of survival times (--loss cox).")] = None
+    event: Annotated[
+        str | None,
+        in_model(metavar="NAME", help="Column that is 1 where the event happened at that time, 0 where it had not "
+                 "(--loss cox)."),
+    ] = None  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How supports are searched."""
+
+    effort: Annotated[EffortName, in_search("--effort", help="How long to search.")] = "normal"
+    method: Annotated[
+        MethodName | None,
+        in_search("--method", help="How to search: all methods, descents with kicks, or simulated annealing.",
+                  show_default="anneal with --schedule or --chains, else auto"),
+    ] = None  # fmt: skip
+    schedule: Annotated[ScheduleName, in_search("--schedule", help="How the walks are cooled.")] = "auto"
+    chains: Annotated[int | None, in_search(help="Walks for each fit; the best one counts.", min=1)] = None
+    polish: Annotated[
+        bool,
+        in_search("--polish/--no-polish", help="Improve final fits by what the folds found and by a descent."),
+    ] = True
+    prove: Annotated[
+        bool,
+        in_search("--prove/--no-prove", help="Prove that fits are the best, and solve folds exactly, where it is "
+                  "cheap."),
+    ] = True  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What it runs on."""
+
+    seed: Seed = 0
+    jobs: Jobs = -1
+    engine: EngineName = "auto"
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """How results are shown, and whether they may replace older ones."""
+
+    force: Force = False
+    as_json: AsJson = False
+    quiet: Quiet = False
+    config: Config = None
+
+    @property
+    def progress(self) -> bool | None:
+        """For functions that show a bar where there is a terminal."""
+        return False if self.quiet else None
+
+
+EVERY_COLUMN = "all"
+"""In place of a name, for signs."""
+_SIGN = "Column whose coefficient must not be {}; all: every column. Several: a,b, or repeat."
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """What was asked about columns that belong together, and about signs of coefficients."""
+
+    column_groups: Annotated[
+        Path | None,
+        in_model("--column-groups", metavar="FILE", help="Table with the columns column and group: whole groups of "
+                 "columns are chosen, and sizes count groups."),
+    ] = None  # fmt: skip
+    one_per_group: Annotated[bool, in_model("--one-per-group", help="At most one column of each group instead.")] = (
+        False
+    )
+    min_distance: Annotated[
+        float | None,
+        in_model("--min-distance", metavar="D", min=0.0, help="No two chosen columns closer than this: in units of "
+                 "their names if those are numbers, such as wavelengths, otherwise in places."),
+    ] = None  # fmt: skip
+    hierarchy: Annotated[
+        bool, in_model("--hierarchy", help="A product such as a:b, a*b or a^2 only together with its factors.")
+    ] = False
+    positive: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("negative"))] = None
+    negative: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("positive"))] = None
+
+
+def parse_sizes(text: str | None, least: int = 1) -> list[int] | None:
     """Numbers of columns from ``1-10``, ``1,2,5`` or ``1-5,8``."""
     if text is None:
         return None
@@ -127,18 +289,18 @@ def parse_sizes(text: str | None) -> list[int] | None:
             end = int(last) if dash else start
         except ValueError:
             raise ValueError(f"--sizes is {text!r}; expected numbers of columns such as 1-10 or 1,2,5.") from None
-        if not 1 <= start <= end:
-            raise ValueError(f"--sizes is {text!r}; expected numbers from 1 up, the smaller one first, such as 1-10.")
+        if not least <= start <= end:
+            raise ValueError(
+                f"--sizes is {text!r}; expected numbers from {least} up, the smaller one first, such as 1-10."
+            )
         if end > 1_000_000:
             raise ValueError(f"--sizes is {text!r}; expected numbers of columns, at most as many as the table has.")
         sizes.extend(range(start, end + 1))
     return sorted(set(sizes))
 
 
-def parse_ridge(text: str | None) -> float | Literal["auto"] | list[float] | None:
-    """A penalty from ``0.5``, "auto", or relative ridge terms to choose from, ``0,0.1,1``; None: that of the loss."""
-    if text is None:
-        return None
+def parse_ridge(text: str) -> float | Literal["auto"] | list[float]:
+    """A penalty from ``0.5``, "auto", or relative ridge terms to choose from, ``0,0.1,1``."""
     if text.strip() == "auto":
         return "auto"
     try:
@@ -168,7 +330,7 @@ def check_jobs(jobs: int) -> int:
     return jobs
 
 
-def check_cv(text: str) -> str:
+def check_cv(text: str) -> None:
     """Refuse a kind of cross validation that `select_size` does not know."""
     from pairflip.selection.folds import EXPECTED_CV, parse_cv
 
@@ -176,4 +338,3 @@ def check_cv(text: str) -> str:
         parse_cv(text)
     except ValueError:
         raise ValueError(f"--cv is {text!r}; expected {EXPECTED_CV}.") from None
-    return text

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.config import run_settings
-from pairflip.cli.data import load
-from pairflip.cli.errors import plain_errors, typed
-from pairflip.cli.limits import LimitOptions
-from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
-from pairflip.cli.shown import print_answer, print_json, print_rows, print_text, print_written
-from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ModelOptions, ResultOptions, RunOptions, TableOptions
-from pairflip.cli.table_file import json_list
-from pairflip.interrupt import interrupted
+from pairflip.cli.errors import plain_errors
+from pairflip.cli.loading import load
+from pairflip.cli.printing import print_answer, print_json, print_places, print_rows, print_text
+from pairflip.cli.results import COLUMNS, Lines, checked_place, json_list, write_probabilities
 from pairflip.text import number, percent, short
 
 if TYPE_CHECKING:
@@ -42,18 +35,18 @@ Sizes = Annotated[
 Sweeps = Annotated[int, typer.Option(min=20, help="Length of a walk among models, if there are too many to visit all.")]
 Chains = Annotated[int, typer.Option(min=1, help="Number of such walks.")]
 Shown = Annotated[int, typer.Option("--show", metavar="N", min=1, help="How many columns and models to print.")]
-Out = Annotated[Path | None, folder_or_table("posterior")]
+Out = Annotated[Path | None, o.folder_or_table("posterior")]
 _HEADS = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd")
 
 
 def posterior(
     context: typer.Context,
     *,
-    table: Annotated[TableOptions, Without("groups")],
-    model: ModelOptions,
-    limits: Annotated[LimitOptions, Without("one_per_group", "min_distance", "hierarchy", "positive", "negative")],
-    run: Annotated[RunOptions, Without("engine")],
-    results: ResultOptions,
+    table: Annotated[o.TableOptions, o.Without("groups")],
+    model: o.ModelOptions,
+    limits: Annotated[o.LimitOptions, o.Without("one_per_group", "min_distance", "hierarchy", "positive", "negative")],
+    run: Annotated[o.RunOptions, o.Without("engine")],
+    results: o.ResultOptions,
     g: G = "unit",
     prior: Prior = "beta-binomial",
     variance: Variance = None,
@@ -68,37 +61,29 @@ def posterior(
 
     Example: pairflip posterior data.csv --target y
     """
-    command = typed(context)
-    with plain_errors(partial(interrupted, journal, command)):
+    with plain_errors(journal, context.obj):
         from pairflip.search.posterior import posterior as weigh_models
 
-        threads, allowed = o.check_jobs(run.jobs), parse_counts(sizes)
+        threads, allowed = o.check_jobs(run.jobs), o.parse_sizes(sizes, least=0)
         place = checked_place("posterior", out, results.force, table.data, journal)
         loaded = load(table)
         problem = loaded.problem(model, limits, quiet=results.quiet)
-        found = weigh_models(
-            problem, parse_g(g), parse_prior(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
+        result = weigh_models(
+            problem, _numbers(g), _numbers(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
             seed=run.seed, journal=journal, n_jobs=threads,
         )  # fmt: skip
-        result = _result(found, show, loaded.table)
-        result.write(place, results.force, loaded.table, command, run_settings(context, context.params, place))
+        record, tables = _files(result, show, loaded.table)
+        title = f"{loaded.table.source}: which columns belong in a model of {loaded.table.target}"
+        write_probabilities(context, place, results.force, result, tables, record, title, loaded.table)
         if results.as_json:
-            print_json(result.record)
+            print_json(record)
         else:
-            _print(found, show)
-            print_written(place)
+            _print(result, show)
+            print_places(place)
 
 
-def parse_g(text: str) -> Any:
-    """A number, or a name."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def parse_prior(text: str) -> Any:
-    """A name, a probability, or two numbers."""
+def _numbers(text: str) -> Any:
+    """A number, several, or a name."""
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
@@ -106,63 +91,43 @@ def parse_prior(text: str) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def parse_counts(text: str | None) -> list[int] | None:
-    """As `options.parse_sizes`, and 0 is a possible number of columns, too."""
-    if text is None:
-        return None
-    first = text.strip()
-    if first == "0":
-        return [0]
-    if first.startswith(("0-", "0,")):
-        rest = o.parse_sizes(("1-" if first[1] == "-" else "") + first[2:])
-        return [0, *(rest or [])]
-    return o.parse_sizes(text)
-
-
-def _rows(found: Posterior, most: int) -> list[tuple[str, float, float, float, float]]:
+def _rows(result: Posterior, most: int) -> list[tuple[str, float, float, float, float]]:
     """Columns by their probability: name, probability, its error, mean and standard deviation of the coefficient."""
-    order = sorted(range(len(found.names)), key=lambda j: -found.inclusion_probability[j])[:most]
-    return [
-        (
-            found.names[j],
-            float(found.inclusion_probability[j]),
-            float(found.inclusion_se[j]),
-            float(found.coef_mean[j]),
-            float(found.coef_sd[j]),
-        )
-        for j in order
-    ]
+    order = sorted(range(len(result.names)), key=lambda j: -result.inclusion_probability[j])[:most]
+    values = (result.inclusion_probability, result.inclusion_se, result.coef_mean, result.coef_sd)
+    return [(result.names[j], *(float(each[j]) for each in values)) for j in order]  # type: ignore[misc]
 
 
-def _models(found: Posterior, most: int) -> list[tuple[float, list[str]]]:
-    pairs = zip(found.model_probability[:most].tolist(), found.models[:most], strict=True)
-    units = found.problem.units
+def _models(result: Posterior, most: int) -> list[tuple[float, list[str]]]:
+    """The most probable models: probability and names of its columns, or groups of columns."""
+    pairs = zip(result.model_probability[:most].tolist(), result.models[:most], strict=True)
+    units = result.problem.units
     return [
-        (share, [found.names[j] for j in support] if units is None else units.names_of(support, found.names))
+        (share, [result.names[j] for j in support] if units is None else units.names_of(support, result.names))
         for share, support in pairs
     ]
 
 
-def _result(found: Posterior, most: int, table: Table) -> ProbabilityResult:
-    """What is written, and printed for machines."""
+def _files(result: Posterior, most: int, table: Table) -> tuple[dict[str, Any], dict[str, Lines]]:
+    """The record, and the tables by the name of their file."""
     from pairflip.report.probability_words import model_doubts
 
-    columns = _rows(found, len(found.names))
-    models = [(share, len(names), names) for share, names in _models(found, len(found.models))]
-    before = found.prior.size_probability().tolist()
-    sizes = list(zip(range(len(before)), found.size_probability.tolist(), before, strict=True))
+    columns = _rows(result, len(result.names))
+    models = [(share, len(names), names) for share, names in _models(result, len(result.models))]
+    before = result.prior.size_probability().tolist()
+    sizes = list(zip(range(len(before)), result.size_probability.tolist(), before, strict=True))
     record = {
         "columns": [dict(zip(_HEADS, row, strict=True)) for row in columns],
         "models": [{"probability": share, "columns": names} for share, _, names in models[:most]],
-        "size_probability": found.size_probability.tolist(),
-        "median_probability_model": [found.names[j] for j in found.median_probability_model],
-        "intercept": found.intercept,
-        "g": found.prior.g,
-        "prior": found.prior.name,
-        "method": found.method,
-        "assumptions": found.assumptions,
-        "cautions": model_doubts(found),
-        "acceptance": found.acceptance,
+        "size_probability": result.size_probability.tolist(),
+        "median_probability_model": [result.names[j] for j in result.median_probability_model],
+        "intercept": result.intercept,
+        "g": result.prior.g,
+        "prior": result.prior.name,
+        "method": result.method,
+        "assumptions": result.assumptions,
+        "cautions": model_doubts(result),
+        "acceptance": result.acceptance,
         "target": table.target,
         "source": table.source,
     }
@@ -171,26 +136,25 @@ def _result(found: Posterior, most: int, table: Table) -> ProbabilityResult:
         "models.csv": (("probability", "size", "columns"), [(p, k, json_list(names)) for p, k, names in models]),
         "sizes.csv": (("size", "probability", "prior_probability"), sizes),
     }
-    title = f"{table.source}: which columns belong in a model of {table.target}"
-    return ProbabilityResult("posterior", title, found, tables, record)
+    return record, tables
 
 
-def _print(found: Posterior, most: int) -> None:
+def _print(result: Posterior, most: int) -> None:
     """The answer, columns and models, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import model_answer, model_doubts, model_rates
 
     cells = [
         [chance_text(chance, error), number(mean, 4), number(sd, 2), short(name)]
-        for name, chance, error, mean, sd in _rows(found, most)
+        for name, chance, error, mean, sd in _rows(result, most)
     ]
-    print_answer(model_answer(found), model_doubts(found))
+    print_answer(model_answer(result), model_doubts(result))
     print_rows(["in the model", "coefficient", "sd", "column"], cells)
     typer.echo()
-    models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(found, most)]
+    models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(result, most)]
     print_rows(["model", "columns"], models)
     typer.echo()
-    print_text(model_rates(found))
-    print_text(found.assumptions)
-    if found.note:
-        print_text(f"Note: {found.note}.")
+    print_text(model_rates(result))
+    print_text(result.assumptions)
+    if result.note:
+        print_text(f"Note: {result.note}.")

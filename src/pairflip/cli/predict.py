@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +10,8 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors, say
-from pairflip.cli.result_folder import refuse_input, result_file
-from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ResultOptions
-from pairflip.cli.table_file import check_out, lines_text, write_lines
+from pairflip.cli.printing import print_json
+from pairflip.cli.results import check_file, lines_text, refuse_input, result_file, saved_table, write_lines
 
 if TYPE_CHECKING:
     from pairflip.report.predicted_words import PredictedRows
@@ -58,7 +55,7 @@ def predict(
     thousands: o.Thousands = None,
     out: Out = None,
     force: o.ForceFile = False,
-    results: Annotated[ResultOptions, Without("force")],
+    results: Annotated[o.ResultOptions, o.Without("force")],
 ) -> None:
     """Predict new rows with a saved result, with intervals.
 
@@ -66,13 +63,19 @@ def predict(
     """
     with plain_errors():
         if result is None or data is None:
-            what = "no result" if result is None else "no table of new rows"
-            raise ValueError(f"{what} was named; expected both, such as: pairflip predict data-pairflip new.csv.")
+            lacks = "no result" if result is None else "no table of new rows"
+            raise ValueError(f"{lacks} was named; expected both, such as: pairflip predict data-pairflip new.csv.")
         if no_interval and interval is not None:
             raise ValueError("--interval and --no-interval are both given; expected one or the other.")
         file = result_file(result)
         if out is not None:
-            _check_place(out, data, file, result.is_dir(), force)
+            refuse_input(out, file, "the saved result")
+            if result.is_dir() and out.resolve().is_relative_to(result.resolve()):
+                raise ValueError(
+                    f"--out {str(out)!r} is in the result folder {str(result)!r}; expected a file elsewhere, such as "
+                    f"--out {out.name}."
+                )
+            check_file(out, force, data)
         from pairflip.report.predicted_words import remarks_of
         from pairflip.selection.curve_file import load_record
 
@@ -82,55 +85,20 @@ def predict(
                 f"the result has {len(curve.targets.names)} targets, and this command predicts one; expected a result "
                 "with one target, or in Python: SizeCurve.load(file).predict(rows)."
             )
-        known = _Known.of(record, curve.n_rows)
-        how: dict[str, Any] = {"index": index, "usual_index": known.index, "categories": known.categories}
+        table, run = saved_table(record, curve.n_rows), record.get("run")
+        usual = run.get("index") if isinstance(run, dict) else None
+        how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
+        how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
         how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
-        found = _predicted(curve, known, data, size, None if no_interval else interval, not no_interval, how)
+        predicted = _predicted(curve, data, size, interval, not no_interval, how)
         if not results.quiet:
-            for remark in remarks_of(found):
+            for remark in remarks_of(predicted):
                 say(remark)
-        _show(found, out, results.as_json)
-
-
-def _check_place(out: Path, data: Path, file: Path, is_folder: bool, force: bool) -> None:
-    """Refuse to write over what is read, or into the result folder, which is replaced as a whole."""
-    refuse_input(out, data, "the table")
-    refuse_input(out, file, "the saved result")
-    if is_folder and out.resolve().is_relative_to(file.parent.resolve()):
-        raise ValueError(
-            f"--out {str(out)!r} is in the result folder {str(file.parent)!r}; expected a file elsewhere, such as "
-            f"--out {out.name}."
-        )
-    check_out(out, force)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What select wrote in addition to the curve; a curve saved from Python has none of it."""
-
-    target: str | None = None
-    index: str | None = None
-    categories: dict[str, dict[str, str]] | None = None
-    event: str | None = None
-
-    @classmethod
-    def of(cls, record: dict[str, Any], n_rows: int) -> _Known:
-        from pairflip.cli.result_files import saved_table
-
-        table, run = saved_table(record, n_rows), record.get("run")
-        index = run.get("index") if isinstance(run, dict) else None
-        index = index if isinstance(index, str) else table.get("index")
-        return cls(table.get("target"), index, table.get("categories"), table.get("event"))
+        _show(predicted, out, results.as_json)
 
 
 def _predicted(
-    curve: SizeCurve,
-    known: _Known,
-    data: Path,
-    size: int | None,
-    interval: float | None,
-    wanted: bool,
-    how: dict[str, Any],
+    curve: SizeCurve, data: Path, size: int | None, interval: float | None, wanted: bool, how: dict[str, Any]
 ) -> PredictedRows:
     """Read the new rows and predict them; `interval` None and `wanted`: intervals as far as they can be given."""
     import numpy as np
@@ -150,8 +118,7 @@ def _predicted(
     wished = np.setdiff1d(everything, needed) if coverage is not None and why_not is None else needed[:0]
     names = [[curve.names[j] for j in columns] for columns in (needed, wished)]
     labels = None if curve.classes is None else curve.classes.labels
-    how |= {"target": known.target, "event": known.event, "classes": labels}
-    rows = read_new_rows(data, *names, known=curve.names, **how)
+    rows = read_new_rows(data, *names, known=curve.names, classes=labels, **how)
     X = np.full((len(rows.row_names), everything.size), np.nan)
     X[:, np.searchsorted(everything, np.concatenate([needed, wished]))] = rows.X
     if rows.absent and why_not is None:
@@ -167,7 +134,7 @@ def _predicted(
         size=chosen,
         columns=[curve.names[j] for j in curve.supports[curve.at(chosen)]],
         always=[curve.names[j] for j in curve.always],
-        target=known.target,
+        target=how["target"],
         coverage=coverage,
         prediction=point,
         lower=lower,
@@ -181,31 +148,30 @@ def _predicted(
     )
 
 
-def _show(found: PredictedRows, out: Path | None, as_json: bool) -> None:
+def _show(predicted: PredictedRows, out: Path | None, as_json: bool) -> None:
     """Write the file, or print the table; JSON has everything."""
-    from pairflip.cli.shown import print_json
     from pairflip.report.predicted_words import predicted_record
     from pairflip.selection.criteria import class_of
     from pairflip.text import visible
 
-    several = found.prediction.ndim == 2 and found.classes is not None
-    header = ["row", *(found.classes or ())] if several else ["row", "prediction"]
-    columns: list[list[Any]] = list(found.prediction.reshape(len(found.prediction), -1).T.tolist())
-    if found.classes is not None:
+    several = predicted.prediction.ndim == 2 and predicted.classes is not None
+    header = ["row", *(predicted.classes or ())] if several else ["row", "prediction"]
+    columns: list[list[Any]] = list(predicted.prediction.reshape(len(predicted.prediction), -1).T.tolist())
+    if predicted.classes is not None:
         header.append("class")
-        most = class_of(found.prediction.ravel(), len(columns)).tolist()
-        columns.append(["" if p != p else found.classes[at] for p, at in zip(columns[0], most, strict=True)])
-    if found.coverage is not None:
+        most = class_of(predicted.prediction.ravel(), len(columns)).tolist()
+        columns.append(["" if p != p else predicted.classes[at] for p, at in zip(columns[0], most, strict=True)])
+    if predicted.coverage is not None:
         header += ["lower", "upper"]
-        columns += [found.lower.tolist(), found.upper.tolist()]
-    if found.outside is not None:
+        columns += [predicted.lower.tolist(), predicted.upper.tolist()]
+    if predicted.outside is not None:
         header.append("outside_training_range")
-        columns.append([None if p != p else far for p, far in zip(columns[0], found.outside.tolist(), strict=True)])
-    lines = list(zip(found.rows.row_names, *columns, strict=True))
+        columns.append([None if p != p else far for p, far in zip(columns[0], predicted.outside.tolist(), strict=True)])
+    lines = list(zip(predicted.rows.row_names, *columns, strict=True))
     if out is not None:
         write_lines(out, header, lines, "the predictions")
     if as_json:
-        print_json(predicted_record(found, header, lines))
+        print_json(predicted_record(predicted, header, lines))
     elif out is None:
         text = lines_text(header, lines)
         # A terminal would obey control characters in names; a file or a program gets them as they are.

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.data import load
 from pairflip.cli.errors import plain_errors, say
-from pairflip.cli.limits import LimitOptions
-from pairflip.cli.result_folder import refuse_input
-from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
-from pairflip.cli.table_file import check_out, json_list, write_lines
+from pairflip.cli.loading import load
+from pairflip.cli.printing import print_json, print_rows, print_text
+from pairflip.cli.results import check_file, json_list, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -39,11 +37,11 @@ Out = Annotated[
 
 def prove(
     *,
-    table: PlainTable,
-    model: ModelOptions,
-    limits: LimitOptions,
-    run: RunOptions,
-    results: ResultOptions,
+    table: o.PlainTable,
+    model: o.ModelOptions,
+    limits: o.LimitOptions,
+    run: o.RunOptions,
+    results: o.ResultOptions,
     k: o.K,
     n_best: NBest = 10,
     budget: Budget = "60s",
@@ -57,13 +55,13 @@ def prove(
     """
     with plain_errors():
         from pairflip.interrupt import exit_code
+        from pairflip.report.proof_words import r_squared
         from pairflip.search.prove import check_engine, first_support
         from pairflip.search.prove import prove as prove_best
 
         seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(run.jobs)
         if out is not None:
-            check_out(out, results.force)
-            refuse_input(out, table.data, "the table")
+            check_file(out, results.force, table.data)
         loaded = load(table)
         problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
         alone = k == problem.form.n_columns  # a table's only set needs no search
@@ -83,7 +81,10 @@ def prove(
             progress=results.progress,
         )
         if out is not None:
-            _write(proof, out)
+            names = [json_list([proof.names[j] for j in support]) for support in proof.supports.tolist()]
+            ranks = range(1, len(names) + 1)
+            lines = zip(ranks, proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
+            write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], lines, "the best sets")
         _show(proof, seconds, results.as_json, target=loaded.table.target, source=loaded.table.source)
         if proof.note == "interrupted":
             raise typer.Exit(exit_code())
@@ -91,8 +92,8 @@ def prove(
 
 def parse_time(text: str) -> float:
     """Seconds from ``60``, ``60s``, ``2min``, ``1.5 h`` or ``1d``."""
-    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", text.lower())
-    seconds = float(found[1]) * _UNITS.get(found[2], 0.0) if found else 0.0
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", text.lower())
+    seconds = float(match[1]) * _UNITS.get(match[2], 0.0) if match else 0.0
     if not seconds > 0.0:
         raise ValueError(f"--budget is {text!r}; expected a time such as 60 (seconds), 60s, 2min or 1h.")
     return seconds
@@ -104,11 +105,11 @@ def parse_distances(text: str | None) -> tuple[float, ...]:
         return ()
     distances = []
     for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", part)
-        value = float(found[1]) if found else -1.0
-        if found is None or (value >= 1.0 and not found[2]):
+        match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", part)
+        value = float(match[1]) if match else -1.0
+        if match is None or (value >= 1.0 and not match[2]):
             raise ValueError(f"--within is {text!r}; expected distances from the best such as 1%,5% or 0.01,0.05.")
-        distances.append(value / 100.0 if found[2] else value)
+        distances.append(value / 100.0 if match[2] else value)
     return tuple(distances)
 
 
@@ -133,16 +134,7 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
         say(f"{every}, more than the budget of {seconds_text(budget)}; they can only be ruled out in groups.")
 
 
-def _write(proof: Proof, out: Path) -> None:
-    from pairflip.report.proof_words import r_squared
-
-    names = [json_list([proof.names[j] for j in s]) for s in proof.supports.tolist()]
-    lines = zip(range(1, len(names) + 1), proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
-    write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], list(lines), "the best sets")
-
-
 def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:
-    from pairflip.cli.shown import print_json, print_rows, print_text
     from pairflip.report.proof_words import HEADS, best_rows, count_words, proof_record, proof_sentence
     from pairflip.text import lower_heads, short
 

@@ -9,8 +9,7 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
-from pairflip.cli.result_folder import refuse_input, result_file
-from pairflip.cli.table_file import refuse_existing
+from pairflip.cli.results import page_settings, refuse_existing_file, refuse_input, result_file, saved_table
 from pairflip.text import visible
 
 Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
@@ -26,7 +25,7 @@ def report(saved: Saved, out: Out = None, force: o.ForceFile = False) -> None:
     Example: pairflip report data-pairflip
     """
     with plain_errors():
-        from pairflip.cli.result_files import saved_table, write_page
+        from pairflip.report import write_report
         from pairflip.selection.curve_file import load_record
 
         file = result_file(saved)
@@ -34,8 +33,7 @@ def report(saved: Saved, out: Out = None, force: o.ForceFile = False) -> None:
         refuse_input(place, file, "the saved result")
         curve, record = load_record(file)
         if out is not None:
-            refuse_existing(out, force)
-        command = record.get("command")
-        known = {"table": saved_table(record, curve.n_rows), "command": command if isinstance(command, str) else None}
-        page = write_page(curve, known, place)
+            refuse_existing_file(out, force)
+        table = saved_table(record, curve.n_rows)
+        page = write_report(curve, place, **page_settings({**record, "table": table}))
     typer.echo(f"Report: {visible(str(page))}")

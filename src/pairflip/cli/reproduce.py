@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say, typed
-from pairflip.interrupt import interrupted
+from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.printing import print_json
+from pairflip.cli.results import FolderContents, check_folder, new_folder
 
 What = Annotated[str, typer.Argument(help="fig1, fig2, fig3, table1, table2, section3 or all.", metavar="WHAT")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Result folder.")]
 Data = Annotated[Path | None, typer.Option("--data", metavar="TABLE", help="Supernova table of table1 and table2.")]
-
-
-class ScaleName(StrEnum):
-    """Scales by name."""
-
-    QUICK = "quick"
-    PAPER = "paper"
-
-
-Scale = Annotated[ScaleName, typer.Option("--scale", help="Minutes on a laptop, or as in the paper.")]
+Scale = Annotated[Literal["quick", "paper"], typer.Option("--scale", help="Minutes on a laptop, or as in the paper.")]
 
 
 def reproduce(
     context: typer.Context,
     what: What,
     out: Out,
-    scale: Scale = ScaleName.QUICK,
+    scale: Scale = "quick",
     data: Data = None,
     engine: o.EngineName = "auto",
     seed: o.Seed = 0,
@@ -46,10 +36,7 @@ def reproduce(
 
     Example: pairflip reproduce all --scale quick --out results
     """
-    command = typed(context)
-    with plain_errors(partial(interrupted, journal, command)):
-        from pairflip.cli.result_folder import FolderContents, check_folder, new_folder
-        from pairflip.cli.shown import print_json
+    with plain_errors(journal, context.obj):
         from pairflip.engines import get_engine
         from pairflip.paper.reproduce.parts import FILES, parts_of
         from pairflip.paper.reproduce.scales import SCALES, get_ready
@@ -59,11 +46,11 @@ def reproduce(
         contents = FolderContents(FILES, "verdict.json")
         check_folder(out, force, contents)
         if walker.prefers_many and "fig3" in parts:
-            get_ready(walker, SCALES[scale.value])  # while all else is loaded
+            get_ready(walker, SCALES[scale])  # while all else is loaded
         from pairflip.paper.reproduce.run import Settings, write_outcome
         from pairflip.paper.reproduce.run import reproduce as compute
 
-        settings = Settings(parts, SCALES[scale.value], data, engine, seed, jobs, journal, command)
+        settings = Settings(parts, SCALES[scale], data, engine, seed, jobs, journal, context.obj)
         outcome = compute(settings, (lambda _: None) if quiet else say)
         with new_folder(out, force, contents) as part:
             write_outcome(outcome, settings, part)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.config import run_settings
-from pairflip.cli.data import load
-from pairflip.cli.errors import plain_errors, typed
-from pairflip.cli.probability_files import COLUMNS, Lines, ProbabilityResult, checked_place, folder_or_table
-from pairflip.cli.shown import print_answer, print_json, print_rows, print_text, print_written
-from pairflip.cli.signature import Without
-from pairflip.cli.subjects import ModelOptions, PlainTable, ResultOptions, RunOptions
-from pairflip.cli.table_file import Cell, json_list
-from pairflip.interrupt import interrupted
+from pairflip.cli.errors import plain_errors
+from pairflip.cli.loading import load
+from pairflip.cli.printing import print_answer, print_json, print_places, print_rows, print_text
+from pairflip.cli.results import COLUMNS, Cell, Lines, checked_place, json_list, write_probabilities
 from pairflip.text import percent, plural, short
 
 if TYPE_CHECKING:
@@ -35,7 +29,7 @@ Ladder = Annotated[
 Sweeps = Annotated[int, typer.Option(min=1, help="Sweeps (as many attempted flips as columns) that count.")]
 Chains = Annotated[int, typer.Option(min=1, help="Independent walks, or ladders.")]
 Shown = Annotated[int, typer.Option("--show", metavar="N", min=1, help="How many columns and sets to print.")]
-Out = Annotated[Path | None, folder_or_table("sample")]
+Out = Annotated[Path | None, o.folder_or_table("sample")]
 _HEADS = ("column", "inclusion_probability", "inclusion_se")
 _PAIRS = 1000  # in the file
 
@@ -43,10 +37,10 @@ _PAIRS = 1000  # in the file
 def sample(
     context: typer.Context,
     *,
-    table: PlainTable,
-    model: ModelOptions,
-    run: Annotated[RunOptions, Without("engine")],
-    results: ResultOptions,
+    table: o.PlainTable,
+    model: o.ModelOptions,
+    run: Annotated[o.RunOptions, o.Without("engine")],
+    results: o.ResultOptions,
     k: o.K,
     beta: Beta = "noise",
     ladder: Ladder = False,
@@ -62,29 +56,28 @@ def sample(
 
     Example: pairflip sample data.csv --target y --k 5
     """
-    command = typed(context)
-    with plain_errors(partial(interrupted, journal, command)):
+    with plain_errors(journal, context.obj):
         from pairflip.search.sampling import sample as draw
         from pairflip.search.sampling import temper
 
-        cold, threads = parse_beta(beta), o.check_jobs(run.jobs)
+        coldest, threads = _parse_beta(beta), o.check_jobs(run.jobs)
         place = checked_place("sample", out, results.force, table.data, journal)
         loaded = load(table)
         problem = loaded.problem(model, ridge=ridge, quiet=results.quiet)
         how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "engine": engine, "n_jobs": threads}
-        how["seed"] = run.seed
-        how["journal"] = journal
-        found = temper(problem, k, coldest=cold, **how) if ladder else draw(problem, k, cold, **how)
-        result = _result(found, show, loaded.table)
-        result.write(place, results.force, loaded.table, command, run_settings(context, context.params, place))
+        how |= {"seed": run.seed, "journal": journal}
+        result = temper(problem, k, coldest=coldest, **how) if ladder else draw(problem, k, coldest, **how)
+        record, tables = _files(result, show, loaded.table)
+        title = f"{loaded.table.source}: sets of {plural(result.k, 'column')} that predict {loaded.table.target}"
+        write_probabilities(context, place, results.force, result, tables, record, title, loaded.table)
         if results.as_json:
-            print_json(result.record)
+            print_json(record)
         else:
-            _print(found, show)
-            print_written(place)
+            _print(result, show)
+            print_places(place)
 
 
-def parse_beta(text: str) -> Any:
+def _parse_beta(text: str) -> Any:
     """A number, or "noise"."""
     if text == "noise":
         return text
@@ -94,61 +87,60 @@ def parse_beta(text: str) -> Any:
         raise ValueError(f"--beta is {text!r}; expected a number >= 0, or noise.") from None
 
 
-def _rows(found: Samples, most: int) -> list[tuple[str, float, float]]:
+def _rows(result: Samples, most: int) -> list[tuple[str, float, float]]:
     """Columns that can be chosen by their probability: name, probability and its error."""
-    told, error = found.inclusion_probability, found.inclusion_se
-    order = sorted(found.candidates.tolist(), key=lambda j: -told[j])[:most]
-    return [(found.names[j], float(told[j]), float(error[j])) for j in order]
+    chance, error = result.inclusion_probability, result.inclusion_se
+    order = sorted(result.candidates.tolist(), key=lambda j: -chance[j])[:most]
+    return [(result.names[j], float(chance[j]), float(error[j])) for j in order]
 
 
-def _result(found: Samples, most: int, table: Table) -> ProbabilityResult:
-    """What is written, and printed for machines."""
+def _files(result: Samples, most: int, table: Table) -> tuple[dict[str, Any], dict[str, Lines]]:
+    """The record, and the tables by the name of their file."""
     from pairflip.report.probability_words import set_doubts
 
-    columns = _rows(found, len(found.names))
-    sets = found.most_probable(found.energies.size)
-    mean, error = found.energy
+    columns = _rows(result, len(result.names))
+    sets = result.most_probable(result.energies.size)
+    mean, error = result.energy
     record = {
-        "k": found.k,
-        "betas": found.betas.tolist(),
+        "k": result.k,
+        "betas": result.betas.tolist(),
         "energy": mean.tolist(),
         "energy_se": error.tolist(),
-        "acceptance": found.acceptance.tolist(),
-        "exchange": found.exchange.tolist(),
-        "round_trips": found.round_trips.tolist(),
-        "cautions": set_doubts(found),
+        "acceptance": result.acceptance.tolist(),
+        "exchange": result.exchange.tolist(),
+        "round_trips": result.round_trips.tolist(),
+        "cautions": set_doubts(result),
         "columns": [dict(zip(_HEADS, row, strict=True)) for row in columns],
         "supports": [{"columns": names, "share": share} for names, share in sets[:most]],
         "target": table.target,
         "source": table.source,
     }
-    traded: list[Cell] = [*found.exchange.tolist(), None]
-    ladder = zip(record["betas"], record["energy"], record["energy_se"], record["acceptance"], traded, strict=True)
+    exchange: list[Cell] = [*result.exchange.tolist(), None]
+    ladder = zip(record["betas"], record["energy"], record["energy_se"], record["acceptance"], exchange, strict=True)
     tables: dict[str, Lines] = {
         COLUMNS: (_HEADS, columns),
         "sets.csv": (("share", "columns"), [(share, json_list(names)) for names, share in sets]),
-        "pairs.csv": (("column", "other", "share"), found.pairs(_PAIRS)),
+        "pairs.csv": (("column", "other", "share"), result.pairs(_PAIRS)),
         "temperatures.csv": (("beta", "energy", "energy_se", "acceptance", "exchange"), list(ladder)),
     }
-    title = f"{table.source}: sets of {plural(found.k, 'column')} that predict {table.target}"
-    return ProbabilityResult("sample", title, found, tables, record)
+    return record, tables
 
 
-def _print(found: Samples, most: int) -> None:
+def _print(result: Samples, most: int) -> None:
     """The answer, columns and sets, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import set_answer, set_doubts, set_rates
 
-    print_answer(set_answer(found), set_doubts(found))
-    print_rows(["in the set", "column"], [[chance_text(p, e), short(name)] for name, p, e in _rows(found, most)])
+    print_answer(set_answer(result), set_doubts(result))
+    print_rows(["in the set", "column"], [[chance_text(p, e), short(name)] for name, p, e in _rows(result, most)])
     typer.echo()
-    sets = [[percent(share), ", ".join(map(short, names))] for names, share in found.most_probable(most)]
+    sets = [[percent(share), ", ".join(map(short, names))] for names, share in result.most_probable(most)]
     print_rows(["set", "columns"], sets)
     typer.echo()
     print_text(
-        f"Sets of {plural(found.k, 'column')}, each with probability proportional to exp(-beta E) at beta = "
-        f"{found.betas[-1]:g}."
+        f"Sets of {plural(result.k, 'column')}, each with probability proportional to exp(-beta E) at beta = "
+        f"{result.betas[-1]:g}."
     )
-    print_text(set_rates(found))
-    if found.note:
-        print_text(f"Note: {found.note}.")
+    print_text(set_rates(result))
+    if result.note:
+        print_text(f"Note: {result.note}.")

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,7 +37,11 @@ def theory(
     with plain_errors():
         from pairflip.theory import Planted, at_point, curve_over_beta
 
-        sizes = _sizes(rho)
+        if not rho:
+            raise ValueError(
+                "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
+            )
+        sizes = rho
         model = Planted(alpha, rho0, var_x, var_noise)
         wanted = _betas(beta, betas)
         if plot is not None:
@@ -54,18 +59,9 @@ def theory(
         if plot is not None:
             _draw(plot, sizes, wanted, curves, model)
     if as_json:
-        json.dump(rows, sys.stdout, indent=1, allow_nan=False)
-        typer.echo()
-        return
-    _print(rows, f"alpha = {alpha:g}, rho0 = {rho0:g}, var_x = {var_x:g}, var_noise = {var_noise:g}")
-
-
-def _sizes(rho: list[float] | None) -> list[float]:
-    if not rho:
-        raise ValueError(
-            "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
-        )
-    return rho
+        typer.echo(json.dumps(rows, indent=1, allow_nan=False))
+    else:
+        _print(rows, f"alpha = {alpha:g}, rho0 = {rho0:g}, var_x = {var_x:g}, var_noise = {var_noise:g}")
 
 
 def _betas(single: list[str] | None, many: str | None) -> list[float]:
@@ -74,7 +70,7 @@ def _betas(single: list[str] | None, many: str | None) -> list[float]:
 
     from pairflip.paper.theory.model import check_beta
 
-    found: list[float] = []
+    betas: list[float] = []
     if many is not None:
         try:
             first, last, count = many.split(":")
@@ -85,8 +81,8 @@ def _betas(single: list[str] | None, many: str | None) -> list[float]:
             raise ValueError(
                 f"--betas is {many!r}; expected FIRST:LAST:COUNT with 0 < FIRST <= LAST, as in 0.1:1e4:100."
             )
-        found += np.geomspace(low, high, steps).tolist()
-    return found + [check_beta(each) for each in single or []]
+        betas += np.geomspace(low, high, steps).tolist()
+    return betas + [check_beta(each) for each in single or []]
 
 
 def _number(value: Any) -> float | None:
@@ -103,13 +99,9 @@ def _row(state: Any, where: str, note: str = "") -> dict[str, Any]:
 
 
 def _rows(curve: TheoryCurve, where: str = "") -> list[dict[str, Any]]:
-    from types import SimpleNamespace
-
-    places = []
-    for k in range(len(curve)):
-        place = SimpleNamespace(**{name: getattr(curve, name)[k] for name in (*_COLUMNS, *_FLAGS)})
-        places.append(_row(place, where or ("T = 0" if math.isinf(place.beta) else "beta")))
-    return places
+    names = (*_COLUMNS, *_FLAGS)
+    states = [SimpleNamespace(**{name: getattr(curve, name)[k] for name in names}) for k in range(len(curve))]
+    return [_row(state, where or ("T = 0" if math.isinf(state.beta) else "beta")) for state in states]
 
 
 def _check_plot(path: Path, sizes: list[float], betas: list[float]) -> None:

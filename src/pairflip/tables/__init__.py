@@ -1,8 +1,7 @@
 """Reading a table from a file: which columns, which rows, and what was left out.
 
-``reading`` (path to columns) -> ``columns`` (target, candidates) -> ``cleaning`` (finite numbers) -> ``table``.
-What a column may hold is in ``kinds``, ``marks`` (commas and points) and ``dates``; messages about a column that
-does not fit are in ``odd``.
+``files`` and ``text_files`` (path to columns) -> ``columns`` (target, candidates) -> ``categories``, ``cleaning``
+(finite numbers, or a sentence about a column that does not fit) -> ``table``; ``new_rows`` for predictions.
 """
 
 from pairflip.tables.errors import TableError

@@ -1,4 +1,4 @@
-"""Columns of categories: few different words, each in several rows, become columns of 0 and 1 that belong together.
+"""Labels: a target of classes, and columns of categories, which become columns of 0 and 1 that belong together.
 
 A column may be read so if it has at least two and at most `MOST_LEVELS` different values, each of them in at least
 `FEWEST_ROWS` rows: what has more is free text or names of the rows, and a value of a single row says nothing that the
@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.tables.classes import column_labels, sorted_labels
 from pairflip.tables.columns import matching
 from pairflip.tables.errors import TableError
-from pairflip.tables.kinds import as_numbers, describe, is_number, is_plain
-from pairflip.tables.marks import READINGS, Marks
+from pairflip.tables.kinds import READINGS, Marks, as_numbers, describe, is_number, is_plain
 from pairflip.tables.raw import Change
-from pairflip.text import listed, plural, quoted
+from pairflip.text import label_text, listed, plural, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +56,32 @@ class Category:
         columns = f"{len(self.names)} columns of 0 and 1 ({listed(self.names)})"
         says = f"the categories of {quoted(self.name)} were read as {columns}, which are chosen together"
         return Change("column", KIND, (self.name,), says)
+
+
+def column_labels(column: pd.Series[Any]) -> list[str | None]:
+    """The label of each row as text, None where there is none: numbers in their shortest form, words without spaces."""
+    numbers = None if column.dtype.kind == "b" else as_numbers(column)
+    if numbers is not None and column.dtype != object:
+        return [label_text(value) if np.isfinite(value) else None for value in numbers.tolist()]
+    gone = column.isna().tolist()
+    return [None if lost else label_text(value).strip() for value, lost in zip(column.tolist(), gone, strict=True)]
+
+
+def sorted_labels(labels: set[str]) -> list[str]:
+    """Labels sorted: as numbers if all of them are numbers, else as words."""
+    try:
+        return sorted(labels, key=float)
+    except ValueError:
+        return sorted(labels)
+
+
+def as_classes(labels: list[str | None], target: str) -> tuple[Floats, list[str]]:
+    """Numbers of the classes (M,), from 0, NaN where a label is missing; and the labels, two or more."""
+    classes = sorted_labels({label for label in labels if label is not None})
+    if len(classes) < 2:
+        has = f"one class only ({listed(classes)})" if classes else "no values"
+        raise TableError(f"The target {quoted(target)} has {has}; expected classes: choose another --target.")
+    return np.array([np.nan if label is None else float(classes.index(label)) for label in labels]), classes
 
 
 def labels_of(column: pd.Series[Any]) -> list[str | None]:
@@ -106,7 +130,7 @@ def find_categories(
                 f"--categories names {quoted(names[j])}, which is not among the columns to choose from; expected "
                 "one of them."
             )
-    found: dict[int, Category] = {}
+    categories: dict[int, Category] = {}
     taken = set(names)
     for j in sorted(wanted):
         labels = labels_of(frame[j])
@@ -114,8 +138,8 @@ def find_categories(
         if reason is not None:
             raise TableError(f"The column {quoted(names[j])} of --categories {reason}.")
         levels = sorted_labels({label for label in labels if label is not None})
-        found[j] = Category(names[j], levels, [_fresh(f"{names[j]}={level}", taken) for level in levels])
-    return found
+        categories[j] = Category(names[j], levels, [_fresh(f"{names[j]}={level}", taken) for level in levels])
+    return categories
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -127,10 +151,10 @@ def _fresh(name: str, taken: set[str]) -> str:
     return fresh
 
 
-def check_present(frame: pd.DataFrame, found: dict[int, Category], missing: str | None) -> None:
-    """Refuse rows without a category, unless it was said what to do about missing values."""
-    for j, category in found.items():
-        lost = sum(label is None for label in labels_of(frame[j])) if missing is None else 0
+def refuse_gaps(frame: pd.DataFrame, categories: dict[int, Category]) -> None:
+    """Refuse rows without a category."""
+    for j, category in categories.items():
+        lost = labels_of(frame[j]).count(None)
         if lost:
             raise TableError(
                 f"The column {quoted(category.name)} has no category in {plural(lost, 'row')}; expected one in each: "

@@ -1,26 +1,44 @@
-"""From columns of any kind to finite numbers, leaving out only what was asked to be left out."""
+"""From columns of any kind to finite numbers, leaving out only what was asked to be left out.
+
+A column that does not fit is refused with what it holds and the shortest fix.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.tables.categories import may_be_categories, may_be_classes, sorted_labels
 from pairflip.tables.errors import MANY, TableError, raise_all
-from pairflip.tables.kinds import KINDS, as_numbers, describe, is_boolean, is_plain
-from pairflip.tables.marks import READINGS, Marks
-from pairflip.tables.odd import no_column_left, odd_columns, odd_target
+from pairflip.tables.kinds import (
+    FEW,
+    KINDS,
+    READINGS,
+    Marks,
+    as_numbers,
+    both_readings,
+    describe,
+    first_odd,
+    is_boolean,
+    is_number,
+    is_plain,
+    possible_marks,
+    readings,
+    simplest,
+)
 from pairflip.tables.raw import Change, change
-from pairflip.text import listed, plural, quoted
+from pairflip.text import listed, numbered, plural, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MISSING = ("drop-rows", "drop-columns")
 TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of the table
+WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
 def as_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> tuple[Floats, list[Change]]:
@@ -50,20 +68,20 @@ def as_candidates(
     kinds = {j: describe(odd[j], marks or READINGS[0]) for j in nonsense}
     for kind in KINDS:
         dropped += change("column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind))
-    left = [j for j in at if converted.get(j, True) is not None]
-    if not left:
+    usable = [j for j in at if converted.get(j, True) is not None]
+    if not usable:
         raise no_column_left(frame, at, names, kinds, marks)
-    X = np.empty((len(frame), len(left)))
-    for start in range(0, len(left), TOGETHER):
-        block = left[start : start + TOGETHER]
+    X = np.empty((len(frame), len(usable)))
+    for start in range(0, len(usable), TOGETHER):
+        block = usable[start : start + TOGETHER]
         if any(j in converted for j in block):
             for offset, j in enumerate(block):
                 X[:, start + offset] = converted[j] if j in converted else frame[j].to_numpy()
         else:
             X[:, start : start + len(block)] = frame[block].to_numpy(np.float64)
-    booleans = [names[j] for j in left if j in odd and is_boolean(odd[j])]
+    booleans = [names[j] for j in usable if j in odd and is_boolean(odd[j])]
     notes = change("column", "of true and false, read as 1 and 0", booleans)
-    return X, [names[j] for j in left], dropped, notes
+    return X, [names[j] for j in usable], dropped, notes
 
 
 def without_missing(
@@ -99,7 +117,12 @@ def without_missing(
         dropped = change("column", "with missing or infinite values dropped", _pick(names, columns))
         return np.ascontiguousarray(X[:, ~columns]), y, _pick(names, ~columns), row_names, dropped
     if (~rows).sum() < 2:
-        raise _too_few_rows(lost, names, rows)
+        worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
+        raise TableError(
+            f"--missing drop-rows leaves {plural(int((~rows).sum()), 'row')} of {len(rows):,}; expected at least two: "
+            f"use --missing drop-columns, or --drop those with most missing values "
+            f"({listed(names[j] for j in worst)})."
+        )
     dropped = change("row", "with missing or infinite values dropped", _pick(row_names, rows))
     return X[~rows], y[~rows], names, _pick(row_names, ~rows), dropped
 
@@ -126,13 +149,142 @@ def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.
     return problems
 
 
-def _too_few_rows(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> TableError:
-    worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
+def _pick(names: Sequence[str], chosen: NDArray[np.bool_]) -> list[str]:
+    return [names[j] for j in np.flatnonzero(chosen).tolist()]
+
+
+def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> TableError:
+    """The error of a target that does not consist of numbers."""
+    if may_be_classes(frame[at], marks):
+        kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
+        return TableError(
+            f"The target {quoted(name)} holds text of {len(kinds)} kinds ({listed(kinds)}); expected numbers: select "
+            "and fit take classes (--loss logistic or multinomial), other commands numbers such as 0 and 1."
+        )
+    return _odd(frame, at, f"The target {quoted(name)}", marks, "choose another --target or encode it")
+
+
+def odd_needed(frame: pd.DataFrame, at: int, column: str, marks: Marks | None) -> TableError:
+    """The error of a column of new rows that does not consist of numbers though a model needs it."""
+    return _odd(frame, at, f"The column {column}", marks, "correct these values, or leave them empty")
+
+
+def _odd(frame: pd.DataFrame, at: int, subject: str, marks: Marks | None, otherwise: str) -> TableError:
+    """One column that must hold numbers; `otherwise` is the fix where no other reading makes it numbers."""
+    column = frame[at]
+    kind = describe(column, marks or READINGS[0])
+    row, value = _telling(column, marks or READINGS[0])
+    fix = otherwise if kind in WORDS else how_to_read(frame, at, marks)
+    return TableError(f"{subject} holds {kind} ({numbered('row', row)}: {quoted(value)}); expected numbers: {fix}.")
+
+
+def odd_columns(
+    frame: pd.DataFrame, bad: Sequence[int], names: Sequence[str], marks: Marks | None, rows_are_named: bool
+) -> TableError:
+    """The error of columns that do not consist of numbers."""
+    kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
+    words = [j for j, kind in kinds.items() if kind in WORDS]
+    fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
+    may = [] if rows_are_named else [j for j in words if _may_name_rows(frame[j], first=j == 0)]
+    label = min(may, key=lambda j: not frame[j].astype(str).is_unique, default=None)  # names are mostly all different
+    index = None if label is None else f"--index {quoted(names[label])}"
+    if words and fixes:
+        fixes.append(
+            f"{index} takes row names, --drop-text leaves text out" if index else "--drop-text leaves text out"
+        )
+    elif words:
+        categories = [j for j in words if may_be_categories(frame[j], marks)]
+        fixes.append(_about_words(len(bad), None if label in categories else index, [names[j] for j in categories]))
+    end = f"; expected numbers: {'; '.join(fixes)}."
+    if len(set(kinds.values())) == 1:
+        row, value = _telling(frame[bad[0]], marks or READINGS[0])
+        verb = "holds" if len(bad) == 1 else "hold"
+        start = f"{plural(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
+        end = f" ({numbered('row', row)}: {quoted(value)})" + end
+        shown = [quoted(names[j]) for j in kinds]
+    else:
+        start = f"{plural(len(bad), 'column')} are not numbers: "
+        shown = [f"{quoted(names[j])} ({kind})" for j, kind in kinds.items()]
+    more = f" and {len(bad) - len(shown):,} more" if len(bad) > len(shown) else ""
+    return TableError(start + ", ".join(shown) + more + end)
+
+
+def no_column_left(
+    frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], kinds: dict[int, str], marks: Marks | None
+) -> TableError:
+    """The error of a table without any column of numbers."""
+    commas = [j for j, kind in kinds.items() if kind not in WORDS]
+    fix = how_to_read(frame, commas[0], marks) if commas else "encode some as numbers"
     return TableError(
-        f"--missing drop-rows leaves {plural(int((~rows).sum()), 'row')} of {len(rows):,}; expected at least two: use "
-        f"--missing drop-columns, or --drop those with most missing values ({listed(names[j] for j in worst)})."
+        f"No column of numbers is left of {plural(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
+        f"expected at least one to choose from: {fix}."
     )
 
 
-def _pick(names: Sequence[str], which: NDArray[np.bool_]) -> list[str]:
-    return [names[j] for j in np.flatnonzero(which).tolist()]
+def how_to_read(frame: pd.DataFrame, at: int, marks: Marks | None) -> str:
+    """What to do about commas or points in the numbers of a column; where two readings are possible, both."""
+    if marks is None:
+        return "store them as numbers in the file"
+    possible = simplest(_settled(frame, at, marks))
+    _, value = first_odd(frame[at], marks)
+    if not possible:
+        given = marks.thousands or ","
+        return f"write groups of three digits after each {quoted(given)}, as in 1{given}490, or correct {quoted(value)}"
+    if len(possible) == 1:
+        return f"read the table {possible[0].instead_of(marks)}"
+    return both_readings(value, possible, marks)
+
+
+def _settled(frame: pd.DataFrame, at: int, marks: Marks) -> list[Marks]:
+    """Marks with which column `at` is numbers; of several those that fit the rest of the table, if any do."""
+    of_column = [each for each in possible_marks(frame[at]) if each != marks]
+    fitting = of_column
+    if _has_fractions(frame):
+        fitting = [each for each in fitting if each.decimal == marks.decimal]
+    texts = [j for j, dtype in enumerate(frame.dtypes) if not is_plain(dtype)]
+    for j in texts[:FEW]:
+        possible = possible_marks(frame[j])
+        fitting = [each for each in fitting if not possible or each in possible]
+    return fitting or of_column
+
+
+def _telling(column: pd.Series[Any], marks: Marks) -> tuple[int, str]:
+    """Position and text of the first value that is not a number, if possible of one that has a single meaning."""
+    for at, value in enumerate(column.to_numpy(object)):
+        if isinstance(value, str) and not is_number(value, marks) and len(simplest(readings([value]))) == 1:
+            return at, value
+    return first_odd(column, marks)
+
+
+def _has_fractions(frame: pd.DataFrame) -> bool:
+    """Whether numbers were read that have a fraction: then the decimal mark they were read with is the right one."""
+    for j, dtype in enumerate(frame.dtypes):
+        if is_plain(dtype) and dtype.kind == "f":
+            values = frame[j].to_numpy()
+            values = values[np.isfinite(values)]
+            if (values != np.rint(values)).any():
+                return True
+    return False
+
+
+def _about_words(count: int, index: str | None, categories: Sequence[str]) -> str:
+    """What to do about columns of text and dates."""
+    if categories:
+        commas = any("," in name for name in categories)
+        shown = " --categories ".join(quoted(name, 1000) for name in (categories if commas else [",".join(categories)]))
+        them = "it" if count == 1 else "them"
+        names = f"take row names with {index}, " if index is not None and count > 1 else ""
+        return f"{names}read categories as 0 and 1 with --categories {shown}, or leave {them} out with --drop-text"
+    if count == 1:
+        leave_out = "leave it out with --drop-text, or encode it"
+        return leave_out if index is None else f"take it as row names with {index}, or {leave_out}"
+    if index is None:
+        return "leave them out with --drop-text, or encode them"
+    return f"take one as row names with {index} and leave the others out with --drop-text, or encode them"
+
+
+def _may_name_rows(column: pd.Series[Any], first: bool) -> bool:
+    """Whether a column of words looks like names of the rows and not like numbers with a slip."""
+    present = column[column.notna()]
+    numbers = sum(is_number(value) for value in present.iloc[:FEW])
+    return 2 * numbers < min(len(present), FEW) and (first or bool(present.is_unique))

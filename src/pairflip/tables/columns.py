@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairflip.tables.errors import TableError, perhaps
-from pairflip.tables.kinds import is_plain
+from pairflip.tables.kinds import is_number, is_plain
 from pairflip.tables.raw import Change, change
 from pairflip.text import listed, plural, quoted
 
@@ -25,24 +24,12 @@ _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
 
 @dataclass(frozen=True)
 class ChosenColumns:
-    """Columns by their role in the analysis, as positions in the file.
-
-    Attributes
-    ----------
-    target : int
-        Column to predict.
-    index : int or None
-        Column of row names.
-    candidates : list of int
-        Columns to choose from.
-    dropped : list of Change
-        Columns that were asked to be left out.
-    """
+    """Columns by their role in the analysis, as positions in the file."""
 
     target: int
-    index: int | None
+    index: int | None  # names of the rows
     candidates: list[int]
-    dropped: list[Change] = field(default_factory=list)
+    dropped: list[Change]  # columns that were asked to be left out
 
 
 def visible_names(names: Sequence[str]) -> tuple[list[str], list[Change]]:
@@ -75,8 +62,8 @@ def select(
     target: str | None,
     *,
     index: str | None = None,
-    keep: Iterable[str] = (),
-    drop: Iterable[str] = (),
+    keep: Sequence[str] = (),
+    drop: Sequence[str] = (),
     originals: Sequence[str] | None = None,
 ) -> ChosenColumns:
     """Find the columns that are asked for."""
@@ -85,8 +72,6 @@ def select(
             f"No target is given; expected the column to predict, such as --target {quoted(names[-1])}: the table has "
             f"{plural(len(names), 'column')}, {listed(names)}."
         )
-    if isinstance(keep, str) or isinstance(drop, str):
-        keep, drop = ([each] if isinstance(each, str) else each for each in (keep, drop))
     keep, drop = (separate_names(each, names) for each in (keep, drop))
     y = _find(target, names, "--target")
     at = None if index is None else _find(index, names, "--index")
@@ -95,10 +80,16 @@ def select(
     if target in drop:
         raise TableError(f"--drop names the target {quoted(target)}; expected other columns: leave it out of --drop.")
     kept = matching(keep, names, "--keep") if keep else set(range(len(names)))
-    gone = matching(drop, names, "--drop")
+    gone = matching(drop, names, "--drop") if drop else set()
     others = [j for j in range(len(names)) if j not in (y, at)]
     candidates = [j for j in others if j in kept and j not in gone]
-    _refuse_two_targets(y, candidates, names, names if originals is None else originals)
+    originals = names if originals is None else originals
+    twins = [names[j] for j in candidates if originals[j] == originals[y]]
+    if twins:
+        raise TableError(
+            f"{plural(1 + len(twins), 'column')} of the table are called {quoted(originals[y])}; expected one target: "
+            f"leave the other out with --drop {quoted(twins[0])}, or rename it."
+        )
     if not candidates:
         why = "--keep and --drop leave no column" if keep or drop else "the table has no other column"
         raise TableError(f"The target is {quoted(target)} and {why}; expected at least one column to choose from.")
@@ -123,50 +114,48 @@ def about_numbers(name: str, done: str) -> Change:
     return Change("column", f"that numbers the rows, {done}", (name,), says)
 
 
-def _find(name: str, names: Sequence[str], option: str) -> int:
+def position(name: str, names: Sequence[str]) -> int | None:
+    """Position of a name; spaces at its ends do not count where only one column can be meant."""
     if name in names:
         return names.index(name)
     spaced = [j for j, each in enumerate(names) if each.strip() == name.strip()]
-    if len(spaced) == 1:
-        return spaced[0]
+    return spaced[0] if len(spaced) == 1 else None
+
+
+def _find(name: str, names: Sequence[str], option: str) -> int:
+    at = position(name, names)
+    if at is not None:
+        return at
     hint = perhaps(name, names, f"it has {listed(names)}.")
     if len(names) == 1 and " " in names[0].strip():
         hint = f"it has {quoted(names[0])} only, so separate columns by commas or tabs, and quote names with spaces."
-    elif len(names) > 1 and all(_is_number(each) for each in names):
+    elif len(names) > 1 and all(is_number(each) for each in names):
         hint = "the first row holds numbers only, so add a row of names above it."
     raise TableError(f"{option} {quoted(name)} is not a column of the table; expected one of its columns: {hint}")
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def matching(wanted: Iterable[str], names: Sequence[str], option: str) -> set[int]:
     """Places of the columns that an option names, one by one or by regular expressions between slashes."""
-    found: set[int] = set()
-    position = {name: j for j, name in enumerate(names)}
+    places: set[int] = set()
+    known = {name: j for j, name in enumerate(names)}
     for each in separate_names(wanted, names):
-        if each in position:
-            found.add(position[each])
+        if each in known:
+            places.add(known[each])
         elif _is_expression(each):
-            found |= _expression(each, names, option)
+            places |= _expression(each, names, option)
         else:
-            found.add(_find(each, names, option))
-    return found
+            places.add(_find(each, names, option))
+    return places
 
 
 def separate_names(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
     """Names and expressions one by one: ``a,b`` is two of them unless a column is called so, or it is an expression."""
-    found: list[str] = []
+    separate: list[str] = []
     called = {name.strip() for name in names}
     for each in wanted:
         one = "," not in each or each.strip() in called or (_is_expression(each) and not re.search("/ *, */", each))
-        found += [each] if one else [part.strip() for part in each.split(",")]
-    return found
+        separate += [each] if one else [part.strip() for part in each.split(",")]
+    return separate
 
 
 def _is_expression(text: str) -> bool:
@@ -180,18 +169,7 @@ def _expression(written: str, names: Sequence[str], option: str) -> set[int]:
         raise TableError(
             f"{option} {quoted(written)} is not a regular expression ({error.msg}); expected one like /^gene_/."
         ) from None
-    found = {j for j, name in enumerate(names) if pattern.search(name)}
-    if not found:
+    places = {j for j, name in enumerate(names) if pattern.search(name)}
+    if not places:
         raise TableError(f"{option} {quoted(written)} matches no column; expected at least one of {listed(names)}.")
-    return found
-
-
-def _refuse_two_targets(y: int, candidates: list[int], names: Sequence[str], originals: Sequence[str]) -> None:
-    if Counter(originals)[originals[y]] < 2:
-        return
-    twins = [names[j] for j in candidates if originals[j] == originals[y]]
-    if twins:
-        raise TableError(
-            f"{plural(1 + len(twins), 'column')} of the table are called {quoted(originals[y])}; expected one target: "
-            f"leave the other out with --drop {quoted(twins[0])}, or rename it."
-        )
+    return places

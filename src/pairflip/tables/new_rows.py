@@ -13,47 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.tables.categories import labels_of
-from pairflip.tables.classes import column_labels
-from pairflip.tables.columns import numbers_the_rows, visible_names
+from pairflip.tables.categories import column_labels, labels_of
+from pairflip.tables.cleaning import odd_needed
+from pairflip.tables.columns import numbers_the_rows, position, visible_names
 from pairflip.tables.errors import TableError, close_matches, noted, raise_all
+from pairflip.tables.files import read_raw
 from pairflip.tables.kinds import as_numbers
-from pairflip.tables.matrices import Matrix
-from pairflip.tables.odd import odd_needed
-from pairflip.tables.raw import Change, Raw, change
-from pairflip.tables.reading import read_raw
-from pairflip.tables.table import naming_sheets, without_blank_columns
+from pairflip.tables.raw import Change, Matrix, Raw, change, texts_of
+from pairflip.tables.table import about_commas, naming_sheets, without_blank_columns
 from pairflip.text import label_text, listed, plural, quoted, row_numbers
 
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Rows to be predicted.
+    """Rows to be predicted."""
 
-    Attributes
-    ----------
-    X : (M, U) float64
-        The needed columns and then the wished ones, in the order in which they were asked for; NaN where a value is
-        missing or infinite.
-    absent : list of str
-        Wished columns that the file does not have; they are NaN in X.
-    y : (M,), (M, 2) or None
-        The target, NaN where it is missing; None where the file does not have it. Of survival times, with the event.
-    row_names : M names
-        From the index column, or numbers of the rows of the file, the first below the header being 1.
-    source : str
-        Name of the file, without its folder.
-    notes : list of Change
-        What a reader of the predictions should know: columns that are ignored, that stand in another order, that were
-        renamed.
-    """
-
-    X: Floats
-    absent: list[str]
-    y: Floats | None
-    row_names: list[str]
-    source: str
-    notes: list[Change]
+    X: Floats  # (M, U): the needed columns and then the wished ones; NaN where a value is missing or infinite
+    absent: list[str]  # wished columns that the file does not have; they are NaN in X
+    y: Floats | None  # the target (M,), of survival times with the event (M, 2); NaN or None where it is missing
+    row_names: list[str]  # from the index column, or numbers of the rows of the file from 1
+    source: str  # name of the file, without its folder
+    notes: list[Change]  # columns that are ignored, that stand in another order, that were renamed
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +77,7 @@ class _File:
     def texts(self, at: int) -> list[str]:
         """A column as names."""
         if isinstance(self.raw, Raw):
-            column = self.raw.frame[at]
-            return ["" if gone else str(name) for name, gone in zip(column, column.isna(), strict=True)]
+            return texts_of(self.raw.frame[at])
         return [f"{value:g}" for value in self.column(at, "", "")]
 
     @property
@@ -135,14 +114,14 @@ def read_new_rows(
         raise TableError(f"{source!r} has no rows below the header; expected at least one row to predict.")
     wanted = [*needed, *wished]
     made = {name: (column, levels) for column, levels in (categories or {}).items() for name in levels}
-    places = [_find(name, names) for name in wanted]
+    places = [position(name, names) for name in wanted]
     made = {name: made[name] for name, at in zip(wanted, places, strict=True) if at is None and name in made}
-    places = [_find(made[name][0], names) if name in made else at for name, at in zip(wanted, places, strict=True)]
-    with naming_sheets(raw) if isinstance(raw, Raw) else nullcontext():
+    places = [position(made[name][0], names) if name in made else at for name, at in zip(wanted, places, strict=True)]
+    with naming_sheets(raw) if isinstance(raw, Raw) and raw.sheets else nullcontext():
         _refuse_absent(needed, places, names, source)
         _refuse_twins(places, originals, names, known)
     rows, index_at = _row_names(file, index, usual_index, {*wanted, *known, target, event})
-    aim, happened = (None if name is None else _find(name, names) for name in (target, event))
+    aim, happened = (None if name is None else position(name, names) for name in (target, event))
     X = np.full((file.n_rows, len(places)), np.nan)
     problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
@@ -156,19 +135,11 @@ def read_new_rows(
     if event is not None:
         also, more = _target(file, happened)
         y, about_target = None if y is None or also is None else np.column_stack([y, also]), about_target + more
-    others = (aim, happened, index_at, *(_find(column, names) for column in categories or ()))
+    others = (aim, happened, index_at, *(position(column, names) for column in categories or ()))
     notes = [*dropped, *_read_notes(file, places), *_columns(file, known, others), *about_target]
     notes += _unknown_levels(file, dict(made.values()))
     absent = [name for name, at in zip(wanted, places, strict=True) if at is None]
     return NewRows(X, absent, y, rows, source, notes)
-
-
-def _find(name: str, names: Sequence[str]) -> int | None:
-    """Position of a name; spaces at its ends do not count where only one column can be meant."""
-    if name in names:
-        return names.index(name)
-    spaced = [j for j, each in enumerate(names) if each.strip() == name.strip()]
-    return spaced[0] if len(spaced) == 1 else None
 
 
 def _refuse_absent(needed: Sequence[str], places: Sequence[int | None], names: Sequence[str], source: str) -> None:
@@ -203,14 +174,14 @@ def _row_names(
     file: _File, index: str | None, usual: str | None, used: set[str | None]
 ) -> tuple[list[str], int | None]:
     """Names of the rows, and the column that they come from; it is none of those in use."""
-    at = None if index is None else _find(index, file.names)
+    at = None if index is None else position(index, file.names)
     if index is not None and at is None:
         raise TableError(
             f"--index {quoted(index)} is not a column of the table; expected one of its columns: it has "
             f"{listed(file.names)}."
         )
     if at is None and usual is not None:
-        at = _find(usual, file.names)
+        at = position(usual, file.names)
     set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
     if at is None and set_apart is None and isinstance(file.raw, Raw) and file.names[0] not in used:
         at = 0 if numbers_the_rows(file.raw.frame[0], file.raw.names[0]) else None
@@ -238,8 +209,7 @@ def _read_notes(file: _File, places: Sequence[int | None]) -> list[Change]:
     for note in file.notes:
         notes += change(note.what, note.why, (name for name in note.names if name in used))
     if isinstance(file.raw, Raw):
-        why = "with commas that may mark thousands (as in 1,499), read as decimal commas"
-        notes += change("column", why, (file.names[j] for j in file.raw.either if file.names[j] in used))
+        notes += about_commas(file.raw, file.names, used)
     return notes
 
 
@@ -247,7 +217,7 @@ def _unknown_levels(file: _File, used: Mapping[str, Mapping[str, str]]) -> list[
     """Rows of a category that the result does not know."""
     notes = []
     for column, levels in used.items():
-        at = _find(column, file.names)
+        at = position(column, file.names)
         if at is not None:
             new = [label for label in file.labels(at) if label is not None and label not in levels.values()]
             if new:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pairflip.tables.marks import Marks
+from numpy.typing import NDArray
+
+from pairflip.tables.kinds import Marks
 from pairflip.text import listed, plural
 
 if TYPE_CHECKING:
@@ -54,33 +56,35 @@ def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
 
 @dataclass(frozen=True)
 class Raw:
-    """A file's columns and their names.
+    """A file's columns and their names."""
 
-    Attributes
-    ----------
-    frame : DataFrame of M rows and N columns
-        Columns are labelled 0 to N - 1.
-    names : N names
-        Exactly as in the file; empty where a column has none, and possibly not unique.
-    row_names : M names, or None
-        What the file itself sets apart as names of the rows.
-    notes : list of Change
-        What reading decided.
-    marks : Marks, or None
-        Decimal and thousands marks with which a text table was read; None where numbers are not written in letters.
-    either : list of int
-        Columns read with decimal commas in which every comma might instead mark thousands.
-    index_name : str
-        What the file calls the names of its rows, if it does.
-    sheets : tuple of str
-        Sheets of a workbook of which none was asked for: the one that was read, then the others.
-    """
+    frame: pd.DataFrame  # (M, N), columns are labelled 0 to N - 1
+    names: list[str]  # N, as in the file: empty where a column has none, and possibly not unique
+    row_names: list[str] | None = None  # M, where the file itself sets them apart
+    notes: list[Change] = field(default_factory=list)  # what reading decided
+    marks: Marks | None = None  # with which a text table was read; None where numbers are not written in letters
+    either: list[int] = field(default_factory=list)  # columns read with decimal commas that might all mark thousands
+    index_name: str = ""  # what the file calls the names of its rows
+    sheets: tuple[str, ...] = ()  # of a workbook of which none was asked for: the one that was read, then the others
 
-    frame: pd.DataFrame
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """An array of numbers in one piece, as NumPy files of many columns hold it."""
+
+    X: NDArray[Any]  # (M, N)
     names: list[str]
-    row_names: list[str] | None = None
-    notes: list[Change] = field(default_factory=list)
-    marks: Marks | None = None
-    either: list[int] = field(default_factory=list)
-    index_name: str = ""
-    sheets: tuple[str, ...] = ()
+    y: NDArray[Any] | None = None  # (M,), where the target stands apart
+    target: str = "y"
+
+
+def names_at_the_front(frame: pd.DataFrame, row_names: Iterable[object]) -> tuple[pd.DataFrame, list[str], Change]:
+    """The table without its first column, which has no name and so names the rows."""
+    rest = frame.iloc[:, 1:].set_axis(range(frame.shape[1] - 1), axis=1)
+    note = Change("column", "without a name at the front, taken as names of the rows", ("",))
+    return rest, [str(name) for name in row_names], note
+
+
+def texts_of(column: pd.Series[Any]) -> list[str]:
+    """A column as names, empty where a value is missing."""
+    return ["" if missing else str(name) for name, missing in zip(column, column.isna(), strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +12,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blocks import column_blocks
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
-from pairflip.tables.binary_files import about_sheets
 from pairflip.tables.categories import (
     Asked,
-    check_present,
+    as_classes,
+    column_labels,
     find_categories,
     labels_of,
     may_be_classes,
+    refuse_gaps,
 )
-from pairflip.tables.classes import as_classes, column_labels
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import (
     ChosenColumns,
@@ -32,11 +33,10 @@ from pairflip.tables.columns import (
     separate_names,
     visible_names,
 )
-from pairflip.tables.dates import in_order
 from pairflip.tables.errors import TableError, noted, raise_all
-from pairflip.tables.matrices import Matrix, check_shape, choose, constant_columns
-from pairflip.tables.raw import Change, Raw, change
-from pairflip.tables.reading import read_raw
+from pairflip.tables.files import LARGE, about_sheets, read_raw
+from pairflip.tables.kinds import in_order, is_plain
+from pairflip.tables.raw import Change, Matrix, Raw, change, texts_of
 from pairflip.text import label_text, listed, plural, quoted, row_numbers
 
 
@@ -159,87 +159,75 @@ def read_table(
     """
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index, target=target)
     source = Path(path).name
+    keep, drop, used = ([each] if isinstance(each, str) else list(each) for each in (keep, drop, used))
+    asked: list[str] | Literal[True] = True
+    if categories is not True:
+        asked = [categories] if isinstance(categories, str) else list(categories)
     if isinstance(raw, Matrix):
-        if categories is not True and list(categories):
+        if asked is not True and asked:
             raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
-        table = _from_matrix(raw, source, target, index=index, keep=keep, drop=drop, missing=missing)
-        return _with_classes(table) if classes else table
-    raw, dropped = without_blank_columns(raw)
-    with naming_sheets(raw):
-        n_rows = len(raw.frame)
-        if n_rows < 2:
-            raise TableError(f"{source!r} has {plural(n_rows, 'row')} below the header; expected at least two rows.")
-        if not raw.names:
-            raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
-        if target is None and source.lower().endswith(".npz") and raw.names[0] == "y":
+        return _from_matrix(raw, source, target, index, keep, drop, missing, bool(classes))
+    dropped = list[Change]()
+    if "" in raw.names:
+        raw, dropped = without_blank_columns(raw)
+    with naming_sheets(raw) if raw.sheets else nullcontext():
+        if target is None and source.lower().endswith(".npz") and raw.names[:1] == ["y"]:
             target = "y"
-        names, notes = visible_names(raw.names)
-        keep = [keep] if isinstance(keep, str) else list(keep)
-        chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
-        asked = [*used, *(() if categories is True else [categories] if isinstance(categories, str) else categories)]
-        free = not keep and raw.row_names is None and names[0] not in separate_names(asked, names)
-        if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], raw.names[0]):
-            done = "taken as their names" if chosen.index is None else "left out"
-            notes.append(about_numbers(names[0], done))
-            chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
-    labels: list[str] | None = None
-    y, target_notes, problems = np.zeros(n_rows), list[Change](), list[str]()
-    by_itself = classes is None and may_be_classes(raw.frame[chosen.target], raw.marks)
-    classes = classes or by_itself
+        fixed = used if asked is True else [*used, *asked]
+        names, chosen, notes = _choose_columns(raw, source, target, index, keep, drop, fixed)
+    label, column = names[chosen.target], raw.frame[chosen.target]
+    by_itself = classes is None and not is_plain(column.dtype) and may_be_classes(column, raw.marks)
+    y, labels = np.zeros(len(raw.frame)), None
+    about_values, problems = list[Change](), list[str]()
     with noted(problems):
-        if classes:
-            y, labels = as_classes(column_labels(raw.frame[chosen.target]), names[chosen.target])
+        if classes or by_itself:
+            y, labels = as_classes(column_labels(column), label)
         else:
-            y, target_notes = as_target(raw.frame, chosen.target, names[chosen.target], raw.marks)
-    named = chosen.index is not None or raw.row_names is not None
-    kinds = find_categories(raw.frame, chosen.candidates, names, categories, raw.marks)
-    before = len(problems)
-    with noted(problems):
-        check_present(raw.frame, kinds, missing)
-    gaps_are_told = len(problems) > before
+            y, about_values = as_target(raw.frame, chosen.target, label, raw.marks)
+    kinds = find_categories(raw.frame, chosen.candidates, names, asked, raw.marks) if asked else {}
+    sentences = len(problems)
+    if missing is None and kinds:
+        with noted(problems):
+            refuse_gaps(raw.frame, kinds)
+    gaps_are_told = len(problems) > sentences
+    X, columns, text, lost = np.empty((len(y), 0)), list[str](), list[Change](), list[Change]()
     others = [j for j in chosen.candidates if j not in kinds]
-    X, left, text, candidate_notes = np.empty((n_rows, 0)), list[str](), list[Change](), list[Change]()
+    named = chosen.index is not None or raw.row_names is not None
     if others or not kinds:
         with noted(problems):
-            X, left, text, candidate_notes = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
-        if not left:  # values may be missing in the columns of numbers, too
+            X, columns, text, boolean = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+            about_values += boolean
+        if not columns:  # values may be missing in the columns of numbers, too
             with suppress(TableError):
-                X, left, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
+                X, columns, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
     for j, category in kinds.items():
         indicators = category.indicators(labels_of(raw.frame[j]))
         X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told else indicators])
-        left = [*left, *category.names]
-        candidate_notes = [*candidate_notes, category.note]
-    row_names = _row_names(raw, chosen.index)
-    lost = list[Change]()
+        columns = [*columns, *category.names]
+        about_values.append(category.note)
+    rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else texts_of(raw.frame[chosen.index])
     with noted(problems):
-        X, y, left, row_names, lost = without_missing(X, y, left, row_names, names[chosen.target], missing)
-    raise_all(problems)
-    if labels is None:
-        _refuse_constant_target(y, names[chosen.target])
-    else:  # rows that were left out may have taken a class with them
-        as_classes([labels[int(code)] for code in y.tolist()], names[chosen.target])
-    same = np.flatnonzero((X[:1] == X).all(axis=0))
-    constant = change("column", "with a single value, kept", (left[j] for j in same))
-    called = raw.index_name if chosen.index is None else names[chosen.index]
-    present = [category for category in kinds.values() if category.names[0] in left]
+        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing)
+    if problems:
+        raise_all(problems)
+    if labels is not None:  # rows that were left out may have taken a class with them
+        as_classes([labels[int(code)] for code in y.tolist()], label)
+    present = [category for category in kinds.values() if category.names[0] in columns]
     return Table(
         X=X,
         y=y,
-        names=left,
-        row_names=row_names,
-        target=names[chosen.target],
+        names=columns,
+        row_names=rows,
+        target=label,
         source=source,
         dropped=dropped + chosen.dropped + text + lost,
         notes=raw.notes
         + notes
-        + _commas(raw, names, chosen, left)
-        + target_notes
-        + candidate_notes
-        + constant
-        + (_two_values(y, names[chosen.target]) if labels is None else [])
-        + (_classes(labels, names[chosen.target]) if labels is not None and by_itself else []),
-        row_dates=named and in_order(row_names, called),
+        + (about_commas(raw, names, {label, *columns}) if raw.either else [])
+        + about_values
+        + _constant_columns(X, columns)
+        + _about_target(y, label, labels, by_itself),
+        row_dates=named and in_order(rows, raw.index_name if chosen.index is None else names[chosen.index]),
         classes=labels,
         groups={category.name: category.names for category in present},
         categories={each.name: dict(zip(each.names, each.levels, strict=True)) for each in present},
@@ -247,74 +235,122 @@ def read_table(
     )
 
 
-def _with_classes(table: Table) -> Table:
-    """The same with its target, numbers of two kinds, as classes."""
-    y, labels = as_classes([label_text(value) for value in table.y.tolist()], table.target)
-    notes = [note for note in table.notes if note.what != "target"]
-    return replace(table, y=y, classes=labels, notes=notes)
+def _choose_columns(
+    raw: Raw,
+    source: str,
+    target: str | None,
+    index: str | None,
+    keep: Sequence[str],
+    drop: Sequence[str],
+    used: Sequence[str],
+) -> tuple[list[str], ChosenColumns, list[Change]]:
+    """Names that differ, the columns that are asked for, and what is to be said about it."""
+    if len(raw.frame) < 2:
+        raise TableError(
+            f"{source!r} has {plural(len(raw.frame), 'row')} below the header; expected at least two rows."
+        )
+    if not raw.names:
+        raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
+    names, notes = visible_names(raw.names)
+    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
+    free = not keep and raw.row_names is None and names[0] not in separate_names(used, names)
+    if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], raw.names[0]):
+        notes.append(about_numbers(names[0], "taken as their names" if chosen.index is None else "left out"))
+        chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
+    return names, chosen, notes
 
 
 def _from_matrix(
     matrix: Matrix,
     source: str,
     target: str | None,
-    *,
     index: str | None,
-    keep: Iterable[str],
-    drop: Iterable[str],
+    keep: Sequence[str],
+    drop: Sequence[str],
     missing: str | None,
+    as_labels: bool,
 ) -> Table:
-    """A table whose numbers are used as they are; see `matrices`."""
-    check_shape(matrix, source)
-    found = choose(matrix, target, index=index, keep=keep, drop=drop, missing=missing)
-    _refuse_constant_target(found.y, found.target)
-    constant = change("column", "with a single value, kept", (found.names[j] for j in constant_columns(found.X)))
+    """A table whose numbers are used as they are: X is a view of the matrix wherever that is possible."""
+    if len(matrix.X) < 2:
+        raise TableError(f"{source!r} has {plural(len(matrix.X), 'row')}; expected at least two rows.")
+    if not matrix.names:
+        raise TableError(f"{source!r} has no columns; expected at least one column to choose from.")
+    apart = matrix.y is not None
+    if not apart and len(matrix.names) < 2:
+        raise TableError(f"{source!r} has one column, {quoted(matrix.names[0])}; expected a target and others.")
+    originals = [matrix.target, *matrix.names] if apart else matrix.names
+    names, notes = visible_names(originals)
+    target = matrix.target if apart and (target is None or target.lower().endswith(".npy")) else target
+    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=originals)
+    values: NDArray[Any] = matrix.X
+    y = np.array(matrix.y if apart and chosen.target == 0 else values[:, chosen.target - apart], dtype=np.float64)
+    at = np.array([j - apart for j in chosen.candidates if j >= apart], dtype=np.int64)
+    neighbours = at.size and at[-1] - at[0] + 1 == at.size
+    X = values[:, at[0] : at[-1] + 1] if neighbours else values[:, at]
+    if at.size < len(chosen.candidates):  # the y that stands apart is one of the candidates: this takes a copy
+        X = np.column_stack([np.asarray(matrix.y), X])
+    if X.dtype not in (np.float32, np.float64) or X.shape[1] < LARGE:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    rows = row_numbers(len(y)) if chosen.index is None else [f"{v:g}" for v in values[:, chosen.index - apart].tolist()]
+    columns, label, lost = [names[j] for j in chosen.candidates], names[chosen.target], list[Change]()
+    if not (np.isfinite(y).all() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape))):
+        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing)
+    labels: list[str] | None = None
+    about_target = _about_target(y, label, None, False)
+    if as_labels:
+        about_target = []
+        y, labels = as_classes([label_text(value) for value in y.tolist()], label)
     return Table(
-        X=found.X,
-        y=found.y,
-        names=found.names,
-        row_names=found.row_names,
-        target=found.target,
+        X=X,
+        y=y,
+        names=columns,
+        row_names=rows,
+        target=label,
         source=source,
-        dropped=found.dropped,
-        notes=found.notes + constant + _two_values(found.y, found.target),
-        row_dates=found.named and in_order(found.row_names, index or ""),
+        dropped=chosen.dropped + lost,
+        notes=notes + _constant_columns(X, columns) + about_target,
+        row_dates=chosen.index is not None and in_order(rows, index or ""),
+        classes=labels,
     )
 
 
-def _refuse_constant_target(y: Floats, target: str) -> None:
-    if (y == y[0]).all():
-        raise TableError(
-            f"The target {quoted(target)} is {y[0]:g} in every row; expected values that differ: choose another "
-            "--target."
+def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:
+    """Columns with a single value, looked at in blocks, since X may be large."""
+    constant: list[int] = []
+    for part in column_blocks(*X.shape):
+        block = X[:, part]
+        constant += (part.start + np.flatnonzero((block[:1] == block).all(axis=0))).tolist()
+    return change("column", "with a single value, kept", (names[j] for j in constant))
+
+
+def _about_target(y: Floats, target: str, labels: Sequence[str] | None, by_itself: bool) -> list[Change]:
+    """What is to be said about a target that may mean two things; one that is the same in every row is refused."""
+    if labels is None:
+        values = np.unique(y)
+        if values.size == 1:
+            raise TableError(
+                f"The target {quoted(target)} is {y[0]:g} in every row; expected values that differ: choose another "
+                "--target."
+            )
+        if values.size != 2 or y.size < 3:  # two rows always have two values
+            return []
+        says = (
+            f"the target {quoted(target)} has two values only, {values[0]:g} and {values[1]:g}; it is treated as a "
+            "number, so predictions are numbers and not classes (select and fit have --loss logistic for two classes)"
         )
+        return [Change("target", "of two values, treated as a number", (target,), says)]
+    if not by_itself:
+        return []
+    loss = "logistic" if len(labels) == 2 else "multinomial"
+    text = f"text of {len(labels)} kinds ({listed(labels)})"
+    says = f"the target {quoted(target)} holds {text}, taken as classes (--loss {loss})"
+    return [Change("target", "of text, taken as classes", (target,), says)]
 
 
-def _commas(raw: Raw, names: Sequence[str], chosen: ChosenColumns, left: Sequence[str]) -> list[Change]:
+def about_commas(raw: Raw, names: Sequence[str], used: set[str]) -> list[Change]:
     """Columns in use whose commas were read as decimal commas though they may mark thousands."""
-    used = {names[chosen.target], *left}
     why = "with commas that may mark thousands (as in 1,499), read as decimal commas"
     return change("column", why, (names[j] for j in raw.either if names[j] in used))
-
-
-def _two_values(y: Floats, target: str) -> list[Change]:
-    """A target of two values may be meant as two classes; two rows always have two values."""
-    values = np.unique(y)
-    if len(values) != 2 or len(y) < 3:
-        return []
-    says = (
-        f"the target {quoted(target)} has two values only, {values[0]:g} and {values[1]:g}; it is treated as a number, "
-        "so predictions are numbers and not classes (select and fit have --loss logistic for two classes)"
-    )
-    return [Change("target", "of two values, treated as a number", (target,), says)]
-
-
-def _classes(labels: Sequence[str], target: str) -> list[Change]:
-    """A target of text that is taken for classes without having been asked to."""
-    loss = "logistic" if len(labels) == 2 else "multinomial"
-    what = f"text of {len(labels)} kinds ({listed(labels)})"
-    says = f"the target {quoted(target)} holds {what}, taken as classes (--loss {loss})"
-    return [Change("target", "of text, taken as classes", (target,), says)]
 
 
 @contextmanager
@@ -323,9 +359,8 @@ def naming_sheets(raw: Raw) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        if not raw.sheets:
-            raise
-        raise TableError(f"{str(error).removesuffix('.')}; {about_sheets(raw.sheets[0], raw.sheets[1:])}.") from None
+        sheets = about_sheets(raw.sheets[0], raw.sheets[1:])
+        raise TableError(f"{str(error).removesuffix('.')}; {sheets}.") from None
 
 
 def without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
@@ -333,15 +368,8 @@ def without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
     blank = [j for j, name in enumerate(raw.names) if name == "" and raw.frame[j].isna().all()]
     if not blank:
         return raw, []
-    left = [j for j in range(len(raw.names)) if j not in set(blank)]
-    frame = raw.frame[left].set_axis(range(len(left)), axis=1)
+    others = [j for j in range(len(raw.names)) if j not in set(blank)]
+    frame = raw.frame[others].set_axis(range(len(others)), axis=1)
     dropped = change("column", "with neither name nor values dropped", (f"column {j + 1}" for j in blank))
-    either = [left.index(j) for j in raw.either]
-    return replace(raw, frame=frame, names=[raw.names[j] for j in left], either=either), dropped
-
-
-def _row_names(raw: Raw, index: int | None) -> list[str]:
-    if index is not None:
-        column = raw.frame[index]
-        return ["" if gone else str(name) for name, gone in zip(column, column.isna(), strict=True)]
-    return raw.row_names or row_numbers(len(raw.frame))
+    either = [others.index(j) for j in raw.either]
+    return replace(raw, frame=frame, names=[raw.names[j] for j in others], either=either), dropped

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pairflip.cli.table_file import is_table_file
 from pairflip.text import short, visible
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def print_curve(curve: SizeCurve) -> None:
     from pairflip.report.answer import answer_of
     from pairflip.report.curve_tables import header, legend, rows
 
-    groups = None if curve.groups is None else {short(name): own for name, own in curve.groups.items()}
+    groups = None if curve.groups is None else {short(name): members for name, members in curve.groups.items()}
     shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
     answer = answer_of(shown)
     for text in (answer.text, *answer.cautions):
@@ -85,12 +84,8 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_places(folder: Path) -> None:
-    """Where the files are."""
+    """Where the files of a result folder are; a single table is where it was named."""
+    if not folder.is_dir():
+        return
     typer.echo(f"Report: {visible(str(folder / 'report.html'))}")
     typer.echo(f"Tables, figures and settings: {visible(str(folder))}")
-
-
-def print_written(place: Path) -> None:
-    """Where a result folder is; a file that was named is where it was named."""
-    if not is_table_file(place):
-        print_places(place)

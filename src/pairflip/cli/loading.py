@@ -1,0 +1,321 @@
+"""From the options about the table to a problem: candidates, target, weights, groups, limits."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairflip.cli.errors import say
+from pairflip.cli.options import EVERY_COLUMN, LimitOptions, LossName, LossOptions, ModelOptions, TableOptions
+
+if TYPE_CHECKING:
+    from pairflip.least_squares import Floats
+    from pairflip.problem import SubsetProblem
+    from pairflip.tables import Change, Table
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A table, and what SubsetProblem takes beside it."""
+
+    table: Table
+    loss: LossName
+    groups: list[str] | None = None  # of each row, for folds
+    arguments: dict[str, Any] = field(default_factory=dict)  # sample_weight, offset, target_names
+    beside_y: list[Floats] = field(default_factory=list)  # other targets, or the events of survival times
+
+    def problem(
+        self,
+        model: ModelOptions,
+        limits: LimitOptions | None = None,
+        *,
+        ridge: float | None = None,
+        quiet: bool = False,
+    ) -> SubsetProblem:
+        """The problem that these options define; remarks on the table are said."""
+        import numpy as np
+
+        from pairflip.problem import SubsetProblem
+        from pairflip.tables.columns import separate_names
+        from pairflip.tables.errors import perhaps
+        from pairflip.text import quoted
+
+        table = self.table
+        wanted = separate_names(model.always or [], [*table.names, *table.categories])
+        always = [column for name in wanted for column in table.categories.get(name, (name,))]
+        for name in always:
+            if name not in table.names:
+                hint = perhaps(name, table.names, "check the name.")
+                if name == table.index:
+                    hint = "it was taken as the names of the rows; add --keep '/./'."
+                raise ValueError(
+                    f"--always {quoted(name)} is not a column to choose from; expected one of them: {hint}"
+                )
+        y: Any = table.y
+        if table.classes is not None:
+            labels = np.array(table.classes, dtype=object)
+            with suppress(ValueError):  # labels that are numbers are sorted as numbers
+                labels = labels.astype(float)
+            y = labels[table.y.astype(int)]
+        if self.beside_y:
+            y = np.column_stack([table.y, *self.beside_y])
+        arguments = {} if limits in (None, LimitOptions()) else limit_arguments(limits, table, wanted)
+        groups = {name: columns for name, columns in table.groups.items() if name not in wanted}
+        if groups:  # the columns that stand for the categories of one column
+            arguments["groups"] = groups | arguments.get("groups", {})
+        problem = SubsetProblem(
+            table.X,
+            y,
+            names=table.names,
+            center=None if model.center == "none" else model.center,
+            always=always,
+            ridge=ridge,
+            loss=self.loss,
+            **self.arguments,
+            **arguments,
+        )
+        if not quiet:
+            for item in (*table.dropped, *table.notes):
+                say(f"{item}.")
+        return problem
+
+
+def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
+    """Read the table, for the loss that was asked for (by default squared error)."""
+    from pairflip.tables import TableError
+    from pairflip.text import quoted
+
+    if options.data is None:
+        raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
+    fitted = fitted or LossOptions("squares")
+    if fitted.loss == "cox" or fitted.time is not None or fitted.event is not None:
+        options, fitted = _survival(options, fitted)
+    targets = _several(options, fitted) if options.target is not None and "," in options.target else []
+    if targets:
+        options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else None)
+    try:
+        labels = None if options.groups is None else _group_labels(options, fitted)
+        table = _read(options, fitted)
+    except TableError as error:
+        raise TableError(str(error) if fitted.time is None else str(error).replace("--target", "--time")) from None
+    loss: LossName = fitted.loss or "squares" if table.classes is None else _loss_of_classes(table, fitted)
+    if labels is not None and "" in labels:
+        row = quoted(table.row_names[labels.index("")])
+        raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")
+    if fitted.offset is not None and loss != "poisson":
+        raise ValueError(f"--offset is given with --loss {loss}; expected it with --loss poisson only.")
+    arguments: dict[str, Any] = {}
+    beside: list[Floats] = []
+    for option, argument, name in (
+        ("--weights", "sample_weight", options.weights),
+        ("--offset", "offset", fitted.offset),
+        ("--event", "", fitted.event),
+        *(("--target", "", name) for name in targets[1:]),
+    ):
+        if name is not None:
+            table, values = _take_out(table, name, option)
+            if argument:
+                arguments[argument] = values
+            else:
+                beside.append(values)
+    if beside:
+        table = replace(table, notes=[note for note in table.notes if note.what != "target"], event=fitted.event)
+    if fitted.event is not None:
+        _check_survival(table.y, beside[0], fitted)
+    if targets:
+        table = replace(table, target=",".join(targets))
+        arguments["target_names"] = targets
+    return Loaded(table, loss, labels, arguments, beside)
+
+
+def _survival(options: TableOptions, fitted: LossOptions) -> tuple[TableOptions, LossOptions]:
+    """The options with the time as the target."""
+    given = [name for name, value in (("--time", fitted.time), ("--event", fitted.event)) if value is not None]
+    if fitted.loss not in (None, "cox"):
+        raise ValueError(f"{given[0]} is given with --loss {fitted.loss}; expected it with --loss cox only.")
+    if len(given) < 2:
+        raise ValueError(
+            "--loss cox needs the columns of the times and of the events; expected --time NAME --event NAME."
+        )
+    if options.target not in (None, fitted.time) or fitted.time == fitted.event:
+        named = f"--target {options.target!r}" if options.target not in (None, fitted.time) else "the same column twice"
+        raise ValueError(f"--loss cox is given with {named}; expected --time NAME and --event NAME, two columns.")
+    return replace(options, target=fitted.time), replace(fitted, loss="cox")
+
+
+def _check_survival(time: Floats, event: Floats, fitted: LossOptions) -> None:
+    """Refuse times and events that cannot be meant."""
+    if (time < 0).any():
+        raise ValueError(f"--time {fitted.time!r} holds {time.min():g}; expected times of 0 or more.")
+    odd = event[(event != 0) & (event != 1)]
+    if odd.size:
+        raise ValueError(
+            f"--event {fitted.event!r} holds {odd[0]:g}; expected 1 (it happened) or 0 (it had not by then)."
+        )
+    if not event.any():
+        raise ValueError(f"--event {fitted.event!r} is 0 in every row; expected 1 where the event happened.")
+
+
+def _loss_of_classes(table: Table, fitted: LossOptions) -> LossName:
+    """The loss that was asked for, or that of so many classes."""
+    from pairflip.text import listed, quoted
+
+    classes = table.classes or []
+    loss = fitted.loss or ("logistic" if len(classes) == 2 else "multinomial")
+    if (len(classes) == 2) != (loss == "logistic"):
+        two = "two classes: --loss multinomial takes more"
+        expected = two if len(classes) > 2 else "more: --loss logistic takes two"
+        raise ValueError(
+            f"The target {quoted(table.target)} has {len(classes)} different values ({listed(classes)}) with --loss "
+            f"{loss}; expected {expected}."
+        )
+    return loss
+
+
+def _several(options: TableOptions, fitted: LossOptions) -> list[str]:
+    """The names in ``--target a,b,c``; none where that is the name of one column."""
+    from pairflip.tables import TableError
+
+    with suppress(TableError):
+        _read(options, fitted)
+        return []
+    names = _split(options.target)
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"--target is {options.target!r}; expected different names of columns, such as a,b,c.")
+    if fitted.loss not in (None, "squares"):
+        raise ValueError(f"--target names {len(names)} columns with --loss {fitted.loss}; expected one column.")
+    return names
+
+
+def _split(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",")]
+
+
+def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
+    """The table as the options ask for it; the column of groups is not among the candidates."""
+    from pairflip.tables import read_table
+
+    assert options.data is not None
+    beside = [name for name in (options.weights, fitted.offset, fitted.event) if name is not None]
+    drop, keep = list(options.drop or ()), list(options.keep or ())
+    if options.groups is not None and options.groups not in drop and "index" not in changes:
+        drop.append(options.groups)
+    settings: dict[str, Any] = {
+        "drop": drop,
+        "keep": keep + beside if keep else [],
+        "index": options.index,
+        "drop_text": options.drop_text,
+        "missing": options.missing,
+        "sheet": options.sheet,
+        "decimal": options.decimal,
+        "thousands": options.thousands,
+        "classes": None if fitted.loss is None else fitted.loss in ("logistic", "multinomial"),
+        "categories": list(options.categories or ()),
+        "used": beside + [name for name in _split(options.target) if name],
+        **changes,
+    }
+    table = read_table(options.data, options.target, **settings)
+    if options.groups is None or options.groups in (options.drop or ()):
+        return table
+    return replace(table, dropped=_without(table.dropped, options.groups))
+
+
+def _group_labels(options: TableOptions, fitted: LossOptions) -> list[str]:
+    """The group of each row: read as row names, so that they may be text and the same rows are left out."""
+    from pairflip.tables import TableError
+
+    assert options.groups is not None
+    if options.groups == options.target:
+        raise ValueError(f"--groups and --target are both {options.groups!r}; expected two columns.")
+    others = [] if options.index in (None, options.groups) else [str(options.index)]
+    try:
+        return _read(options, fitted, index=options.groups, drop=[*(options.drop or ()), *others]).row_names
+    except TableError as error:
+        raise TableError(str(error).replace("--index", "--groups")) from None
+
+
+def _take_out(table: Table, name: str, option: str) -> tuple[Table, Floats]:
+    """The table without a column that is not a candidate, and its values."""
+    import numpy as np
+
+    from pairflip.tables.errors import perhaps
+    from pairflip.text import quoted
+
+    if name not in table.names:
+        hint = perhaps(name, table.names, "check the name and the column.")
+        raise ValueError(f"{option} {quoted(name)} is not a column of numbers of the table; expected one: {hint}")
+    at = table.names.index(name)
+    values = table.X[:, at].copy()
+    names = [other for j, other in enumerate(table.names) if j != at]
+    return replace(table, X=np.delete(table.X, at, axis=1), names=names, notes=_without(table.notes, name)), values
+
+
+def _without(changes: Sequence[Change], name: str) -> list[Change]:
+    """The remarks, but for this column."""
+    others = [replace(item, names=tuple(each for each in item.names if each != name)) for item in changes]
+    return [item for item in others if item.names]
+
+
+def limit_arguments(limits: LimitOptions, table: Table, always: Sequence[str]) -> dict[str, Any]:
+    """What SubsetProblem is told about columns that belong together and about signs: only what was asked for."""
+    signs = _signs(limits, table.names, always) if limits.positive or limits.negative else {}
+    asked = {
+        "groups": None if limits.column_groups is None else _read_groups(limits.column_groups, table),
+        "one_per_group": limits.one_per_group or None,
+        "min_distance": limits.min_distance,
+        "hierarchy": limits.hierarchy or None,
+        "positive": signs or None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _signs(limits: LimitOptions, names: Sequence[str], always: Sequence[str]) -> dict[str, int]:
+    """A sign for each column that has one; columns that are always in the model are not limited."""
+    from pairflip.tables.columns import matching
+
+    signs: dict[str, int] = {}
+    for option, given, sign in (("--positive", limits.positive, 1), ("--negative", limits.negative, -1)):
+        wanted = given or []
+        named = [name for name in wanted if name != EVERY_COLUMN or name in names]
+        columns = matching(named, names, option)
+        if len(named) < len(wanted):
+            columns = set(range(len(names)))
+        for name in (names[j] for j in sorted(columns)):
+            if signs.get(name, sign) != sign:
+                raise ValueError(f"{name!r} is in --positive and in --negative; expected it in one of them.")
+            if name not in always:
+                signs[name] = sign
+    return signs
+
+
+def _read_groups(path: Path, table: Table) -> dict[str, list[str]]:
+    """Columns of the table by group, from a file with the columns "column" and "group".
+
+    Columns of the file that were left out of the table are passed over; one that the table never had is an error, which
+    `SubsetProblem` says.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or "it is not a text table in UTF-8"
+        raise ValueError(
+            f"--column-groups {str(path)!r} cannot be read ({why}); expected a .csv file with the columns column and "
+            "group."
+        ) from None
+    if not rows or not {"column", "group"} <= set(rows[0]):
+        raise ValueError(
+            f"--column-groups {str(path)!r} does not have the columns column and group; expected them in its first "
+            "line, and a column of the table and its group in each line below."
+        )
+    left_out = {name for item in table.dropped for name in item.names}
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        name, group = (row["column"] or "").strip(), (row["group"] or "").strip()
+        if group and name and (name in table.names or name not in left_out):
+            groups.setdefault(group, []).append(name)
+    return groups

@@ -1,0 +1,270 @@
+"""From a path to the columns of its file: text tables, Parquet, Feather and Arrow, NumPy files, Excel workbooks."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.tables.errors import TableError, not_of_kind, perhaps, refuse_damaged, shown_path
+from pairflip.tables.kinds import Marks
+from pairflip.tables.raw import MISSING_WORDS, Change, Matrix, Raw, names_at_the_front, texts_of
+from pairflip.tables.text_files import read_text, too_long
+from pairflip.text import listed, plural, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEXT = (".csv", ".tsv", ".tab", ".txt", ".dat")
+PARQUET = (".parquet", ".pq")
+ARROW = (".feather", ".arrow", ".ipc")
+EXCEL = (".xlsx", ".xlsm")
+LARGE = 1000
+"""A NumPy archive of fewer columns is read as all other files are."""
+
+
+def read_raw(
+    path: str | Path,
+    *,
+    sheet: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    index: str | None = None,
+    target: str | None = None,
+) -> Raw | Matrix:
+    """Read the columns of a file; its suffix says which format it has. Large arrays of numbers stay in one piece."""
+    file = Path(path).expanduser()
+    with _plain_file_errors(file):
+        if not file.is_file():
+            _refuse_absent(file)
+        name = file.name.lower().removesuffix(".gz")
+        suffix = Path(name).suffix
+        if sheet or decimal or thousands:
+            _check_options(file, suffix, sheet, decimal, thousands)
+        if suffix in TEXT:
+            return read_text(file, Marks(decimal or ".", thousands), index)
+        if name != file.name.lower():
+            raise TableError(
+                f"{file.name!r} is a compressed file of a kind that is not read; expected .csv.gz: unpack it."
+            )
+        if suffix in PARQUET:
+            return read_parquet(file)
+        if suffix in ARROW:
+            return read_arrow(file)
+        if suffix == ".npz":
+            return read_npz(file)
+        if suffix == ".npy":
+            return read_npy(file, target)
+        if suffix in EXCEL:
+            return read_excel(file, sheet)
+    fix = "save it as .xlsx" if suffix == ".xls" else "save it as one of them or rename it"
+    raise TableError(
+        f"{file.name!r} has {f'the suffix {suffix}' if suffix else 'no suffix'}; expected .csv, .tsv, .txt (also .gz), "
+        f".parquet, .feather, .arrow, .npz, .npy or .xlsx: {fix}."
+    )
+
+
+def _refuse_absent(file: Path) -> None:
+    if file.is_dir():
+        raise TableError(f"{shown_path(file)} is a folder; expected the file of a table in it.")
+    if file.exists():  # a pipe, perhaps
+        return
+    if not file.parent.is_dir():
+        raise TableError(f"{shown_path(file)} does not exist, nor does its folder; expected the file of a table.")
+    here = sorted(each.name for each in file.parent.iterdir() if each.is_file())
+    hint = perhaps(file.name, here, "check the name and the folder.")
+    raise TableError(f"{shown_path(file)} does not exist; expected the file of a table: {hint}")
+
+
+def _check_options(file: Path, suffix: str, sheet: str | None, decimal: str | None, thousands: str | None) -> None:
+    for option, mark in (("--decimal", decimal), ("--thousands", thousands)):
+        if mark not in (None, ".", ","):
+            raise TableError(f"{option} is {quoted(mark)}; expected '.' or ','.")
+        if mark is not None and suffix not in TEXT:
+            raise TableError(
+                f"{option} is given but {file.name!r} is not a text table; expected .csv or .tsv: leave it out."
+            )
+    if thousands == (decimal or "."):
+        raise TableError(
+            f"--thousands and the decimal mark are both {quoted(thousands)}; expected two marks: --thousands , "
+            "alone, or --decimal , --thousands '.' together."
+        )
+    if sheet is not None and suffix not in EXCEL:
+        raise TableError(f"--sheet is given but {file.name!r} is not an Excel workbook; expected .xlsx: leave it out.")
+
+
+@contextmanager
+def _plain_file_errors(file: Path) -> Iterator[None]:
+    """What the operating system and the decoders have to say, as one sentence."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        if error.encoding.startswith("utf-16"):
+            raise TableError(f"{file.name!r} is damaged UTF-16 text; expected a whole file: save it again.") from None
+        byte = error.object[error.start : error.start + 1].hex()
+        raise TableError(
+            f"{file.name!r} is not UTF-8 text (byte 0x{byte}); expected UTF-8: save it as 'CSV UTF-8', or convert it "
+            "with iconv -f latin1 -t utf-8."
+        ) from None
+    except csv.Error:
+        raise too_long(file) from None
+    except (EOFError, zlib.error):
+        raise TableError(f"{file.name!r} is cut off or damaged; expected a whole .gz file: copy it again.") from None
+    except PermissionError:
+        raise TableError(f"{shown_path(file)} may not be read; expected a readable file: chmod u+r it.") from None
+    except OSError as error:
+        reason = error.strerror or "the file is damaged"
+        raise TableError(f"{shown_path(file)} cannot be read ({reason}); expected a readable file.") from None
+
+
+def _need(package: str, path: Path, kind: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise TableError(
+            f"{path.name!r} is {kind}, which needs the package {package}: pip install 'pairflip[files]'."
+        ) from None
+
+
+def read_parquet(path: Path) -> Raw:
+    """Read a Parquet file; an index that pandas saved with it names the rows."""
+    _need("pyarrow", path, "a Parquet file")
+    parquet = import_module("pyarrow.parquet")
+    with refuse_damaged(not_of_kind(path, "a Parquet file")), path.open("rb") as handle:
+        # not pandas.read_parquet, which refuses two columns of one name
+        return _from_arrow(parquet.ParquetFile(handle).read())
+
+
+def read_arrow(path: Path) -> Raw:
+    """Read a Feather or Arrow file, or an Arrow stream."""
+    _need("pyarrow", path, "an Arrow file")
+    ipc = import_module("pyarrow.ipc")
+    with refuse_damaged(not_of_kind(path, "a Feather or Arrow file")), path.open("rb") as handle:
+        start = handle.read(6)
+        handle.seek(0)
+        if start.startswith(b"FEA1"):
+            return _from_arrow(import_module("pyarrow.feather").read_table(handle))
+        reader = ipc.open_file(handle) if start == b"ARROW1" else ipc.open_stream(handle)
+        return _from_arrow(reader.read_all())
+
+
+def read_npz(path: Path) -> Raw | Matrix:
+    """Read a NumPy archive: ``X`` (M, N), ``y`` (M,) which becomes a column of that name, and perhaps ``names``."""
+    import pandas as pd
+
+    refusal = (
+        f"{path.name!r} cannot be read as a NumPy archive of plain arrays; expected what "
+        "np.savez(file, X=X, y=y, names=names) writes, without Python objects."
+    )
+    with refuse_damaged(refusal), np.load(path, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files if key in ("X", "y", "names")}
+        holds = listed(archive.files) or "no arrays"
+    if "X" not in arrays:
+        raise TableError(f"{path.name!r} holds {holds}; expected an array X, and y and names.")
+    X, y = arrays["X"], arrays.get("y")
+    if X.ndim != 2:
+        raise TableError(f"{path.name!r} has X of shape {X.shape}; expected a table of shape (rows, columns).")
+    given = arrays.get("names")
+    names = [f"x{j}" for j in range(X.shape[1])] if given is None else [str(name) for name in given]
+    if len(names) != X.shape[1]:
+        raise TableError(
+            f"{path.name!r} has {plural(len(names), 'name')} for {plural(X.shape[1], 'column')} of X; expected one "
+            "name per column."
+        )
+    if y is not None and y.shape not in ((len(X),), (len(X), 1)):
+        raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value per row.")
+    plain = X.dtype in (np.float32, np.float64) and (y is None or y.dtype.kind in "iufb")
+    if X.shape[1] >= LARGE and plain:
+        return Matrix(X, names, None if y is None else y.ravel())
+    frame = pd.DataFrame(X)
+    if y is not None:
+        frame = pd.concat([pd.Series(y.reshape(-1)), frame], axis=1)
+        names = ["y", *names]
+    return _from_frame(frame, names)
+
+
+def read_excel(path: Path, sheet: str | None) -> Raw:
+    """Read one sheet of a workbook: the named one or the first, with the header in its first row."""
+    _need("openpyxl", path, "an Excel workbook")
+    import pandas as pd
+
+    with refuse_damaged(not_of_kind(path, "an Excel workbook (.xlsx)")), pd.ExcelFile(path, engine="openpyxl") as book:
+        sheets = [str(name) for name in book.sheet_names]
+        if sheet is not None and sheet not in sheets:
+            hint = perhaps(sheet, sheets, f"it has {listed(sheets)}.")
+            raise TableError(f"{path.name!r} has no sheet {quoted(sheet)}; expected one of its sheets: {hint}")
+        chosen = sheets[0] if sheet is None else sheet
+        options: dict[str, Any] = {"sheet_name": chosen, "header": None, "na_values": list(MISSING_WORDS)}
+        header = pd.read_excel(book, nrows=1, **options)
+        if header.empty:
+            others = "" if sheet is not None or len(sheets) < 2 else f"; {about_sheets(chosen, sheets[1:])}"
+            raise TableError(f"{path.name!r} has an empty sheet {quoted(chosen)}; expected a header and rows{others}.")
+        frame = pd.read_excel(book, skiprows=1, **options)
+    names = ["" if pd.isna(name) else str(name) for name in header.iloc[0]]
+    names += [""] * (frame.shape[1] - len(names))
+    several = tuple(sheets) if sheet is None and len(sheets) > 1 else ()
+    says = about_sheets(chosen, sheets[1:])
+    notes = [Change("sheet", "read, the first of several", (chosen,), says)] if several else []
+    if len(names) > 1 and names[0] == "" and frame.shape[1]:
+        frame, rows, note = names_at_the_front(frame, texts_of(frame[0]))
+        return Raw(frame, names[1:], rows, [*notes, note], sheets=several)
+    return Raw(frame, names, None, notes, sheets=several)
+
+
+def about_sheets(chosen: str, others: Sequence[str]) -> str:
+    """A remark on a sheet that was read although nobody had named it."""
+    verb, them = ("is", "the other") if len(others) == 1 else ("are", "the others")
+    return f"sheet {quoted(chosen)} was read; {them} {verb} {listed(others)}: --sheet"
+
+
+def _from_arrow(table: Any) -> Raw:
+    """The columns of an Arrow table; damaged text is refused here and not where it is first looked at."""
+    table.validate(full=True)
+    return _from_frame(table.to_pandas())
+
+
+def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
+    """The columns of a data frame; an index that is not 0, 1, 2, ... names the rows (years are a range, too)."""
+    import pandas as pd
+
+    names = [str(name) for name in frame.columns] if names is None else names
+    index = frame.index
+    frame = frame.reset_index(drop=True).set_axis(range(frame.shape[1]), axis=1)
+    if isinstance(index, pd.RangeIndex) and index.name is None and index.start == 0:
+        return Raw(frame, names)
+    called = str(index.name or "")
+    note = Change("column", "saved as the index, taken as names of the rows", (called,))
+    return Raw(frame, names, [str(name) for name in index], [note], index_name=called)
+
+
+def read_npy(path: Path, target: str | None) -> Matrix:
+    """Map a NumPy file of one array (M, N); columns are called x0, x1, ..."""
+    X = _mapped(path, "a table of shape (rows, columns)")
+    if X.ndim != 2:
+        raise TableError(f"{path.name!r} has an array of shape {X.shape}; expected a table of shape (rows, columns).")
+    names = [f"x{j}" for j in range(X.shape[1])]
+    if target is None or not target.lower().endswith(".npy"):
+        return Matrix(X, names)
+    file = Path(target).expanduser()
+    if not file.is_file():
+        raise TableError(f"--target {shown_path(file)} does not exist; expected a NumPy file with one value per row.")
+    y = np.array(_mapped(file, "one value per row"))
+    if y.shape not in ((len(X),), (len(X), 1)):
+        raise TableError(f"{file.name!r} has shape {y.shape} for {len(X)} rows; expected one value per row.")
+    return Matrix(X, names, y.reshape(-1), file.stem)
+
+
+def _mapped(path: Path, what: str) -> NDArray[Any]:
+    refusal = f"{path.name!r} cannot be read as a NumPy file of plain numbers; expected what np.save writes: {what}."
+    with refuse_damaged(refusal):
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
+        raise TableError(f"{path.name!r} does not hold one array of real numbers; expected {what}.")
+    return np.asarray(array)
