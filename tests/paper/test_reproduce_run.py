@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from _cli import invoke, plain, run, write_csv
-from pairflip.paper.reproduce import PARTS, SCALES, RunScale, Settings, reproduce
 from pairflip.paper.reproduce import run as running
-from pairflip.paper.reproduce.ahead import Ahead
-from pairflip.paper.reproduce.parts import FILES, TARGET
+from pairflip.paper.reproduce.problems import anneal_all, cross_validate, draw_all
+from pairflip.paper.reproduce.run import Settings, reproduce
+from pairflip.paper.reproduce.scales import FILES, PARTS, SCALES, TARGET, RunScale
 from pairflip.paper.reproduce.supernova import Runs, read_problem
-from pairflip.paper.reproduce.walks import cross_validate, walk
 
 MICRO = RunScale(
     name="micro",
@@ -128,10 +127,8 @@ def test_another_seed_gives_other_points(settings, outcome):
 
 def test_cross_validation_holds_the_plain_annealings():
     """Figures 1 and 2 read off the run of figure 3 are those of annealing alone."""
-    from pairflip.paper.reproduce.walks import draw_all
-
     problems = draw_all(24, 2, 0)
-    alone, folds = walk(problems, [1, 3], "numba", 1), cross_validate(problems, [1, 3], "numba", 1)
+    alone, folds = anneal_all(problems, [1, 3], "numba", 1), cross_validate(problems, [1, 3], "numba", 1)
     assert np.array_equal(alone.cooling, folds.cooling)
     assert np.allclose(alone.reached, folds.reached, rtol=1e-12)
     assert folds.loo_error.shape == (2, 2)
@@ -143,7 +140,7 @@ def test_all_reuses_the_cross_validation(settings, monkeypatch):
     def never(*_):
         raise AssertionError("annealed again")
 
-    monkeypatch.setattr(running, "walk", never)
+    monkeypatch.setattr(running, "anneal_all", never)
     found = reproduce(replace(settings, scale=same, parts=("fig1", "fig2", "fig3")))
     assert {row["N"] for row in found.tables["fig1"]} == {40}
 
@@ -169,27 +166,9 @@ def test_without_data_tables_are_left_out(settings):
     assert any("flips" in line for line in said)
 
 
-@pytest.fixture
-def as_with_a_device(monkeypatch):
-    """The order of things where a device walks; nothing is asked of it here, nor of other processes."""
-    pretended = {
-        "_on_device": lambda _: True,
-        "get_engine": lambda name: name,
-        "get_ready": lambda *_: None,
-        "Ahead": lambda _: Ahead(0),
-    }
-    for name, value in pretended.items():
-        monkeypatch.setattr(running, name, value)
-
-
-def test_beside_a_device_the_same_is_found(settings, outcome, as_with_a_device):
-    said = []
-    assert reproduce(settings, said.append).tables == outcome.tables
-    assert sum(sentence.startswith("scale micro: ") for sentence in said) == 1
-
-
-def test_beside_a_device_a_table_that_cannot_be_read_ends_the_run(settings, as_with_a_device, tmp_path):
+def test_a_table_that_cannot_be_read_ends_the_run_at_once(settings, tmp_path, monkeypatch):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    monkeypatch.delattr(running, "cross_validate")
     with pytest.raises(ValueError, match=f"'{TARGET}' is not a column"):
         reproduce(replace(settings, data=tmp_path / "table.csv"))
 

@@ -23,7 +23,7 @@ def test_python_block_runs(block, tmp_path, monkeypatch):
     exec(compile(block.text, "theory.md", "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize("name", ["solve", "lines", "curves"])
+@pytest.mark.parametrize("name", ["states", "curves"])
 def test_examples_in_docstrings(name):
     result = doctest.testmod(importlib.import_module(f"pairflip.paper.theory.{name}"))
     assert result.attempted > 0
