@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
+from benchmarks.common import best_time
 from benchmarks.crossval import problem
-from benchmarks.speed import best_time
 from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import WalkPlan
 from pairflip.engines.cuda import CudaEngine, device_name, walks, why_unavailable
